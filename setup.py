@@ -37,7 +37,7 @@ def firehose(*names: str) -> list[str]:
 setup(
     ext_modules=[
         extension(
-            "xmlpunct.firehose._native",
+            "xmlpunct.firehose.native._native",
             firehose("native.c", "walk.c", "values.c", "tokens.c"),
             firehose("around.h", "native.h", "rows.h", "scan.h", "tags.h"),
         ),

@@ -60,9 +60,9 @@ def closed(lines: Lines, kind: str) -> Iterator[tuple[str, str]]:
 
 def auction(given: Any, kind: str) -> dict[str, Path]:
     """The auction with its items closed in one of the ways."""
-    from xmlpunct.firehose import generate
+    from xmlpunct.firehose import generators
 
-    lines = closed(generate.auction(given.items, 10 * given.items, 50, True, 1), kind)
+    lines = closed(generators.auction(given.items, 10 * given.items, 50, True, 1), kind)
     folder = common.generated(given.data, f"closed-{given.items}-{kind}-{KINDS[kind][0]}", lines)
     return {stream: folder / f"{stream}.xml" for stream in ("items", "bids")}
 
@@ -106,12 +106,12 @@ def per_punctuation(more: Ran, fewer: Ran) -> float:
 
 def memory(given: Any) -> dict[str, float]:
     """Resident memory of a small run, and what a tuple adds that is never forgotten: of auctions never closed."""
-    from xmlpunct.firehose import generate
+    from xmlpunct.firehose import generators
 
     options = ("--engine", "local", "--slice", str(SLICE))
 
     def run(items: int) -> common.Run:
-        lines = generate.auction(items, 10 * items, 50, False, 1)
+        lines = generators.auction(items, 10 * items, 50, False, 1)
         folder = common.generated(given.data, f"never-closed-{items}", lines)
         sources = {name: folder / f"{name}.xml" for name in ("items", "bids")}
         return common.without_answer(common.engine(common.SAMPLES / "auction.sql", sources, *options))

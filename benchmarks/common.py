@@ -65,7 +65,7 @@ def parser(doc: str | None, plot: str = "FILE") -> argparse.ArgumentParser:
 
 def generated(data: Path, name: str, lines: Iterable[tuple[str, str]]) -> Path:
     """The directory of a data set, made of the lines of a generator if it is not there yet."""
-    from xmlpunct.firehose.generate import write
+    from xmlpunct.firehose.generators import write
 
     folder = data / name
     if not folder.is_dir():
@@ -78,19 +78,19 @@ def generated(data: Path, name: str, lines: Iterable[tuple[str, str]]) -> Path:
 
 def warehouse(data: Path, hours: int, readings: int, punctuations: int = 1) -> dict[str, Path]:
     """Two sensors' temperature reports, so many a minute, with so many punctuations an hour."""
-    from xmlpunct.firehose import generate
+    from xmlpunct.firehose import generators
 
     name = f"warehouse-{hours}-{readings}-{punctuations}"
-    folder = generated(data, name, generate.warehouse(2, hours, readings, punctuations, 1))
+    folder = generated(data, name, generators.warehouse(2, hours, readings, punctuations, 1))
     return {sensor: folder / f"{sensor}.xml" for sensor in ("sensor1", "sensor2")}
 
 
 def auction(data: Path, items: int, bids: int, open_items: int) -> dict[str, Path]:
     """Items and bids on them, so many open at a time, with a punctuation each."""
-    from xmlpunct.firehose import generate
+    from xmlpunct.firehose import generators
 
     name = f"auction-{items}-{bids}-{open_items}"
-    folder = generated(data, name, generate.auction(items, bids, open_items, True, 1))
+    folder = generated(data, name, generators.auction(items, bids, open_items, True, 1))
     return {stream: folder / f"{stream}.xml" for stream in ("items", "bids")}
 
 

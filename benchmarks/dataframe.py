@@ -110,10 +110,10 @@ class Dataset:
     """A run whose results go to a dataset, which tasks of its own write."""
 
     def __init__(self, spark: Any, feed: Path, folder: Path) -> None:
-        from xmlpunct.engine.options import RunOptions
+        from xmlpunct.engine.run.run_options import RunOptions
+        from xmlpunct.engine.run.stats import RunStats
         from xmlpunct.engine.spark import run
         from xmlpunct.engine.sql import plan
-        from xmlpunct.engine.stats import RunStats
 
         self._stats, self._size = RunStats("spark"), feed.stat().st_size
         options = RunOptions(output=f"{folder}/out/", format="parquet", checkpoint=str(folder / "ck"))

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from xmlpunct.engine.local.run import run
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.tcp import Address
+from xmlpunct.engine.run.local.local_run import run
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose import open_source
-from xmlpunct.firehose.replay import Replay
-from xmlpunct.firehose.tcp import Address
+from xmlpunct.firehose.replay_server import Replay
 
 POINTS = 60
 HOUR = 60

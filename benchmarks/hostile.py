@@ -26,8 +26,10 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source, slices
+from xmlpunct import slices
+from xmlpunct.base.errors import SourceError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
 from xmlpunct.schema import Schema
 
 GOOD = b"<t><a>1</a></t>"

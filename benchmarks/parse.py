@@ -25,7 +25,9 @@ import common
 import polars as pl
 import readers
 
-from xmlpunct.firehose import PUNCT_NAMESPACE, FirehoseReader, Source, StreamSpec, native
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
+from xmlpunct.firehose import FirehoseReader, StreamSpec, native
 from xmlpunct.schema import Schema
 
 OPEN = f'<stream xmlns:punct="{PUNCT_NAMESPACE}">\n'

@@ -85,7 +85,7 @@ def agree(runs: dict[str, Watched]) -> None:
 
 def warehouse(given: Any) -> Figures:
     """The two figures of the paper."""
-    from xmlpunct.engine.options import parse_size
+    from xmlpunct.engine.run.run_options import parse_size
 
     numbers = sorted({0, *given.per_hour})
     sources = {n: common.warehouse(given.data, given.hours, given.scale, n) for n in {1, *numbers}}

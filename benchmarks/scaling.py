@@ -119,7 +119,7 @@ def fitted(points: list[Point]) -> dict[str, Any]:
 def held(given: Any, schema: str, say: Callable[[int, int], dict[str, object]], most: int) -> dict[str, Any]:
     """Add punctuations to a set, slice by slice, match each slice's tuples with it, and take all out again."""
     from xmlpunct.punctuations.punctuation import Punctuation
-    from xmlpunct.punctuations.set import PunctuationSet
+    from xmlpunct.punctuations.punctuation_set import PunctuationSet
     from xmlpunct.schema import Schema
 
     attributes = Schema.parse(schema)

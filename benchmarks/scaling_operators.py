@@ -147,11 +147,11 @@ def windows(given: Any) -> dict[str, Any]:
 
 def forms(given: Any) -> dict[str, Any]:
     """CPU microseconds per punctuation, of constants and of ranges: items that are closed one after the other."""
-    from xmlpunct.firehose import slices
+    from xmlpunct import slices
     from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join
     from xmlpunct.operators.driver import run
     from xmlpunct.operators.iterator import Operator
-    from xmlpunct.punctuations.set import PunctuationSet
+    from xmlpunct.punctuations.punctuation_set import PunctuationSet
     from xmlpunct.schema import Schema
     from xmlpunct.slice import Slice
 

@@ -12,7 +12,7 @@ SLICE = 2**20
 """Bytes of a slice and of a task: the least that a task on Spark takes while there is more."""
 FEW_SHARDS = 2
 FILE_BYTES = 8 * 2**20
-"""The files that are planned: as large as the pieces that large ones are cut into (`xmlpunct.engine.inputs.cuts`)."""
+"""The files that are planned: as large as the pieces that large ones are cut into (`xmlpunct.engine.run.inputs.cuts`)."""
 T = TypeVar("T")
 
 
@@ -39,11 +39,11 @@ class Local(NamedTuple):
 
 def local(planned: Any) -> Local:
     """Run a query, looking at the clock between reading and operators. What comes with the end is left out."""
-    from xmlpunct.engine.local.run import open_sources
-    from xmlpunct.engine.local.running import LocalRun
-    from xmlpunct.engine.stats import RunStats
-    from xmlpunct.firehose import PUNCT_NAMESPACE
-    from xmlpunct.punctuations.batch import PunctuationBatch
+    from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+    from xmlpunct.engine.run.local.local_run import open_sources
+    from xmlpunct.engine.run.local.running import LocalRun
+    from xmlpunct.engine.run.stats import RunStats
+    from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
     from xmlpunct.slice import concat
 
     schema, stats = planned.root.schema, RunStats("local")
@@ -65,10 +65,10 @@ def local(planned: Any) -> Local:
 
 def job_of(planned: Any, sources: Mapping[str, Path], shards: int) -> Any:
     """The query as the Spark engine runs it."""
-    from xmlpunct.engine.inputs.parts import Input, Part
+    from xmlpunct.base.xml_names import PUNCT_NAMESPACE
     from xmlpunct.engine.partition.fragments import cut
+    from xmlpunct.engine.run.inputs.parts import Input, Part
     from xmlpunct.engine.spark.job import Job
-    from xmlpunct.firehose import PUNCT_NAMESPACE
 
     names = [stream.name for stream in planned.streams]
     paths = {i: sources[stream.declared] for i, stream in enumerate(planned.streams)}
@@ -84,9 +84,9 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
 
     The last task of each input is left out: it says that the input has ended, which comes once.
     """
-    from xmlpunct.engine.inputs.cuts import find_cuts, scan
-    from xmlpunct.engine.inputs.parse_ranges import parse_ranges
-    from xmlpunct.engine.inputs.ranges import Cursor, advance
+    from xmlpunct.engine.run.inputs.cuts import find_cuts, scan
+    from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
+    from xmlpunct.engine.run.inputs.ranges import Cursor, advance
     from xmlpunct.engine.spark import edge
     from xmlpunct.firehose import Parser
     from xmlpunct.slice import Slice
@@ -134,7 +134,7 @@ def planning(job: Any, files: int, rounds: int) -> float:
     import pickle
     from dataclasses import replace
 
-    from xmlpunct.engine.spark.source import QueryReader
+    from xmlpunct.engine.spark.spark_source import QueryReader
 
     inputs = []
     for given in job.inputs:
@@ -161,15 +161,15 @@ def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
     """
     from dataclasses import replace
 
-    from xmlpunct.engine.exchange.routing import route
-    from xmlpunct.engine.output import Output
+    from xmlpunct.engine.partition.routing import route
+    from xmlpunct.engine.run.output import Output
     from xmlpunct.engine.spark.combining import Combiner, Said
     from xmlpunct.engine.spark.job import RESULT, Row
     from xmlpunct.engine.spark.processor import gather_of
     from xmlpunct.firehose import writer_for
-    from xmlpunct.punctuations.pattern import ENUMERABLE
     from xmlpunct.punctuations.punctuation import Punctuation
     from xmlpunct.slice import Slice
+    from xmlpunct.types.pattern import ENUMERABLE
 
     schema, answer = job.fragments.schema, job.fragments.answers[0]
     key = job.fragments.fragments[answer.source].keys[0][0]
@@ -212,14 +212,14 @@ def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
 
     import polars as pl
 
-    from xmlpunct.engine.exchange.routing import route
-    from xmlpunct.engine.options import RunOptions
-    from xmlpunct.engine.sink import make_output
-    from xmlpunct.engine.spark.answers import AnswerSink
+    from xmlpunct.engine.partition.routing import route
+    from xmlpunct.engine.run.run_options import RunOptions
+    from xmlpunct.engine.run.sink import make_output
+    from xmlpunct.engine.run.stats import RunStats
     from xmlpunct.engine.spark.aside import Aside
-    from xmlpunct.engine.spark.dataset import Cluster, ColumnsTarget
+    from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
     from xmlpunct.engine.spark.job import RESULT, Row
-    from xmlpunct.engine.stats import RunStats
+    from xmlpunct.engine.spark.outputs import AnswerSink
     from xmlpunct.slice import Slice
 
     class Here(Cluster):
@@ -265,12 +265,12 @@ def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
 
 def reports(job: Any, shards: int, rounds: int) -> float:
     """Seconds of the sink for what a shard of a fragment reports of itself in a micro-batch."""
-    from xmlpunct.engine.inputs.ranges import Cursor, advance
+    from xmlpunct.engine.run.inputs.ranges import Cursor, advance
+    from xmlpunct.engine.run.stats import RunStats
     from xmlpunct.engine.spark import edge
-    from xmlpunct.engine.spark.keys import shard_keys
-    from xmlpunct.engine.spark.metrics import RunMetrics
     from xmlpunct.engine.spark.processor import Shard
-    from xmlpunct.engine.stats import RunStats
+    from xmlpunct.engine.spark.run_metrics import RunMetrics
+    from xmlpunct.engine.spark.shard_keys import shard_keys
 
     ranges, _ = advance(job.inputs[0], job.elements(0), Cursor(), job.inputs[0].parts[0].size or 0, SLICE)
     read = edge.read(job, edge.Task(0, 0, (ranges[0],)))

@@ -85,13 +85,13 @@ def xmlpunct(master: str, folder: Path, batches: int, stages: Stages) -> None:
     from pyspark.sql.streaming import StreamingQuery
 
     from xmlpunct.cli import main
-    from xmlpunct.engine.spark import runner, session
-    from xmlpunct.engine.spark.sink import Sink
+    from xmlpunct.engine.spark import runner, spark_session
+    from xmlpunct.engine.spark.spark_sink import Sink
 
     stages.mark("import")
-    stages.before(session, "java_home", "plan")
-    stages.after(session, "launch_gateway", "Java")
-    stages.after(session, "SparkSession", "session")
+    stages.before(spark_session, "java_home", "plan")
+    stages.after(spark_session, "launch_gateway", "Java")
+    stages.after(spark_session, "SparkSession", "session")
     stages.after(runner, "stages", "query")
     stages.after(Sink, "take", "micro-batches")
     stop = StreamingQuery.stop

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import common
 import polars as pl
 
-from xmlpunct.engine.build import build
+from xmlpunct.engine.run.build import build
 from xmlpunct.engine.sql import plan
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice

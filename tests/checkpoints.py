@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from xmlpunct.engine.checkpoint.commit import COMMIT, Commit
-from xmlpunct.engine.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.inputs.segments import SpoolWriter, create, log_of, segment, segments
+from xmlpunct.engine.run.checkpoint.commit import COMMIT, Commit
+from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.run.inputs.segments import SpoolWriter, create, log_of, segment, segments
 
 
 def committed(log: Path) -> Commit:

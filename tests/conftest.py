@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.threads import TURNS
-from xmlpunct import secrets
-from xmlpunct.engine.local import running
+from xmlpunct.base import secrets
+from xmlpunct.engine.run.local import running
 from xmlpunct.engine.spark import job
 
 running.cores = TURNS.next

@@ -15,9 +15,9 @@ from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Call, Column, Doc, Expression, Function, Literal
 from xmlpunct.expressions.functions import casts
 from xmlpunct.expressions.program import compiled
-from xmlpunct.operators import aggregate
-from xmlpunct.operators.aggregate import AggregateFunction
-from xmlpunct.operators.over.calls import AGGREGATES
+from xmlpunct.operators.group import aggregate
+from xmlpunct.operators.group.aggregate import AggregateFunction
+from xmlpunct.operators.time.over.calls import AGGREGATES
 from xmlpunct.types import STRING
 
 PAGE = Path(__file__).parent.parent / "docs" / "functions.md"

@@ -19,16 +19,16 @@ from itertools import combinations, product
 import numpy as np
 from hypothesis import strategies as st
 
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.forms import columns_of, has_column, range_key
-from xmlpunct.punctuations.numbered import is_numbered
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern, Range
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
-from xmlpunct.punctuations.text import parse_pattern
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, TIMESTAMP, Type, Value, decimal
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.ordinals import is_numbered
+from xmlpunct.types.pattern import WILDCARD, Pattern, Range
+from xmlpunct.types.pattern_text import parse_pattern
 
 # Values
 

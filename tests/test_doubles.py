@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from tests.oracle import is_canonical, same
 from tests.strategies import SPECIAL, Space
 from xmlpunct import Schema, combine, covers, match
-from xmlpunct.doubles import bits, canonical, canonical_column, divided, words
-from xmlpunct.engine.exchange.hashing import shard_of
-from xmlpunct.frames import join
-from xmlpunct.punctuations.pattern import constant
+from xmlpunct.base.doubles import bits, canonical, canonical_column, divided, words
+from xmlpunct.base.frames import join
+from xmlpunct.engine.partition.hashing import shard_of
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.types import DOUBLE, NAN
+from xmlpunct.types.pattern import constant
 
 INF = math.inf
 OTHER_NAN: float = struct.unpack("<d", struct.pack("<Q", 0xFFF0_0000_0000_0007))[0]

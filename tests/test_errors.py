@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from xmlpunct import errors
-from xmlpunct.errors import (
+from xmlpunct.base import errors
+from xmlpunct.base.errors import (
     PatternError,
     Reject,
     SchemaError,

@@ -81,8 +81,8 @@ assert query() and [read(count) for count in (3, 300)] == expected
 OTHERS = """
 import os, polars, signal, sys
 import xmlpunct
-assert "xmlpunct.library" not in sys.modules
-xmlpunct.forks._LONG = 0.3
+assert "xmlpunct.python.query_api" not in sys.modules
+xmlpunct.base.forks._LONG = 0.3
 polars.DataFrame({"a": [1]}).lazy().select(polars.col("a") + 1).collect()
 process = os.fork()
 if not process:

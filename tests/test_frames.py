@@ -9,16 +9,16 @@ import polars as pl
 import pytest
 
 from tests.operators.harness import check_table, give
+from xmlpunct.base.frames import join
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import cast
 from xmlpunct.expressions.program import compiled
-from xmlpunct.frames import join
 from xmlpunct.operators import Aggregate, GroupBy, Join, SemiJoin
-from xmlpunct.punctuations.lateness import Lateness
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
+from xmlpunct.slice.lateness import Lateness
 from xmlpunct.types import DOUBLE, STRING
 
 NAN = math.nan

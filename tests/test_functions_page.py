@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.functions_page import PAGE, page
 from xmlpunct.expressions.expression import FUNCTIONS
-from xmlpunct.operators import aggregate
+from xmlpunct.operators.group import aggregate
 
 
 def test_the_page_is_current() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xmlpunct.overlooked import MOST, OTHERS, Notice, Overlooked, add, end, notices
+from xmlpunct.base.unread import MOST, OTHERS, Notice, Overlooked, add, end, notices
 
 
 def test_new_is_what_was_not_there() -> None:

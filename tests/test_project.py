@@ -20,7 +20,8 @@ from types import ModuleType
 import pytest
 
 import xmlpunct
-from xmlpunct import errors, operators
+from xmlpunct import operators
+from xmlpunct.base import errors
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "xmlpunct"

@@ -7,11 +7,11 @@ import pickle
 import polars as pl
 import pytest
 
-from xmlpunct.errors import SchemaError, SqlError
-from xmlpunct.punctuations.pattern import WILDCARD
-from xmlpunct.punctuations.text import parse_pattern
+from xmlpunct.base.errors import SchemaError, SqlError
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import BOOLEAN, INT, STRING, decimal
+from xmlpunct.types.pattern import WILDCARD
+from xmlpunct.types.pattern_text import parse_pattern
 
 
 def test_reads_a_column_list() -> None:

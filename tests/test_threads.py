@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 import xmlpunct
 from tests.firehose.documents import OPEN, SPECS, body, damaged
 from xmlpunct import Reject, Schema, SourceError
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
 from xmlpunct.firehose.reader import ReadAhead
 
 LONG = os.environ.get("XMLPUNCT_LONG") == "1"

@@ -12,16 +12,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from xmlpunct import Punctuation, parse, query
-from xmlpunct.errors import PatternError, Reject, SqlError
+from xmlpunct.base.errors import PatternError, Reject, SqlError
 from xmlpunct.expressions.functions.casts import cast_to
-from xmlpunct.firehose import columns, writer_for
+from xmlpunct.firehose import typed_columns, writer_for
 from xmlpunct.firehose.cells import Cells
-from xmlpunct.firehose.columns import convert
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.text import parse_pattern
+from xmlpunct.firehose.typed_columns import convert
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import DATE, STRING, TIMESTAMP, Type
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.pattern_text import parse_pattern
 
 FINE = "2026-01-01T00:00:00.1234567Z"
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -90,7 +90,7 @@ WRONG_MOMENTS = [Moment(text, None) for text in WRONG]
 def converted(few: int, type_: Type, texts: Sequence[str | None]) -> list[object]:
     """What a column of tuples holds, null for what is rejected."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "FEW", few)
+        patch.setattr(typed_columns, "FEW", few)
         values, wrong = convert(type_, Cells.of(texts), "x")
     assert set(wrong) == {i for i, v in enumerate(values) if v is None}
     return values.to_list()
@@ -105,7 +105,7 @@ SQL_MOMENTS = dict.fromkeys(("2026-01-31T00:00", "2026-01-31"), datetime(2026, 1
 @example(WRONG_MOMENTS)
 def test_tuples_are_cut_down_to_the_microsecond(given_moments: list[Moment]) -> None:
     texts, expected = [m.text for m in given_moments], [m.value for m in given_moments]
-    for few in (0, columns.FEW):
+    for few in (0, typed_columns.FEW):
         assert converted(few, TIMESTAMP, texts) == expected
     cast, _ = cast_to(STRING, TIMESTAMP, pl.col("x"))
     of_cast = [SQL_MOMENTS.get(m.text, m.value) for m in given_moments]
@@ -152,7 +152,7 @@ def test_in_documents(given_moments: list[Moment]) -> None:
 )
 def test_dates(days: list[date], zone: str) -> None:
     texts = [f"{day}{zone}" for day in days]
-    for few in (0, columns.FEW):
+    for few in (0, typed_columns.FEW):
         assert converted(few, DATE, texts) == days
 
 
@@ -166,7 +166,7 @@ def test_no_dates() -> None:
         "02024-01-01",
         "2024-01-01+14:01",
     ]
-    for few in (0, columns.FEW):
+    for few in (0, typed_columns.FEW):
         assert converted(few, DATE, wrong) == [None] * len(wrong)
 
 

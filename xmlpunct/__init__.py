@@ -6,11 +6,11 @@ streams in this process; `match`, `combine` and `covers` reason about punctuatio
 
 from typing import TYPE_CHECKING
 
-from xmlpunct import column_lists, forks  # noqa: F401  forks has to know of each
-from xmlpunct.later import found_later
+from xmlpunct.base import column_lists, forks
+from xmlpunct.base.lazy_imports import found_later
 
 if TYPE_CHECKING:
-    from xmlpunct.errors import (
+    from xmlpunct.base.errors import (
         PatternError,
         Reject,
         SchemaError,
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
         UsageError,
         XmlPunctError,
     )
-    from xmlpunct.firehose.lazy import scan_xml
-    from xmlpunct.firehose.library import parse, slices
-    from xmlpunct.library import query
     from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, match
-    from xmlpunct.punctuations.set import PunctuationSet
-    from xmlpunct.results import QueryResults
+    from xmlpunct.punctuations.punctuation_set import PunctuationSet
+    from xmlpunct.python.parse_api import parse, slices
+    from xmlpunct.python.polars_scan import scan_xml
+    from xmlpunct.python.query_api import query
+    from xmlpunct.python.query_results import QueryResults
     from xmlpunct.schema import Attribute, Schema
     from xmlpunct.slice import Slice
 else:
     __getattr__, __dir__ = found_later(
         __name__,
         {
-            "errors": "PatternError Reject SchemaError SourceError SqlError StrictError TransientError UsageError "
+            "base.errors": "PatternError Reject SchemaError SourceError SqlError StrictError TransientError UsageError "
             "XmlPunctError",
-            "firehose.lazy": "scan_xml",
-            "firehose.library": "parse slices",
-            "library": "query",
+            "python.polars_scan": "scan_xml",
+            "python.parse_api": "parse slices",
+            "python.query_api": "query",
             "punctuations.punctuation": "Punctuation combine covers match",
-            "punctuations.set": "PunctuationSet",
-            "results": "QueryResults",
+            "punctuations.punctuation_set": "PunctuationSet",
+            "python.query_results": "QueryResults",
             "schema": "Attribute Schema",
             "slice": "Slice",
         },
@@ -48,7 +48,9 @@ else:
 
 
 def _read_columns(text: str) -> "Schema":
-    from xmlpunct.engine.sql.dialect import parse_columns  # sqlglot takes a while to import, and few need it
+    from xmlpunct.engine.sql.syntax.dialect import (
+        parse_columns,  # sqlglot takes a while to import, and few need it
+    )
 
     return parse_columns(text)
 

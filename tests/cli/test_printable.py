@@ -17,15 +17,15 @@ from rich.console import Console
 from tests.cli.harness import Cli
 from tests.firehose.test_web import Site, serving
 from tests.view.running import view_of_a_run
+from xmlpunct.base.errors import PatternError, Reject, SourceError, SqlError, UsageError
+from xmlpunct.base.printable import printable
+from xmlpunct.base.unread import Notice
 from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.watch import frame
+from xmlpunct.engine.run.stats import Idle, InputStats, RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import Idle, InputStats, RunStats
 from xmlpunct.engine.view.server import ViewServer
 from xmlpunct.engine.view.view import View
-from xmlpunct.errors import PatternError, Reject, SourceError, SqlError, UsageError
-from xmlpunct.overlooked import Notice
-from xmlpunct.printable import printable
 
 EVIL = "a\x1b[2Jb\x9b1mc\x7fd\u202ee\rf\nxmlpunct: all is well"
 """Clears the screen, sets colours, deletes, turns the text around, and forges a line."""

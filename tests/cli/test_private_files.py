@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.harness import Cli
 from tests.reliability.support import launch, wait_for_results
-from xmlpunct.engine.spark.wish import Wish
+from xmlpunct.engine.spark.backpressure import Wish
 
 QUERY = """CREATE STREAM s (hour INT NOT NULL) WITH (source = 'follow:{}', element = 't');
 SELECT hour, COUNT(*) AS n FROM s GROUP BY hour"""

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from xmlpunct.cli import progress
 from xmlpunct.cli.progress import Progress
-from xmlpunct.engine.stats import Idle, InputStats, RunStats
+from xmlpunct.engine.run.stats import Idle, InputStats, RunStats
 
 
 @pytest.fixture

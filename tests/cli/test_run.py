@@ -228,7 +228,7 @@ def test_late_tuples_are_rejects_of_their_source(cli: Cli, tmp_path: Path) -> No
 
 
 def test_what_a_guard_forgets_is_told(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.operators.late_filter.MOST", 10)
+    monkeypatch.setattr("xmlpunct.operators.time.late_filter.MOST", 10)
     closed = "".join(f"<p:t><k>{k}</k></p:t>" for k in range(0, 50, 2))
     given, stats = feed(tmp_path / "t.xml", closed + "<t><k>0</k></t><t><k>48</k></t>"), tmp_path / "stats"
     query = f"CREATE STREAM s (k INT) WITH (source='{given}', element='t'); SELECT COUNT(*) AS n FROM s"

@@ -15,7 +15,7 @@ from tests.firehose.test_archives import tarred, zipped
 from tests.firehose.test_packed import PACKS, Drops
 from tests.firehose.test_web import Site, serving
 from xmlpunct import query
-from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 
 DOCUMENT = (
     f"<s xmlns:p='{PUNCT_NAMESPACE}'><t><a>1</a></t><t><a>2</a></t><p:t><a>[1,2]</a></p:t></s>"

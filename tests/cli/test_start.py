@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from xmlpunct import cli
-from xmlpunct.cores import cores
+from xmlpunct.base.cores import cores
 
 PROGRAM = """
 import sys
@@ -96,13 +96,13 @@ def test_every_command_is_in_the_module_of_its_name() -> None:
 
 def test_a_plain_query_loads_nothing_of_what_it_does_not_use() -> None:
     found = loaded("run", "samples/warehouse.sql", "--engine", "local")
-    assert "xmlpunct.engine.local.run" in found
+    assert "xmlpunct.engine.run.local.local_run" in found
     others = {f"xmlpunct.cli.{name}" for name in cli.COMMANDS if name != "run"}
     unused = {"xmlpunct.operators.windowed", "xmlpunct.engine.verdicts", "xmlpunct.engine.why.tracing"}
     unused |= {
         "xmlpunct.engine.view",
-        "xmlpunct.firehose.infer",
-        "xmlpunct.engine.local.provisional",
+        "xmlpunct.firehose.infer.document",
+        "xmlpunct.engine.run.local.provisional",
         "xml.etree.ElementTree",
         "urllib.request",
         "rich.console",

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.harness import WAREHOUSE, Cli
-from xmlpunct.engine.options import RunOptions, XmlForm
+from xmlpunct.base.errors import UsageError
+from xmlpunct.engine.run.run_options import RunOptions, XmlForm
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark.runner import Runner
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import UsageError
 
 NS = "http://www.cse.ogi.edu/dot/niagara/punct"
 STREAM = "CREATE STREAM t (id INT NOT NULL, name STRING, w INT, h INT) WITH (source = '{}');\n"

@@ -20,12 +20,12 @@ from tests.connectors.servers import free_port
 from tests.connectors.test_posting import piece, post, reading
 from tests.reliability.support import MOST_SECONDS, ends_well
 from tests.view.running import SQL, taking, view_of_a_run
-from xmlpunct.engine.inputs.said import Sayings
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.http_listen import Posted, Server, _address
+from xmlpunct.engine.run.inputs.injected_punctuations import Sayings
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.view.server import ViewServer
 from xmlpunct.engine.view.talk import Talk
-from xmlpunct.firehose import PUNCT_NAMESPACE
-from xmlpunct.firehose.posted import Posted, Server, _address
 
 SAID = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
 Target = tuple[int, str, Callable[[], int]]
@@ -244,7 +244,7 @@ def test_a_run_survives_idle_connections_under_a_low_limit(tmp_path: Path) -> No
 
 
 def test_connections_are_limited(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.firehose.http_server.MOST_CONNECTIONS", 3)
+    monkeypatch.setattr("xmlpunct.connectors.http_server.MOST_CONNECTIONS", 3)
     port, forged, effects = target
     with ExitStack() as opened:
         clients = [
@@ -256,7 +256,7 @@ def test_connections_are_limited(target: Target, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_server_that_is_busy_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.firehose.http_server.MOST_CONNECTIONS", 2)
+    monkeypatch.setattr("xmlpunct.connectors.http_server.MOST_CONNECTIONS", 2)
     port = free_port()
     inlet = Posted(Server(_address(f"http-listen://:{port}")), "")
     inlet.open(None)
@@ -272,7 +272,7 @@ def test_a_server_that_is_busy_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_idle_connection_is_closed(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """A head that never ends is no activity."""
-    monkeypatch.setattr("xmlpunct.firehose.http_server.IDLE_SECONDS", 0.3)
+    monkeypatch.setattr("xmlpunct.connectors.http_server.IDLE_SECONDS", 0.3)
     port, forged, _ = target
     with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
         client.sendall(forged.partition("\r\n")[0].encode())
@@ -286,7 +286,7 @@ def test_an_idle_connection_is_closed(target: Target, monkeypatch: pytest.Monkey
 
 
 def test_a_slow_sender_does_not_hold_others_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.firehose.http_server.GRACE_SECONDS", 1.0)
+    monkeypatch.setattr("xmlpunct.connectors.http_server.GRACE_SECONDS", 1.0)
     with reading() as (port, _, pieces), socket.create_connection(("127.0.0.1", port), timeout=10) as slow:
         head = f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 1000000\r\n\r\n"
         slow.sendall(head.encode())

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from xmlpunct.engine.inputs import segments, spool
-from xmlpunct.engine.inputs.segments import end_of
-from xmlpunct.engine.inputs.spool import Spool
-from xmlpunct.errors import TransientError, UsageError, XmlPunctError
-from xmlpunct.firehose import Source
-from xmlpunct.firehose.connectors import Connector, Inlet, connector_of
-from xmlpunct.firehose.steady import ChangedError
+from xmlpunct.base.errors import TransientError, UsageError, XmlPunctError
+from xmlpunct.connectors.contract import Connector, Inlet, connector_of
+from xmlpunct.connectors.source import Source
+from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.engine.run.inputs import segments, spool
+from xmlpunct.engine.run.inputs.segments import end_of
+from xmlpunct.engine.run.inputs.spool import Spool
 
 ELEMENT = b"<t>%04d</t>"
 

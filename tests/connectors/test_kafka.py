@@ -21,11 +21,12 @@ import pytest
 from tests.cli.harness import Cli
 from tests.connectors.test_messages import HOURS, QUERY, block, elements
 from tests.reliability.support import LONG, MOST_SECONDS, ends_well, launch
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.connectors import Form, Results
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.firehose import open_source, parse, writer_for
-from xmlpunct.firehose.connectors import InletFile, connector_of
-from xmlpunct.firehose.sources import is_endless, senders_of
+from xmlpunct.connectors.contract import InletFile, connector_of
+from xmlpunct.connectors.open_source import is_endless, open_source, senders_of
+from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -260,7 +261,7 @@ def test_what_cannot_be_written(topic: str, query: str, format_: str, said: str)
 
 
 def test_a_broker_that_is_not_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.firehose.kafka.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("xmlpunct.connectors.kafka.ANSWER_SECONDS", 0.5)
     ended = cli("run", "--engine", "local", "-q", QUERY, "-s", "sensor1=kafka://127.0.0.1:1/t")
     assert ended.code == 1
     assert "Traceback" not in ended.err

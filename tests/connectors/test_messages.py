@@ -21,9 +21,10 @@ import pytest
 from tests.cli.harness import SAMPLES, Cli
 from tests.reliability.support import LONG, MOST_SECONDS
 from tests.threads import TURNS
+from xmlpunct import parse
 from xmlpunct.connectors import Connector
-from xmlpunct.firehose import generate, parse
-from xmlpunct.firehose.connectors import connector_of
+from xmlpunct.connectors.contract import connector_of
+from xmlpunct.firehose import generators
 from xmlpunct.schema import Schema
 
 PAGE = (SAMPLES.parent / "docs" / "connectors.md").read_text()
@@ -86,7 +87,7 @@ def told(file: Path) -> list[bytes]:
 
 def elements(seed: int = 0) -> list[bytes]:
     """The tuples and punctuations of a stream, each a message by itself."""
-    lines = generate.warehouse(sensors=1, hours=HOURS, readings=4, punctuations=4, seed=seed)
+    lines = generators.warehouse(sensors=1, hours=HOURS, readings=4, punctuations=4, seed=seed)
     declared = b'<punct:tempdata xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct"'
     found = [line.strip().encode() for _, line in lines]
     return [e.replace(b"<punct:tempdata", declared, 1) for e in found if e[:2] != b"</" and b"data>" in e]

@@ -21,11 +21,11 @@ from tests.connectors.servers import mosquitto
 from tests.connectors.test_messages import HOURS, QUERY, copied, elements
 from tests.firehose.test_tcp import CERTIFICATES
 from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch
+from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.connectors import Form, Inlet, Results
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.firehose import open_source, writer_for
-from xmlpunct.firehose.connectors import connector_of
-from xmlpunct.firehose.sources import is_endless, senders_of
+from xmlpunct.connectors.contract import connector_of
+from xmlpunct.connectors.open_source import is_endless, open_source, senders_of
+from xmlpunct.firehose import writer_for
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -286,7 +286,7 @@ def test_tls_and_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     (Where the certificate is not valid, paho leaves the socket to the collector.)
     """
-    monkeypatch.setattr("xmlpunct.firehose.mqtt.ANSWER_SECONDS", 3.0)
+    monkeypatch.setattr("xmlpunct.connectors.mqtt.ANSWER_SECONDS", 3.0)
     known = tmp_path / "passwords"
     maker = shutil.which("mosquitto_passwd")
     if maker is None:

@@ -20,12 +20,13 @@ from tests.connectors.servers import nats
 from tests.connectors.test_messages import HOURS, QUERY, copied, elements
 from tests.firehose.test_tcp import CERTIFICATES
 from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch
-from xmlpunct.connectors import Form, Results
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.firehose import jetstream, open_source, parse, writer_for
-from xmlpunct.firehose.connectors import InletFile, connector_of
-from xmlpunct.firehose.nats import SubjectWriter
-from xmlpunct.firehose.sources import is_endless, senders_of
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.connectors import Form, Results, jetstream
+from xmlpunct.connectors.contract import InletFile, connector_of
+from xmlpunct.connectors.nats import SubjectWriter
+from xmlpunct.connectors.open_source import is_endless, open_source, senders_of
+from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -206,7 +207,7 @@ def test_what_cannot_be_read_again_is_refused(port: int) -> None:
 @pytest.mark.parametrize("documents", ["0", "1"])
 def test_a_stream_has_no_end(peer: Peer, documents: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is nothing more for a while, more is waited for; a lost connection is made anew."""
-    monkeypatch.setattr("xmlpunct.firehose.nats.LOOK_SECONDS", 0.3)
+    monkeypatch.setattr("xmlpunct.connectors.nats.LOOK_SECONDS", 0.3)
     reader = connector_of(peer.url).inlet(f"{peer.url}?documents={documents}", f"{peer.stream}.in")
     with closing(InletFile(reader)) as file:
         data = b""
@@ -316,7 +317,7 @@ def test_a_punctuation_is_sent_when_the_tuples_before_it_are_there(
         sent.append([number for number, _ in messages])
 
     monkeypatch.setattr(SubjectWriter, "_publish", publish)
-    monkeypatch.setattr("xmlpunct.firehose.nats.AT_ONCE", 2)
+    monkeypatch.setattr("xmlpunct.connectors.nats.AT_ONCE", 2)
     with closing(writer(peer)) as outlet:
         outlet.open(form(), None)
         outlet.write(results(0, [(1, 1, 1)] * 3, "<1, *, *>"))

@@ -22,12 +22,13 @@ from tests.cli.harness import Cli
 from tests.connectors.servers import free_port
 from tests.connectors.test_messages import HOURS, QUERY, copied, elements
 from tests.reliability.support import LONG, bag, ends_well, launch
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.connectors import Form, Outlet, Results
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.firehose import open_source, parse, writer_for
-from xmlpunct.firehose.connectors import chained, connector_of
-from xmlpunct.firehose.posted import Listeners, Posted, Server, _address
-from xmlpunct.firehose.sources import is_endless, senders_of
+from xmlpunct.connectors.contract import chained, connector_of
+from xmlpunct.connectors.http_listen import Listeners, Posted, Server, _address
+from xmlpunct.connectors.open_source import is_endless, open_source, senders_of
+from xmlpunct.firehose import writer_for
 from xmlpunct.schema import Schema
 
 RESULT = Schema.parse("hour INT, n INT, top INT")
@@ -137,7 +138,7 @@ def test_a_sender_that_went_back_is_found_out() -> None:
 
 def test_what_is_posted_is_linked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece to the one before, also those of one group, and of a group behind one without data."""
-    monkeypatch.setattr("xmlpunct.firehose.posting.PIECE_BYTES", 4)
+    monkeypatch.setattr("xmlpunct.connectors.http_post.PIECE_BYTES", 4)
     link, groups = "", list[Results]()
     for number, data in enumerate((b"<s><a/>", b"", b"</s>")):
         digest = chained(link, data)
@@ -223,7 +224,7 @@ def test_who_has_no_password_is_refused() -> None:
 
 
 def test_what_cannot_be_taken_now_is_to_be_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.firehose.posted.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("xmlpunct.connectors.http_listen.WAIT_SECONDS", 0.1)
     port = free_port()
     inlet = Posted(Server(_address(f"http-listen://:{port}")), "")
     inlet.open(None)
@@ -305,8 +306,8 @@ def opened(url: str, position: Any = None, format_: str = "xml") -> Outlet:
 
 
 def test_groups_are_posted_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.firehose.posting.PIECE_BYTES", 4)
-    monkeypatch.setattr("xmlpunct.firehose.posting.PAUSES", (0.01,) * 3)
+    monkeypatch.setattr("xmlpunct.connectors.http_post.PIECE_BYTES", 4)
+    monkeypatch.setattr("xmlpunct.connectors.http_post.PAUSES", (0.01,) * 3)
     with receiving(503, 429, 429, 429, 429, 500) as (url, taken), closing(opened(url)) as outlet:
         outlet.write(Results(0, (), b"<s><a/>"))
         outlet.write(Results(1, (), b""))
@@ -325,7 +326,7 @@ def test_groups_are_posted_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
     ("status", "said"), [(302, "302 Found"), (409, "409 Conflict"), (503, "503 Service")]
 )
 def test_what_a_server_does_not_take(status: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.firehose.posting.PAUSES", (0.01,) * 3)
+    monkeypatch.setattr("xmlpunct.connectors.http_post.PAUSES", (0.01,) * 3)
     with receiving(*[status] * 4) as (url, taken), closing(opened(url)) as outlet:
         with pytest.raises(XmlPunctError, match=f"cannot write {url}: the server says {said}"):
             outlet.write(Results(0, (), b"<s/>"))
@@ -333,7 +334,7 @@ def test_what_a_server_does_not_take(status: int, said: str, monkeypatch: pytest
 
 
 def test_nobody_is_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.firehose.posting.PAUSES", (0.01,))
+    monkeypatch.setattr("xmlpunct.connectors.http_post.PAUSES", (0.01,))
     out = f"http://127.0.0.1:{free_port()}/"
     ended = cli("run", "--engine", "local", "-q", QUERY, "-s", "sensor1=samples/sensor1.xml", "-o", out)
     assert (ended.code, f"cannot write {out}: Connection refused" in ended.err) == (1, True)

@@ -16,11 +16,11 @@ import pytest
 from tests.connectors import servers
 from tests.connectors.test_mqtt import inlet as mqtt_inlet
 from tests.connectors.test_nats import Peer
-from xmlpunct.connectors import Form, Results
-from xmlpunct.errors import SourceError, XmlPunctError
-from xmlpunct.firehose import jetstream, retries, writer_for
-from xmlpunct.firehose.connectors import connector_of
-from xmlpunct.firehose.retries import Retries
+from xmlpunct.base.errors import SourceError, XmlPunctError
+from xmlpunct.connectors import Form, Results, jetstream, retries
+from xmlpunct.connectors.contract import connector_of
+from xmlpunct.connectors.retries import Retries
+from xmlpunct.firehose import writer_for
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -169,7 +169,7 @@ def test_a_broker_of_mqtt_that_is_gone(
 
 def test_librdkafka_reports_by_the_same_way(soon: None, caplog: pytest.LogCaptureFixture) -> None:
     kafka = pytest.importorskip("confluent_kafka")
-    from xmlpunct.firehose.kafka import _log, _reporting
+    from xmlpunct.connectors.kafka import _log, _reporting
 
     settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
     consumer = kafka.Consumer(settings | _reporting(Retries("kafka://127.0.0.1:1/t")), logger=_log)
@@ -205,7 +205,7 @@ def test_web_servers(soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: 
 def test_a_database_that_another_process_has_locked(
     tmp_path: Path, soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("xmlpunct.firehose.dialects._GLANCE_SECONDS", 0.02)
+    monkeypatch.setattr("xmlpunct.connectors.database_dialects._GLANCE_SECONDS", 0.02)
     path = tmp_path / "x.db"
     url = f"sqlite:///{path}?table=t"
     outlet = connector_of(url).outlet(url, url)

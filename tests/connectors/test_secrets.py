@@ -19,18 +19,18 @@ from tests.cli.harness import Cli
 from tests.connectors.test_messages import QUERY, elements
 from tests.firehose.test_web import Site, serving
 from tests.reliability.support import ends_well, launch, wait_for_results
-from xmlpunct import secrets
-from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
-from xmlpunct.engine.inputs.parts import Input
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.base import secrets
+from xmlpunct.base.errors import SourceError, SqlError, UsageError, XmlPunctError
+from xmlpunct.base.secrets import hide
+from xmlpunct.connectors.contract import expand
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.retries import Retries
 from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.run.inputs.parts import Input
+from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SourceError, SqlError, UsageError, XmlPunctError
-from xmlpunct.firehose import open_source
-from xmlpunct.firehose.connectors import expand
-from xmlpunct.firehose.retries import Retries
-from xmlpunct.secrets import hide
 
 SECRET = "hush/42 & über?="
 FORMS = [SECRET.encode(), quote(SECRET, safe="").encode(), quote(SECRET).encode()]
@@ -231,7 +231,7 @@ TYPED = ["hush42word", "hu/sh42", "hu@sh42", "hu#sh?42", "hu:sh%2F42", "hu sh42"
 def test_a_typed_password_is_in_no_message(
     typed: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("xmlpunct.secrets._known", {})  # what an earlier test has told must not hide it
+    monkeypatch.setattr("xmlpunct.base.secrets._known", {})  # what an earlier test has told must not hide it
     for module in ("web", "posting"):
         monkeypatch.setattr(f"xmlpunct.firehose.{module}.PAUSES", ())
     monkeypatch.setattr(Retries.__init__, "__defaults__", ((),))

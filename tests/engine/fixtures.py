@@ -10,9 +10,9 @@ from pathlib import Path
 import polars as pl
 
 from xmlpunct.engine.plan import Node, Scan
-from xmlpunct.engine.sql.catalog import declared
-from xmlpunct.engine.sql.dialect import parse_statements
-from xmlpunct.engine.sql.queries import Context, plan_query
+from xmlpunct.engine.sql.planner.catalog import declared
+from xmlpunct.engine.sql.planner.query_planner import Context, plan_query
+from xmlpunct.engine.sql.syntax.dialect import parse_statements
 from xmlpunct.operators import run
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice

@@ -18,9 +18,9 @@ import pytest
 import xmlpunct
 from tests.oracle.values import same
 from tests.plans.sharded import Sharded
+from xmlpunct.base.errors import SqlError
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SqlError
-from xmlpunct.operators.moments import sums_of
+from xmlpunct.operators.group.variance import sums_of
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice

@@ -13,14 +13,15 @@ import pytest
 
 from tests.reliability.support import LONG
 from tests.threads import COUNTS, TURNS
-from xmlpunct.engine.inputs.ahead import Helpers
-from xmlpunct.engine.local import running as running_
-from xmlpunct.engine.local.run import open_sources
-from xmlpunct.engine.local.running import SLICES_AHEAD, LocalRun
+from xmlpunct.base.errors import SourceError, UsageError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
+from xmlpunct.engine.run.inputs.ahead import Helpers
+from xmlpunct.engine.run.local import running as running_
+from xmlpunct.engine.run.local.local_run import open_sources
+from xmlpunct.engine.run.local.running import SLICES_AHEAD, LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 
 STREAMS = """CREATE STREAM a (hour INT NOT NULL, n INT, room STRING PATH '../@room') WITH (element = 't');
 CREATE STREAM b (hour INT NOT NULL, n INT) WITH (element = 't');

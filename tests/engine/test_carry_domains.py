@@ -13,7 +13,7 @@ from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql import plan
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call
-from xmlpunct.operators.windows.frame import Frame
+from xmlpunct.operators.time.windows.frame import Frame
 from xmlpunct.types import INT
 
 DDL = """CREATE STREAM a (sid STRING NOT NULL, part INT CHECK (part BETWEEN 0 AND 2), hour INT NOT NULL, x INT)

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from xmlpunct.engine.inputs import cuts
-from xmlpunct.engine.inputs.cuts import Piece, Scanned, Span, find_cuts, scan
-from xmlpunct.engine.inputs.parse_ranges import parse_ranges
-from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import Cursor, Range, advance
-from xmlpunct.engine.inputs.uncut import Uncut, save, saved
-from xmlpunct.firehose import PUNCT_NAMESPACE, Parser, StreamSpec, native
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.engine.run.inputs import cuts
+from xmlpunct.engine.run.inputs.cuts import Piece, Scanned, Span, find_cuts, scan
+from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
+from xmlpunct.engine.run.inputs.parts import Input, Part
+from xmlpunct.engine.run.inputs.ranges import Cursor, Range, advance
+from xmlpunct.engine.run.inputs.uncut import Uncut, save, saved
+from xmlpunct.firehose import Parser, StreamSpec, native
 from xmlpunct.firehose.spec import elements_of
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.schema import Schema

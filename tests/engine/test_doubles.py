@@ -14,10 +14,11 @@ import xmlpunct
 from tests.cli.harness import Cli
 from tests.oracle import aggregate, bag, is_canonical, relational
 from tests.oracle.values import Row, same
-from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 from xmlpunct.types import DOUBLE
 
 TEXTS = ("NaN", "NaN", "INF", "-INF", "0", "-0.0", "1.5", None)

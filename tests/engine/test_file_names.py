@@ -13,9 +13,9 @@ from tests.engine.test_guard import by_local, by_spark
 from tests.reliability.bench import Bench
 from tests.reliability.faults import Death
 from xmlpunct import SourceError, SqlError, query
-from xmlpunct.engine.explain import explain
-from xmlpunct.engine.local import ledger
+from xmlpunct.engine.run.local import ledger
 from xmlpunct.engine.sql import plan
+from xmlpunct.engine.why.plan_text import explain
 
 COLUMNS = "sid STRING NOT NULL, hour INT NOT NULL, v INT"
 BY_BOTH = "SELECT sid, hour, COUNT(*) AS n, SUM(v) AS s FROM t GROUP BY sid, hour"

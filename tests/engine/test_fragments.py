@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from xmlpunct import Punctuation, Schema, Slice
-from xmlpunct.engine.exchange.routing import route
 from xmlpunct.engine.partition.fragments import Fragments, cut
+from xmlpunct.engine.partition.routing import route
 from xmlpunct.engine.plan import GroupBy, Join, Node, Scan, SemiJoin, Stream
 from xmlpunct.engine.sql import plan
 from xmlpunct.operators import Aggregate
-from xmlpunct.punctuations.pattern import enumerate_values
+from xmlpunct.types.pattern import enumerate_values
 
 DDL = """CREATE STREAM a (k INT, x INT, y INT) WITH (source = 'a');
          CREATE STREAM b (k INT, x INT, y INT) WITH (source = 'b');"""

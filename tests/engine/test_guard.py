@@ -15,21 +15,21 @@ from tests.checkpoints import Keeping
 from tests.spark.simulated import without_spark
 from tests.spark.support import NAMESPACE, read_back
 from tests.spark.test_ranges import job_of
-from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.file_outlet import FileOutlet
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.output import Output
+from xmlpunct.base.errors import StrictError, UsageError
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Guard, Query, Scan
-from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.spark.answers import OutletTarget
-from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.sink import Sink
+from xmlpunct.engine.run.checkpoint.commit import Commit
+from xmlpunct.engine.run.file_outlet import FileOutlet
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.output import Output
+from xmlpunct.engine.run.reject_limit import RejectLimit
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
+from xmlpunct.engine.spark.outputs import OutletTarget
+from xmlpunct.engine.spark.run_metrics import RunMetrics
+from xmlpunct.engine.spark.spark_sink import Sink
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import StrictError, UsageError
 from xmlpunct.firehose import writer_for
 
 STREAMS = """
@@ -139,7 +139,9 @@ def test_the_same_rejects_everywhere(
     for size, shards in runs:
         out = tmp_path / f"{size}-{shards}"
         out.mkdir()
-        monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 700)  # several tasks in a micro-batch
+        monkeypatch.setattr(
+            "xmlpunct.engine.spark.spark_source.LEAST_PIECE", 700
+        )  # several tasks in a micro-batch
         if shards:
             found.append(by_spark(query, out, size, shards, ordered))
         else:

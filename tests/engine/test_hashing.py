@@ -9,7 +9,7 @@ from decimal import Decimal
 import polars as pl
 
 from xmlpunct import Schema
-from xmlpunct.engine.exchange.hashing import shard_of
+from xmlpunct.engine.partition.hashing import shard_of
 
 SCHEMA = Schema.parse("i INT, s STRING, x DOUBLE, d DECIMAL(20,2), b BOOLEAN, day DATE, at TIMESTAMP")
 ROWS = [

@@ -16,9 +16,9 @@ import pytest
 from tests.cli.harness import Cli
 from tests.firehose.test_sniff import Once
 from xmlpunct import query
+from xmlpunct.base.errors import SourceError, SqlError, UsageError
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SourceError, SqlError, UsageError
 
 XML = b"<s><t n='1'><a>x</a></t><t n='2'><a>y</a></t></s>"
 SUM = "CREATE STREAM s WITH (source = '{}'{}); SELECT SUM(n) AS n FROM s"

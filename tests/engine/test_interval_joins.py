@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import pytest
 
-from xmlpunct.engine.build import build
 from xmlpunct.engine.plan import Join, Query, SemiJoin
+from xmlpunct.engine.run.build import build
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.verdicts import faults
 from xmlpunct.slice import Slice

@@ -12,13 +12,13 @@ import pytest
 
 from tests.engine.test_guard import by_spark
 from tests.spark.support import NAMESPACE
-from xmlpunct.engine.local import ledger
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.base.errors import SourceError, StrictError
 from xmlpunct.engine.plan import Query
+from xmlpunct.engine.run.local import ledger
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import InputStats, RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import InputStats, RunStats
-from xmlpunct.errors import SourceError, StrictError
 
 STREAMS = """
 CREATE STREAM a (k INT CHECK (k BETWEEN 0 AND 1), v INT) WITH (source = '{folder}/a.xml', element = 't');

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import xmlpunct
-from xmlpunct.engine.explain import explain
+from xmlpunct.base.errors import SqlError
 from xmlpunct.engine.plan import Project, Select
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SqlError
+from xmlpunct.engine.why.plan_text import explain
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.compiler import Compiler
 from xmlpunct.expressions.expression import LONGEST, Call, Column, Expression

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from xmlpunct.base.errors import SourceError, SqlError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.cli.progress import _waiting
-from xmlpunct.engine.local.run import open_sources
-from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.engine.run.local.local_run import open_sources
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.sql.catalog import declared
-from xmlpunct.engine.sql.dialect import parse_statements
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError, SqlError
-from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.engine.sql.planner.catalog import declared
+from xmlpunct.engine.sql.syntax.dialect import parse_statements
 
 BEGIN = f'<s xmlns:p="{PUNCT_NAMESPACE}">'
 UNION = """CREATE STREAM a (hour INT NOT NULL, x INT) WITH (element = 't');

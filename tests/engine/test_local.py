@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from xmlpunct.engine.local.run import open_sources
-from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.plan import columns_read
+from xmlpunct.engine.run.local.local_run import open_sources
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose import PUNCT_NAMESPACE, generate
+from xmlpunct.firehose import generators
 
 SLICE = 16 * 1024
 HOURS, READINGS = 24, 10
@@ -22,7 +23,7 @@ SAMPLE = Path(__file__).parents[2] / "samples" / "warehouse.sql"
 
 def run_warehouse(folder: Path, punctuations: int) -> tuple[RunStats, list[tuple[int, int, int]]]:
     """Run the sample query; for each result its hour, and the last hours read from the two sensors by then."""
-    generate.write(generate.warehouse(2, HOURS, READINGS, punctuations, seed=1), str(folder))
+    generators.write(generators.warehouse(2, HOURS, READINGS, punctuations, seed=1), str(folder))
     query = plan(SAMPLE.read_text(), {f"sensor{i}": str(folder / f"sensor{i}.xml") for i in (1, 2)})
     stats, seen = RunStats("local"), []
     with closing(LocalRun(query, open_sources(query), SLICE, stats, PUNCT_NAMESPACE)) as running:
@@ -69,7 +70,7 @@ def test_the_input_that_others_wait_for_is_read_first(tmp_path: Path) -> None:
                 f"<punct:tempdata><hour>{hour}</hour></punct:tempdata>\n",
             ]
         ]
-        generate.write(lines, str(tmp_path))
+        generators.write(lines, str(tmp_path))
     query = plan(SAMPLE.read_text(), {name: str(tmp_path / f"{name}.xml") for name in schedules})
     stats = RunStats("local")
     with closing(LocalRun(query, open_sources(query), 4096, stats, PUNCT_NAMESPACE)) as running:

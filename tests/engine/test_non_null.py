@@ -10,8 +10,8 @@ import xmlpunct
 from tests.oracle.values import bag
 from tests.plans.engines import engine
 from tests.strategies import slice_of
+from xmlpunct.base.errors import SqlError
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SqlError
 from xmlpunct.punctuations.punctuation import Punctuation
 
 Elements = Sequence[str | tuple[object, ...]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xmlpunct import Punctuation, Schema, Slice
-from xmlpunct.engine.output import Output
+from xmlpunct.engine.run.output import Output
 from xmlpunct.firehose import writer_for
 
 SCHEMA = Schema.parse("hour INT, n INT")

@@ -14,19 +14,19 @@ from tests.checkpoints import Keeping
 from tests.engine.test_live import BEGIN, COUNT, LISTENING, Running, closing, connected, t, until
 from tests.spark.simulated import without_spark
 from tests.spark.test_ranges import job_of
-from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.file_outlet import FileOutlet
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.output import Output
+from xmlpunct.base.errors import SourceError, StrictError
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.spark.answers import OutletTarget
-from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.sink import Sink
+from xmlpunct.engine.run.checkpoint.commit import Commit
+from xmlpunct.engine.run.file_outlet import FileOutlet
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.output import Output
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
+from xmlpunct.engine.run.stop import Stop
+from xmlpunct.engine.spark.outputs import OutletTarget
+from xmlpunct.engine.spark.run_metrics import RunMetrics
+from xmlpunct.engine.spark.spark_sink import Sink
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import SourceError, StrictError
 from xmlpunct.firehose import writer_for
 
 DECLARED = """

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from xmlpunct.engine.inputs import pacing
-from xmlpunct.engine.inputs.pacing import PATIENCE, Pace, starved
-from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
+from xmlpunct.engine.run.inputs import pacing
+from xmlpunct.engine.run.inputs.pacing import PATIENCE, Pace, starved
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose import PUNCT_NAMESPACE
-from xmlpunct.firehose.source import Source
 
 
 class Clock:

@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 import xmlpunct
+from xmlpunct.base.errors import SqlError, UsageError
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.sql.parameters import bound, of_texts, of_values
-from xmlpunct.errors import SqlError, UsageError
+from xmlpunct.engine.sql.syntax.parameters import bound, of_texts, of_values
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
 
 STREAM = "CREATE STREAM s (a INT, t STRING) WITH (source = '-'); "

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from xmlpunct.engine.local.portion import Portion
-from xmlpunct.engine.local.provisional import PARTIAL_NAMESPACE, Provisional
-from xmlpunct.engine.local.running import LocalRun
-from xmlpunct.engine.options import NO_COPY, RunOptions, XmlForm, parse_time
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
 from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.run.local.portion import Portion
+from xmlpunct.engine.run.local.provisional import PARTIAL_NAMESPACE, Provisional
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.run_options import NO_COPY, RunOptions, XmlForm, parse_time
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 
 STREAMS = """
 CREATE STREAM a (k INT, x INT) WITH (element = 't');

@@ -16,6 +16,7 @@ from tests.oracle.values import bag
 from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of
 from xmlpunct import Punctuation
+from xmlpunct.base.errors import UsageError
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import PartialDupElim, PartialGroupBy, Query
 from xmlpunct.engine.rule_options import (
@@ -28,7 +29,6 @@ from xmlpunct.engine.rule_options import (
 )
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import UsageError
 from xmlpunct.operators import Aggregate, GroupBy, run
 from xmlpunct.operators import PartialGroupBy as PartialGroupByOperator
 from xmlpunct.slice import Slice

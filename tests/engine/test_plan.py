@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from tests.plans.engines import engine
-from xmlpunct.engine.explain import explain
 from xmlpunct.engine.plan import (
     DupElim,
     GroupBy,
@@ -24,10 +23,11 @@ from xmlpunct.engine.plan import (
 )
 from xmlpunct.engine.rule_options import RULE_OPTIONS
 from xmlpunct.engine.rules import optimize
+from xmlpunct.engine.why.plan_text import explain
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Aggregate, Operator
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import INT

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.test_guard import by_local, by_spark, document, planned
-from xmlpunct.engine import reject_limit
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.local.portion import Portion
-from xmlpunct.engine.local.running import LocalRun
-from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.reject_limit import RejectLimit
+from xmlpunct.base.errors import SourceError, UsageError
+from xmlpunct.engine.run import reject_limit
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.local.portion import Portion
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.reject_limit import RejectLimit
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError, UsageError
 
 SQL = {"groups": "SELECT k, COUNT(*) AS n FROM a GROUP BY k", "in order": "SELECT k FROM c",
        "no state": "SELECT a.v FROM a UNION ALL SELECT w FROM b"}  # fmt: skip
@@ -84,8 +84,8 @@ def verdict(run: object, *arguments: object) -> str:
 def test_the_same_verdict_everywhere(
     folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("xmlpunct.engine.reject_limit.STEP", 7)
-    monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 400)
+    monkeypatch.setattr("xmlpunct.engine.run.reject_limit.STEP", 7)
+    monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 400)
     query = planned(folder, SQL[name])
     (tmp_path / "all").mkdir()
     told = by_local(query, tmp_path / "all", None, False)[0]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import xmlpunct
-from xmlpunct.engine.explain import explain
-from xmlpunct.engine.local.run import open_sources, results
+from xmlpunct.base.errors import Reject, SqlError
 from xmlpunct.engine.plan import Declared, Pointwise, RowsWindow, ToStream, Window
+from xmlpunct.engine.run.local.local_run import open_sources, results
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import Reject, SqlError
+from xmlpunct.engine.why.plan_text import explain
 from xmlpunct.punctuations.punctuation import Punctuation
 
 STREAMS = """

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from xmlpunct.engine.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.inputs.said import Sayings, read_said
-from xmlpunct.engine.local.ledger import GROUP_SECONDS
-from xmlpunct.engine.local.run import run
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.base.errors import PatternError, UsageError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.plan import Query
+from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.run.inputs.injected_punctuations import Sayings, read_said
+from xmlpunct.engine.run.local.ledger import GROUP_SECONDS
+from xmlpunct.engine.run.local.local_run import run
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import PatternError, UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE
 
 COUNT = """CREATE STREAM a (hour INT NOT NULL, x INT) WITH (source = '{}', element = 't');
            SELECT hour, COUNT(*) AS n FROM a GROUP BY hour"""

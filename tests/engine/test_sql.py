@@ -7,10 +7,10 @@ import pickle
 import pytest
 
 from tests.engine.fixtures import STREAMS, blocks, outline
-from xmlpunct.engine.explain import explain
+from xmlpunct.base.errors import SqlError, UsageError
 from xmlpunct.engine.plan import Node
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SqlError, UsageError
+from xmlpunct.engine.why.plan_text import explain
 from xmlpunct.types import DOUBLE, INT, decimal
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from xmlpunct import query
-from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.overlap import refuse_overlaps
+from xmlpunct.base.errors import SourceError, SqlError, UsageError
+from xmlpunct.engine.run.overlap import refuse_overlaps
+from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SourceError, SqlError, UsageError
 
 XML = b"<s><t n='1'/><t n='2'/><u m='3'/></s>"
 

@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from xmlpunct import query
+from xmlpunct.base.errors import SqlError
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SqlError
 
 COLUMNS = {
     "k": "INT NOT NULL", "v": "INT", "x": "DOUBLE", "m": "DECIMAL(7,2)", "s": "STRING", "u": "STRING", "b": "BOOLEAN",

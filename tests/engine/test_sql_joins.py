@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tests.engine.fixtures import evaluate, unoptimized
 from tests.oracle.values import bag
-from xmlpunct.engine.build import build
 from xmlpunct.engine.plan import Join, Node
 from xmlpunct.engine.rules import optimize
+from xmlpunct.engine.run.build import build
 from xmlpunct.engine.sql import plan
-from xmlpunct.operators.join_bounds import bounds_of
+from xmlpunct.operators.join.join_bounds import bounds_of
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 from xmlpunct.types import decimal

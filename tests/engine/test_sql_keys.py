@@ -12,15 +12,15 @@ from tests.engine.test_guard import by_local, by_spark
 from tests.plans.sharded import Sharded
 from tests.strategies import slice_of
 from xmlpunct import SqlError, query
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.local.run import open_sources
-from xmlpunct.engine.local.running import LocalRun
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.plan import Key, Merge, Punctuate
 from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.local.local_run import open_sources
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.schema import Schema
 
 ROWS = [(1, 5), (2, 5), (3, 6), (2, 7), (4, 7), (1, 5), (5, 8), (5, 9)]

@@ -7,8 +7,9 @@ import contextlib
 import pytest
 
 from xmlpunct import SourceError, query
-from xmlpunct.engine.output import Output
-from xmlpunct.firehose import PUNCT_NAMESPACE, writer_for
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.engine.run.output import Output
+from xmlpunct.firehose import writer_for
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from tests.engine.fixtures import FOLDER, evaluate
-from xmlpunct.engine.explain import unblocking
 from xmlpunct.engine.plan import Over
 from xmlpunct.engine.sql import plan
+from xmlpunct.engine.why.plan_text import unblocking
 
 DDL = """
 CREATE STREAM bid (item STRING, bidder INT, price INT, d DECIMAL(8,2), ts INT NOT NULL, day DATE NOT NULL,

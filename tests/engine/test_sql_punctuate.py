@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from xmlpunct import SqlError, UsageError
-from xmlpunct.engine.local.run import open_sources
-from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.run.local.local_run import open_sources
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose import PUNCT_NAMESPACE
 
 ROWS = [
     ("S1", 1),

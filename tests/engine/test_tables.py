@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from xmlpunct import SourceError, SqlError, UsageError, query, scan_xml
-from xmlpunct.engine.inputs.tables import SLICE_ROWS, Table
+from xmlpunct.engine.run.inputs.tables import SLICE_ROWS, Table
 
 FRAME = pl.DataFrame({"sid": ["S1", "S2"], "place": ["Oslo", None]})
 STREAM = "CREATE STREAM t (sid STRING, n INT) WITH (element = 't');"

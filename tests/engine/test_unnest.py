@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 import xmlpunct
 from xmlpunct import Punctuation, Schema, SqlError, UsageError
-from xmlpunct.arrays import ArrayType
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sql import plan
-from xmlpunct.firehose import PUNCT_NAMESPACE, writer_for
+from xmlpunct.firehose import writer_for
 from xmlpunct.operators.iterator import as_text
+from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.slice import Slice
 
 ITEM = "sku STRING PATH '@sku', qty INT, tag ARRAY(v STRING PATH '.')"

@@ -12,13 +12,13 @@ from lxml import etree
 
 from tests.cli.harness import Cli
 from xmlpunct import Reject
+from xmlpunct.base.errors import UsageError
+from xmlpunct.connectors.source import Source
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.sql.declaration import column_list
-from xmlpunct.errors import UsageError
-from xmlpunct.firehose import Source
+from xmlpunct.engine.sql.planner.declaration import column_list
+from xmlpunct.firehose.libxml.xsd_validator import validity_of
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.firehose.validity import validity_of
 from xmlpunct.schema import Schema
 
 XSD = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" targetNamespace="urn:x" elementFormDefault="qualified">

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import xmlpunct
-from xmlpunct.engine.explain import explain
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.verdicts import faults, mending, verdicts
+from xmlpunct.engine.why.plan_text import explain
 
 DECLARED = """
 CREATE STREAM s (hour INT NOT NULL, sid STRING NOT NULL, temp INT, id INT NOT NULL) WITH (source = 'tcp://h:1') {s};

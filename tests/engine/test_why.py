@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from xmlpunct.engine.build import build
+from xmlpunct.base.errors import UsageError
 from xmlpunct.engine.plan import Query, Scan
+from xmlpunct.engine.run.build import build
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.answer import why
 from xmlpunct.engine.why.holding import Holding
-from xmlpunct.errors import UsageError
-from xmlpunct.operators.outline import outline
+from xmlpunct.operators.retained_outline import outline
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 import xmlpunct
-from xmlpunct.engine.explain import explain
+from xmlpunct.connectors.open_source import Source
 from xmlpunct.engine.sql import plan
+from xmlpunct.engine.why.plan_text import explain
 from xmlpunct.firehose import writer_for
-from xmlpunct.firehose.check import check
-from xmlpunct.firehose.sniff import sniff
-from xmlpunct.firehose.sources import Source
+from xmlpunct.firehose.infer.first_tuple import sniff
+from xmlpunct.firehose.stream_check import check
 from xmlpunct.punctuations.fused import Part
 from xmlpunct.punctuations.grid import Axis, first_open
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 PACKAGE = str(Path(xmlpunct.__file__).parent)

@@ -11,12 +11,13 @@ import pytest
 
 import xmlpunct
 from xmlpunct import Punctuation, SqlError
-from xmlpunct.engine.explain import explain
-from xmlpunct.engine.local.run import LocalRun
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Hop, Query, Scan, Select, Session
+from xmlpunct.engine.run.local.local_run import LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source
+from xmlpunct.engine.why.plan_text import explain
 
 COLUMNS = "k STRING, price INT, ts INT NOT NULL, at TIMESTAMP NOT NULL, day DATE NOT NULL, late INT"
 STREAM = f"CREATE STREAM bid ({COLUMNS}) WITH (source = 'bid.xml'); "

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import xmlpunct
 from xmlpunct import Punctuation, SqlError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.plan import GroupBy
 from xmlpunct.engine.sql import plan
-from xmlpunct.firehose import PUNCT_NAMESPACE
 
 STREAM = "CREATE STREAM t (a INT, Sku STRING, x DOUBLE) WITH (source = 't.xml'); "
 

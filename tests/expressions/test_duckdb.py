@@ -17,9 +17,9 @@ import pytest
 from tests.expressions.test_evaluation import EDGES, FINE, MONEY, TEXTS, WIDE
 from tests.oracle.values import is_canonical, same
 from xmlpunct import query
+from xmlpunct.base.errors import SqlError
 from xmlpunct.engine.plan import Project
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SqlError
 from xmlpunct.expressions.expression import FUNCTIONS, Column, Expression
 from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import Program

@@ -14,13 +14,13 @@ from xmlpunct.expressions.exclusions import COMBINATIONS, GAPS, never, outside
 from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Project, Scan, Select
-from xmlpunct.operators.access_order import AccessOrder
-from xmlpunct.operators.punctuate import Punctuate
-from xmlpunct.punctuations.pattern import values
+from xmlpunct.operators.time.access_order import AccessOrder
+from xmlpunct.operators.time.punctuate import Punctuate
 from xmlpunct.punctuations.punctuation import Punctuation, match
-from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DOUBLE, INT, STRING, Type, Value, decimal
+from xmlpunct.types.pattern import values
+from xmlpunct.types.pattern_text import parse_pattern
 
 SPACES = (
     Space.of(a=SMALL, b=(SMALL, "[0,3]"), f=FLAG),

@@ -20,9 +20,9 @@ import polars as pl
 import pytest
 from sqlglot import exp, parse_one
 
+from xmlpunct.base.errors import SqlError
 from xmlpunct.engine.plan import Project
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SqlError
 from xmlpunct.expressions import compiler
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import FUNCTIONS, Call, Column, Expression, Function, Literal

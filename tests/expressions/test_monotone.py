@@ -16,17 +16,17 @@ from tests.oracle.table_1 import set_match
 from tests.strategies import SMALL, Space, cuts, streams, tuples_of
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression
-from xmlpunct.expressions.functions.intervals import shifted
+from xmlpunct.expressions.functions.interval_arithmetic import shifted
 from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import compiled
 from xmlpunct.operators import Project
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.cuts import cuts as intervals_of
-from xmlpunct.punctuations.pattern import EMPTY, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, decimal
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.cut_points import cuts as intervals_of
+from xmlpunct.types.pattern import EMPTY, Pattern
+from xmlpunct.types.pattern_text import parse_pattern
 
 A = Column(INT, True, "a")
 X = Column(DOUBLE, True, "x")

@@ -8,7 +8,7 @@ from random import Random
 
 from tests.feeds.answers import NAMESPACES
 from tests.feeds.markup import Element, element
-from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 
 TEXTS = ("", "a", "b & c", "<i>", "]]>", "\"'", " é ", "\U0001f600\n", "a longer text of some words")
 

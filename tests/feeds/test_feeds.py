@@ -19,14 +19,15 @@ from tests.feeds.markup import document
 from tests.feeds.shapes import SHAPES, Maker
 from tests.operators.harness import FEWER, assert_proper
 from tests.oracle.values import Row, bag
+from xmlpunct.base.errors import SourceError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.cli import invoke
-from xmlpunct.engine.local.run import LocalRun
+from xmlpunct.connectors.source import Source
+from xmlpunct.engine.run.local.local_run import LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source
-from xmlpunct.firehose.library import rows
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.python.parse_api import rows
 from xmlpunct.types import XML
 
 FOLDER = SAMPLES / "feeds"

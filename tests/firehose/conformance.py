@@ -23,8 +23,9 @@ from unittest.mock import patch
 
 from lxml import etree
 
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import FirehoseReader, Parser, Position, Source, Split, StreamSpec, native
+from xmlpunct.base.errors import SourceError
+from xmlpunct.connectors.source import Source
+from xmlpunct.firehose import FirehoseReader, Parser, Position, Split, StreamSpec, native
 from xmlpunct.schema import Schema
 
 _XML = "http://www.w3.org/XML/1998/namespace"

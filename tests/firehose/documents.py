@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from xmlpunct.firehose import PUNCT_NAMESPACE, StreamSpec
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.firehose import StreamSpec
 from xmlpunct.schema import Schema
 
 OPEN = f'<r xmlns:p="{PUNCT_NAMESPACE}" xmlns:o="urn:o">'

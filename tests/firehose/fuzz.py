@@ -32,10 +32,11 @@ from lxml import etree
 
 from tests.firehose.documents import GUESSED, OPEN, PIECES, SHAPED, SPECS, TYPED, body, damaged
 from tests.firehose.outcomes import everything
-from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, Parser, Position, Split, StreamSpec, parse_conforming
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.firehose import Limits, Parser, Position, Split, StreamSpec, parse_conforming
+from xmlpunct.firehose.libxml.prologue import ready
+from xmlpunct.firehose.native.walker import Walk
 from xmlpunct.firehose.parser import _parse, _Streams
-from xmlpunct.firehose.prologue import ready
-from xmlpunct.firehose.walker import Walk
 from xmlpunct.schema import Schema
 
 SPACED = (StreamSpec("s", Schema.parse("a INT, b STRING, i STRING PATH '@i'"), "{urn:o}t"),)

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xmlpunct.firehose import (
-    PUNCT_NAMESPACE,
-    Limits,
-    Parsed,
-    Position,
-    Split,
-    Splitter,
-    StreamSpec,
-    elements_of,
-    parse_split,
-)
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.firehose import Limits, Parsed, Position, Split, Splitter, StreamSpec, elements_of, parse_split
 from xmlpunct.punctuations.punctuation import Tuple
 from xmlpunct.schema import Schema
 

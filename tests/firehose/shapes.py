@@ -11,8 +11,8 @@ from lxml import etree
 from tests.firehose.harness import Outcome
 from tests.firehose.outcomes import everything
 from xmlpunct import Schema
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose import (
-    PUNCT_NAMESPACE,
     Parser,
     Position,
     Split,

@@ -18,9 +18,12 @@ from pathlib import Path
 import pytest
 
 from tests.firehose.test_packed import BOMB, Drops, everything, taken, zstd
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import Source, archives, open_source, parse
-from xmlpunct.firehose.steady import ChangedError
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError
+from xmlpunct.connectors import archives
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.source import Source
+from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")

@@ -6,17 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, StreamSpec, native
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.firehose import Limits, StreamSpec, native
 from xmlpunct.firehose.bundling import batch_of
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.parser import parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
-from xmlpunct.punctuations.batch import COLUMN_FROM
-from xmlpunct.punctuations.pattern import Range
-from xmlpunct.punctuations.text import parse_pattern
+from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import INT
+from xmlpunct.types.pattern import Range
+from xmlpunct.types.pattern_text import parse_pattern
 
 pytestmark = pytest.mark.skipif(
     not native.COMPILED, reason="there was no compiler when xmlpunct was installed"

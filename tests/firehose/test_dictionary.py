@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from xmlpunct.firehose import dictionary
-from xmlpunct.firehose.dictionary import contained
+from xmlpunct.firehose.libxml import dictionary
+from xmlpunct.firehose.libxml.dictionary import contained
 
 
 def apart(work: Callable[[], None]) -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from tests.firehose.harness import Outcome, read, spec
-from xmlpunct.firehose import FirehoseReader, Parser, Position, Source, Split, native
+from xmlpunct.connectors.source import Source
+from xmlpunct.firehose import FirehoseReader, Parser, Position, Split, native
 
 ROWS = "<t><a>1</a></t><t><a>2</a></t>"
 TUPLES = [(1, None), (2, None)]

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xmlpunct import Punctuation, Schema, UsageError, parse
-from xmlpunct.firehose import PUNCT_NAMESPACE, XmlWriter, writer_for
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.firehose import XmlWriter, writer_for
 from xmlpunct.slice import Slice
 
 LINE = """"@sku" STRING PATH '@sku', "size/w" DOUBLE PATH 'size/w', "size/h" DECIMAL(5,2) PATH 'size/h', note STRING,

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.firehose.harness import spec
-from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose import FirehoseReader, open_source
+from xmlpunct.base.errors import SourceError, UsageError
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.firehose import FirehoseReader
 
 
 def followed(path: Path, then: Callable[[], object]) -> tuple[list[object], SourceError | None]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from xmlpunct import Punctuation, Schema, UsageError, match, parse
-from xmlpunct.firehose.generate import auction, outage, warehouse, write
+from xmlpunct.firehose.generators import auction, outage, warehouse, write
 
 REPORT = Schema.parse("sid STRING, hour INT, min INT, currtmp INT")
 BID = Schema.parse("itemid INT, increase INT, buyerid STRING")

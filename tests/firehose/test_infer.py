@@ -16,11 +16,12 @@ from lxml import etree
 
 from tests.firehose.test_sniff import Once
 from xmlpunct import Reject, Schema, SourceError, slices
+from xmlpunct.connectors.source import Source
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.sql.declaration import column_list, declaration
-from xmlpunct.firehose import Position, Source, Split, StreamSpec, parse_conforming, parse_split
-from xmlpunct.firehose.infer import infer, take_sample
-from xmlpunct.firehose.inferred import AMONG_TEXT, Inferred
+from xmlpunct.engine.sql.planner.declaration import column_list, declaration
+from xmlpunct.firehose import Position, Split, StreamSpec, parse_conforming, parse_split
+from xmlpunct.firehose.infer.columns import AMONG_TEXT, Inferred
+from xmlpunct.firehose.infer.document import infer, take_sample
 
 PUNCT = "http://www.cse.ogi.edu/dot/niagara/punct"
 

@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 from xmlpunct import SourceError, UsageError, XmlPunctError, parse
-from xmlpunct.engine.explain import explain
+from xmlpunct.connectors.listing import columns_in, files_matching, texts_in, would_match
+from xmlpunct.connectors.open_source import columns_named, open_source
+from xmlpunct.connectors.source import Texts
 from xmlpunct.engine.sql import plan
+from xmlpunct.engine.why.plan_text import explain
 from xmlpunct.firehose import labels as labels_module
-from xmlpunct.firehose.check import check
-from xmlpunct.firehose.infer import infer, take_sample
-from xmlpunct.firehose.labels import Texts, labels_of
-from xmlpunct.firehose.listing import columns_in, files_matching, texts_in, would_match
+from xmlpunct.firehose.infer.document import infer, take_sample
+from xmlpunct.firehose.infer.first_tuple import sniff
+from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.parser import parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
-from xmlpunct.firehose.sniff import sniff
-from xmlpunct.firehose.sources import columns_named, open_source
 from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.firehose.stream_check import check
 from xmlpunct.schema import Schema
 
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from tests.test_threads import together
 from xmlpunct import Reject, Schema, SourceError, UsageError, scan_xml
-from xmlpunct.firehose import lazy
 from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.python import polars_scan
 
 NS = "http://www.cse.ogi.edu/dot/niagara/punct"
 ROWS = [(n, n % 7, f"b{n}") for n in range(3000)]
@@ -32,21 +32,21 @@ SCHEMA = Schema.parse("a INT, b INT, c STRING")
 
 @pytest.fixture
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lazy, "_STEP", 1000)
+    monkeypatch.setattr(polars_scan, "_STEP", 1000)
 
 
 @pytest.fixture
 def wanted(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str] | None]:
     """The columns that each reader is asked for."""
     seen: list[frozenset[str] | None] = []
-    real = lazy.FirehoseReader
+    real = polars_scan.FirehoseReader
 
     class Reader(real):  # type: ignore[misc,valid-type]
         def __init__(self, source: Any, specs: list[StreamSpec], *rest: Any) -> None:
             seen.append(specs[0].columns)
             super().__init__(source, specs, *rest)
 
-    monkeypatch.setattr(lazy, "FirehoseReader", Reader)
+    monkeypatch.setattr(polars_scan, "FirehoseReader", Reader)
     return seen
 
 

@@ -15,8 +15,10 @@ import pytest
 
 from tests.firehose.test_archives import tarred, zipped
 from tests.firehose.test_packed import everything
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import Source, open_source, parse
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.source import Source
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")

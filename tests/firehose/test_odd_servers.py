@@ -13,8 +13,10 @@ import pytest
 
 from tests.firehose.test_packed import everything
 from tests.firehose.test_web import DOCUMENT, Site, serving
-from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose import open_source, parse, web
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError, UsageError
+from xmlpunct.connectors import http
+from xmlpunct.connectors.open_source import open_source
 from xmlpunct.schema import Schema
 
 SIZE = len(DOCUMENT)
@@ -63,7 +65,7 @@ def answering(answer: Callable[[int, int | None], bytes]) -> Iterator[tuple[str,
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "PAUSES", (0.001,) * 5)
+    monkeypatch.setattr(http, "PAUSES", (0.001,) * 5)
 
 
 def read(answer: Callable[[int, int | None], bytes]) -> tuple[bytes, str, list[int | None]]:

@@ -9,24 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xmlpunct.errors import SourceError
+from xmlpunct import parse, slices
+from xmlpunct.base.errors import SourceError
+from xmlpunct.base.unread import MOST, Overlooked, add
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import (
-    PUNCT_NAMESPACE,
     FirehoseReader,
     Parsed,
     Position,
-    Source,
     Split,
     StreamSpec,
     native,
-    parse,
     parse_conforming,
     parse_split,
-    slices,
 )
-from xmlpunct.firehose.check import check
-from xmlpunct.firehose.sniff import sniff
-from xmlpunct.overlooked import MOST, Overlooked, add
+from xmlpunct.firehose.infer.first_tuple import sniff
+from xmlpunct.firehose.stream_check import check
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

@@ -22,11 +22,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.firehose.harness import spec
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import FirehoseReader, Source, open_source, parse
-from xmlpunct.firehose.check import check
-from xmlpunct.firehose.packed import MOST_LAYERS, PIECE_BYTES
-from xmlpunct.firehose.sniff import sniff
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError
+from xmlpunct.connectors.compression import MOST_LAYERS, PIECE_BYTES
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.source import Source
+from xmlpunct.firehose import FirehoseReader
+from xmlpunct.firehose.infer.first_tuple import sniff
+from xmlpunct.firehose.stream_check import check
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")
@@ -184,7 +187,7 @@ def test_corrupt_data_gives_the_same_however_it_comes(pack: Pack, data: st.DataO
 @pytest.mark.parametrize("kept", [1000, 1 << 22])
 def test_little_is_lost_of_what_came_long_ago(monkeypatch: pytest.MonkeyPatch, pack: Pack, kept: int) -> None:
     """Of what comes from a pipe and is too much to remember, nearly all is kept that comes before what is wrong."""
-    monkeypatch.setattr("xmlpunct.firehose.packed.KEPT_BYTES", kept)
+    monkeypatch.setattr("xmlpunct.connectors.compression.KEPT_BYTES", kept)
     text = b"<r>" + b"".join(b"<t>%d</t>" % (n * n) for n in range(30_000))
     whole = bytearray(bz2.compress(text, 1) if pack is bz2.compress else pack(text))
     at = len(whole) * 3 // 4

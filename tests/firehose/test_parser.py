@@ -8,7 +8,8 @@ from decimal import Decimal
 import pytest
 
 from tests.firehose.harness import ROOT, many, one, read, spec
-from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, Position, Split, parse_split, reading
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.firehose import Limits, Position, Split, parse_split, reading
 from xmlpunct.slice import Slice
 
 SENSOR = "sid STRING, hour INT"

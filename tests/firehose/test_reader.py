@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from tests.firehose.harness import ROOT, spec
-from xmlpunct.errors import Reject, SourceError, TransientError, UsageError
-from xmlpunct.firehose import FirehoseReader, Source, open_source, parse, slices
+from xmlpunct import parse, slices
+from xmlpunct.base.errors import Reject, SourceError, TransientError, UsageError
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.source import Source
+from xmlpunct.firehose import FirehoseReader
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import NAN

@@ -12,25 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from xmlpunct import query
+from xmlpunct import query, slices
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import (
-    PUNCT_NAMESPACE,
     FirehoseReader,
     Parsed,
     Position,
-    Source,
     Split,
     StreamSpec,
     parse_conforming,
     parse_split,
-    slices,
 )
-from xmlpunct.firehose.faults import new_parser
-from xmlpunct.firehose.sniff import sniff
-from xmlpunct.punctuations import pattern as pt
+from xmlpunct.firehose.infer.first_tuple import sniff
+from xmlpunct.firehose.libxml.malformed import new_parser
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import STRING
+from xmlpunct.types import pattern as pt
 
 SCHEMA = Schema.parse("a STRING PATH '@a', b STRING, u STRING PATH 'd/@u'")
 SPEC = StreamSpec("s", SCHEMA, "t")

@@ -12,8 +12,9 @@ import pytest
 
 from tests.firehose.test_archives import tarred, zipped
 from tests.firehose.test_packed import everything
-from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose import open_source, parse
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError, UsageError
+from xmlpunct.connectors.open_source import open_source
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")

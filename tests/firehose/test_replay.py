@@ -11,10 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 from tests.firehose.harness import ROOT
-from xmlpunct.errors import UsageError
-from xmlpunct.firehose import Source, open_source
-from xmlpunct.firehose.replay import Replay, tuples
-from xmlpunct.firehose.tcp import Address
+from xmlpunct.base.errors import UsageError
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.source import Source
+from xmlpunct.connectors.tcp import Address
+from xmlpunct.firehose.replay_server import Replay, tuples
 
 LOOPBACK = Address("127.0.0.1", 0, True)
 SAMPLE = Path(__file__).parents[2] / "samples" / "sensor1.xml"
@@ -103,7 +104,7 @@ def test_a_rate_that_takes_for_ever_is_waited_for(monkeypatch: pytest.MonkeyPatc
         if len(waited) == 3:
             raise Enough
 
-    monkeypatch.setattr("xmlpunct.firehose.replay.time.sleep", sleep)
+    monkeypatch.setattr("xmlpunct.firehose.replay_server.time.sleep", sleep)
     peer = SimpleNamespace(setsockopt=lambda *_: None, sendall=lambda _: None)
     with Replay(Source.of(b"<s><t>1</t><t>2</t></s>"), LOOPBACK, 1e-320) as replay, pytest.raises(Enough):
         replay._send(peer)  # type: ignore[arg-type]

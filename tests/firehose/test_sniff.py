@@ -7,8 +7,8 @@ import io
 import pytest
 
 from xmlpunct import SourceError, slices
-from xmlpunct.firehose import Source
-from xmlpunct.firehose.sniff import sniff
+from xmlpunct.connectors.source import Source
+from xmlpunct.firehose.infer.first_tuple import sniff
 
 XML = b"<s><other/><!-- <t><no/></t> --><t><a>1</a><b/><a>2</a></t><t><a>3</a><c/></t></s>"
 

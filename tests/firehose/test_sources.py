@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose import Source, open_source
+from xmlpunct.base.errors import SourceError, UsageError
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.source import Source
 
 DOCUMENT = '<?xml version="1.0" encoding="{}"?>\n<r>é€😀</r>'
 

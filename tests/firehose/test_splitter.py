@@ -14,8 +14,8 @@ from lxml import etree
 from tests.firehose.harness import ROOT, read, spec
 from xmlpunct.firehose import Limits, Position, Split, Splitter, elements_of, native
 from xmlpunct.firehose import splitter as splitting
-from xmlpunct.firehose.markup import elements, exact_tokens, tokens
-from xmlpunct.firehose.walker import Walk, boundaries
+from xmlpunct.firehose.native.tags import elements, exact_tokens, tokens
+from xmlpunct.firehose.native.walker import Walk, boundaries
 
 WELL = [
     "<t><a>1</a></t>",

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from tests.firehose.harness import ROOT, spec
-from xmlpunct.errors import SourceError, TransientError, UsageError
-from xmlpunct.firehose import FirehoseReader, open_source, parse
-from xmlpunct.firehose.tcp import Address
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError, TransientError, UsageError
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.tcp import Address
+from xmlpunct.firehose import FirehoseReader
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")

@@ -215,7 +215,7 @@ def test_numbers_that_make_no_tree_are_refused() -> None:
 def test_all_goes_on_where_it_is_missing() -> None:
     program = """
 import sys
-sys.modules["xmlpunct.firehose._native"] = None
+sys.modules["xmlpunct.firehose.native._native"] = None
 from xmlpunct.firehose import FirehoseReader, Source, StreamSpec, native
 from xmlpunct.schema import Schema
 assert not native.COMPILED

@@ -17,9 +17,12 @@ import pytest
 from tests.firehose.harness import spec
 from tests.firehose.test_archives import tarred, zipped
 from tests.firehose.test_packed import everything
-from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose import FirehoseReader, open_source, parse, web
-from xmlpunct.firehose.steady import ChangedError
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError, UsageError
+from xmlpunct.connectors import http
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.firehose import FirehoseReader
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")
@@ -110,7 +113,7 @@ def serving(site: Site, secure: bool = False) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "PAUSES", (0.001,) * 5)
+    monkeypatch.setattr(http, "PAUSES", (0.001,) * 5)
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -184,7 +187,7 @@ def test_a_server_that_cuts_for_ever() -> None:
         data, error = everything(open_source(url))
         assert data == DOCUMENT[:5000]
         assert f"byte 5000: the connection was cut at byte 5000 of {len(DOCUMENT)}" in str(error)
-    assert len(site.asked) == 1 + len(web.PAUSES) + 0
+    assert len(site.asked) == 1 + len(http.PAUSES) + 0
 
 
 def test_what_a_server_says() -> None:

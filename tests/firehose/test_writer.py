@@ -12,20 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xmlpunct.errors import UsageError
-from xmlpunct.firehose import (
-    PUNCT_NAMESPACE,
-    CsvWriter,
-    JsonlWriter,
-    Writer,
-    XmlWriter,
-    is_xml_name,
-    parse,
-    writer_for,
-)
-from xmlpunct.firehose.outline import read_namespaces
-from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct import parse
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE, is_xml_name
+from xmlpunct.firehose import CsvWriter, JsonlWriter, Writer, XmlWriter, writer_for
+from xmlpunct.firehose.result_elements import read_namespaces
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import INT, STRING, Type

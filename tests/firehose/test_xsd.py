@@ -15,11 +15,11 @@ from lxml import etree
 
 from tests.firehose.test_infer import texts_in, texts_of
 from xmlpunct import Reject, Schema, query, slices
-from xmlpunct.engine.sql.declaration import column_list
-from xmlpunct.errors import UsageError
+from xmlpunct.base.errors import UsageError
+from xmlpunct.engine.sql.planner.declaration import column_list
 from xmlpunct.firehose import native
-from xmlpunct.firehose.validity import validity_of
-from xmlpunct.firehose.xsd import XsdFile
+from xmlpunct.firehose.infer.xsd_columns import XsdFile
+from xmlpunct.firehose.libxml.xsd_validator import validity_of
 
 HEAD = (
     '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" targetNamespace="urn:o" xmlns:o="urn:o" '

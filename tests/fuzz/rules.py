@@ -12,8 +12,9 @@ from zlib import crc32
 from lxml import etree
 
 from tests.firehose.harness import Outcome, read, spec
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import FirehoseReader, Limits, Source, StreamSpec
+from xmlpunct.base.errors import SourceError
+from xmlpunct.connectors.source import Source
+from xmlpunct.firehose import FirehoseReader, Limits, StreamSpec
 
 COLUMNS = "a INT NOT NULL, b STRING, c DECIMAL(4,2) PATH 'd/@c', e STRING PATH 'd/e'"
 STREAM = spec(COLUMNS)

@@ -14,15 +14,16 @@ import xmlpunct
 from tests.cli.harness import SAMPLES
 from tests.operators.harness import assert_proper
 from tests.oracle.values import Row, bag
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.cli import invoke
-from xmlpunct.engine.local.run import LocalRun
+from xmlpunct.connectors.source import Source
+from xmlpunct.engine.run.local.local_run import LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source
-from xmlpunct.firehose.generate import write
-from xmlpunct.firehose.library import rows
+from xmlpunct.firehose.generators import write
 from xmlpunct.firehose.nexmark import nexmark
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.python.parse_api import rows
 
 FOLDER = SAMPLES / "nexmark"
 

@@ -25,11 +25,11 @@ from tests.strategies import (
     slice_of,
     tuples_of,
 )
-from xmlpunct.codec import pack, unpack
+from xmlpunct.base.codec import pack, unpack
 from xmlpunct.operators import Operator, run
 from xmlpunct.operators.notation import read, read_port, shown
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

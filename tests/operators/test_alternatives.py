@@ -17,7 +17,7 @@ from tests.strategies import FLAG, SIGNED, Space, streams
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Project
-from xmlpunct.operators.alternatives import MOST
+from xmlpunct.operators.tuple.alternatives import MOST
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 

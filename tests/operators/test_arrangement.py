@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from xmlpunct.codec import pack, unpack
+from xmlpunct.base.codec import pack, unpack
 from xmlpunct.operators import arrangement, hash_index
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import hash_index as new_index
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 SCHEMA = Schema.parse("n INT NOT NULL, x DOUBLE, s STRING")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.operators.harness import check_table, give
 from xmlpunct.operators import Difference, Intersect, Union
-from xmlpunct.operators.set_operation import SetOperation
+from xmlpunct.operators.sets.set_operation import SetOperation
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 

@@ -41,8 +41,8 @@ from xmlpunct.operators import (
     Union,
     run,
 )
-from xmlpunct.operators.access_order import AccessOrder
-from xmlpunct.operators.join_output import PRESERVED
+from xmlpunct.operators.join.join_output import PRESERVED
+from xmlpunct.operators.time.access_order import AccessOrder
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice

@@ -20,12 +20,12 @@ from xmlpunct.operators import (
     Union,
     run,
 )
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.pattern import Constant
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import INT
+from xmlpunct.types.pattern import Constant
 
 X = Schema.parse("x INT")
 FIVE = Punctuation.of(X, x=5)

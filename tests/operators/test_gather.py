@@ -14,9 +14,9 @@ from tests.operators.harness import FEWER, assert_proper, mixed, promised
 from tests.oracle import bag
 from tests.plans.feeds import cuts as cut_somehow
 from tests.strategies import FLAG, SIGNED, Element, Space, slice_of, streams
-from xmlpunct.engine.exchange.routing import owners_of, route
+from xmlpunct.engine.partition.routing import owners_of, route
 from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join, Operator, run
-from xmlpunct.operators.gather import Gather
+from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 

@@ -13,7 +13,7 @@ from tests.oracle import relational
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Join
-from xmlpunct.operators.join_output import PRESERVED
+from xmlpunct.operators.join.join_output import PRESERVED
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 

@@ -20,11 +20,11 @@ from xmlpunct.engine.sql import plan
 from xmlpunct.expressions.conjunctions import conjuncts
 from xmlpunct.expressions.program import Program
 from xmlpunct.operators import Operator, run
-from xmlpunct.operators.join_output import PRESERVED
-from xmlpunct.punctuations import pattern as pt
+from xmlpunct.operators.join.join_output import PRESERVED
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.slice import Slice
 from xmlpunct.types import DATE, DOUBLE, INT, TIMESTAMP, Type, Value, decimal
+from xmlpunct.types import pattern as pt
 
 Table = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 CASES = 20

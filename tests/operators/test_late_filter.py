@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.operators.harness import restart
 from tests.strategies import POOLS, Element, Space, punctuations_of, slice_of, tuples_of
 from xmlpunct.operators import LateFilter, run
-from xmlpunct.operators.late_filter import marked
-from xmlpunct.provenance import is_attribute, placed
+from xmlpunct.operators.time.late_filter import marked
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
+from xmlpunct.schema.provenance import is_attribute, placed
 from xmlpunct.slice import Slice
 
 INT, STRING, DATE = (next(p for p in POOLS if p.name == name) for name in ("int", "string", "date"))
@@ -93,7 +93,7 @@ def test_whatever_comes_behind_a_punctuation_that_matches_it_is_rejected(
 
 
 def test_what_is_forgotten_is_counted_and_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.operators.late_filter.MOST", 3)
+    monkeypatch.setattr("xmlpunct.operators.time.late_filter.MOST", 3)
     schema = Schema.parse("s STRING")
     guard = LateFilter(schema)
     said = [Punctuation.of(schema, s=f"s{n}") for n in range(5)]

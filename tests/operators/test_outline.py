@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from xmlpunct.operators.aggregate import Aggregate
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.group_by import GroupBy
-from xmlpunct.operators.outline import COUNT, HIGH, MOST, NULL, outline
+from xmlpunct.operators.group.aggregate import Aggregate
+from xmlpunct.operators.group.group_by import GroupBy
+from xmlpunct.operators.retained_outline import COUNT, HIGH, MOST, NULL, outline
 from xmlpunct.operators.state import State
 from xmlpunct.schema import Schema
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests import oracle
 from tests.operators.harness import check_table, drive_twice
 from tests.strategies import SMALL, SPACES, Pool, Space, streams
-from xmlpunct.errors import SchemaError
+from xmlpunct.base.errors import SchemaError
 from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.operators import Project
 from xmlpunct.schema import Schema

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from xmlpunct import Punctuation, Schema, Slice, match
 from xmlpunct.operators import run
-from xmlpunct.operators.access_order import AccessOrder, slack_of
-from xmlpunct.operators.punctuate import Punctuate
+from xmlpunct.operators.time.access_order import AccessOrder, slack_of
+from xmlpunct.operators.time.punctuate import Punctuate
 from xmlpunct.types import DATE, DOUBLE, INT, decimal
 
 SCHEMA = Schema.parse("sid STRING, a INT")

@@ -15,12 +15,12 @@ from xmlpunct.engine.sql import plan
 from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.expressions.functions import call
 from xmlpunct.operators import Select
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, constant
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
-from xmlpunct.punctuations.text import parse_pattern
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, INT
+from xmlpunct.types.pattern import EMPTY, WILDCARD, constant
+from xmlpunct.types.pattern_text import parse_pattern
 
 SPACE = Space.of(f=FLAG, a=SMALL)
 

@@ -28,9 +28,9 @@ from tests.strategies import (
     streams,
 )
 from xmlpunct.operators import Sort
-from xmlpunct.punctuations.pattern import interval
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
+from xmlpunct.types.pattern import interval
 
 _MICRO = timedelta(microseconds=1)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.operators.harness import check_table, give, notation, promised
-from xmlpunct.engine.exchange.routing import owners_of
+from xmlpunct.engine.partition.routing import owners_of
 from xmlpunct.expressions.expression import Column, Literal
 from xmlpunct.expressions.functions import call
 from xmlpunct.operators import (
@@ -25,11 +25,11 @@ from xmlpunct.operators import (
     Select,
     Union,
 )
-from xmlpunct.operators.gather import Gather
+from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
+from xmlpunct.types.pattern_text import parse_pattern
 
 TABLES = Path(__file__).parents[1] / "fixtures" / "tables"
 

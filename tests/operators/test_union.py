@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests import oracle
 from tests.operators.harness import check_table, drive, drive_twice, probes
 from tests.strategies import SPACES, Space, cuts, punctuations_of, slice_of, streams
-from xmlpunct.codec import pack, unpack
+from xmlpunct.base.codec import pack, unpack
 from xmlpunct.operators import DupElim, Merge, Operator, Pipeline, Union
 from xmlpunct.punctuations.punctuation import match
 from xmlpunct.schema import Schema

@@ -11,7 +11,7 @@ from xmlpunct import operators
 
 PROGRAM = """
 import sys, xmlpunct
-from xmlpunct.engine.build import build
+from xmlpunct.engine.run.build import build
 from xmlpunct.engine.sql import plan
 declared = "CREATE STREAM s (k INT, ts INT NOT NULL) WITH (source = '-', timestamp = 'ts');"
 for query in ("SELECT k, COUNT(*) AS n FROM s GROUP BY k", "SELECT k FROM s [NOW]"):

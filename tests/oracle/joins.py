@@ -10,9 +10,9 @@ from tests.oracle import relational
 from tests.oracle.operators import Oracle, Port, Ports, Promise, closed, lasting, match, set_match
 from tests.oracle.relational import PRESERVED, Residual
 from tests.oracle.values import Row, same
-from xmlpunct.punctuations.pattern import Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
+from xmlpunct.types.pattern import Pattern
 
 Pairs = Sequence[tuple[str, str]]
 KPatterns = list[Pattern]

@@ -9,9 +9,9 @@ from typing import Any
 
 from tests.oracle.aggregates import NotRepresentable, Order, aggregate, xml_agg
 from tests.oracle.values import Row, same
-from xmlpunct.punctuations.pattern import Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types.pattern import Pattern
 
 
 @dataclass

@@ -31,7 +31,6 @@ from tests.oracle.table_1 import set_match
 from tests.oracle.values import Row, bag, same
 from tests.plans.engines import engine
 from tests.strategies import FLAG, Pool, Space, Stream, cuts, punctuations_of, slice_of, streams, tuples_of
-from xmlpunct.arrays import array_of
 from xmlpunct.engine import plan as plans
 from xmlpunct.engine.sql import plan
 from xmlpunct.expressions.expression import Column
@@ -61,12 +60,13 @@ from xmlpunct.operators import (
     Union,
     Unnest,
 )
-from xmlpunct.operators.access_order import AccessOrder
-from xmlpunct.operators.over.calls import Frame
-from xmlpunct.operators.windows.frame import Frame as WindowFrame
-from xmlpunct.punctuations.pattern import Range
+from xmlpunct.operators.time.access_order import AccessOrder
+from xmlpunct.operators.time.over.calls import Frame
+from xmlpunct.operators.time.windows.frame import Frame as WindowFrame
 from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import array_of
 from xmlpunct.types import BOOLEAN, INT
+from xmlpunct.types.pattern import Range
 
 DIGIT = Pool("digit", INT, (0, 1, 2), (0, 1, 2))
 FLAG_INT = Pool("bit", INT, (0, 1), (0, 1))

@@ -13,13 +13,13 @@ from tests.oracle.values import Row, bag, same
 from tests.plans.feeds import VALUES, cuts
 from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of
-from xmlpunct.arrays import ArrayType
-from xmlpunct.codec import pack, unpack
-from xmlpunct.engine.build import build
+from xmlpunct.base.codec import pack, unpack
 from xmlpunct.engine.plan import Node, Stream
+from xmlpunct.engine.run.build import build
 from xmlpunct.operators import Operator, Pipeline
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.slice import Slice
 from xmlpunct.types import XML, DecimalType
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from tests.oracle.order import in_time
 from tests.oracle.values import Row
 from tests.strategies import Cut, Element, tuples_of
-from xmlpunct.arrays import ArrayType
 from xmlpunct.engine.plan import Stream
-from xmlpunct.engine.sql.catalog import declared
-from xmlpunct.engine.sql.dialect import parse_statements
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.engine.sql.planner.catalog import declared
+from xmlpunct.engine.sql.syntax.dialect import parse_statements
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, TIMESTAMP, Type, Value, decimal
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.pattern import WILDCARD, Pattern
 
 MONEY = decimal(12, 1)
 DDL = f"""

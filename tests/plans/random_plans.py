@@ -9,7 +9,6 @@ from datetime import date
 from itertools import count
 
 from tests.plans.feeds import MONEY, STREAMS, VALUES
-from xmlpunct.arrays import ArrayType
 from xmlpunct.engine.plan import (
     Difference,
     DupElim,
@@ -37,10 +36,11 @@ from xmlpunct.engine.plan import (
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.functions import call, cast, literal
 from xmlpunct.operators import Aggregate, OverCall, OverFrame, SortKey
-from xmlpunct.operators.join_output import PRESERVED
-from xmlpunct.operators.over.calls import FUNCTIONS
-from xmlpunct.operators.windows.frame import Frame
+from xmlpunct.operators.join.join_output import PRESERVED
+from xmlpunct.operators.time.over.calls import FUNCTIONS
+from xmlpunct.operators.time.windows.frame import Frame
 from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, DecimalType, Type
 
 ARRAYS = [s for s in STREAMS if any(isinstance(a.type, ArrayType) for a in s.schema)]

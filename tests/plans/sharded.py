@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xmlpunct.codec import pack, unpack
-from xmlpunct.engine.build import build
-from xmlpunct.engine.exchange.routing import owners_of, route
+from xmlpunct.base.codec import pack, unpack
 from xmlpunct.engine.partition.fragments import Fragment, Fragments, cut
+from xmlpunct.engine.partition.routing import owners_of, route
 from xmlpunct.engine.plan import Node
 from xmlpunct.engine.rule_options import USUAL, Rules
+from xmlpunct.engine.run.build import build
 from xmlpunct.operators import Operator, Pipeline, run
-from xmlpunct.operators.gather import Gather
+from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.slice import Slice
 

@@ -16,12 +16,12 @@ from tests.plans.test_judging import Document
 from tests.plans.test_random import Case
 from tests.spark.support import NAMESPACE
 from tests.threads import COUNTS
-from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Node, Query, Scan, numbered
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.rules.walk import everywhere
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose import Source
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.punctuations.punctuation import Punctuation
 
 SEEDS = range(500 if os.environ.get("XMLPUNCT_LONG") == "1" else 20)

@@ -21,18 +21,18 @@ from tests.plans.random_plans import Grower
 from tests.plans.relations import Planned
 from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of, tuples_of
-from xmlpunct.engine.output import Output
+from xmlpunct.base.errors import Reject
 from xmlpunct.engine.plan import Limit, Query, Scan, Stream
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import Reject
 from xmlpunct.firehose import writer_for
 from xmlpunct.operators import Operator, Pipeline
-from xmlpunct.provenance import placed
-from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.punctuation import Punctuation, match
+from xmlpunct.schema.provenance import placed
 from xmlpunct.slice import Slice
+from xmlpunct.types import pattern as pt
 
 SEEDS = range(4000 if os.environ.get("XMLPUNCT_LONG") == "1" else 12)
 LATE = "closed before it"

@@ -18,9 +18,6 @@ from tests.plans.random_plans import Grower, column
 from tests.plans.test_guard import spoiled
 from tests.spark.support import NAMESPACE
 from tests.strategies import Element
-from xmlpunct.arrays import ArrayType
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import (
     GroupBy,
     Limit,
@@ -35,11 +32,14 @@ from xmlpunct.engine.plan import (
 )
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.rules.walk import everywhere
-from xmlpunct.engine.stats import InputStats, RunStats
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import InputStats, RunStats
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Aggregate
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import INT
 
 SEEDS = range(2000 if os.environ.get("XMLPUNCT_LONG") == "1" else 12)

@@ -10,9 +10,9 @@ import xmlpunct
 from tests.oracle.table_1 import set_match
 from tests.plans.engines import Engine, engine
 from tests.strategies import Element, slice_of
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.sql import plan
-from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.punctuations.punctuation import Punctuation
 
 STREAMS = """

@@ -19,15 +19,15 @@ from itertools import count
 import pytest
 
 from tests.strategies import slice_of
-from xmlpunct.engine.build import build
 from xmlpunct.engine.plan import Join, Node, Query, Stream
 from xmlpunct.engine.plan.outlooks import outlooks
 from xmlpunct.engine.plan.schemes import Fate, Outlook
+from xmlpunct.engine.run.build import build
 from xmlpunct.engine.sql import plan
 from xmlpunct.operators import Pipeline
-from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
+from xmlpunct.types.pattern import WILDCARD
 
 LONG = bool(os.environ.get("XMLPUNCT_LONG"))
 SLOW = {0, 36}

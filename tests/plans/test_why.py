@@ -22,7 +22,7 @@ from xmlpunct.engine.plan import Limit, Query, Scan
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.answer import Wait, why
 from xmlpunct.engine.why.holding import Holding
-from xmlpunct.operators.outline import outline
+from xmlpunct.operators.retained_outline import outline
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice

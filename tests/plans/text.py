@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from xmlpunct.arrays import ArrayType
 from xmlpunct.engine import plan
 from xmlpunct.expressions.expression import Call, Expression, Literal
 from xmlpunct.operators import Aggregate, OverCall, SortKey
-from xmlpunct.operators.over.calls import FRAMED
+from xmlpunct.operators.time.over.calls import FRAMED
+from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import DATE, INT, TIMESTAMP, DecimalType, Type
 
 SETS = {plan.Merge: "UNION ALL", plan.Union: "UNION", plan.Intersect: "INTERSECT", plan.Difference: "EXCEPT"}

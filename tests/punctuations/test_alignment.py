@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.strategies import SPACES, Space, column_in
 from xmlpunct.punctuations import alignment
 from xmlpunct.punctuations.alignment import Alignment
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ownership
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 
 every_space = pytest.mark.parametrize("space", SPACES, ids=str)

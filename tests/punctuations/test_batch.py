@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import SPACES, Space, column_in, parts_in
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.forms import range_key
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 every_space = pytest.mark.parametrize("space", SPACES, ids=str)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import SPACES, Space, column_in
 from xmlpunct import Punctuation, Schema, match
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.fused import PAST, Past
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 
 ITEMS = Schema.parse("item INT, t STRING")
 

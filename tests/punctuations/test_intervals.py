@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import POOLS, Pool
-from xmlpunct.punctuations import ordinal_intervals
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.intervals import IntervalSet
-from xmlpunct.punctuations.ordinal_intervals import Bounds, OrdinalIntervals
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, Type, Value, decimal
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, Type, Value, decimal, ordinal_intervals
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.interval_set import IntervalSet
+from xmlpunct.types.ordinal_intervals import Bounds, OrdinalIntervals
+from xmlpunct.types.pattern import WILDCARD, Pattern
 
 WIDE = decimal(38, 2)
 

@@ -11,10 +11,10 @@ import pytest
 
 from xmlpunct import Attribute, Punctuation, Schema
 from xmlpunct.punctuations.alignment import Alignment
-from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.joint_cover import Closed, JointCover, jointly_cover
-from xmlpunct.punctuations.pattern import interval
 from xmlpunct.types import INT
+from xmlpunct.types.interval_set import IntervalSet
+from xmlpunct.types.pattern import interval
 
 
 def test_pieces_are_fused_before_the_question_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.punctuations.test_promised import SCHEMA, TUPLES, punctuations
 from xmlpunct import Punctuation, Slice, match
-from xmlpunct.punctuations.lateness import Lateness, reason
+from xmlpunct.slice.lateness import Lateness, reason
 
 ELEMENTS = st.lists(TUPLES | punctuations(), max_size=30)
 
@@ -30,7 +30,7 @@ def test_a_tuple_is_late_behind_a_punctuation_that_matches_it(
     tuples: list[tuple[object, ...]] = []
     pending: list[Punctuation] = []
     before: list[int] = []
-    with mock.patch("xmlpunct.punctuations.lateness._PIECE", piece):
+    with mock.patch("xmlpunct.slice.lateness._PIECE", piece):
         for i, element in enumerate([*elements, None]):
             if i in cuts or element is None:
                 found += lateness.judge(Slice(SCHEMA.frame(tuples), pending, before)).to_list()

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import DISCRETE, POOLS, TRICKY, Pool, patterns, specs
-from xmlpunct.errors import PatternError
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import (
+from xmlpunct.base.errors import PatternError
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.pattern import (
     EMPTY,
     WILDCARD,
     Constant,
@@ -22,8 +23,7 @@ from xmlpunct.punctuations.pattern import (
     Values,
     Wildcard,
 )
-from xmlpunct.punctuations.text import parse_pattern, split_patterns
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
+from xmlpunct.types.pattern_text import parse_pattern, split_patterns
 
 every_pool = pytest.mark.parametrize("pool", POOLS, ids=str)
 

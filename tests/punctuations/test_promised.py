@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xmlpunct import Punctuation, PunctuationSet, Schema, match
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.cuts import cuts
-from xmlpunct.punctuations.pattern import interval
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.punctuations.punctuation import covers, from_frame
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.types import INT
+from xmlpunct.types.cut_points import cuts
+from xmlpunct.types.pattern import interval
 
 SCHEMA = Schema.parse("a INT, d DATE, x STRING")
 NUMBERS = st.integers(-5, 5)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from tests.oracle import table_1
 from tests.strategies import LETTER, SMALL, SPACES, TRICKY, Space
-from xmlpunct.errors import PatternError, SchemaError
-from xmlpunct.punctuations.pattern import WILDCARD, constant
+from xmlpunct.base.errors import PatternError, SchemaError
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, from_frame, match, to_frame
-from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT, STRING
+from xmlpunct.types.pattern import WILDCARD, constant
+from xmlpunct.types.pattern_text import parse_pattern
 
 every_space = pytest.mark.parametrize("space", SPACES, ids=str)
 TEMP = Schema.parse("sid STRING, hour INT, min INT, temp INT")

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import xmlpunct.punctuations.constants
-import xmlpunct.punctuations.index
-import xmlpunct.punctuations.ranges
+import xmlpunct.punctuations.constant_index
+import xmlpunct.punctuations.punctuation_index
+import xmlpunct.punctuations.range_index
 from tests.strategies import SPACES, Space, column_in
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.joint_cover import jointly_cover
-from xmlpunct.punctuations.others import match_expression
-from xmlpunct.punctuations.pattern import WILDCARD, constant
+from xmlpunct.punctuations.pattern_expressions import match_expression
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine, covers, match
-from xmlpunct.punctuations.ranges import Ends
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.punctuations.range_index import Ends
 from xmlpunct.schema import Schema
+from xmlpunct.types.cut_points import cuts
+from xmlpunct.types.pattern import WILDCARD, constant
 
 every_space = pytest.mark.parametrize("space", SPACES, ids=str)
 
@@ -29,8 +29,8 @@ every_space = pytest.mark.parametrize("space", SPACES, ids=str)
 def few(request: pytest.FixtureRequest) -> Iterator[None]:
     """With few punctuations nothing is sorted; here nothing is few, and then everything."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(xmlpunct.punctuations.index, "FEW_PUNCTUATIONS", request.param)
-        patch.setattr(xmlpunct.punctuations.ranges, "CHUNK", request.param or 2)
+        patch.setattr(xmlpunct.punctuations.punctuation_index, "FEW_PUNCTUATIONS", request.param)
+        patch.setattr(xmlpunct.punctuations.range_index, "CHUNK", request.param or 2)
         yield
 
 
@@ -65,8 +65,8 @@ def test_matching_a_slice(space: Space, data: st.DataObject) -> None:
     held, frame = PunctuationSet(space.schema, ps), space.schema.frame(ts)
     for little, very_few in ((0, 0), (0, 4), (100, 4)):  # the three ways there are
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(xmlpunct.punctuations.constants, "LITTLE", little)
-            patch.setattr(xmlpunct.punctuations.constants, "VERY_FEW", very_few)
+            patch.setattr(xmlpunct.punctuations.constant_index, "LITTLE", little)
+            patch.setattr(xmlpunct.punctuations.constant_index, "VERY_FEW", very_few)
             assert held.mask(frame).to_list() == [any(match(t, p) for p in ps) for t in ts]
     assert held.unmatched(frame) == [p for p in held if not any(match(t, p) for t in ts)]
     for p in ps:

@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
+from xmlpunct.engine.run.stop import Stop
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.engine.stop import Stop
-from xmlpunct.firehose import PUNCT_NAMESPACE
 
 DECLARED = """CREATE STREAM a (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');
 CREATE STREAM b (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');

@@ -76,7 +76,7 @@ class Death:
 def main(arguments: Sequence[str]) -> int:
     """``NUMBER TORN COMMAND...``: run a command line that dies so."""
     from xmlpunct.cli import invoke
-    from xmlpunct.engine.local import ledger
+    from xmlpunct.engine.run.local import ledger
 
     ledger.GROUP_SECONDS = ledger.SAVE_SECONDS = 0.0
     number, torn, *command = arguments

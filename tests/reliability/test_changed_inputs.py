@@ -14,14 +14,15 @@ import pytest
 
 from tests.reliability.bench import Bench, feed
 from tests.reliability.faults import Death
-from xmlpunct.engine.inputs import held, segments
-from xmlpunct.engine.inputs.spool import Spool
-from xmlpunct.engine.local import ledger
-from xmlpunct.engine.local import run as local
+from xmlpunct.base.errors import SourceError
+from xmlpunct.connectors import unchanged
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.engine.run.inputs import held, segments
+from xmlpunct.engine.run.inputs.spool import Spool
+from xmlpunct.engine.run.local import ledger
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import open_source, steady
 
 SQL = "SELECT x, hour FROM a"
 
@@ -36,7 +37,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
-    for module in (steady, segments, held):
+    for module in (unchanged, segments, held):
         monkeypatch.setattr(module, "KEPT_BYTES", 80)
 
 

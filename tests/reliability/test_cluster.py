@@ -22,14 +22,14 @@ from tests.reliability.support import (
     wait_for_a_batch,
     wait_for_results,
 )
-from xmlpunct.firehose import generate
+from xmlpunct.firehose import generators
 
 
 @pytest.fixture
 def feeds(tmp_path: Path) -> list[str]:
     """Options of a run over streams that take a number of slices."""
-    lines = generate.warehouse(sensors=2, hours=8, readings=10, punctuations=1, seed=7)
-    written = generate.write(lines, str(tmp_path))
+    lines = generators.warehouse(sensors=2, hours=8, readings=10, punctuations=1, seed=7)
+    written = generators.write(lines, str(tmp_path))
     return [word for path in written for word in ("-s", f"{path.stem}={path}")]
 
 

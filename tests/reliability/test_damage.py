@@ -17,14 +17,14 @@ import pytest
 from tests.reliability.bench import Bench, feed
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG
-from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
-from xmlpunct.engine.checkpoint.log import DamagedError, WriteAheadLog
-from xmlpunct.engine.datasets import dataset
-from xmlpunct.engine.inputs import segments
-from xmlpunct.engine.inputs.spool import Spool
-from xmlpunct.engine.local import ledger
-from xmlpunct.errors import UsageError, XmlPunctError
-from xmlpunct.firehose.databases import PROGRESS
+from xmlpunct.base.errors import UsageError, XmlPunctError
+from xmlpunct.connectors.databases import PROGRESS
+from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.run.checkpoint.log import DamagedError, WriteAheadLog
+from xmlpunct.engine.run.datasets import dataset
+from xmlpunct.engine.run.inputs import segments
+from xmlpunct.engine.run.inputs.spool import Spool
+from xmlpunct.engine.run.local import ledger
 
 SQL = "SELECT x, hour FROM a UNION ALL SELECT x, hour FROM b"
 
@@ -436,7 +436,7 @@ def test_an_older_database_is_written_to(tmp_path: Path) -> None:
 
 
 def test_sqlite_commits_durably(tmp_path: Path) -> None:
-    from xmlpunct.firehose.dialects import Sqlite
+    from xmlpunct.connectors.database_dialects import Sqlite
 
     dialect = Sqlite(str(tmp_path / "x.db"))
     dialect.connect()

@@ -26,7 +26,7 @@ import pytest
 
 from xmlpunct import Schema, XmlPunctError, parse
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.sql.parameters import of_values
+from xmlpunct.engine.sql.syntax.parameters import of_values
 
 PACKAGE = str(Path(sys.modules["xmlpunct"].__file__ or "").parent)
 LIBRARIES = {
@@ -173,7 +173,7 @@ def test_each_call_that_reads_a_file(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_each_call_that_reads_from_a_web_server(packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.firehose.web.PAUSES", ())
+    monkeypatch.setattr("xmlpunct.connectors.http.PAUSES", ())
     body = gzip.compress(document()) if packed else document()
 
     class Handler(BaseHTTPRequestHandler):

@@ -17,14 +17,15 @@ import pytest
 
 from tests.checkpoints import take_back_end
 from tests.firehose.harness import spec
-from xmlpunct.engine.inputs import segments
-from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import Cursor, advance, release
-from xmlpunct.engine.inputs.spool import Spool
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import FirehoseReader, open_source
+from xmlpunct.base.errors import SourceError
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.tcp import Address, listen
+from xmlpunct.engine.run.inputs import segments
+from xmlpunct.engine.run.inputs.parts import Input, Part
+from xmlpunct.engine.run.inputs.ranges import Cursor, advance, release
+from xmlpunct.engine.run.inputs.spool import Spool
+from xmlpunct.firehose import FirehoseReader
 from xmlpunct.firehose.reader import AHEAD_BYTES
-from xmlpunct.firehose.tcp import Address, listen
 
 TUPLE = b"<t><a>1</a></t>"
 DOCUMENT = b"<r>" + TUPLE + b"</r>"

@@ -20,9 +20,12 @@ from tests.firehose.harness import spec
 from tests.fuzz.fuzz_reader import PATIENCE
 from tests.fuzz.rules import check, source
 from tests.reliability.support import LONG
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import Limits, Source, dictionary, faults, parser, splitter, walker
-from xmlpunct.firehose import sniff as sniffing
+from xmlpunct.base.errors import SourceError
+from xmlpunct.connectors.source import Source
+from xmlpunct.firehose import Limits, parser, splitter
+from xmlpunct.firehose.infer import first_tuple as sniffing
+from xmlpunct.firehose.libxml import dictionary, malformed
+from xmlpunct.firehose.native import walker
 
 LIMITS = Limits()
 STATM = Path("/proc/self/statm")
@@ -290,9 +293,9 @@ LOOKS = (
     (splitter, "tokens", 0),
     (splitter, "forbidden", 0),
     (parser._Parse, "feed", 2),
-    (faults, "tokens", 0),
-    (faults, "_complaint", 1),
-    (faults, "forbidden", 0),
+    (malformed, "tokens", 0),
+    (malformed, "_complaint", 1),
+    (malformed, "forbidden", 0),
 )
 """What looks at bytes, and which argument they are."""
 

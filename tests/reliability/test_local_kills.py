@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch, sending_again
-from xmlpunct.firehose import generate, parse
+from xmlpunct import parse
+from xmlpunct.firehose import generators
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 SCAN = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
@@ -35,8 +36,8 @@ class Lives:
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.chance, self.kills = folder, random.Random(seed), 0
         folder.mkdir()
-        lines = generate.warehouse(sensors=2, hours=12, readings=3, punctuations=4, seed=seed)
-        self.files = [str(path) for path in generate.write(lines, str(folder))]
+        lines = generators.warehouse(sensors=2, hours=12, readings=3, punctuations=4, seed=seed)
+        self.files = [str(path) for path in generators.write(lines, str(folder))]
         self.expected = folder / "expected.xml"
         ends_well(self.start(self.files, self.expected))
 

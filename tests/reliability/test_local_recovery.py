@@ -22,14 +22,14 @@ from tests.reliability.bench import UNION, Bench
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG, MOST_SECONDS
 from tests.threads import TURNS
-from xmlpunct.engine.checkpoint import checkpoint as checkpoints
-from xmlpunct.engine.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.local import ledger
-from xmlpunct.engine.local.portion import Portion
-from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.base.errors import SourceError, StrictError, UsageError, XmlPunctError
+from xmlpunct.engine.run.checkpoint import checkpoint as checkpoints
+from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.run.local import ledger
+from xmlpunct.engine.run.local.portion import Portion
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError, StrictError, UsageError, XmlPunctError
 
 ROOT = Path(__file__).parents[2]
 QUERIES = {

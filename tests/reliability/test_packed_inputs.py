@@ -14,16 +14,16 @@ import pytest
 
 from tests.firehose.test_archives import tarred
 from tests.reliability.bench import Bench
-from xmlpunct.engine.inputs import segments
-from xmlpunct.engine.inputs.segments import SpoolWriter
-from xmlpunct.engine.inputs.spool import Spool
-from xmlpunct.engine.local import ledger
-from xmlpunct.engine.local import run as local
+from xmlpunct.base.errors import SourceError
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.engine.run.inputs import segments
+from xmlpunct.engine.run.inputs.segments import SpoolWriter
+from xmlpunct.engine.run.inputs.spool import Spool
+from xmlpunct.engine.run.local import ledger
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import open_source
-from xmlpunct.firehose.steady import ChangedError
 
 SQL = "SELECT x, hour FROM a"
 

@@ -19,11 +19,11 @@ from tests.reliability.bench import DECLARED, Bench, feed
 from tests.reliability.disk import Disk
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG
-from xmlpunct.engine.datasets import dataset
-from xmlpunct.engine.inputs import segments
-from xmlpunct.engine.inputs import spool as inputs
-from xmlpunct.engine.inputs.spool import Spool, find_inputs
-from xmlpunct.engine.local import ledger
+from xmlpunct.engine.run.datasets import dataset
+from xmlpunct.engine.run.inputs import segments
+from xmlpunct.engine.run.inputs import spool as inputs
+from xmlpunct.engine.run.inputs.spool import Spool, find_inputs
+from xmlpunct.engine.run.local import ledger
 from xmlpunct.engine.sql import plan
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds files by /proc")

@@ -24,9 +24,9 @@ from tests.cli.harness import WAREHOUSE, Cli
 from tests.reliability.bench import Bench, feed
 from tests.reliability.faults import Call, watched
 from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch, processes_below, start
-from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import SourceError, XmlPunctError
-from xmlpunct.firehose import generate
+from xmlpunct.base.errors import SourceError, XmlPunctError
+from xmlpunct.engine.run.stop import Stop
+from xmlpunct.firehose import generators
 
 STREAM = "CREATE STREAM t (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');\n"
 SCAN = STREAM + "SELECT x, hour FROM t"
@@ -132,7 +132,7 @@ def test_stopped_at_every_moment_of_a_run_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, times: int
 ) -> None:
     """One stop waits for what is at hand, two do not; whoever goes on hears how the run failed."""
-    monkeypatch.setattr("xmlpunct.engine.local.ledger.GROUP_SECONDS", 0.0)
+    monkeypatch.setattr("xmlpunct.engine.run.local.ledger.GROUP_SECONDS", 0.0)
     bench = Bench(tmp_path, encoding=encoding)
     cut = bench.sources["a"].read_text(encoding=encoding).replace("</s>", "<t><x>")
     bench.sources["a"].write_text(cut, encoding=encoding)
@@ -215,9 +215,9 @@ def test_a_disk_that_fills_up(tmp_path: Path, what: str, number: int, encoding: 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, what, full)
-        patch.setattr("xmlpunct.engine.local.ledger.SAVE_SECONDS", 0.0)
-        patch.setattr("xmlpunct.engine.local.ledger.GROUP_SECONDS", 0.0)
-        patch.setattr("xmlpunct.engine.local.ledger.SAVE_SHARE", 1e9)
+        patch.setattr("xmlpunct.engine.run.local.ledger.SAVE_SECONDS", 0.0)
+        patch.setattr("xmlpunct.engine.run.local.ledger.GROUP_SECONDS", 0.0)
+        patch.setattr("xmlpunct.engine.run.local.ledger.SAVE_SHARE", 1e9)
         with pytest.raises(XmlPunctError, match=f"cannot write {tmp_path}/.*: No space left on device"):
             bench.run()
     before = bench.seen()
@@ -263,8 +263,8 @@ def test_where_nothing_can_be_written(cli: Cli, option: str) -> None:
 @pytest.mark.spark
 def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
     """SIGTERM in mid-run: no process, port or file is left; then on to the same bag."""
-    lines = generate.warehouse(sensors=2, hours=8, readings=10, punctuations=1, seed=4)
-    feeds = [word for p in generate.write(lines, str(tmp_path)) for word in ("-s", f"{p.stem}={p}")]
+    lines = generators.warehouse(sensors=2, hours=8, readings=10, punctuations=1, seed=4)
+    feeds = [word for p in generators.write(lines, str(tmp_path)) for word in ("-s", f"{p.stem}={p}")]
     out, log = tmp_path / "out.xml", tmp_path / "checkpoint" / "log"
     ends_well(start("--engine", "local", *feeds, "-o", str(tmp_path / "alone.xml")))
     before = temporary()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.cli.harness import WAREHOUSE
 from tests.reliability.support import LONG, MOST_SECONDS, launch, sending_again
-from xmlpunct.firehose import generate
+from xmlpunct.firehose import generators
 
 SECONDS = 600 if LONG else 8
 READING = re.compile(r"<tempdata>.*<hour>(\d+)</hour>.*<currtmp>(-?\d+)</currtmp></tempdata>")
@@ -41,8 +41,8 @@ class Trial:
         folder.mkdir()
         self.chance, self.out = chance, folder / "out.xml"
         hours, readings, punctuations = chance.randint(2, 24), chance.randint(1, 12), chance.randint(0, 6)
-        lines = generate.warehouse(2, hours, readings, punctuations, chance.randrange(10**6))
-        self.hours, self.files = hours, generate.write(lines, str(folder))
+        lines = generators.warehouse(2, hours, readings, punctuations, chance.randrange(10**6))
+        self.hours, self.files = hours, generators.write(lines, str(folder))
         self.expected = hottest([path.read_text() for path in self.files])
         self.cut = chance.random() < 0.25
         if self.cut:

@@ -19,7 +19,7 @@ import pytest
 
 from tests.checkpoints import committed
 from tests.reliability.support import MOST_SECONDS, bag, ends_well, processes_below, start
-from xmlpunct.firehose import generate
+from xmlpunct.firehose import generators
 
 VICTIMS = {"command": None, "JVM": "SparkSubmit", "worker": "pyspark.daemon"}
 """What is killed, and how to tell it among the processes below the run's."""
@@ -50,8 +50,8 @@ class Trial:
     """The warehouse query in a folder of its own, over a directory and a file, run and killed until it is done."""
 
     def __init__(self, folder: Path, seed: int, hours: int) -> None:
-        lines = generate.warehouse(sensors=2, hours=hours, readings=10, punctuations=1, seed=seed)
-        written = generate.write(lines, str(folder))
+        lines = generators.warehouse(sensors=2, hours=hours, readings=10, punctuations=1, seed=seed)
+        written = generators.write(lines, str(folder))
         written[0] = as_directory(written[0])
         self.feeds = [word for path in written for word in ("-s", f"{path.stem}={path}")]
         self.output, self.log = folder / "out.xml", folder / "checkpoint" / "log"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.reliability.faults import Death
-from xmlpunct.engine.inputs import segments
-from xmlpunct.engine.inputs.spool import Spool
-from xmlpunct.firehose import Source
+from xmlpunct.connectors.source import Source
+from xmlpunct.engine.run.inputs import segments
+from xmlpunct.engine.run.inputs.spool import Spool
 
 DATA = b"<s>" + b"".join(b"<t>%d</t>" % n for n in range(24)) + b"</s>"
 SEGMENT = 64

@@ -19,17 +19,17 @@ import pytest
 from tests.cli.harness import Cli
 from tests.reliability.bench import DECLARED, UNION, Bench
 from tests.reliability.support import LONG
-from xmlpunct.engine.inputs import parse_ranges, segments
-from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import Cursor, advance
-from xmlpunct.engine.inputs.segments import end_of
-from xmlpunct.engine.inputs.spool import Spool
-from xmlpunct.engine.inputs.uncut import Uncut
-from xmlpunct.engine.local import ledger
-from xmlpunct.errors import TransientError, XmlPunctError
-from xmlpunct.firehose import Parser, Source, StreamSpec
-from xmlpunct.firehose.source import Piece, assembled
-from xmlpunct.firehose.steady import SteadyFile
+from xmlpunct.base.errors import TransientError, XmlPunctError
+from xmlpunct.connectors.source import Piece, Source, assembled
+from xmlpunct.connectors.unchanged import SteadyFile
+from xmlpunct.engine.run.inputs import parse_ranges, segments
+from xmlpunct.engine.run.inputs.parts import Input, Part
+from xmlpunct.engine.run.inputs.ranges import Cursor, advance
+from xmlpunct.engine.run.inputs.segments import end_of
+from xmlpunct.engine.run.inputs.spool import Spool
+from xmlpunct.engine.run.inputs.uncut import Uncut
+from xmlpunct.engine.run.local import ledger
+from xmlpunct.firehose import Parser, StreamSpec
 from xmlpunct.schema import Schema
 
 CALLS = (

@@ -34,7 +34,7 @@ from tests.reliability.support import (
     processes_below,
     wait_for_results,
 )
-from xmlpunct.firehose import generate
+from xmlpunct.firehose import generators
 
 pytestmark = [
     pytest.mark.long,
@@ -76,9 +76,9 @@ class Trial:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.checkpoint, self.events = folder, folder / "checkpoint", folder / "events"
-        lines = generate.warehouse(sensors=2, hours=HOURS, readings=10, punctuations=1, seed=7)
+        lines = generators.warehouse(sensors=2, hours=HOURS, readings=10, punctuations=1, seed=7)
         self._feeds = [
-            word for path in generate.write(lines, str(folder)) for word in ("-s", f"{path.stem}={path}")
+            word for path in generators.write(lines, str(folder)) for word in ("-s", f"{path.stem}={path}")
         ]
         self.out = folder / "out"
         self.out.mkdir()

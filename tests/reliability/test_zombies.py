@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.reliability.bench import Bench
-from xmlpunct.engine.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.local import run as local
+from xmlpunct.base.errors import UsageError, XmlPunctError
+from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import UsageError, XmlPunctError
 
 
 class Paused(Bench):

@@ -15,21 +15,21 @@ from tests.checkpoints import Keeping, committed
 from tests.reliability.faults import Death
 from tests.spark.simulated import without_spark
 from tests.spark.test_ranges import job_of
-from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.file_outlet import FileOutlet
-from xmlpunct.engine.local import ledger
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_outputs
-from xmlpunct.engine.spark.answers import OutletTarget
+from xmlpunct.engine.run.checkpoint.commit import Commit
+from xmlpunct.engine.run.file_outlet import FileOutlet
+from xmlpunct.engine.run.local import ledger
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.sink import make_outputs
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark.job import Row
-from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.sink import Sink
+from xmlpunct.engine.spark.outputs import OutletTarget
+from xmlpunct.engine.spark.run_metrics import RunMetrics
+from xmlpunct.engine.spark.spark_sink import Sink
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose import PUNCT_NAMESPACE
 
 DECLARED = """CREATE STREAM a (x INT, hour INT NOT NULL, t STRING) WITH (source = '{folder}/feed.xml', element = 'a');
 CREATE STREAM b (x INT, hour INT NOT NULL) WITH (source = '{folder}/feed.xml', element = 'b');
@@ -142,7 +142,7 @@ def on_shards(
 @pytest.mark.parametrize("seed", range(4))
 def test_the_same_on_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, shards: int) -> None:
     """What Spark does with it, without Spark: in one streaming query, whose sink commits all outputs at once."""
-    monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 200)
+    monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 200)
     chance, guarded = random.Random(seed), bool(seed % 2)
     (tmp_path / "feed.xml").write_text(feed(seed, late=guarded))
     queries = [sql for sql in chance.sample(QUERIES, 5) if "LIMIT" not in sql]

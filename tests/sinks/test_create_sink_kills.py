@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from tests.reliability.support import LONG, MOST_SECONDS, ends_well, launch
-from xmlpunct.firehose import generate
+from xmlpunct.firehose import generators
 
 QUERY = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
   WITH (source = '{folder}/sensor1.xml', element = 'tempdata');
@@ -74,8 +74,8 @@ def results(out: Path) -> dict[str, Any]:
 )
 def test_killed_at_random(tmp_path: Path, options: list[str]) -> None:
     chance, kills = random.Random(7), 0
-    lines = generate.warehouse(sensors=2, hours=12, readings=3, punctuations=4, seed=3)
-    generate.write(lines, str(tmp_path))
+    lines = generators.warehouse(sensors=2, hours=12, readings=3, punctuations=4, seed=3)
+    generators.write(lines, str(tmp_path))
     whole, out = tmp_path / "whole", tmp_path / "out"
     for folder in (whole, out):
         folder.mkdir()

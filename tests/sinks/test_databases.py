@@ -20,8 +20,8 @@ import pytest
 
 from tests.cli.harness import SAMPLES, Cli
 from tests.reliability.support import LONG, ends_well, launch
-from xmlpunct.engine.sink import REJECTS
-from xmlpunct.firehose import generate
+from xmlpunct.engine.run.sink import REJECTS
+from xmlpunct.firehose import generators
 
 KINDS = ("sqlite", "duckdb", "postgresql")
 TYPES = """<s><t><a>é"'</a><b>9223372036854775807</b><c>1.5</c><d>12345678901234567890.125</d><e>true</e>
@@ -216,8 +216,8 @@ SELECT sid, hour, min, currtmp FROM s"""
 def test_killed_at_random(place: Place, tmp_path: Path) -> None:
     """Each row is there once, whenever the run is killed."""
     chance, kills = random.Random(1), 0
-    lines = generate.warehouse(sensors=1, hours=12, readings=3, punctuations=4, seed=1)
-    (source, *_) = generate.write(lines, str(tmp_path))
+    lines = generators.warehouse(sensors=1, hours=12, readings=3, punctuations=4, seed=1)
+    (source, *_) = generators.write(lines, str(tmp_path))
     query = KILLED.format(source)
     rows = sorted(rows_of(Path(source)))
     for number in range(10 if LONG else 1):

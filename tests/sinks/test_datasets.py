@@ -24,11 +24,11 @@ from tests.cli.harness import Cli
 from tests.reliability.bench import Bench
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG
-from xmlpunct.engine.datasets import Dataset, dataset, files, staging
-from xmlpunct.engine.datasets.names import directory
-from xmlpunct.engine.local import ledger
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.firehose.connectors import Form, Results
+from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.connectors.contract import Form, Results
+from xmlpunct.engine.run.datasets import Dataset, dataset, dataset_files, staging
+from xmlpunct.engine.run.datasets.partition_names import directory
+from xmlpunct.engine.run.local import ledger
 from xmlpunct.firehose.writer import JsonlWriter
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -182,7 +182,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, format_: str, by: tuple[st
 
 
 def test_files_and_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "GROUP_ROWS", 100)
+    monkeypatch.setattr(dataset_files, "GROUP_ROWS", 100)
     monkeypatch.setattr(dataset, "FILE_BYTES", 8_000)
     monkeypatch.setattr(staging, "MEMORY_BYTES", 5_000)
     by_hour, whole = (Writing(tmp_path / name, *by).open() for name, by in (("h", ("hour",)), ("w", ())))

@@ -13,7 +13,7 @@ import polars as pl
 
 from tests.reliability.support import LONG, ends_well, launch
 from xmlpunct import Schema, parse
-from xmlpunct.firehose import generate
+from xmlpunct.firehose import generators
 
 QUERY = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
   WITH (source = '{}', element = 'tempdata');
@@ -57,8 +57,8 @@ def test_killed_at_random(tmp_path: Path) -> None:
     for number in range(20 if LONG else 1):
         folder = tmp_path / str(number)
         folder.mkdir()
-        lines = generate.warehouse(sensors=2, hours=24, readings=3, punctuations=4, seed=number)
-        sources = generate.write(lines, str(folder))
+        lines = generators.warehouse(sensors=2, hours=24, readings=3, punctuations=4, seed=number)
+        sources = generators.write(lines, str(folder))
         expected: dict[int, list[tuple[Any, ...]]] = {}
         for source in sources:
             for row in parse(source, schema, element="tempdata"):

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.cli.harness import Cli
+from xmlpunct.base.errors import UsageError, XmlPunctError, ended_by, undoing
 from xmlpunct.connectors import Form, Results
-from xmlpunct.errors import UsageError, XmlPunctError, ended_by, undoing
+from xmlpunct.connectors.contract import connector_of
+from xmlpunct.connectors.database_dialects import Sqlite
 from xmlpunct.firehose import writer_for
-from xmlpunct.firehose.connectors import connector_of
-from xmlpunct.firehose.dialects import Sqlite
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -81,7 +81,7 @@ class Lost:
 
 def test_a_run_tells_the_first_error(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails while a run ends comes behind that, if at all: rollback, close, and --stats."""
-    monkeypatch.setattr("xmlpunct.firehose.databases.DIALECTS", {"sqlite": Broken})
+    monkeypatch.setattr("xmlpunct.connectors.databases.DIALECTS", {"sqlite": Broken})
     monkeypatch.setattr(Broken, "is_lost", property(lambda self: self._connection is not None))
     ended = cli(
         *(

@@ -25,26 +25,26 @@ from tests.sinks.test_create_sink import DECLARED, Batches, Dying, feed
 from tests.sinks.test_datasets import content, seen
 from tests.spark.simulated import combined, without_spark
 from tests.spark.test_ranges import job_of
-from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.datasets import shared
-from xmlpunct.engine.datasets.chunks import ASIDE, put_aside
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.reject_limit import RejectLimit
+from xmlpunct.base.errors import SourceError, StrictError, UsageError, XmlPunctError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_outputs
+from xmlpunct.engine.run.checkpoint.commit import Commit
+from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.run.datasets import shared
+from xmlpunct.engine.run.datasets.chunks import ASIDE, put_aside
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.reject_limit import RejectLimit
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.sink import make_outputs
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import combining
 from xmlpunct.engine.spark.aside import PutAside
-from xmlpunct.engine.spark.dataset import Cluster, ColumnsTarget
+from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
 from xmlpunct.engine.spark.job import Row
-from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.sink import Sink
+from xmlpunct.engine.spark.run_metrics import RunMetrics
+from xmlpunct.engine.spark.spark_sink import Sink
 from xmlpunct.engine.spark.xml_dataset import Texts, XmlTarget
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError, StrictError, UsageError, XmlPunctError
-from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -138,7 +138,7 @@ def test_the_same_as_of_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, by: tuple[str, ...], shards: int
 ) -> None:
     """What many shards say is combined before."""
-    monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 200)
+    monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 200)
     monkeypatch.setattr(combining, "MANY", 2)
     (tmp_path / "feed.xml").write_text(feed(shards))
     run = Run(tmp_path, sql, by, shards)
@@ -256,7 +256,7 @@ def test_what_is_read_behind_a_failure_counts_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...]
 ) -> None:
     """Tasks have put it aside: those that read on where another found that the input has failed."""
-    monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 200)
+    monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 200)
     (tmp_path / "feed.xml").mkdir()
     for number in range(4):
         tuples = "".join(f"<a><x>{100 * number + i}</x><hour>{number}</hour></a>\n" for i in range(100))

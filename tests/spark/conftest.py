@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.spark.support import Warehouse
-from xmlpunct.engine.spark.session import spark_session
+from xmlpunct.engine.spark.spark_session import spark_session
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.spark.test_ranges import micro_batches
-from xmlpunct.codec import pack, unpack
+from xmlpunct.base.codec import pack, unpack
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.job import Job, Row, batch_to_rows, rows_to_batch
-from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.processor import Shard
-from xmlpunct.engine.spark.sink import Sink
+from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.spark_sink import Sink
 
 
 def without_spark(job: Job, sink: Sink) -> None:

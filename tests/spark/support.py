@@ -6,14 +6,14 @@ import random
 from pathlib import Path
 from typing import Any
 
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
+from xmlpunct import parse
 from xmlpunct.engine.plan import GroupBy, Node, Project, Query, Scan, Select, Stream, Union, numbered
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import run
-from xmlpunct.engine.stats import RunStats
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call, literal
-from xmlpunct.firehose import parse
 from xmlpunct.operators import Aggregate
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema

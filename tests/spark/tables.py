@@ -10,9 +10,9 @@ from typing import Any
 from pyspark.sql import types as spark
 
 from tests.spark.support import NAMESPACE
-from xmlpunct.engine.spark.table.batch import TableReader
-from xmlpunct.engine.spark.table.options import WATCHING, TableOptions
 from xmlpunct.engine.spark.table.stream import TableStreamReader
+from xmlpunct.engine.spark.table.table_batch import TableReader
+from xmlpunct.engine.spark.table.table_options import WATCHING, TableOptions
 from xmlpunct.engine.spark.table.tasks import Table
 
 Row = dict[str, Any]

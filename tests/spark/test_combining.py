@@ -17,17 +17,17 @@ from tests.sinks.test_create_sink import QUERIES, feed, on_shards, sinks
 from tests.spark.simulated import combined
 from tests.spark.support import NAMESPACE, locally, on_spark, read_back, split
 from tests.spark.test_ranges import job_of
+from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.engine.spark import combining, runner
 from xmlpunct.engine.spark.combining import Combiner, Said
 from xmlpunct.engine.spark.job import RESULT, Row
-from xmlpunct.engine.spark.session import state_format
-from xmlpunct.engine.spark.sink import Sink
+from xmlpunct.engine.spark.spark_session import state_format
+from xmlpunct.engine.spark.spark_sink import Sink
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import XmlPunctError
 from xmlpunct.operators import run
-from xmlpunct.operators.gather import Gather
-from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.punctuations.punctuation import Punctuation, match
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -62,7 +62,7 @@ def outputs(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_several_sinks_get_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 200)
+    monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 200)
     chance = random.Random(seed)
     (tmp_path / "feed.xml").write_text(feed(seed, hours=3))
     queries = [sql for sql in chance.sample(QUERIES, 5) if "LIMIT" not in sql]
@@ -85,7 +85,7 @@ def write_readings(path: Path) -> None:
 def test_the_number_of_shards_makes_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Promises that all shards have to make, of which a micro-batch has several."""
     write_readings(tmp_path / "feed.xml")
-    monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 2000)
+    monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 2000)
     for size, cases in ((2000, ((10**9, 2), (1, 2), (1, 5), (1, 40))), (10**6, ((1, 200),))):
         expected = outputs(tmp_path, monkeypatch, 10**9, 1, HOTTEST, size)
         assert all(data.count(b"<punct:") == 7 for data in expected)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.spark.support import Warehouse, locally, on_spark, read_back, split
-from xmlpunct.engine.inputs import cuts
-from xmlpunct.engine.inputs.uncut import saved
+from xmlpunct.engine.run.inputs import cuts
+from xmlpunct.engine.run.inputs.uncut import saved
 from xmlpunct.engine.spark import cutting
 
 pytestmark = pytest.mark.spark

@@ -12,10 +12,10 @@ import pytest
 from tests.sinks.test_create_sink import DECLARED
 from tests.sinks.test_datasets import content, rows, seen
 from tests.spark.support import HOURS, NAMESPACE, READINGS, Warehouse, everything, on_spark, read_back, split
-from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
-from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.base.errors import SourceError, XmlPunctError
+from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.schema import Schema
 
 pytestmark = pytest.mark.spark

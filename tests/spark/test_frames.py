@@ -19,16 +19,16 @@ from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_stages import Cluster
 from tests.spark.test_state import Store
 from xmlpunct import Punctuation, Schema, SourceError, StrictError, UsageError
-from xmlpunct.engine.inputs.tables import Table
 from xmlpunct.engine.partition.fragments import cut
-from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results, rows_to_batch
+from xmlpunct.engine.run.inputs.tables import Table
+from xmlpunct.engine.spark.frame_queries import FrameEdge, MergeProcessor, Results, rows_to_batch
 from xmlpunct.engine.spark.job import ANOTHER_JOB, FAILURE, PROMISES, RESULT, Job, Row
-from xmlpunct.engine.spark.keys import shard_keys
-from xmlpunct.engine.spark.light import LightProcessor
 from xmlpunct.engine.spark.processor import check_owner
-from xmlpunct.engine.spark.source import QueryReader
-from xmlpunct.engine.spark.table.documents import Documents
-from xmlpunct.engine.spark.table.options import DOCUMENTS, TableOptions
+from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.spark_source import QueryReader
+from xmlpunct.engine.spark.table.document_columns import Documents
+from xmlpunct.engine.spark.table.table_options import DOCUMENTS, TableOptions
+from xmlpunct.engine.spark.worker_stubs import LightProcessor
 from xmlpunct.engine.sql import plan
 from xmlpunct.punctuations.punctuation import match
 

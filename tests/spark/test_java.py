@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from xmlpunct.base.errors import UsageError
 from xmlpunct.engine.spark import java, scratch
-from xmlpunct.engine.spark.home import spark_home
-from xmlpunct.engine.spark.keys import shard_keys
-from xmlpunct.engine.spark.session import gist
-from xmlpunct.errors import UsageError
+from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.spark_home import spark_home
+from xmlpunct.engine.spark.spark_session import gist
 
 
 def fake(folder: Path, version: str) -> Path:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.spark.support import SCHEMA, everything
-from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
-from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.base.errors import XmlPunctError
+from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.run.checkpoint.commit import Commit
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import run
 from xmlpunct.engine.spark.offsets import SparkOffsets
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import XmlPunctError
 
 ENDS = ['{"0": 1}', '{"0": 2}', '{"0": 3}']
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from tests.spark.support import Warehouse
 from tests.spark.test_ranges import job_of
-from xmlpunct.engine.inputs.pacing import Pace
+from xmlpunct.engine.run.inputs.pacing import Pace
+from xmlpunct.engine.run.stats import RunStats
+from xmlpunct.engine.spark.backpressure import COMING_BYTES, Wish
 from xmlpunct.engine.spark.job import COUNTS, WAITS, Job, Row
-from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import Shard
-from xmlpunct.engine.spark.source import FIRST_BYTES, QueryReader
-from xmlpunct.engine.spark.wish import COMING_BYTES, Wish
+from xmlpunct.engine.spark.run_metrics import RunMetrics
+from xmlpunct.engine.spark.spark_source import FIRST_BYTES, QueryReader
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
 
 
 def reports(job: Job, moved: set[int], tasks_of: dict[str, object], end: dict[str, object]) -> list[Row]:

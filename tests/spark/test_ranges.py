@@ -14,19 +14,19 @@ import pytest
 
 from tests.checkpoints import spooled
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
-from xmlpunct import frames
-from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import Cursor, Range, advance, budgets, grouped
-from xmlpunct.engine.inputs.segments import end_of, finish, log_of, open_at
-from xmlpunct.engine.inputs.spool import find_inputs, unfinished
+from xmlpunct.base import frames
+from xmlpunct.base.errors import TransientError
+from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
+from xmlpunct.engine.run.inputs.parts import Input, Part
+from xmlpunct.engine.run.inputs.ranges import Cursor, Range, advance, budgets, grouped
+from xmlpunct.engine.run.inputs.segments import end_of, finish, log_of, open_at
+from xmlpunct.engine.run.inputs.spool import find_inputs, unfinished
 from xmlpunct.engine.spark.edge import Task, read
 from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, RESULT, Job, Row
 from xmlpunct.engine.spark.processor import Shard
-from xmlpunct.engine.spark.source import QueryReader
-from xmlpunct.errors import TransientError
-from xmlpunct.firehose.steady import ChangedError
+from xmlpunct.engine.spark.spark_source import QueryReader
 from xmlpunct.slice import Slice, concat
 
 TUPLE = "<tempdata><hour>{}</hour></tempdata>"
@@ -92,7 +92,7 @@ def test_every_slicing_reads_the_same(tmp_path: Path, size: int, restarts: bool)
 
 
 def test_tasks_share_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 1000)
+    monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 1000)
     path = tmp_path / "a.xml"
     path.write_text(documents(300))
     job = job_of(everything(path, SCHEMA), tmp_path, shards=3, slice_bytes=path.stat().st_size)

@@ -21,17 +21,17 @@ from tests.spark.support import (
     read_back,
     split,
 )
-from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
-from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.files import Appender
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
+from xmlpunct import parse
+from xmlpunct.base.errors import SourceError, TransientError, UsageError, XmlPunctError
 from xmlpunct.engine.plan import Limit, Query, numbered
+from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.run.checkpoint.commit import Commit
+from xmlpunct.engine.run.durable_files import Appender
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import run, runner
-from xmlpunct.engine.spark.keys import shard_keys, spark_hash
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError, TransientError, UsageError, XmlPunctError
-from xmlpunct.firehose import parse
+from xmlpunct.engine.spark.shard_keys import shard_keys, spark_hash
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
 

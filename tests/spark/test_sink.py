@@ -12,22 +12,22 @@ import pytest
 from tests.checkpoints import Keeping, committed
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from tests.spark.test_ranges import job_of
-from xmlpunct.codec import pack, pieces
-from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
-from xmlpunct.engine.checkpoint.commit import Commit, Written
-from xmlpunct.engine.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.file_outlet import FileOutlet
-from xmlpunct.engine.files import Appender
-from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.output import Output
+from xmlpunct.base.codec import pack, pieces
+from xmlpunct.base.errors import Reject, SourceError, StrictError, UsageError, XmlPunctError
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.spark.answers import OutletTarget
+from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.run.checkpoint.commit import Commit, Written
+from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.run.durable_files import Appender
+from xmlpunct.engine.run.file_outlet import FileOutlet
+from xmlpunct.engine.run.output import Output
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import InputStats, RunStats
 from xmlpunct.engine.spark.edge import rejects_to_bytes
 from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, OPERATORS, RESULT, Job, Row, task_seq
-from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.sink import Sink
-from xmlpunct.engine.stats import InputStats, RunStats
-from xmlpunct.errors import Reject, SourceError, StrictError, UsageError, XmlPunctError
+from xmlpunct.engine.spark.outputs import OutletTarget
+from xmlpunct.engine.spark.run_metrics import RunMetrics
+from xmlpunct.engine.spark.spark_sink import Sink
 from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice

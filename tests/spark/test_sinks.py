@@ -9,11 +9,11 @@ import pytest
 
 from tests.checkpoints import committed
 from tests.spark.support import Warehouse, on_spark, read_back, split
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
 
 pytestmark = pytest.mark.spark
 

@@ -19,16 +19,16 @@ from tests.spark.support import SCHEMA, Warehouse, everything, locally, on_spark
 from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
-from xmlpunct.engine.inputs.ranges import STEP
-from xmlpunct.engine.inputs.segments import End, end_of, finish, open_at
-from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
-from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query, Stream
+from xmlpunct.engine.run.inputs.ranges import STEP
+from xmlpunct.engine.run.inputs.segments import End, end_of, finish, open_at
+from xmlpunct.engine.run.inputs.spool import Spool, find_inputs, unfinished
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import InputStats, RunStats
 from xmlpunct.engine.spark import run
-from xmlpunct.engine.spark.source import IDLE_SECONDS, QueryReader
-from xmlpunct.engine.spark.wish import Wish
+from xmlpunct.engine.spark.backpressure import Wish
+from xmlpunct.engine.spark.spark_source import IDLE_SECONDS, QueryReader
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import InputStats, RunStats
 
 DOCUMENT = b"<s><tempdata><hour>1</hour></tempdata></s>\n"
 

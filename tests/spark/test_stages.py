@@ -10,11 +10,11 @@ import pytest
 from tests.spark.support import Warehouse, locally, read_back, split
 from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_sink import Bench
-from xmlpunct.codec import pack, unpack
+from xmlpunct.base.codec import pack, unpack
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.job import Job, Row
-from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.processor import Shard
+from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.punctuations.punctuation import Punctuation, match
 
 

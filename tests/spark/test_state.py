@@ -16,11 +16,11 @@ from pyspark import cloudpickle
 from tests.spark.support import Warehouse
 from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_stages import Cluster
-from xmlpunct.engine.spark import processor, state
+from xmlpunct.engine.spark import processor, state_store
 from xmlpunct.engine.spark.job import Job, Row
-from xmlpunct.engine.spark.keys import shard_keys
-from xmlpunct.engine.spark.light import LightProcessor, LightReader
-from xmlpunct.engine.spark.state import HEAD, Cache, Key, State
+from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.state_store import HEAD, Cache, Key, State
+from xmlpunct.engine.spark.worker_stubs import LightProcessor, LightReader
 from xmlpunct.engine.sql import plan
 
 
@@ -60,8 +60,8 @@ def contents(state: State) -> dict[str, list[int]]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames of a hundred numbers are large, and take several pieces."""
-    monkeypatch.setattr(state, "SMALL_BYTES", 800)
-    monkeypatch.setattr(state, "PIECE_BYTES", 500)
+    monkeypatch.setattr(state_store, "SMALL_BYTES", 800)
+    monkeypatch.setattr(state_store, "PIECE_BYTES", 500)
 
 
 @pytest.mark.usefixtures("small")
@@ -175,7 +175,7 @@ def test_a_process_goes_on_only_with_what_the_store_holds(
     tmp_path: Path, warehouse: Warehouse, name: str, shards: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever does what, and whatever comes to nothing: the same rows as from shards restored each time."""
-    monkeypatch.setattr(state, "SMALL_BYTES", 700)
+    monkeypatch.setattr(state_store, "SMALL_BYTES", 700)
     restored = Counter[str]()
     restore = processor.Shard.restore
 

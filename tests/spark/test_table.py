@@ -15,9 +15,9 @@ from pyspark.sql import types as spark
 
 from tests.spark.tables import READINGS, feed, hours, of_tasks, read, struct, table
 from xmlpunct import SourceError, StrictError, UsageError, XmlPunctError
-from xmlpunct.engine.spark.table.batch import TableReader
 from xmlpunct.engine.spark.table.datasource import XmlTable, inferred_columns
-from xmlpunct.engine.spark.table.options import DOCUMENTS, READING, WATCHING, WRITING, TableOptions
+from xmlpunct.engine.spark.table.table_batch import TableReader
+from xmlpunct.engine.spark.table.table_options import DOCUMENTS, READING, WATCHING, WRITING, TableOptions
 from xmlpunct.engine.spark.table.tasks import Table
 
 

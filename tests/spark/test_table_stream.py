@@ -19,8 +19,8 @@ from pyspark.sql.streaming.datasource import (
 
 from tests.spark.tables import READINGS, Row, feed, hours, of_tasks, table
 from xmlpunct import UsageError
+from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.spark.table.stream import TableStreamReader
-from xmlpunct.firehose.steady import ChangedError
 
 
 class Watcher:

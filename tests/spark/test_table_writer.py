@@ -12,8 +12,8 @@ from pyspark.sql import types as spark
 
 from tests.spark.tables import READINGS, Row, feed, hours, read, struct
 from xmlpunct import UsageError, XmlPunctError
-from xmlpunct.engine.spark.table.options import WRITING, TableOptions
-from xmlpunct.engine.spark.table.writer import TableStreamWriter, TableWriter
+from xmlpunct.engine.spark.table.table_options import WRITING, TableOptions
+from xmlpunct.engine.spark.table.table_writer import TableStreamWriter, TableWriter
 
 
 def batches(columns: spark.StructType, *rows: Row) -> list[pa.RecordBatch]:

@@ -15,22 +15,22 @@ import pytest
 
 from tests.spark.support import SCHEMA, Warehouse, everything
 from tests.spark.test_ranges import TUPLE, documents, job_of, micro_batches, results
-from xmlpunct.engine.inputs import cuts, parse_ranges
-from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import Cursor, Range, advance
-from xmlpunct.engine.inputs.uncut import Uncut, save
-from xmlpunct.engine.spark import source
+from xmlpunct.base.errors import TransientError
+from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.engine.run.inputs import cuts, parse_ranges
+from xmlpunct.engine.run.inputs.parts import Input, Part
+from xmlpunct.engine.run.inputs.ranges import Cursor, Range, advance
+from xmlpunct.engine.run.inputs.uncut import Uncut, save
+from xmlpunct.engine.run.stats import RunStats
+from xmlpunct.engine.spark import spark_source
 from xmlpunct.engine.spark.job import COUNTS, FAILURE, Job, Row
-from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.source import Offset, QueryReader
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import TransientError
+from xmlpunct.engine.spark.run_metrics import RunMetrics
+from xmlpunct.engine.spark.spark_source import Offset, QueryReader
 from xmlpunct.firehose.builder import Parsed
+from xmlpunct.firehose.native.walker import Known
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.firehose.steady import ChangedError
-from xmlpunct.firehose.walker import Known
 
 
 def directory(folder: Path, *texts: str) -> Path:
@@ -116,7 +116,7 @@ def test_files_larger_than_a_first_micro_batch(tmp_path: Path, monkeypatch: pyte
     size = len(documents(40))
     sizes = {"MOST_BYTES": size + 1, "FIRST_BYTES": size // 4, "LEAST_PIECE": 100, "SHORT_SECONDS": 0}
     for name, value in sizes.items():
-        monkeypatch.setattr(source, name, value)
+        monkeypatch.setattr(spark_source, name, value)
     job = job_of(everything(directory(tmp_path / "in", *[documents(40)] * 9), SCHEMA), tmp_path, shards=3)
     reader = QueryReader(job)
     start, found = reader.initialOffset(), []
@@ -132,7 +132,7 @@ def test_a_large_file_whose_cuts_are_known(tmp_path: Path, monkeypatch: pytest.M
     """It is read piece by piece, with the cores that there are, and after a restart as before."""
     monkeypatch.setattr(cuts, "SPAN_BYTES", 300)
     monkeypatch.setattr(cuts, "PIECE_BYTES", 100)
-    monkeypatch.setattr(source, "LEAST_PIECE", 100)
+    monkeypatch.setattr(spark_source, "LEAST_PIECE", 100)
     path = tmp_path / "in.xml"
     path.write_text(documents(20, 60, 0, 3))
     job = job_of(everything(path, SCHEMA), tmp_path, slice_bytes=700)

@@ -11,10 +11,10 @@ from tests.spark.support import NAMESPACE
 from tests.spark.test_ranges import job_of, micro_batches, results
 from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
-from xmlpunct.engine.inputs.said import SaidLog, read_said
 from xmlpunct.engine.plan import Query
+from xmlpunct.engine.run.inputs.injected_punctuations import SaidLog, read_said
 from xmlpunct.engine.spark.job import Job, Row
-from xmlpunct.engine.spark.source import QueryReader
+from xmlpunct.engine.spark.spark_source import QueryReader
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.answer import why
 from xmlpunct.engine.why.holding import Holding

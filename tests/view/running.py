@@ -6,12 +6,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from xmlpunct.engine.inputs.said import Plain, Sayings
-from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
+from xmlpunct.engine.run.inputs.injected_punctuations import Plain, Sayings
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.stats import Idle, RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import Idle, RunStats
 from xmlpunct.engine.view.view import View
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 
 SQL = """
 CREATE STREAM a (hour INT NOT NULL, x INT) WITH (element = 't');

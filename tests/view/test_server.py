@@ -19,14 +19,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.view.running import SQL, taking, view_of_a_run
-from xmlpunct.engine.inputs.said import Sayings
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.engine.run.inputs.injected_punctuations import Sayings
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.view.server import ViewServer, _partial_of, read_address
 from xmlpunct.engine.view.talk import Talk
 from xmlpunct.engine.view.view import View
-from xmlpunct.errors import UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.firehose.writer import JsonlWriter
 from xmlpunct.slice import Slice
 

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from tests.view.running import view_of_a_run
 from xmlpunct.cli.watch import Watch, frame
-from xmlpunct.engine.local import run as local
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.run.local import local_run as local
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, does, draw, places
 from xmlpunct.engine.view.metrics import metrics
 from xmlpunct.engine.view.moment import Moment, plan_of

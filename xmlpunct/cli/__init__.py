@@ -15,12 +15,12 @@ from typing import Any
 import click
 
 from xmlpunct import __version__
+from xmlpunct.base.cores import cores
+from xmlpunct.base.errors import XmlPunctError
+from xmlpunct.base.printable import printable
+from xmlpunct.base.secrets import hide
 from xmlpunct.cli.terminal import LAYOUT, hold_places
 from xmlpunct.cli.terminal import say as tell  # there is a command of that name
-from xmlpunct.cores import cores
-from xmlpunct.errors import XmlPunctError
-from xmlpunct.printable import printable
-from xmlpunct.secrets import hide
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from xmlpunct.cli.options import element_option, namespace_option, open_stream, schema_option
+from xmlpunct.base.printable import printable
+from xmlpunct.cli.shared_options import element_option, namespace_option, open_stream, schema_option
 from xmlpunct.cli.terminal import put_line, say
-from xmlpunct.engine.files import standard_output
-from xmlpunct.firehose.check import Report, check
-from xmlpunct.printable import printable
+from xmlpunct.engine.run.durable_files import standard_output
+from xmlpunct.firehose.stream_check import Report, check
 
 
 @click.command("check")
@@ -23,7 +23,7 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
     attributes by which it closed its tuples, as CREATE STREAM declares them. The exit code is 0 if it is
     all that and every tuple fits the schema, else 1.
     """
-    from xmlpunct.engine.sql.dialect import columns_and_keys
+    from xmlpunct.engine.sql.syntax.dialect import columns_and_keys
 
     standard_output()  # before reading on for hours
     declared, keys = (None, ()) if columns is None else columns_and_keys(columns)
@@ -40,7 +40,7 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
 
 def describe(source: str, report: Report) -> list[str]:
     """A report for people to read."""
-    from xmlpunct.engine.sql.declaration import clause
+    from xmlpunct.engine.sql.planner.declaration import clause
 
     formed = "well formed" if report.error is None else "broken"
     grammar = "grammatical" if report.grammatical else "not grammatical"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from xmlpunct.cli.options import (
+from xmlpunct.cli.shared_options import (
     param_option,
     query_argument,
     read_params,
@@ -25,8 +25,8 @@ def explain_command(
     query: str | None, sql: str | None, params: tuple[str, ...], rules: tuple[str, ...]
 ) -> None:
     """Show the plan of a query: operators, fragments, partitioning, and what unblocks what."""
-    from xmlpunct.engine.explain import explain
     from xmlpunct.engine.sql import plan
+    from xmlpunct.engine.why.plan_text import explain
 
     planned = plan(read_query(query, sql), rules=read_rules(rules), parameters=read_params(params))
     put_line(explain(planned))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import click
 
 from xmlpunct.cli.terminal import PLACE, say
-from xmlpunct.firehose import generate
+from xmlpunct.firehose import generators
 from xmlpunct.firehose.nexmark import nexmark
 
 COUNT = click.IntRange(min=1)
@@ -33,7 +33,7 @@ def warehouse_command(
     sensors: int, hours: int, readings: int, punctuations: int, seed: int, output: str
 ) -> None:
     """Temperature reports of sensors: sensor1.xml, sensor2.xml, ..."""
-    _write(generate.warehouse(sensors, hours, readings, punctuations, seed), output)
+    _write(generators.warehouse(sensors, hours, readings, punctuations, seed), output)
 
 
 @generate_command.command("auction")
@@ -47,7 +47,7 @@ def warehouse_command(
 @_out
 def auction_command(items: int, bids: int, open_items: int, punctuated: bool, seed: int, output: str) -> None:
     """Items for sale and bids on them: items.xml and bids.xml."""
-    _write(generate.auction(items, bids, open_items, punctuated, seed), output)
+    _write(generators.auction(items, bids, open_items, punctuated, seed), output)
 
 
 @generate_command.command("outage")
@@ -63,7 +63,7 @@ def auction_command(items: int, bids: int, open_items: int, punctuated: bool, se
 @_out
 def outage_command(hours: int, zones: int, monitors: int, punctuated: bool, seed: int, output: str) -> None:
     """Electrical outages, noticed by monitors or customers: monitor1.xml, ..., and calls.xml."""
-    _write(generate.outage(hours, zones, monitors, punctuated, seed), output)
+    _write(generators.outage(hours, zones, monitors, punctuated, seed), output)
 
 
 @generate_command.command("nexmark")
@@ -90,6 +90,6 @@ def nexmark_command(
     _write(nexmark(events, rate, open_auctions, promise_every, seed), output)
 
 
-def _write(lines: Iterable[generate.Line], output: str) -> None:
-    for path in generate.write(lines, output):
+def _write(lines: Iterable[generators.Line], output: str) -> None:
+    for path in generators.write(lines, output):
         say(f"wrote {path}")

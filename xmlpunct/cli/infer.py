@@ -6,16 +6,16 @@ import sys
 
 import click
 
-from xmlpunct.cli.options import namespace_option
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.paths import read_element
+from xmlpunct.cli.shared_options import namespace_option
 from xmlpunct.cli.terminal import PLACE, TEXT, put, put_line
-from xmlpunct.engine.options import parse_size
-from xmlpunct.errors import UsageError
-from xmlpunct.firehose import open_source
-from xmlpunct.firehose.infer import MOST_SAMPLE_BYTES, Sample, infer, take_sample
-from xmlpunct.firehose.inferred import Inferred
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.engine.run.run_options import parse_size
+from xmlpunct.firehose.infer.columns import Inferred
+from xmlpunct.firehose.infer.document import MOST_SAMPLE_BYTES, Sample, infer, take_sample
+from xmlpunct.firehose.infer.xsd_columns import XsdFile
 from xmlpunct.firehose.spec import expanded
-from xmlpunct.firehose.xsd import XsdFile
-from xmlpunct.paths import read_element
 
 
 @click.command("infer")
@@ -40,8 +40,8 @@ def infer_command(
 
     The beginning of SOURCE says so. What comes later may be otherwise: look at what is printed.
     """
-    from xmlpunct.engine.overlap import refuse_read, source_place, standard_output
-    from xmlpunct.engine.sql.declaration import declaration
+    from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output
+    from xmlpunct.engine.sql.planner.declaration import declaration
 
     refuse_read([standard_output()], source_place(source))
     size = parse_size(sample)

@@ -8,14 +8,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
+from xmlpunct.base.errors import UsageError
 from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.terminal import say
-from xmlpunct.engine.inputs.said import Sayings
-from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import UsageError
+from xmlpunct.engine.run.inputs.injected_punctuations import Sayings
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.stats import RunStats
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import click
 
-from xmlpunct.cli.options import element_option, format_option, namespace_option, open_stream, schema_option
+from xmlpunct import slices
+from xmlpunct.base.paths import read_element
+from xmlpunct.cli.shared_options import (
+    element_option,
+    format_option,
+    namespace_option,
+    open_stream,
+    schema_option,
+)
 from xmlpunct.cli.terminal import put
-from xmlpunct.firehose import slices, writer_for
-from xmlpunct.firehose.library import RejectLog
+from xmlpunct.engine.run.reject_log import RejectLog
+from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.spec import expanded
-from xmlpunct.paths import read_element
 from xmlpunct.schema import Schema
 
 
@@ -24,8 +31,8 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
 
     Without --schema the children of the first tuple are the columns, as STRINGs.
     """
-    from xmlpunct.engine.output import Output
-    from xmlpunct.engine.overlap import refuse_read, source_place, standard_output
+    from xmlpunct.engine.run.output import Output
+    from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output
 
     refuse_read([standard_output()], source_place(source))
     declared = None if columns is None else Schema.parse(columns)

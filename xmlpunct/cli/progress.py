@@ -7,9 +7,9 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from xmlpunct.engine.rates import Rates
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.printable import printable
+from xmlpunct.base.printable import printable
+from xmlpunct.engine.run.rates import Rates
+from xmlpunct.engine.run.stats import RunStats
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,12 +6,12 @@ import math
 
 import click
 
-from xmlpunct.cli.options import namespace_option
+from xmlpunct.base.errors import UsageError
+from xmlpunct.cli.shared_options import namespace_option
 from xmlpunct.cli.terminal import say
-from xmlpunct.errors import UsageError
-from xmlpunct.firehose import open_source
-from xmlpunct.firehose.replay import Replay
-from xmlpunct.firehose.tcp import Address
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.tcp import Address
+from xmlpunct.firehose.replay_server import Replay
 
 
 @click.command("replay")

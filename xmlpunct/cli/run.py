@@ -13,8 +13,9 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from xmlpunct.base.errors import SourceError, StrictError, UsageError, ended_by
 from xmlpunct.cli.live import Live
-from xmlpunct.cli.options import (
+from xmlpunct.cli.shared_options import (
     namespace_option,
     param_option,
     query_argument,
@@ -24,12 +25,11 @@ from xmlpunct.cli.options import (
     sql_option,
 )
 from xmlpunct.cli.terminal import PLACE, TEXT, say
-from xmlpunct.engine.options import OUTPUT_FORMATS, RunOptions, XmlForm, parse_size, parse_time
-from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import read_rules
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import SourceError, StrictError, UsageError, ended_by
+from xmlpunct.engine.run.reject_limit import RejectLimit
+from xmlpunct.engine.run.run_options import OUTPUT_FORMATS, RunOptions, XmlForm, parse_size, parse_time
+from xmlpunct.engine.run.stats import RunStats
+from xmlpunct.engine.run.stop import Stop
 
 
 @click.command("run")
@@ -166,9 +166,9 @@ def run_command(
     rules: tuple[str, ...],
 ) -> None:
     """Run a query over XML streams; write its results and punctuations as they become certain."""
-    from xmlpunct.engine.checkpoint.checkpoint import inferred_before
     from xmlpunct.engine.inference import Inference
-    from xmlpunct.engine.overlap import refuse_overlaps
+    from xmlpunct.engine.run.checkpoint.checkpoint import inferred_before
+    from xmlpunct.engine.run.overlap import refuse_overlaps
     from xmlpunct.engine.sql import plan
 
     inference = Inference(punct_namespace, inferred_before(checkpoint))
@@ -222,7 +222,7 @@ def run_command(
     with asked_by_signals(stop), live.shown(planned, options, counted) as show, ended_by(tell):
         try:
             if engine == "local":
-                from xmlpunct.engine.local.run import run as run_local
+                from xmlpunct.engine.run.local.local_run import run as run_local
 
                 with undisturbed():
                     run_local(planned, options, counted, show, stop, live.sayings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from xmlpunct.cli.options import read_patterns
+from xmlpunct.cli.shared_options import read_patterns
 from xmlpunct.cli.terminal import TEXT
 
 
@@ -18,7 +18,7 @@ def say_command(name: str, punctuation: tuple[str, ...], url: str) -> None:
     PUNCTUATION is patterns (hour=17 sid=S1), XML as `why --json` gives it, or text as `why` does. The run takes
     it where it stands in that stream, and puts it down, so that a replay repeats it. It has to allow that.
     """
-    from xmlpunct.engine.why.remote import send
+    from xmlpunct.engine.why.remote_run import send
 
     is_whole = len(punctuation) == 1 and punctuation[0].lstrip().startswith("<")
     send(url, name, punctuation[0] if is_whole else read_patterns(punctuation))

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from xmlpunct.engine.files import standard_output, writing
-from xmlpunct.printable import printable
-from xmlpunct.secrets import hide
+from xmlpunct.base.printable import printable
+from xmlpunct.base.secrets import hide
+from xmlpunct.engine.run.durable_files import standard_output, writing
 
 LAYOUT = "\n\t"
 """The control characters in our own text. Foreign text in it has been made `printable` without any."""

@@ -10,11 +10,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from xmlpunct.engine.stats import RunStats
+from xmlpunct.base.printable import printable
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, does
 from xmlpunct.engine.view.moment import Box, InputMoment, Moment, OutputMoment, waiting
 from xmlpunct.engine.view.view import View
-from xmlpunct.printable import printable
 
 _COLOURS = {WAITS: "red", FLOWS: "green", STILL: "dim"}
 

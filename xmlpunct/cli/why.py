@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import click
 
-from xmlpunct.cli.options import read_patterns
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.printable import printable
+from xmlpunct.cli.shared_options import read_patterns
 from xmlpunct.cli.terminal import PLACE, TEXT, put_line
-from xmlpunct.errors import UsageError
-from xmlpunct.printable import printable
 
 
 @click.command("why")
@@ -29,7 +29,7 @@ def why_command(
     Patterns tell which results: hour=17, 'hour=[17,20)'; without any, all. The exit code is 0 where something is
     held, 1 where nothing is.
     """
-    from xmlpunct.engine.why.remote import ask
+    from xmlpunct.engine.why.remote_run import ask
     from xmlpunct.engine.why.stopped import why_stopped
 
     if (checkpoint is None) == (url is None):

@@ -1,4 +1,4 @@
-"""Columns that nobody declared, from the beginning of a source: see `xmlpunct.firehose.infer`."""
+"""Columns that nobody declared, from the beginning of a source: see `xmlpunct.firehose.infer.document`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from xmlpunct.arrays import ArrayType, array_of
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.paths import read_element
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.open_source import FOLLOW, open_source
+from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Opened
-from xmlpunct.errors import UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
-from xmlpunct.firehose.inferred import Inferred
-from xmlpunct.firehose.sources import FOLLOW
-from xmlpunct.firehose.xsd import XsdFile
-from xmlpunct.paths import read_element
+from xmlpunct.firehose.infer.columns import Inferred
+from xmlpunct.firehose.infer.xsd_columns import XsdFile
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.arrays import ArrayType, array_of
 from xmlpunct.types import parse_type
 
 if TYPE_CHECKING:
-    from xmlpunct.firehose.infer import Sample
+    from xmlpunct.firehose.infer.document import Sample
 
 Record = list[Any]
 """What was inferred of one stream, as JSON holds it: the element, and of each column name, type, nullable, path.
@@ -67,7 +68,7 @@ class Inference:
             inferred = Inferred(recorded[0], _schema(recorded[1:]))
         else:
             if xsd is None or element is None:
-                from xmlpunct.firehose.infer import infer
+                from xmlpunct.firehose.infer.document import infer
 
                 sample = self._sample(stream, source)
                 inferred = infer(sample, element, self.punct_namespace, where, nested)
@@ -78,7 +79,7 @@ class Inference:
         return inferred
 
     def _sample(self, stream: str, spec: str) -> Sample:
-        from xmlpunct.firehose.infer import take_sample
+        from xmlpunct.firehose.infer.document import take_sample
 
         if stream in self.given:
             sample, self.given[stream] = take_sample(self.given[stream])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from types import MappingProxyType
 
-from xmlpunct.errors import UsageError
+from xmlpunct.base.errors import UsageError
 
 DROP_DUPELIMS = "drop-dupelims"
 """No duplicate elimination below a group-by all of whose aggregates ignore duplicates."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
+from xmlpunct.base.errors import UsageError
 from xmlpunct.engine.plan import Node, Query, Scan
 from xmlpunct.engine.plan.join_trees import join_trees
 from xmlpunct.engine.plan.outlooks import outlooks
 from xmlpunct.engine.plan.schemes import THE_END, Need, Outlook, Scheme, either, smallest
-from xmlpunct.engine.sql.declaration import clause, identifier
-from xmlpunct.errors import UsageError
+from xmlpunct.engine.sql.planner.declaration import clause, identifier
 
 MOST_TRIALS = 20_000
 """So many assignments of promises are tried for the fewest; this bounds time."""

@@ -9,18 +9,18 @@ from functools import reduce
 
 import polars as pl
 
+from xmlpunct.base.trampoline import unrolled
 from xmlpunct.expressions.expression import Call, Column, Expression, Function, Literal
 from xmlpunct.expressions.functions.conditions import AND, IN, IS_NULL, NOT, OR
 from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import compiled
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.cuts import Cut, between, cuts, ends, hull
-from xmlpunct.punctuations.intervals import IntervalSet
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DOUBLE, DecimalType, Type
-from xmlpunct.unrolled import unrolled
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.cut_points import Cut, between, cuts, ends, hull
+from xmlpunct.types.interval_set import IntervalSet
+from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 
 GAPS = 64
 """Of a pattern with more gaps only the outermost two are said: who reads the stream has to hold them all."""

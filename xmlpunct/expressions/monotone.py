@@ -11,12 +11,12 @@ import polars as pl
 
 from xmlpunct.expressions.expression import Call, Expression
 from xmlpunct.expressions.program import compiled, facts
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.cuts import Cut, cuts, ends, first_value, hull, value_at
 from xmlpunct.punctuations.grid import whole
-from xmlpunct.punctuations.pattern import EMPTY, Pattern
 from xmlpunct.schema import Attribute
 from xmlpunct.types import DOUBLE, Type, Value
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.cut_points import Cut, cuts, ends, first_value, hull, value_at
+from xmlpunct.types.pattern import EMPTY, Pattern
 
 _INF = 0x7FF << 52
 """The place of the DOUBLE INF, where 0 has the place 0."""

@@ -19,14 +19,14 @@ The way of a byte, from a source to a slice:
     delivery       a slice, with its rejects and errors
 """
 
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE, is_xml_name
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.part_reader import PartReader
+from xmlpunct.connectors.source import Source
 from xmlpunct.firehose.builder import Parsed
-from xmlpunct.firehose.library import Readable, parse, slices
 from xmlpunct.firehose.parser import Parser, parse_conforming, parse_split
-from xmlpunct.firehose.part_reader import PartReader
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.reader import FirehoseReader
-from xmlpunct.firehose.source import Source
-from xmlpunct.firehose.sources import open_source
 from xmlpunct.firehose.spec import (
     ElementName,
     Limits,
@@ -36,7 +36,7 @@ from xmlpunct.firehose.spec import (
 )
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.firehose.writer import CsvWriter, JsonlWriter, Writer, XmlWriter, writer_for
-from xmlpunct.names import PUNCT_NAMESPACE, is_xml_name
+from xmlpunct.python.parse_api import Readable, parse, slices
 
 __all__ = [
     "PUNCT_NAMESPACE",

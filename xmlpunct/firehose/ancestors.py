@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from xmlpunct.base.paths import Hop
 from xmlpunct.firehose.position import Said
 from xmlpunct.firehose.shape import Shape, Up
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.paths import Hop
 
 Key = tuple[int, int]
 """A stream, and a slot of its tuples."""

@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrays import ArrayType
-from xmlpunct.arrow import booleans
-from xmlpunct.errors import Reject, SourceError
+from xmlpunct.base.arrow_memory import booleans
+from xmlpunct.base.errors import Reject, SourceError
+from xmlpunct.base.unread import ABSENT, CLOSED, DROPPED, Overlooked, add
 from xmlpunct.firehose.cells import Cells, Ints
-from xmlpunct.firehose.columns import column
-from xmlpunct.firehose.faults import Places
 from xmlpunct.firehose.items import Items, array_column
 from xmlpunct.firehose.labels import Label, labelled
+from xmlpunct.firehose.libxml.malformed import Places
+from xmlpunct.firehose.libxml.xsd_validator import invalid
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.firehose.validity import invalid
-from xmlpunct.overlooked import ABSENT, CLOSED, DROPPED, Overlooked, add
-from xmlpunct.provenance import placed
-from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.firehose.typed_columns import column
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.provenance import placed
 from xmlpunct.slice import Slice, concat
 
 LATE = "it comes after tuples that it is for"

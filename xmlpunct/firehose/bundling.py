@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.arrow import integers
+from xmlpunct.base.arrow_memory import integers
 from xmlpunct.firehose.cells import Cells, Flags
-from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
+from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT, STRING, Type
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from xmlpunct.arrow import bitmap, from_arrow
+from xmlpunct.base.arrow_memory import bitmap, from_arrow
 from xmlpunct.firehose import native
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, DecimalType, Type
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import polars as pl
 from lxml import etree
 
-from xmlpunct.arrays import ArrayType
-from xmlpunct.errors import UsageError
-from xmlpunct.escapes import IN_ATTRIBUTE, IN_TEXT, UNHOLDABLE, escaped
-from xmlpunct.firehose.outline import NODES, Element, Namespaces, outline
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.escapes import IN_ATTRIBUTE, IN_TEXT, UNHOLDABLE, escaped
+from xmlpunct.firehose.result_elements import NODES, Element, Namespaces, outline
 from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import STRING, XML, Type
 
 INDENT = "  "

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from xmlpunct.arrays import ArrayType, array_of
-from xmlpunct.arrow import from_arrow
+from xmlpunct.base.arrow_memory import from_arrow
 from xmlpunct.firehose.cells import Cells, Ints
-from xmlpunct.firehose.columns import column
 from xmlpunct.firehose.shape import Table
+from xmlpunct.firehose.typed_columns import column
 from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import ArrayType, array_of
 
 
 @dataclass(frozen=True, slots=True)

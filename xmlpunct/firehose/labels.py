@@ -11,15 +11,15 @@ from functools import cached_property, lru_cache
 
 import polars as pl
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.base.errors import SourceError, UsageError
+from xmlpunct.base.forks import polars_works
 from xmlpunct.firehose.cells import Cells
-from xmlpunct.firehose.columns import column, shown
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.forks import polars_works
-from xmlpunct.punctuations.pattern import WILDCARD, constant
+from xmlpunct.firehose.typed_columns import column, shown
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute
 from xmlpunct.types import Type, Value
+from xmlpunct.types.pattern import WILDCARD, constant
 
 Texts = tuple[tuple[str, str], ...]
 """The columns that the name of a part carries, each with its text; empty if it carries none."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from random import Random
 
-from xmlpunct.firehose.generate import Line
+from xmlpunct.firehose.generators import Line
 
 FILE = "nexmark.xml"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
-from xmlpunct.frames import any_of
+from xmlpunct.base.frames import any_of
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema

@@ -16,31 +16,32 @@ from itertools import chain
 import numpy as np
 from lxml import etree
 
-from xmlpunct.errors import SourceError
-from xmlpunct.firehose import faults, reading
+from xmlpunct.base.errors import SourceError
+from xmlpunct.base.forks import polars_works
+from xmlpunct.base.library_guard import guarded
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.firehose import reading
 from xmlpunct.firehose.ancestors import Ancestors, Branch
 from xmlpunct.firehose.builder import Parsed, Rows, SliceBuilder
 from xmlpunct.firehose.bundling import batch_of
 from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.dictionary import contained
-from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.items import Items
-from xmlpunct.firehose.levels import merged
-from xmlpunct.firehose.markup import complete, long_tag
+from xmlpunct.firehose.libxml import malformed
+from xmlpunct.firehose.libxml.dictionary import contained
+from xmlpunct.firehose.libxml.parser_target import DoctypeError, Found, Target
+from xmlpunct.firehose.libxml.prologue import Ready, ready
+from xmlpunct.firehose.native.nested_tuples import merged
+from xmlpunct.firehose.native.path_automaton import LimitError, Names, states
+from xmlpunct.firehose.native.tags import complete, long_tag
+from xmlpunct.firehose.native.walk_results import Walked
+from xmlpunct.firehose.native.walker import Known, Walk, Walker
 from xmlpunct.firehose.position import Said, Split
-from xmlpunct.firehose.prologue import Ready, ready
 from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import Elements, Limits, StreamSpec, elements_of, punctuation_element
-from xmlpunct.firehose.states import LimitError, Names, states
-from xmlpunct.firehose.target import DoctypeError, Found, Target
-from xmlpunct.firehose.walked import Walked
-from xmlpunct.firehose.walker import Known, Walk, Walker
-from xmlpunct.forks import polars_works
-from xmlpunct.names import PUNCT_NAMESPACE
-from xmlpunct.punctuations.batch import COLUMN_FROM
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM
 
 
 def parse_split(
@@ -129,7 +130,7 @@ class Parser:
     def _parsed(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
         """What is in a split that is well formed; None if a punctuation is wrong."""
         streams = self._streams
-        builder = SliceBuilder(split, faults.Places(split))
+        builder = SliceBuilder(split, malformed.Places(split))
         for spec, shape, found in zip(streams.specs, streams.shapes, walked, strict=True):
             try:
                 said = _said(spec, shape, found)
@@ -138,7 +139,7 @@ class Parser:
             place = partial(_place, split, found)
             offsets = partial(found.at.astype, np.int64)
             rows = Rows(len(found.at), found.cells, found.faults, place, offsets, found.items)
-            rows.late = [(at, faults.shown(split.data, at, end), slot) for at, end, slot in found.late]
+            rows.late = [(at, malformed.shown(split.data, at, end), slot) for at, end, slot in found.late]
             builder.add(spec, shape, rows, said, found.before.astype(np.int64), found.overlooked)
         return builder.parsed
 
@@ -146,7 +147,7 @@ class Parser:
 def _place(split: Split, found: Walked, row: int) -> tuple[int, str]:
     """Where a tuple begins, and its text."""
     at = int(found.at[row])
-    return at, faults.shown(split.data, at, int(found.end[row]))
+    return at, malformed.shown(split.data, at, int(found.end[row]))
 
 
 def _said(spec: StreamSpec, shape: Shape, found: Walked) -> Sequence[Punctuation | None]:
@@ -203,7 +204,7 @@ class _Parse:
     def __init__(self, split: Split, ready: Ready, streams: _Streams, behind: _Fatal | None) -> None:
         self.split, self.ready, self.behind = split, ready, behind
         self.streams, self.limits = streams, streams.limits
-        self.places = faults.Places(split)
+        self.places = malformed.Places(split)
         self.said: list[list[list[tuple[int, int, tuple[str, ...], bool]]]] = []
         self.prologue = split.start.prologue
         self.found = [Found(shape.width, len(shape.tables)) for shape in streams.shapes]
@@ -251,7 +252,7 @@ class _Parse:
         fatal = self.parse(target, ready.data)
         if isinstance(fatal, etree._LogEntry | _Unknown):
             entry = None if isinstance(fatal, _Unknown) else fatal
-            offset, right, reason = faults.malformed(self.split, ready.data, entry)
+            offset, right, reason = malformed.malformed(self.split, ready.data, entry)
             target = self.target(group, level)
             again = self.parse(target, ready.data[:right])
             fatal = again if isinstance(again, _Fatal) else _Fatal(offset, reason)
@@ -284,21 +285,21 @@ class _Parse:
     def feed(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
         """`parse`, in this thread."""
         fed = -len(self.prologue)
-        with faults.new_parser(target) as parser:
+        with malformed.new_parser(target) as parser:
             try:
-                for piece in (*faults.pieces(self.prologue), *faults.pieces(data), faults.TAIL):
+                for piece in (*malformed.pieces(self.prologue), *malformed.pieces(data), malformed.TAIL):
                     target.reached = False
                     with guarded(self.split.source, passing=(etree.XMLSyntaxError,)):
                         if piece:
                             parser.feed(piece)
-                        entry = faults.complaint(parser)
+                        entry = malformed.complaint(parser)
                     if entry is not None:
                         return entry
                     fed += len(piece)
             except (etree.XMLSyntaxError, DoctypeError):
-                return faults.complaint(parser) or _Unknown()
+                return malformed.complaint(parser) or _Unknown()
             except LimitError as error:
-                return faults.complaint(parser) or self.at(target.starts, f"too large: {error}")
+                return malformed.complaint(parser) or self.at(target.starts, f"too large: {error}")
             except SourceError as error:
                 return _Fatal(min(max(fed, 0), len(data)), error.reason)
             return None if target.reached else _Unknown()
@@ -319,7 +320,7 @@ class _Parse:
                 return _Fatal(0, f"too large: more than {self.limits.element:,} bytes without an element")
             return None
         if target.stack or (ready.declared and not target.starts):
-            offset, _, reason = faults.truncated(split, self.places)
+            offset, _, reason = malformed.truncated(split, self.places)
             return _Fatal(offset, reason)
         if not target.starts and not split.start.started:
             return _Fatal(size, "no XML document: there is no root element")

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from xmlpunct.errors import SourceError, TransientError, UsageError
+from xmlpunct.base.errors import SourceError, TransientError, UsageError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.open_source import PartReader, Source
+from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.firehose.builder import Parsed, together
 from xmlpunct.firehose.labels import labels_of
+from xmlpunct.firehose.native.walker import Known
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Position, Split
-from xmlpunct.firehose.sources import PartReader, Source
 from xmlpunct.firehose.spec import Limits, StreamSpec, elements_of
 from xmlpunct.firehose.splitter import Splitter, malformed
-from xmlpunct.firehose.steady import ChangedError
-from xmlpunct.firehose.walker import Known
-from xmlpunct.names import PUNCT_NAMESPACE
 
 AHEAD_BYTES = 2**20
 """How much of a source may be read before anyone takes it; whoever sends more has to wait."""

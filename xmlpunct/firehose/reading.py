@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from itertools import repeat
 
-from xmlpunct.errors import PatternError, XmlPunctError
+from xmlpunct.base.errors import PatternError, XmlPunctError
 from xmlpunct.firehose.ancestors import Branch
 from xmlpunct.firehose.shape import Shape, Step
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import SPACE, STRING, Type
+from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
+from xmlpunct.types.pattern_text import parse_pattern
 
 _SHORT = 64
 """Only such texts, in characters, are remembered: others come once, and may be of any size."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from xmlpunct.arrays import ArrayType, check_path, path_of
-from xmlpunct.errors import SchemaError
-from xmlpunct.paths import Hop, Path
+from xmlpunct.base.errors import SchemaError
+from xmlpunct.base.paths import Hop, Path
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.arrays import ArrayType, check_path, path_of
 from xmlpunct.types import XML
 
 

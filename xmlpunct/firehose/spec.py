@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from xmlpunct.arrays import path_of
-from xmlpunct.errors import UsageError
-from xmlpunct.names import PUNCT_NAMESPACE
-from xmlpunct.paths import read_element
-from xmlpunct.provenance import with_origin
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.paths import read_element
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import path_of
+from xmlpunct.schema.provenance import with_origin
 
 ElementName = str
 """An element's expanded name: ``{uri}local``, or ``local`` for one in no namespace."""

@@ -14,14 +14,14 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 
-from xmlpunct.errors import SourceError
+from xmlpunct.base.errors import SourceError
 from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.markup import IN_DOCTYPE, Tokens, element, terminator, tokens
-from xmlpunct.firehose.markup import elements as opened_by
+from xmlpunct.firehose.native.tags import IN_DOCTYPE, Tokens, element, terminator, tokens
+from xmlpunct.firehose.native.tags import elements as opened_by
+from xmlpunct.firehose.native.walker import Walk, boundaries
 from xmlpunct.firehose.parser import said_after
 from xmlpunct.firehose.position import Position, Said, Split
 from xmlpunct.firehose.spec import ElementName, Elements, Limits
-from xmlpunct.firehose.walker import Walk, boundaries
 
 _STEP = 8192
 """How much to look at first behind a small document; then twice as much, lest many of them be looked at again."""

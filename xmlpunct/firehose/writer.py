@@ -9,12 +9,13 @@ from typing import Protocol
 
 import polars as pl
 
-from xmlpunct.arrays import ArrayType
-from xmlpunct.errors import UsageError
-from xmlpunct.escapes import FORBIDDEN, in_attribute, in_text
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.escapes import FORBIDDEN, in_attribute, in_text
+from xmlpunct.base.paths import read_element
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose.elements import Elements
-from xmlpunct.firehose.formats import line, lines, punctuation_lines, tuple_lines
-from xmlpunct.firehose.outline import (
+from xmlpunct.firehose.line_formats import line, lines, punctuation_lines, tuple_lines
+from xmlpunct.firehose.result_elements import (
     Element,
     Namespaces,
     check_uri,
@@ -24,10 +25,9 @@ from xmlpunct.firehose.outline import (
     prefixed,
 )
 from xmlpunct.firehose.spec import check_namespace
-from xmlpunct.names import PUNCT_NAMESPACE
-from xmlpunct.paths import read_element
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.slice import Slice
 
 _FORBIDDEN = re.compile(FORBIDDEN)

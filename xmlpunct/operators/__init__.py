@@ -2,35 +2,35 @@
 
 from typing import TYPE_CHECKING
 
-from xmlpunct.later import found_later
-from xmlpunct.operators import best, gathered, moments  # noqa: F401  their records
-from xmlpunct.operators.aggregate import Aggregate
-from xmlpunct.operators.difference import Difference
+from xmlpunct.base.lazy_imports import found_later
 from xmlpunct.operators.driver import Counters, Pipeline, run
-from xmlpunct.operators.dupelim import DupElim
-from xmlpunct.operators.group_by import GroupBy
-from xmlpunct.operators.intersect import Intersect
+from xmlpunct.operators.group import arg_min_max, collecting_aggregates, variance
+from xmlpunct.operators.group.aggregate import Aggregate
+from xmlpunct.operators.group.group_by import GroupBy
+from xmlpunct.operators.group.partial_group_by import PartialGroupBy
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.operators.join import Join
-from xmlpunct.operators.key import Key
-from xmlpunct.operators.late_filter import LateFilter
-from xmlpunct.operators.limit import Limit
-from xmlpunct.operators.merge import Merge
-from xmlpunct.operators.not_in import NotIn
-from xmlpunct.operators.over.calls import Call as OverCall
-from xmlpunct.operators.over.calls import Frame as OverFrame
-from xmlpunct.operators.over.calls import Release as OverRelease
-from xmlpunct.operators.partial_dupelim import PartialDupElim
-from xmlpunct.operators.partial_group_by import PartialGroupBy
-from xmlpunct.operators.prefix import SortKey
-from xmlpunct.operators.project import Project
-from xmlpunct.operators.punctuate import Punctuate
-from xmlpunct.operators.scan import Scan
-from xmlpunct.operators.select import Select
-from xmlpunct.operators.semijoin import SemiJoin
-from xmlpunct.operators.sort import Sort
-from xmlpunct.operators.union import Union
-from xmlpunct.operators.unnest import Unnest
+from xmlpunct.operators.join.join import Join
+from xmlpunct.operators.join.not_in import NotIn
+from xmlpunct.operators.join.semijoin import SemiJoin
+from xmlpunct.operators.merge.merge import Merge
+from xmlpunct.operators.merge.union import Union
+from xmlpunct.operators.sets.difference import Difference
+from xmlpunct.operators.sets.dupelim import DupElim
+from xmlpunct.operators.sets.intersect import Intersect
+from xmlpunct.operators.sets.partial_dupelim import PartialDupElim
+from xmlpunct.operators.time.key import Key
+from xmlpunct.operators.time.late_filter import LateFilter
+from xmlpunct.operators.time.over.calls import Call as OverCall
+from xmlpunct.operators.time.over.calls import Frame as OverFrame
+from xmlpunct.operators.time.over.calls import Release as OverRelease
+from xmlpunct.operators.time.prefix import SortKey
+from xmlpunct.operators.time.punctuate import Punctuate
+from xmlpunct.operators.time.sort import Sort
+from xmlpunct.operators.tuple.limit import Limit
+from xmlpunct.operators.tuple.project import Project
+from xmlpunct.operators.tuple.scan import Scan
+from xmlpunct.operators.tuple.select import Select
+from xmlpunct.operators.tuple.unnest import Unnest
 
 if TYPE_CHECKING:
     from xmlpunct.operators.windowed import (

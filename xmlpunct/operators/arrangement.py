@@ -18,13 +18,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.arrow import booleans
-from xmlpunct.frames import Snapshot
+from xmlpunct.base.arrow_memory import booleans
+from xmlpunct.base.frames import Snapshot
 from xmlpunct.operators.hash_index import Hashes, Rows, ascending, firsts, hash_index
 from xmlpunct.operators.page import BLOCK_ROWS, Page
-from xmlpunct.punctuations.constants import Constants
-from xmlpunct.punctuations.index import PunctuationIndex
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.constant_index import Constants
+from xmlpunct.punctuations.punctuation_index import PunctuationIndex
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.slice import without
 
 PAGE_ROWS = 2**17

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import polars as pl
 
-from xmlpunct.errors import Reject
-from xmlpunct.frames import Snapshot, grouped, snapshot_of
-from xmlpunct.operators.finished import FINISHED, Finished
+from xmlpunct.base.errors import Reject
+from xmlpunct.base.frames import Snapshot, grouped, snapshot_of
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.operators.tuple.finished import FINISHED, Finished
 from xmlpunct.punctuations.ownership import ANYTHING
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.slice import Slice, concat
 
 

@@ -19,15 +19,15 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.changes import DIFF
-from xmlpunct.errors import Reject, cut
+from xmlpunct.base.errors import Reject, cut
 from xmlpunct.expressions.program import Program
 from xmlpunct.operators.state import State
-from xmlpunct.provenance import BYTE, LINE, SOURCE, is_attribute
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import DIFF
+from xmlpunct.schema.provenance import BYTE, LINE, SOURCE, is_attribute
 from xmlpunct.types import DOUBLE
 
 Outcome = tuple[pl.DataFrame, PunctuationBatch]

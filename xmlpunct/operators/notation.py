@@ -44,7 +44,7 @@ def shown(schema: Schema, given: Slice) -> str:
 def show(operator: Operator, *slices: str) -> None:
     """Give slices to an operator; print each with what comes out of it.
 
-    >>> from xmlpunct.operators.dupelim import DupElim
+    >>> from xmlpunct.operators.sets.dupelim import DupElim
     >>> show(DupElim(Schema.parse("x INT")), "1; 2; 1", "2; 3; P(2)")
     1; 2; 1    -> 1; 2
     2; 3; P(2) -> 3; P(2)

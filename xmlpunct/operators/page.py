@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.arrow import booleans
+from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.operators.hash_index import Rows
-from xmlpunct.punctuations.index import PunctuationIndex
+from xmlpunct.punctuations.punctuation_index import PunctuationIndex
 
 BLOCK_ROWS = 2**12
 """A range is compared with so many rows of a page at a time (`benchmarks/scaling.py --only state forms`)."""

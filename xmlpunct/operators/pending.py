@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
+from xmlpunct.base.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 

@@ -6,8 +6,8 @@ from typing import Generic, TypeVar, cast
 
 import polars as pl
 
-from xmlpunct import frames
-from xmlpunct.frames import Part, Snapshot
+from xmlpunct.base import frames
+from xmlpunct.base.frames import Part, Snapshot
 from xmlpunct.operators.arrangement import Arrangement
 
 T = TypeVar("T")
@@ -17,7 +17,7 @@ class State:
     """Parts by name. Arrangements hold tuples, the others punctuations or a small value.
 
     >>> from xmlpunct.punctuations.punctuation import Punctuation
-    >>> from xmlpunct.punctuations.set import PunctuationSet
+    >>> from xmlpunct.punctuations.punctuation_set import PunctuationSet
     >>> from xmlpunct.schema import Schema
     >>> s = Schema.parse("x INT")
     >>> seen, said = Arrangement(s.empty(), ["x"]), PunctuationSet(s)

@@ -1,15 +1,15 @@
 """The operators of windows, relations and OVER, which are loaded when a query has one."""
 
-from xmlpunct.operators.over.over import Over as Over
 from xmlpunct.operators.relations.change_group_by import ChangeGroupBy as ChangeGroupBy
-from xmlpunct.operators.relations.join import ChangeJoin as ChangeJoin
+from xmlpunct.operators.relations.change_join import ChangeJoin as ChangeJoin
+from xmlpunct.operators.relations.change_semijoin import ChangeSemi as ChangeSemi
 from xmlpunct.operators.relations.negated import Negated as Negated
 from xmlpunct.operators.relations.pointwise import Pointwise as Pointwise
 from xmlpunct.operators.relations.relation import Relation as Relation
 from xmlpunct.operators.relations.rows_window import RowsWindow as RowsWindow
-from xmlpunct.operators.relations.semijoin import ChangeSemi as ChangeSemi
 from xmlpunct.operators.relations.to_stream import ToStream as ToStream
 from xmlpunct.operators.relations.window import Window as Window
-from xmlpunct.operators.windows.hop import Hop as Hop
-from xmlpunct.operators.windows.hop import WindowPromises as WindowPromises
-from xmlpunct.operators.windows.session import Session as Session
+from xmlpunct.operators.time.over.over import Over as Over
+from xmlpunct.operators.time.windows.hop import Hop as Hop
+from xmlpunct.operators.time.windows.hop import WindowPromises as WindowPromises
+from xmlpunct.operators.time.windows.session import Session as Session

@@ -11,14 +11,14 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from xmlpunct import frames
-from xmlpunct.frames import Snapshot
-from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.base import frames
+from xmlpunct.base.frames import Snapshot
 from xmlpunct.punctuations.fused import Past
 from xmlpunct.punctuations.joint_cover import Closed
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 MANY = 16

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from xmlpunct.punctuations.numbered import range_columns
-from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, bounds, ordinals
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE, Type
+from xmlpunct.types.ordinals import range_columns
+from xmlpunct.types.pattern import WILDCARD, Constant, Pattern, bounds, ordinals
 
 Key = Any
 """A constant; the constants of several attributes; or a range's two ordinals, 16 bytes (`range_key`)."""

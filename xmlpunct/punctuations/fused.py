@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from xmlpunct import frames
-from xmlpunct.frames import Snapshot
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.cuts import Interval, cuts, ends
-from xmlpunct.punctuations.index import FEW_PUNCTUATIONS
-from xmlpunct.punctuations.intervals import IntervalSet
-from xmlpunct.punctuations.numbered import is_numbered
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern, Range, Wildcard, interval
+from xmlpunct.base import frames
+from xmlpunct.base.frames import Snapshot
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, from_frame, to_frame
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_index import FEW_PUNCTUATIONS
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types.cut_points import Interval, cuts, ends
+from xmlpunct.types.interval_set import IntervalSet
+from xmlpunct.types.ordinals import is_numbered
+from xmlpunct.types.pattern import WILDCARD, Pattern, Range, Wildcard, interval
 
 PAST = 64
 """How many punctuations, fused, a `Past` remembers.

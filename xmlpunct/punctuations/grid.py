@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import and_
 
-from xmlpunct.punctuations.cuts import Cut
 from xmlpunct.punctuations.fused import Part
-from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.schema import Attribute
+from xmlpunct.types.cut_points import Cut
+from xmlpunct.types.pattern import WILDCARD
 
 
 @dataclass(frozen=True, slots=True)

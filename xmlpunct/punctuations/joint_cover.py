@@ -8,17 +8,17 @@ from itertools import product
 from math import prod
 from operator import and_
 
-from xmlpunct import frames
-from xmlpunct.frames import Snapshot
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.cuts import between
+from xmlpunct.base import frames
+from xmlpunct.base.frames import Snapshot
 from xmlpunct.punctuations.fused import Fused, Part, Past, Row, liveliest
 from xmlpunct.punctuations.grid import Axis, first_open, whole
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, Range
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.cut_points import between
+from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, Range
 
 
 class Closed(Fused):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.pattern import ENUMERABLE, enumerate_values
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import Value
+from xmlpunct.types.pattern import ENUMERABLE, enumerate_values
 
 Ways = Sequence[Sequence[str]]
 """The ways to find a tuple's partition values. Each names an attribute per value, which has it or is null."""

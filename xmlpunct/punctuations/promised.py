@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.frames import any_of
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.intervals import IntervalSet
-from xmlpunct.punctuations.numbered import is_numbered
+from xmlpunct.base.frames import any_of
 from xmlpunct.punctuations.punctuation import Punctuation, Signature, from_frame, to_frame
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.interval_set import IntervalSet
+from xmlpunct.types.ordinals import is_numbered
 
 LATEST = 64
 """With so many of its kind at most a punctuation is compared. One that implies an older one costs memory, no more."""

@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.errors import PatternError
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import EMPTY, ENUMERABLE, WILDCARD, Constant, Empty, Pattern, Range, Values
-from xmlpunct.punctuations.text import parse_pattern, split_patterns
+from xmlpunct.base.errors import PatternError
 from xmlpunct.schema import Schema
 from xmlpunct.types import SPACE, Value
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.pattern import EMPTY, ENUMERABLE, WILDCARD, Constant, Empty, Pattern, Range, Values
+from xmlpunct.types.pattern_text import parse_pattern, split_patterns
 
 Signature = tuple[int, ...]
 """The places of some attributes."""

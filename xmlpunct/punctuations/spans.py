@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xmlpunct import frames
-from xmlpunct.frames import Snapshot
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.cuts import between, cuts, ends, value_at
+from xmlpunct.base import frames
+from xmlpunct.base.frames import Snapshot
 from xmlpunct.punctuations.fused import Fused
-from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.cut_points import between, cuts, ends, value_at
+from xmlpunct.types.interval_set import IntervalSet
+from xmlpunct.types.pattern import WILDCARD, Pattern
 
 MANY = 64
 """Of so many overlapping sets of keys at most the spans are united. Giving up loses a promise, never the truth."""

@@ -9,8 +9,8 @@
 It needs ``pip install 'xmlpunct[spark]'``. See docs/pyspark.md.
 """
 
-from xmlpunct.spark.documents import from_xml
-from xmlpunct.spark.queries import punctuated, query
-from xmlpunct.spark.session import register, start
+from xmlpunct.spark.document_column import from_xml
+from xmlpunct.spark.session_setup import register, start
+from xmlpunct.spark.streaming_queries import punctuated, query
 
 __all__ = ["from_xml", "punctuated", "query", "register", "start"]

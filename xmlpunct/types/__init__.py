@@ -14,10 +14,10 @@ from decimal import Decimal
 
 import polars as pl
 
-from xmlpunct.types.base import NAN, SPACE, Type, Value
-from xmlpunct.types.numbers import DecimalType, DoubleType, IntType
-from xmlpunct.types.times import DateType, TimestampType
-from xmlpunct.types.words import BooleanType, StringType, XmlType
+from xmlpunct.types.attribute_type import NAN, SPACE, Type, Value
+from xmlpunct.types.number_types import DecimalType, DoubleType, IntType
+from xmlpunct.types.text_types import BooleanType, StringType, XmlType
+from xmlpunct.types.time_types import DateType, TimestampType
 
 __all__ = [
     "BOOLEAN", "DATE", "DOUBLE", "INT", "NAN", "SPACE", "STRING", "TIMESTAMP", "XML", "DecimalType", "Type", "Value",

@@ -21,7 +21,7 @@ from tests.oracle.over import partitions
 from tests.oracle.values import Row
 from tests.oracle.windows import ends, key, leaf
 from xmlpunct.operators import Operator, Over, OverCall, OverFrame, SortKey
-from xmlpunct.operators.over.calls import EXTREMES, FUNCTIONS, SUMS
+from xmlpunct.operators.time.over.calls import EXTREMES, FUNCTIONS, SUMS
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP

@@ -11,12 +11,12 @@ from tests.operators.harness import assert_proper, give, restart
 from tests.oracle import is_canonical
 from tests.oracle.values import same
 from tests.strategies import REAL, SMALL, Cut, Pool, Space, Stream, punctuations_of, some_patterns, tuples_of
-from xmlpunct.changes import changes
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
+from xmlpunct.schema.change_columns import changes
 from xmlpunct.types import INT
+from xmlpunct.types.pattern import WILDCARD
 
 TAU = Pool("instant", INT, tuple(range(-2, 4)), tuple(range(-4, 6)))
 """Few instants, so that changes of different tuples meet."""

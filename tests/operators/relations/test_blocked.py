@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xmlpunct.changes import changes
 from xmlpunct.operators.relations.blocked import Blocked
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import changes
 from xmlpunct.types import INT
 
 X = changes(Schema.parse("x INT"), INT)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.operators.harness import check_table
-from xmlpunct.changes import changes
-from xmlpunct.operators.aggregate import Aggregate
+from xmlpunct.operators.group.aggregate import Aggregate
 from xmlpunct.operators.relations.change_group_by import ChangeGroupBy
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.relation import Relation
 from xmlpunct.operators.relations.rows_window import RowsWindow
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import changes
 from xmlpunct.types import DATE, TIMESTAMP, Type
 
 CASES = [

@@ -27,12 +27,12 @@ from tests.operators.relations.changes import (
 from tests.oracle.aggregates import NotRepresentable, aggregate
 from tests.oracle.values import same
 from tests.strategies import FLAG, LETTER, MONEY, REAL, SMALL, Pool, Space, Stream, cuts
-from xmlpunct.changes import changes
-from xmlpunct.operators.aggregate import Aggregate
-from xmlpunct.operators.relations import doubles
+from xmlpunct.operators.group.aggregate import Aggregate
+from xmlpunct.operators.relations import double_sums
 from xmlpunct.operators.relations.change_group_by import ChangeGroupBy
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import changes
 from xmlpunct.types import DOUBLE, INT, NAN, Type
 
 HUGE = Pool("huge", INT, (-(2**63), 2**63 - 1), (-(2**63), -1, 1, 2**63 - 1))
@@ -234,7 +234,7 @@ def test_counts_of_more_copies_than_32_bits() -> None:
 @given(data=st.data())
 def test_sums_of_doubles_in_blocks(name: str, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doubles, "BLOCK_ROWS", 2)
+        patch.setattr(double_sums, "BLOCK_ROWS", 2)
         named = [Aggregate("SUM", "n", False, "s"), Aggregate("AVG", "n", True, "a")]
         check(data, SPACES[name], ["k"], named)
 

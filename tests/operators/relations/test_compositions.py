@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from tests.operators.relations.changes import KEY, T, change_feeds, count_at
 from tests.operators.relations.test_join import LEFT, MOMENTS, RIGHT
 from tests.strategies import SMALL, Space, Stream, cuts, punctuations_of, slice_of
-from xmlpunct.changes import AT, DIFF, changes
 from xmlpunct.expressions.expression import Absent, Column, Expression, Literal
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators.driver import Edge, Pipeline
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.operators.merge import Merge
-from xmlpunct.operators.project import Project
-from xmlpunct.operators.relations.join import ChangeJoin
+from xmlpunct.operators.merge.merge import Merge
+from xmlpunct.operators.relations.change_join import ChangeJoin
 from xmlpunct.operators.relations.negated import Negated
 from xmlpunct.operators.relations.pointwise import Pointwise
-from xmlpunct.operators.select import Select
-from xmlpunct.punctuations.pattern import WILDCARD
+from xmlpunct.operators.tuple.project import Project
+from xmlpunct.operators.tuple.select import Select
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF, changes
 from xmlpunct.types import INT
+from xmlpunct.types.pattern import WILDCARD
 
 Node = Callable[[], int]
 """Adds operators to a plan; gives the number of the last one, or -1 and -2 for the inputs."""

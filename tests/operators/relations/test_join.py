@@ -23,13 +23,13 @@ from tests.operators.relations.changes import (
 )
 from tests.oracle.values import same
 from tests.strategies import REAL, SMALL, Element, Space, Stream, cuts
-from xmlpunct.changes import changes
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call
+from xmlpunct.operators.relations.change_join import ChangeJoin
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.operators.relations.join import ChangeJoin
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import changes
 from xmlpunct.types import DATE, INT
 
 MOMENTS = (T.lo, *TAU.domain)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.operators.relations.changes import ELEMENTS, RESTARTS, change_feeds, runs
 from tests.strategies import cuts
-from xmlpunct.changes import changes
 from xmlpunct.operators.relations.negated import Negated
+from xmlpunct.schema.change_columns import changes
 from xmlpunct.types import INT
 
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle.values import same
-from xmlpunct.changes import AT
-from xmlpunct.operators.aggregate import Accumulator, Aggregate
+from xmlpunct.operators.group.aggregate import Accumulator, Aggregate
 from xmlpunct.operators.relations import ordered, partials
 from xmlpunct.operators.relations.exact import UNIT, digits_of, rounded, spread
 from xmlpunct.operators.relations.ordered import VALUE, Ordered
@@ -23,8 +22,9 @@ from xmlpunct.operators.relations.slots import Slots
 from xmlpunct.operators.relations.spans import least_over
 from xmlpunct.operators.relations.weights import finished
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.change_columns import AT
 from xmlpunct.types import DOUBLE, INT, NAN, decimal
 
 WIDE = st.integers(-(2**100), 2**100) | st.sampled_from([-(2**120), 2**120, 0, 1])

@@ -24,10 +24,10 @@ from tests.operators.relations.changes import (
 )  # fmt: skip
 from tests.oracle import bag
 from tests.strategies import Space, Stream, cuts
-from xmlpunct.changes import changes
 from xmlpunct.operators.relations.pointwise import ALONE, Pointwise
 from xmlpunct.punctuations.punctuation import Tuple, match
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import changes
 from xmlpunct.types import INT
 
 X = changes(Schema.parse("x INT"), INT)

@@ -18,9 +18,9 @@ from tests.operators.relations.test_join import (
     pairs_of,
 )
 from tests.strategies import cuts
-from xmlpunct.changes import changes
-from xmlpunct.operators.relations.semijoin import ChangeSemi
+from xmlpunct.operators.relations.change_semijoin import ChangeSemi
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import changes
 from xmlpunct.types import INT
 
 

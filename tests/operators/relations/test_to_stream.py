@@ -19,11 +19,11 @@ from tests.operators.relations.changes import (
 )
 from tests.oracle import bag
 from tests.strategies import Space, Stream, cuts
-from xmlpunct.changes import changes
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.to_stream import ToStream
 from xmlpunct.punctuations.punctuation import Tuple
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import changes
 from xmlpunct.types import INT
 
 X = changes(Schema.parse("x INT"), INT)

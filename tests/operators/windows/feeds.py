@@ -8,11 +8,11 @@ from random import Random
 from typing import Any
 
 from xmlpunct.operators import Operator, run
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern, constant, interval, ordinals, values
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import DATE, INT, TIMESTAMP, Type
+from xmlpunct.types.pattern import WILDCARD, Pattern, constant, interval, ordinals, values
 
 OTHER = 99
 """A value of k and v that no punctuation names but by ``*`` or an unbounded range."""

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.operators.harness import restart
 from tests.operators.windows import feeds
-from xmlpunct.operators.windows.frame import Frame
-from xmlpunct.operators.windows.hop import Hop, WindowPromises
-from xmlpunct.punctuations.pattern import WILDCARD
+from xmlpunct.operators.time.windows.frame import Frame
+from xmlpunct.operators.time.windows.hop import Hop, WindowPromises
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
+from xmlpunct.types.pattern import WILDCARD
 
 
 @given(seed=st.integers(0, 2**32))

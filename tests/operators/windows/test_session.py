@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.operators.harness import restart
 from tests.operators.windows import feeds
-from xmlpunct.operators.windows.session import Session
-from xmlpunct.punctuations.pattern import WILDCARD
+from xmlpunct.operators.time.windows.session import Session
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
+from xmlpunct.types.pattern import WILDCARD
 
 Group = list[Tuple]
 """The tuples of a session."""

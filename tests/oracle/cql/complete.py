@@ -21,10 +21,10 @@ from tests.oracle.cql.feeds import Element, Feed, Input, Inputs, Spans, Time, in
 from tests.oracle.cql.meaning import Elements, Meaning, up
 from tests.oracle.cql.query import is_transient, names, width
 from tests.oracle.values import Row
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.pattern import Pattern
 
 
 class _Other:

@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from tests.oracle.values import Row
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import Pattern, Values
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import DATE, INT, NAN, Type
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.pattern import Pattern, Values
 
 Spans = list[tuple[int, int]]
 """Closed intervals of instants."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.oracle.cql.feeds import Element, Feed, Input, Inputs, Time, instant, spans
 from tests.oracle.values import Row
-from xmlpunct.punctuations.pattern import Constant, Range, Values
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.types import INT
+from xmlpunct.types.pattern import Constant, Range, Values
 
 
 def continuation(

@@ -14,11 +14,11 @@ from tests.oracle.cql import query as cql
 from tests.oracle.cql.feeds import Element, Input, Time, instant, timestamp
 from tests.oracle.cql.query import names
 from tests.oracle.values import Row
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DATE, DOUBLE, INT, NAN, STRING, TIMESTAMP, DecimalType, Type, decimal
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.pattern import WILDCARD, Pattern
 
 MONEY = decimal(12, 1)
 SETS = ("UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")

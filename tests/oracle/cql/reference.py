@@ -9,11 +9,11 @@ from typing import Any
 from tests.oracle.cql.checker import Checker, Output
 from tests.oracle.cql.feeds import timestamp
 from tests.oracle.values import Row
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.pattern import WILDCARD, Pattern
 
 _TYPES = {"int": INT, "str": STRING, "float": DOUBLE, "bool": BOOLEAN, "date": DATE, "datetime": TIMESTAMP}
 

@@ -10,8 +10,8 @@ from tests.oracle.cql.feeds import canonical
 from tests.oracle.cql.generate import Case
 from tests.oracle.cql.text import Printer, document, statement
 from tests.oracle.values import bag
-from xmlpunct.engine.sql.catalog import declared
-from xmlpunct.engine.sql.dialect import parse_statements
+from xmlpunct.engine.sql.planner.catalog import declared
+from xmlpunct.engine.sql.syntax.dialect import parse_statements
 from xmlpunct.punctuations.punctuation import Punctuation
 
 

@@ -10,10 +10,10 @@ from xml.sax.saxutils import escape
 from tests.oracle.cql import query as cql
 from tests.oracle.cql.feeds import Feed, Input, Inputs, timestamp
 from xmlpunct.expressions.functions import literal as expression
-from xmlpunct.punctuations.pattern import WILDCARD, Range
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute
 from xmlpunct.types import INT, TIMESTAMP, Type
+from xmlpunct.types.pattern import WILDCARD, Range
 
 Named = tuple[str, list[str]]
 """A SELECT, and the names of its columns, which no other SELECT of the query has."""

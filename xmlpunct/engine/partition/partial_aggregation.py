@@ -8,7 +8,7 @@ from dataclasses import replace
 from xmlpunct.engine.plan import GroupBy, Merge, Node, PartialDupElim, PartialGroupBy, Project, plain
 from xmlpunct.engine.rule_options import EDGE_AGGREGATION, EDGE_DUPELIM, Rules
 from xmlpunct.operators import Aggregate
-from xmlpunct.operators.finality import asked
+from xmlpunct.operators.group.finality import asked
 
 
 def with_partial_aggregation(roots: Sequence[Node], numbers: Iterator[int], on: Rules) -> list[Node]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from xmlpunct.engine.plan.joins import Join
+from xmlpunct.engine.plan.join_nodes import Join
 from xmlpunct.engine.plan.node import Node, column
 from xmlpunct.engine.plan.outlooks import outlook_of
 from xmlpunct.engine.plan.schemes import Outlook
-from xmlpunct.engine.plan.tuples import Project, Select
+from xmlpunct.engine.plan.tuple_nodes import Project, Select
 from xmlpunct.expressions.conjunctions import conjunction, conjuncts
 from xmlpunct.expressions.expression import Column, Expression
 

@@ -13,14 +13,14 @@ from functools import cached_property
 from itertools import chain, count
 from typing import ClassVar, TypeVar
 
-from xmlpunct.changes import AT, DIFF
 from xmlpunct.engine.plan.schemes import Outlook
 from xmlpunct.expressions.expression import Column
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.cuts import hull
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, intersect
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF
+from xmlpunct.types.cut_points import hull
+from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, intersect
 
 N = TypeVar("N", bound="Node")
 

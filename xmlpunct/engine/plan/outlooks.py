@@ -8,7 +8,7 @@ from dataclasses import replace
 from xmlpunct.engine.plan.node import Node
 from xmlpunct.engine.plan.query import walk
 from xmlpunct.engine.plan.schemes import Outlook, either, reduced, smallest
-from xmlpunct.engine.plan.streams import Scan
+from xmlpunct.engine.plan.stream_nodes import Scan
 
 Assumed = Mapping[str, Outlook]
 """What streams promise beside what they declare, by their declared names."""

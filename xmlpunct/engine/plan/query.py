@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from xmlpunct.engine.options import Destination
+from xmlpunct.base.errors import UsageError
+from xmlpunct.connectors.open_source import Source, open_source
 from xmlpunct.engine.plan.node import Node
-from xmlpunct.engine.plan.streams import Guard, Stream
+from xmlpunct.engine.plan.stream_nodes import Guard, Stream
 from xmlpunct.engine.rule_options import USUAL, Rules
-from xmlpunct.errors import UsageError
-from xmlpunct.firehose.sources import Source, open_source
+from xmlpunct.engine.run.run_options import Destination
 
 
 class Opened(dict[str, Source]):

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 
-from xmlpunct.punctuations.pattern import Constant, Pattern, Range, Values
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import BOOLEAN, Type
+from xmlpunct.types.pattern import Constant, Pattern, Range, Values
 
 Scheme = frozenset[str]
 Schemes = frozenset[Scheme]

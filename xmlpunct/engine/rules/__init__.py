@@ -17,7 +17,6 @@ from xmlpunct.engine.rules.drop_pointwise import drop_pointwise
 from xmlpunct.engine.rules.drop_projects import drop_projects
 from xmlpunct.engine.rules.find_keys import find_keys
 from xmlpunct.engine.rules.flatten_merges import flatten_merges
-from xmlpunct.engine.rules.hush import hush
 from xmlpunct.engine.rules.join_selects import join_selects
 from xmlpunct.engine.rules.merge_projects import merge_projects
 from xmlpunct.engine.rules.merge_selects import merge_selects
@@ -26,6 +25,7 @@ from xmlpunct.engine.rules.prune_columns import prune_columns
 from xmlpunct.engine.rules.push_projects import push_projects
 from xmlpunct.engine.rules.push_residuals import push_residuals
 from xmlpunct.engine.rules.push_selects import push_selects
+from xmlpunct.engine.rules.report_once import hush
 from xmlpunct.engine.rules.settle_failing import settle_failing
 from xmlpunct.engine.rules.split_projects import split_projects
 from xmlpunct.engine.rules.split_senders import split_senders

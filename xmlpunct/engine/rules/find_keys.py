@@ -8,7 +8,7 @@ from xmlpunct.engine.plan import Join, Node, Project, Select, column
 from xmlpunct.engine.rules.walk import movable, rule, select
 from xmlpunct.expressions.conjunctions import conjuncts
 from xmlpunct.expressions.expression import Call, Column, Expression
-from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.join.join_keys import LEFT, RIGHT
 
 
 @rule

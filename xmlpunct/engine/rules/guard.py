@@ -8,9 +8,9 @@ from itertools import count
 
 from xmlpunct.engine.plan import Guard, Key, Node, Project, Punctuate, Query, Scan, Select, plain
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.operators.access_order import AccessOrder
-from xmlpunct.provenance import ORIGIN
+from xmlpunct.operators.time.access_order import AccessOrder
 from xmlpunct.schema import Schema
+from xmlpunct.schema.provenance import ORIGIN
 
 
 def with_guards(query: Query) -> Query:

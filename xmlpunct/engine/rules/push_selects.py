@@ -33,7 +33,7 @@ from xmlpunct.engine.rules.walk import everywhere, movable, on_side, renamed, se
 from xmlpunct.expressions.conjunctions import conjuncts
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import can_fail
-from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.join.join_keys import LEFT, RIGHT
 
 
 def push_selects(root: Node) -> Node:

@@ -9,7 +9,7 @@ from xmlpunct.engine.plan import Join, Node, Project, column, fresh, plain
 from xmlpunct.engine.rules.walk import substitute
 from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.expressions.monotone import Monotone
-from xmlpunct.operators.alternatives import coalesce_in
+from xmlpunct.operators.tuple.alternatives import coalesce_in
 
 
 def split_projects(root: Node) -> Node:

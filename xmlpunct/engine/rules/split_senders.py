@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from xmlpunct.connectors.open_source import senders_of
 from xmlpunct.engine.plan import Key, Merge, Node, Project, Punctuate, Scan, Select
 from xmlpunct.engine.rules.walk import rule
-from xmlpunct.firehose.sources import senders_of
 
 
 @rule

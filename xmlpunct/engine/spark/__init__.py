@@ -10,11 +10,11 @@ import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from xmlpunct.engine.inputs.said import Sayings
-from xmlpunct.engine.options import NO_COPY, RunOptions
+from xmlpunct.base.errors import UsageError
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import UsageError
+from xmlpunct.engine.run.inputs.injected_punctuations import Sayings
+from xmlpunct.engine.run.run_options import NO_COPY, RunOptions
+from xmlpunct.engine.run.stats import RunStats
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,16 +18,16 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from xmlpunct.codec import load, pack, pieces, unpack
-from xmlpunct.engine.datasets.chunks import Chunk, put_aside
-from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.output import Output
-from xmlpunct.engine.sink import make_output
+from xmlpunct.base.codec import load, pack, pieces, unpack
+from xmlpunct.base.errors import Reject
+from xmlpunct.engine.run.datasets.chunks import Chunk, put_aside
+from xmlpunct.engine.run.output import Output
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.sink import make_output
 from xmlpunct.engine.spark.combining import Said
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row, batch_to_rows, rows_to_batch
 from xmlpunct.engine.spark.processor import gather_of
-from xmlpunct.errors import Reject
-from xmlpunct.operators.gather import Gather
+from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

@@ -19,13 +19,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from xmlpunct.codec import load, pack, pieces
+from xmlpunct.base.codec import load, pack, pieces
 from xmlpunct.engine.spark.job import PROMISES, ROW_SCHEMA, Job, Row, batch_to_rows, rows_to_batch
-from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.processor import gather_of
-from xmlpunct.operators.gather import Gather
-from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.slice import Slice, concat
 
 MANY = 256

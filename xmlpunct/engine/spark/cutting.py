@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from xmlpunct.engine.inputs.cuts import PIECE_BYTES, Scanned, Span, find_cuts, scan
-from xmlpunct.engine.inputs.uncut import save, saved
+from xmlpunct.engine.run.inputs.cuts import PIECE_BYTES, Scanned, Span, find_cuts, scan
+from xmlpunct.engine.run.inputs.uncut import save, saved
 from xmlpunct.engine.spark.job import Job
 
 LARGE_BYTES = 128 * 2**20
-"""What is no larger, a task reads as one: see `xmlpunct.engine.spark.source.MOST_BYTES`."""
+"""What is no larger, a task reads as one: see `xmlpunct.engine.spark.spark_source.MOST_BYTES`."""
 
 TASKS = 4
 """How many tasks a core gets: several, so that all end at about the same time; few, since each has its own cost."""

@@ -19,27 +19,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from xmlpunct.engine.checkpoint.checkpoint import VERSION, described
+from xmlpunct.base.errors import UsageError, XmlPunctError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.open_source import is_endless
 from xmlpunct.engine.inference import Inference
-from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
-from xmlpunct.engine.inputs.tables import Table
-from xmlpunct.engine.options import parse_size
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Limit, Query, Sort, Stream
+from xmlpunct.engine.run.checkpoint.checkpoint import VERSION, described
+from xmlpunct.engine.run.inputs.parts import Input, Part
+from xmlpunct.engine.run.inputs.spool import Spool, find_inputs, unfinished
+from xmlpunct.engine.run.inputs.tables import Table
+from xmlpunct.engine.run.run_options import parse_size
 from xmlpunct.engine.spark.combining import Combiner
-from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results
+from xmlpunct.engine.spark.frame_queries import FrameEdge, MergeProcessor, Results
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
-from xmlpunct.engine.spark.light import NAME, with_fragments
 from xmlpunct.engine.spark.scratch import Scratch
-from xmlpunct.engine.spark.session import PROVIDER, active, state_store
+from xmlpunct.engine.spark.spark_session import PROVIDER, active, state_store
 from xmlpunct.engine.spark.table.datasource import XmlTable
-from xmlpunct.engine.spark.table.options import Mode
-from xmlpunct.engine.spark.table.parts import listed
+from xmlpunct.engine.spark.table.table_files import listed
+from xmlpunct.engine.spark.table.table_options import Mode
+from xmlpunct.engine.spark.worker_stubs import NAME, with_fragments
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import UsageError, XmlPunctError
-from xmlpunct.firehose import PUNCT_NAMESPACE
-from xmlpunct.firehose.sources import is_endless
 from xmlpunct.schema import Attribute, Schema
 
 _log = logging.getLogger("xmlpunct")

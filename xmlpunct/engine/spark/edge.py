@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-from xmlpunct.codec import pack
-from xmlpunct.engine.build import build
-from xmlpunct.engine.exchange.routing import route
-from xmlpunct.engine.inputs.parse_ranges import parse_ranges
-from xmlpunct.engine.inputs.ranges import Range
-from xmlpunct.engine.inputs.said import Plain, punctuation_of
-from xmlpunct.engine.reject_limit import in_order
+from xmlpunct.base.codec import pack
+from xmlpunct.base.errors import Reject
+from xmlpunct.engine.partition.routing import route
+from xmlpunct.engine.run.build import build
+from xmlpunct.engine.run.inputs.injected_punctuations import Plain, punctuation_of
+from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
+from xmlpunct.engine.run.inputs.ranges import Range
+from xmlpunct.engine.run.reject_limit import in_order
+from xmlpunct.engine.run.stats import InputStats
 from xmlpunct.engine.spark.job import (
     COUNTS,
     EDGE_OPERATORS,
@@ -26,13 +28,11 @@ from xmlpunct.engine.spark.job import (
     rows_of,
     task_seq,
 )
-from xmlpunct.engine.spark.keys import shard_keys
-from xmlpunct.engine.stats import InputStats
-from xmlpunct.errors import Reject
+from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.firehose import Parser
 from xmlpunct.operators import Pipeline
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.slice import Slice
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from xmlpunct.errors import UsageError
+from xmlpunct.base.errors import UsageError
 
 OLDEST = 17
 """The oldest Java that runs Spark 4."""

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from xmlpunct.engine.inputs.parts import Input
-from xmlpunct.engine.options import Destination
+from xmlpunct.base.secrets import stored
 from xmlpunct.engine.partition.fragments import Fragments
 from xmlpunct.engine.plan import Query, Stream, columns_read
-from xmlpunct.engine.spark.keys import shard_keys
+from xmlpunct.engine.run.inputs.parts import Input
+from xmlpunct.engine.run.run_options import Destination
+from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.firehose.spec import ElementName, StreamSpec, elements_of
-from xmlpunct.secrets import stored
 from xmlpunct.slice import Slice
 
 ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY, part INT"
@@ -115,7 +115,7 @@ class _WithoutPasswords(pickle.Pickler):
 @dataclass(frozen=True)
 class Job:
     """A query, cut, over inputs that are known. ``pacing`` is the file by which the sink paces the reader.
-    ``said`` is the `SaidLog`, ``cuts`` the file of `xmlpunct.engine.inputs.uncut`, if there is one.
+    ``said`` is the `SaidLog`, ``cuts`` the file of `xmlpunct.engine.run.inputs.uncut`, if there is one.
     ``shares``: the reader tells where all tuples stood, so that the share of rejects among them can be judged.
     ``merges``: the punctuations of the only answer travel apart from its tuples, to one shard, which merges them.
     ``fingerprint`` tells the job from others where nothing else does: it goes into offsets and states.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.errors import XmlPunctError
+from xmlpunct.base.errors import XmlPunctError
+from xmlpunct.engine.run.checkpoint.commit import Commit
 
 _LINES = 3
 """Of a file of offsets: its version, what Spark says of the micro-batch, and the offset of the only source."""

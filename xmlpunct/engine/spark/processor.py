@@ -10,10 +10,12 @@ from typing import Any
 import polars as pl
 from pyspark.sql import Row as SparkRow
 
-from xmlpunct.codec import pack
-from xmlpunct.engine.build import build
-from xmlpunct.engine.exchange.routing import owners_of, route
+from xmlpunct.base.codec import pack
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.frames import Snapshot, grouped, snapshot_of
 from xmlpunct.engine.partition.fragments import Feed
+from xmlpunct.engine.partition.routing import owners_of, route
+from xmlpunct.engine.run.build import build
 from xmlpunct.engine.spark.edge import (
     counts,
     edge_pipeline,
@@ -32,13 +34,11 @@ from xmlpunct.engine.spark.job import (
     Row,
     rows_of,
 )
-from xmlpunct.engine.spark.keys import shard_keys
-from xmlpunct.engine.spark.state import Cache, Values
-from xmlpunct.errors import UsageError
-from xmlpunct.frames import Snapshot, grouped, snapshot_of
+from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.state_store import Cache, Values
 from xmlpunct.operators import run
-from xmlpunct.operators.gather import Gather
-from xmlpunct.operators.outline import outline
+from xmlpunct.operators.merge.gather import Gather
+from xmlpunct.operators.retained_outline import outline
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.slice import Slice, concat
 

@@ -11,28 +11,30 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, Found
-from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.checkpoint.log import DamagedError
-from xmlpunct.engine.datasets import FORMATS
-from xmlpunct.engine.inputs.ranges import check_read
-from xmlpunct.engine.inputs.said import SaidLog, Sayings
-from xmlpunct.engine.inputs.spool import warn_of_growth
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.base.errors import TransientError, XmlPunctError, ended_by, reading
+from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import check_complete, make_outputs, open_outlet, open_rejects, run_of, told_of
-from xmlpunct.engine.spark.answers import OutletTarget, Target
+from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, Found
+from xmlpunct.engine.run.checkpoint.commit import Commit
+from xmlpunct.engine.run.checkpoint.log import DamagedError
+from xmlpunct.engine.run.datasets import FORMATS
+from xmlpunct.engine.run.inputs.injected_punctuations import SaidLog, Sayings
+from xmlpunct.engine.run.inputs.ranges import check_read
+from xmlpunct.engine.run.inputs.spool import warn_of_growth
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.sink import check_complete, make_outputs, open_outlet, open_rejects, run_of, told_of
+from xmlpunct.engine.run.stats import RunStats
+from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.cutting import cut_large_files
-from xmlpunct.engine.spark.dataset import Cluster, ColumnsTarget
 from xmlpunct.engine.spark.job import Job, batch_to_rows
-from xmlpunct.engine.spark.light import NAME, QuerySource, with_fragments
-from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.offsets import SparkOffsets
+from xmlpunct.engine.spark.outputs import OutletTarget, Target
+from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.scratch import Scratch
-from xmlpunct.engine.spark.session import (
+from xmlpunct.engine.spark.spark_session import (
     STATE_FORMAT,
     STREAMING,
     SparkFailure,
@@ -41,14 +43,12 @@ from xmlpunct.engine.spark.session import (
     spark_session,
     state_format,
 )
-from xmlpunct.engine.spark.sink import Sink
-from xmlpunct.engine.spark.source import cursors_of
+from xmlpunct.engine.spark.spark_sink import Sink
+from xmlpunct.engine.spark.spark_source import cursors_of
 from xmlpunct.engine.spark.warmup import warming
+from xmlpunct.engine.spark.worker_stubs import NAME, QuerySource, with_fragments
 from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset
-from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import TransientError, XmlPunctError, ended_by, reading
 from xmlpunct.firehose.spec import check_namespace
-from xmlpunct.firehose.steady import ChangedError
 
 _OURS = re.compile(
     rf"\b(?:({ChangedError.__name__}|{TransientError.__name__})"

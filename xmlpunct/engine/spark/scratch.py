@@ -10,7 +10,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from xmlpunct.engine.files import private
+from xmlpunct.engine.run.durable_files import private
 
 _PREFIX = "xmlpunct-"
 _LOCK = "lock"

@@ -33,6 +33,6 @@ def warming(session: SparkSession) -> Iterator[None]:
 
 def _load(batches: Iterator[Any]) -> Iterator[Any]:
     import xmlpunct.engine.spark.processor
-    import xmlpunct.engine.spark.source  # noqa: F401
+    import xmlpunct.engine.spark.spark_source  # noqa: F401
 
     yield from batches

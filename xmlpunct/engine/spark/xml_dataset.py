@@ -24,20 +24,20 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from xmlpunct.engine.checkpoint.commit import Frames
-from xmlpunct.engine.datasets.chunks import Chunk, read_chunks
-from xmlpunct.engine.datasets.directory import OWN
-from xmlpunct.engine.files import make_folder, sync_folder, sync_tree, writing
-from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.output import Output
-from xmlpunct.engine.spark.answers import Group, Taken
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.escapes import UNHOLDABLE
+from xmlpunct.base.xml_names import is_xml_name
+from xmlpunct.connectors.contract import Existing
+from xmlpunct.engine.run.checkpoint.commit import Frames
+from xmlpunct.engine.run.datasets.chunks import Chunk, read_chunks
+from xmlpunct.engine.run.datasets.directory import OWN
+from xmlpunct.engine.run.durable_files import make_folder, sync_folder, sync_tree, writing
+from xmlpunct.engine.run.output import Output
+from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.spark.aside import Place
-from xmlpunct.engine.spark.dataset import Cluster
-from xmlpunct.engine.spark.table.columns import Layout
-from xmlpunct.errors import UsageError
-from xmlpunct.escapes import UNHOLDABLE
-from xmlpunct.firehose.connectors import Existing
-from xmlpunct.names import is_xml_name
+from xmlpunct.engine.spark.column_dataset import Cluster
+from xmlpunct.engine.spark.outputs import Group, Taken
+from xmlpunct.engine.spark.table.spark_columns import Layout
 from xmlpunct.punctuations.punctuation import to_frame
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import STRING

@@ -7,22 +7,22 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from xmlpunct.base.errors import SqlError
 from xmlpunct.engine.inference import Inference
-from xmlpunct.engine.inputs.tables import Table
 from xmlpunct.engine.plan import Answer, Node, Query, Scan, numbered_together
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
-from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, files_named
-from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
-from xmlpunct.engine.sql.files import Files
-from xmlpunct.engine.sql.parameters import bound
-from xmlpunct.engine.sql.queries import Context, plan_outermost, with_views
-from xmlpunct.engine.sql.relations import instants_read
-from xmlpunct.engine.sql.scope import Relation
-from xmlpunct.engine.sql.sinks import check_queries, destination
-from xmlpunct.engine.sql.stream_syntax import SinkOf, View
-from xmlpunct.errors import SqlError
-from xmlpunct.firehose.outline import is_column_path
+from xmlpunct.engine.run.inputs.tables import Table
+from xmlpunct.engine.sql.planner.catalog import ORIGIN_NAMES, declared, files_named
+from xmlpunct.engine.sql.planner.file_tables import Files
+from xmlpunct.engine.sql.planner.query_planner import Context, plan_outermost, with_views
+from xmlpunct.engine.sql.planner.relation_planner import instants_read
+from xmlpunct.engine.sql.planner.scope import Relation
+from xmlpunct.engine.sql.planner.sinks import check_queries, destination
+from xmlpunct.engine.sql.syntax.dialect import about, parse_statements, refuse
+from xmlpunct.engine.sql.syntax.parameters import bound
+from xmlpunct.engine.sql.syntax.stream_syntax import SinkOf, View
+from xmlpunct.firehose.result_elements import is_column_path
 
 __all__ = ["plan"]
 

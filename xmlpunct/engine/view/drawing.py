@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from lxml import etree
 
+from xmlpunct.base.printable import printable
 from xmlpunct.engine.view.moment import Box, Moment
-from xmlpunct.printable import printable
 
 _SVG = "http://www.w3.org/2000/svg"
 

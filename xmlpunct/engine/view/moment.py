@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from xmlpunct.engine.plan import Query, Scan
-from xmlpunct.engine.rates import Rates
-from xmlpunct.engine.stats import Idle, OperatorStats, OutputStats, RunStats
+from xmlpunct.engine.run.rates import Rates
+from xmlpunct.engine.run.stats import Idle, OperatorStats, OutputStats, RunStats
 
 SELECT = "SELECT"
 """What the SELECT beside the sinks is called."""

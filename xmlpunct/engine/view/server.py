@@ -27,16 +27,16 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl
 
+from xmlpunct.base.errors import UsageError, XmlPunctError
+from xmlpunct.connectors.host_check import LOOPBACK
+from xmlpunct.connectors.http_server import HttpServer, RequestHandler, RequestRefused
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.view.drawing import draw
 from xmlpunct.engine.view.moment import Moment, waiting
 from xmlpunct.engine.view.talk import Talk
 from xmlpunct.engine.view.view import View
-from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose import writer_for
-from xmlpunct.firehose.hosts import LOOPBACK
-from xmlpunct.firehose.http_server import HttpServer, RequestHandler, RequestRefused
 from xmlpunct.slice import Slice
 
 MOST_SAID = 2**20

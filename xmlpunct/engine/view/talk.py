@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from xmlpunct.engine.inputs.said import Sayings, read_said
+from xmlpunct.base.errors import UsageError
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.run.inputs.injected_punctuations import Sayings, read_said
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.view.view import ANSWER_SECONDS
 from xmlpunct.engine.why.answer import why
-from xmlpunct.errors import UsageError
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.rates import Rates
-from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.run.rates import Rates
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.view.moment import Moment, moment_of, plan_of
 
 REFRESH_SECONDS = 0.25

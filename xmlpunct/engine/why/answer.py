@@ -7,18 +7,18 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from xmlpunct.base.errors import PatternError, UsageError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.plan import Node, Query, Stream
 from xmlpunct.engine.why.holding import LISTED, Holding
 from xmlpunct.engine.why.tracing import Held, Missing, Tracing
-from xmlpunct.errors import PatternError, UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.firehose.writer import punctuation_xml
-from xmlpunct.punctuations.cuts import hull
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern, enumerate_values, values
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
+from xmlpunct.types.cut_points import hull
+from xmlpunct.types.pattern import WILDCARD, Pattern, enumerate_values, values
+from xmlpunct.types.pattern_text import parse_pattern
 
 PASSES = 3
 """So often the question is asked again because a stream's one punctuation says more than each place asks for."""

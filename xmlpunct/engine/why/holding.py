@@ -1,7 +1,7 @@
 """What a run has been promised, and what it retains of that which came: enough to say what a result waits for.
 
 It travels with the statistics, and into the checkpoint, so it is bounded: see `MOST_SAID` and
-`xmlpunct.operators.outline`.
+`xmlpunct.operators.retained_outline`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot, grouped
-from xmlpunct.operators.outline import COUNT, EVERYTHING, HIGH, NULL, Outline
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.cuts import hull
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
+from xmlpunct.base.frames import Snapshot, grouped
+from xmlpunct.operators.retained_outline import COUNT, EVERYTHING, HIGH, NULL, Outline
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
+from xmlpunct.types import pattern as pt
+from xmlpunct.types.cut_points import hull
+from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 
 MOST_SAID = 1_000
 """So many intervals and punctuations, fused, are remembered of a stream. What is forgotten counts as not said."""
@@ -36,7 +36,7 @@ class Holding:
 
     The run adds to it; any other thread asks a `still` one.
 
-    >>> from xmlpunct.operators.outline import boxes
+    >>> from xmlpunct.operators.retained_outline import boxes
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> holding = Holding({"sensor": s})
     >>> holding.say("sensor", [Punctuation.of(s, hour=5)])

@@ -7,10 +7,10 @@ from contextlib import chdir, nullcontext
 from pathlib import Path
 from typing import Any
 
-from xmlpunct.engine.checkpoint.checkpoint import look
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.run.checkpoint.checkpoint import look
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.answer import Wait, why
 from xmlpunct.engine.why.holding import Holding

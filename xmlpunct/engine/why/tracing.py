@@ -26,9 +26,9 @@ from xmlpunct.engine.plan import (
     is_changing,
 )
 from xmlpunct.engine.why.holding import Boxes, Holding
-from xmlpunct.operators.join_keys import LEFT, RIGHT, SIDES
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.operators.join.join_keys import LEFT, RIGHT, SIDES
 from xmlpunct.punctuations.punctuation import Punctuation, combine
+from xmlpunct.types.pattern import WILDCARD, Pattern
 
 TwoSided = Keyed | Compared | NotIn
 """Nodes that retain an input's tuples until the other input closes them."""

@@ -11,21 +11,21 @@ from xmlpunct.expressions.expression import FUNCTIONS, Expression
 from xmlpunct.expressions.functions import (
     arithmetic,
     conditions,
-    formats,
-    instants,
-    intervals,
+    interval_arithmetic,
     json_text,
     lists,
     matching,
+    moment_functions,
     powers,
     regex,
     rounding,
-    text,
-    times,
+    text_functions,
+    time_buckets,
+    time_formats,
     xml,
 )
 from xmlpunct.expressions.functions.casts import NULL, cast, common_type, literal, number, of_type, try_cast
-from xmlpunct.expressions.functions.times import UNITS
+from xmlpunct.expressions.functions.moment_functions import UNITS
 
 __all__ = [
     "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "conditions", "formats", "instants", "intervals",

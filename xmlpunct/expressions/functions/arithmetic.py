@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from xmlpunct.doubles import canonical, divided, paired
+from xmlpunct.base.doubles import canonical, divided, paired
 from xmlpunct.expressions.expression import (
     Call,
     Doc,
@@ -24,7 +24,7 @@ from xmlpunct.expressions.expression import (
     infix,
 )
 from xmlpunct.expressions.functions.casts import as_decimal, cast, is_null, literal
-from xmlpunct.expressions.functions.intervals import of_moments
+from xmlpunct.expressions.functions.interval_arithmetic import of_moments
 from xmlpunct.expressions.int128 import int128, minus, rescale, to_decimal, unscaled
 from xmlpunct.types import DATE, DOUBLE, INT, TIMESTAMP, DecimalType, decimal
 

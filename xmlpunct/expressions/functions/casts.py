@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.doubles import divided
+from xmlpunct.base.doubles import divided
+from xmlpunct.base.frames import join
 from xmlpunct.expressions.compiler import attempted
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Notation, Outcome
 from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
 from xmlpunct.expressions.non_null import of_first
-from xmlpunct.frames import join
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, Value, decimal
 
 NULL = Literal(STRING, True, None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.arrays import ArrayType, array_of
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Outcome
 from xmlpunct.expressions.functions.casts import of_type
 from xmlpunct.expressions.non_null import of_first
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.arrays import ArrayType, array_of
 from xmlpunct.types import STRING, Type
 
 ITEM = "value"

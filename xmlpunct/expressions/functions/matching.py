@@ -18,7 +18,7 @@ from xmlpunct.expressions.expression import (
     Syntax,
 )
 from xmlpunct.expressions.functions.casts import of_type
-from xmlpunct.expressions.functions.text import LOWER, lowered
+from xmlpunct.expressions.functions.text_functions import LOWER, lowered
 from xmlpunct.types import BOOLEAN, INT, STRING, Type
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import floats
-from xmlpunct.doubles import canonical, divided
+from xmlpunct.base.arrow_memory import floats
+from xmlpunct.base.doubles import canonical, divided
 from xmlpunct.expressions.expression import Doc, Expression, Function, Outcome, Syntax
 from xmlpunct.expressions.functions.arithmetic import of_number
 from xmlpunct.expressions.functions.casts import cast

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from xmlpunct.doubles import canonical, divided
+from xmlpunct.base.doubles import canonical, divided
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome, Syntax
 from xmlpunct.expressions.functions.arithmetic import of_number, to_int
 from xmlpunct.expressions.functions.casts import cast, is_null, of_type

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from xmlpunct.arrays import ArrayType
-from xmlpunct.escapes import IN_ATTRIBUTE, IN_TEXT, UNHOLDABLE, escaped
+from xmlpunct.base.escapes import IN_ATTRIBUTE, IN_TEXT, UNHOLDABLE, escaped
 from xmlpunct.expressions.expression import (
     Call,
     Doc,
@@ -24,6 +23,7 @@ from xmlpunct.expressions.expression import (
     listed,
 )
 from xmlpunct.expressions.non_null import of_any, of_none
+from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import STRING, XML
 
 MOST = 1000

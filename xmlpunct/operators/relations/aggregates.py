@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import floats
-from xmlpunct.changes import AT, DIFF
-from xmlpunct.frames import Part
-from xmlpunct.operators.aggregate import Accumulator
-from xmlpunct.operators.groups import ALL
-from xmlpunct.operators.relations.doubles import ExactSums
+from xmlpunct.base.arrow_memory import floats
+from xmlpunct.base.frames import Part
+from xmlpunct.operators.group.aggregate import Accumulator
+from xmlpunct.operators.group.open_groups import ALL
+from xmlpunct.operators.relations.double_sums import ExactSums
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.ordered import VALUE
 from xmlpunct.operators.relations.partials import Partials, withdraw
 from xmlpunct.operators.relations.slots import Numbers, Slots
-from xmlpunct.operators.relations.values import SLOT, Values
+from xmlpunct.operators.relations.value_counts import SLOT, Values
 from xmlpunct.operators.relations.weights import COUNT, is_double_sum, is_extreme, weighted
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF
 
 
 class Retracted:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from xmlpunct.changes import AT
-from xmlpunct.frames import Snapshot
+from xmlpunct.base.frames import Snapshot
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.sweep import Sweep
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT
+from xmlpunct.types.pattern import WILDCARD
 
 _BOUND, _SAID = "$bound", "$said"
 

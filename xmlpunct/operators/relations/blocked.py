@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
+from xmlpunct.base.frames import Snapshot
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.prefixes import with_at, without_at
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
-from xmlpunct.punctuations.pattern import constant
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.types.pattern import constant
 
 Least = Callable[[Sequence[Punctuation]], Sequence[int]]
 """For each punctuation the least instant retained that it matches, beyond T's end if there is none."""
@@ -25,7 +25,7 @@ class Blocked:
     With s the least instant retained that q matches, it may be said up to min(b, s - 1). Whatever comes later and q
     matches lies behind b, so what is said wholly is never blocked again.
 
-    >>> from xmlpunct.changes import changes
+    >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.types import INT
     >>> s = changes(Schema.parse("x INT"), INT)
     >>> blocked = Blocked(s, Instants(INT))

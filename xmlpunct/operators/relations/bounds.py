@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.changes import AT
-from xmlpunct.frames import join
+from xmlpunct.base.frames import join
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.numbered import Ordinals
-from xmlpunct.punctuations.pattern import WILDCARD, Constant
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.schema.change_columns import AT
+from xmlpunct.types.ordinals import Ordinals
+from xmlpunct.types.pattern import WILDCARD, Constant
 
 _BOUND = "$bound"
 
@@ -32,7 +32,7 @@ def for_ever(closed: PunctuationBatch) -> PunctuationBatch:
 def closed_bounds(closed: PunctuationBatch, tuples: pl.DataFrame, instants: Instants) -> Ordinals:
     """For each tuple the last instant of the prefix punctuations that match it; before all instants if none does.
 
-    >>> from xmlpunct.changes import changes
+    >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.schema import Schema
     >>> from xmlpunct.types import INT
     >>> s = changes(Schema.parse("x INT"), INT)

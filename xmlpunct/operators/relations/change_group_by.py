@@ -7,21 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import Flags, integers
-from xmlpunct.changes import AT, DIFF, changes
-from xmlpunct.operators.aggregate import Aggregate, accumulators
+from xmlpunct.base.arrow_memory import Flags, integers
+from xmlpunct.operators.group.aggregate import Aggregate, accumulators
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.relations.aggregates import Retracted
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.slots import Numbers, Slots
 from xmlpunct.operators.relations.weights import COUNT, finished
 from xmlpunct.operators.state import Cell, State
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
-from xmlpunct.punctuations.pattern import WILDCARD
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF, changes
+from xmlpunct.types.pattern import WILDCARD
 
 
 class ChangeGroupBy(Operator):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from xmlpunct.changes import AT
-from xmlpunct.frames import Part
+from xmlpunct.base.frames import Part
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.timeline import Grown, Timeline
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT
+from xmlpunct.types.pattern import EMPTY, WILDCARD
 
 
 class Closing:
@@ -23,7 +23,7 @@ class Closing:
     said of the timestamp.
 
     >>> from xmlpunct.types import INT
-    >>> from xmlpunct.changes import changes
+    >>> from xmlpunct.schema.change_columns import changes
     >>> s = Schema.parse("k INT, v INT NOT NULL, ts INT NOT NULL")
     >>> closing = Closing(s, ["k"], "ts", Instants(INT))
     >>> texts = "<7, (,3], (,5]>", "<7, [4,), (,9]>", "<*, *, [6,8]>"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.changes import DIFF
 from xmlpunct.operators.relations.partials import Partials
+from xmlpunct.schema.change_columns import DIFF
 
 
 class Counted(Partials):
     """`Partials` whose key is all columns but ``$diff``.
 
     >>> from xmlpunct.schema import Schema
-    >>> from xmlpunct.changes import changes
+    >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.types import INT
     >>> s = changes(Schema.parse("x INT"), INT)
     >>> counted = Counted(s.empty())

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.arrow import Flags
+from xmlpunct.base.arrow_memory import Flags
 
 Digits = NDArray[np.int64]
 UNIT = -1074

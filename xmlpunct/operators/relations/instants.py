@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.arrow import Flags
-from xmlpunct.punctuations.numbered import Ordinals, ordinals_of, values_of
-from xmlpunct.punctuations.pattern import WILDCARD, Empty, Pattern, Wildcard, bounds, ordinals
+from xmlpunct.base.arrow_memory import Flags
 from xmlpunct.types import Type
+from xmlpunct.types.ordinals import Ordinals, ordinals_of, values_of
+from xmlpunct.types.pattern import WILDCARD, Empty, Pattern, Wildcard, bounds, ordinals
 
 
 @dataclass(frozen=True)

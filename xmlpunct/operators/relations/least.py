@@ -10,12 +10,12 @@ import polars as pl
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.relations.spans import least_within
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.constants import Constants
-from xmlpunct.punctuations.index import PunctuationIndex
-from xmlpunct.punctuations.numbered import Ordinals, ordinals_of
+from xmlpunct.punctuations.constant_index import Constants
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_index import PunctuationIndex
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.types.ordinals import Ordinals, ordinals_of
 
 InstantsOf = Callable[[pl.DataFrame], Ordinals]
 """The instants of some rows, as ordinals."""

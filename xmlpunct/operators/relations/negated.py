@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.changes import DIFF
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import DIFF
 
 
 class Negated(Operator):
@@ -19,7 +19,7 @@ class Negated(Operator):
 
     An antijoin is its left input merged with the negated semijoin (relations 4.8).
 
-    >>> from xmlpunct.changes import changes
+    >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
     >>> show(Negated(changes(Schema.parse("x INT"), INT)), "7 1 2; 7 4 -1; P(*, (,4], *)")

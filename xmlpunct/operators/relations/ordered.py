@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import Flags
+from xmlpunct.base.arrow_memory import Flags
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.page import Page
 from xmlpunct.operators.relations.partials import Partials

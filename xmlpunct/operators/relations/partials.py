@@ -13,7 +13,7 @@ from xmlpunct.operators.arrangement import UNINDEXED_ROWS, Arrangement
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.relations.slots import Numbers, begins, numbered, order_by
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 
 SORTED_ROWS = UNINDEXED_ROWS
 """So many rows with keys of their own are summed by sorting (`benchmarks/windows.py --only range`)."""

@@ -9,15 +9,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.merge import MergedInputs, named
+from xmlpunct.operators.merge.merge import MergedInputs, named
 from xmlpunct.operators.relations.alone import Alone
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.sweep import Counts, Sweep, changes_of
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.alignment import Alignment
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 
 Function = Callable[[Sequence[Counts]], Counts]
@@ -59,7 +59,7 @@ class Pointwise(Operator):
 
     See relations 4.6. Nulls are equal, and so are NaNs.
 
-    >>> from xmlpunct.changes import changes
+    >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
     >>> x = changes(Schema.parse("x INT"), INT)

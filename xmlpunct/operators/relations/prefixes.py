@@ -7,18 +7,18 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from xmlpunct.changes import AT
-from xmlpunct.frames import Snapshot, grouped
+from xmlpunct.base.frames import Snapshot, grouped
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.numbered import Ordinals
-from xmlpunct.punctuations.others import match_expression
-from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Values
+from xmlpunct.punctuations.pattern_expressions import match_expression
 from xmlpunct.punctuations.punctuation import Punctuation, Signature, covers, from_frame, to_frame
-from xmlpunct.punctuations.set import PunctuationSet, pieces_of
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet, pieces_of
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.change_columns import AT
 from xmlpunct.types import INT
+from xmlpunct.types.ordinals import Ordinals
+from xmlpunct.types.pattern import WILDCARD, Constant, Pattern, Values
 
 OPEN = "$open"
 """The first instant that is open, as an ordinal."""
@@ -52,7 +52,7 @@ def split(closed: PunctuationBatch) -> tuple[PunctuationBatch, PunctuationBatch]
 class Sorted:
     """Prefix punctuations over a key and ``$at``, none of which is for ever, by what they say of the key.
 
-    >>> from xmlpunct.changes import AT
+    >>> from xmlpunct.schema.change_columns import AT
     >>> s = Schema.of([*Schema.parse("k INT"), Attribute(AT, INT, False)])
     >>> texts = "<*, (,3]>", "<{5,7}, (,5]>", "<[9,), (,4]>"
     >>> by_form = Sorted(s, Instants(INT), [Punctuation.parse(s, text) for text in texts])
@@ -96,7 +96,7 @@ class Prefixes:
     Each key has the furthest of those that match it. What closes keys for ever is not retained here: they are
     forgotten. What the prefix of all keys has overtaken is dropped. Prefixes of listed values are looked up by hash.
 
-    >>> from xmlpunct.changes import AT
+    >>> from xmlpunct.schema.change_columns import AT
     >>> s = Schema.of([*Schema.parse("k INT"), Attribute(AT, INT, False)])
     >>> prefixes = Prefixes(s, Instants(INT))
     >>> texts = "<*, (,3]>", "<7, (,5]>", "<[9,), (,4]>"

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import booleans
-from xmlpunct.changes import AT, DIFF, changes
-from xmlpunct.operators.groups import ALL
+from xmlpunct.base.arrow_memory import booleans
+from xmlpunct.operators.group.open_groups import ALL
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.relations.closing import Closing, is_outside
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.partials import Partials, withdraw
 from xmlpunct.operators.relations.slots import begins, numbered, order_by
 from xmlpunct.operators.state import State
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF, changes
 from xmlpunct.types import STRING
+from xmlpunct.types.pattern import EMPTY, WILDCARD
 
 MOST_COPIES = 2**40
 """So many copies of a tuple may come or go at once, so that no count overflows."""

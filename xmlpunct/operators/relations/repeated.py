@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from xmlpunct.changes import AT
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.operators.relations.later import Later
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.numbered import Ordinals
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.operators.relations.open_changes import Later
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.schema.change_columns import AT
+from xmlpunct.types.ordinals import Ordinals
 
 _COUNT = "$count"
 

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import Flags, booleans
-from xmlpunct.changes import AT, DIFF, changes
+from xmlpunct.base.arrow_memory import Flags, booleans
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.groups import ALL
+from xmlpunct.operators.group.open_groups import ALL
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.relations.closing import Closing, is_outside
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.partials import withdraw
 from xmlpunct.operators.relations.slots import Numbers, begins, numbered, order_by
 from xmlpunct.operators.state import State
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF, changes
+from xmlpunct.types.pattern import EMPTY, WILDCARD
 
 NUMBER, FIRST, BEHIND = "$number", "$first", "$behind"
 """The number of an element in its partition; the number of its instant's first one, and of the one behind the last."""

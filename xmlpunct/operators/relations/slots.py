@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.arrow import Flags, integers
+from xmlpunct.base.arrow_memory import Flags, integers
 from xmlpunct.operators.hash_index import Rows, firsts
-from xmlpunct.punctuations.numbered import Ordinals
+from xmlpunct.types.ordinals import Ordinals
 
 Numbers = NDArray[np.int64]
 """Groups, slots or places in a frame; shape (n,)."""

@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.changes import AT, DIFF
-from xmlpunct.frames import Part
+from xmlpunct.base.frames import Part
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.relations.bounds import for_ever
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.operators.relations.later import Later
-from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.operators.relations.open_changes import Later
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF
 
 _LAST = "$last"
 
@@ -45,7 +45,7 @@ class Sweep:
 
     ``schema`` is that of changes; they come in under its names.
 
-    >>> from xmlpunct.changes import changes
+    >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.punctuations.punctuation import Punctuation
     >>> from xmlpunct.types import INT
     >>> s = changes(Schema.parse("x INT"), INT)

@@ -7,17 +7,17 @@ from heapq import heapify, heappop, heappush
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot, restore, snapshot_of
+from xmlpunct.base.frames import Snapshot, restore, snapshot_of
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.fused import Fused
-from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, interval, ordinals
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, from_frame, to_frame
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.types.cut_points import cuts
+from xmlpunct.types.interval_set import IntervalSet
+from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, interval, ordinals
 
 
 class Timeline:

@@ -7,20 +7,20 @@ from abc import ABC, abstractmethod
 import numpy as np
 import polars as pl
 
-from xmlpunct.changes import AT, tuple_of
-from xmlpunct.frames import Part
+from xmlpunct.base.frames import Part
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.relations.bounds import closed_bounds
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.operators.relations.later import Later
+from xmlpunct.operators.relations.open_changes import Later
 from xmlpunct.operators.relations.repeated import Repeated
 from xmlpunct.operators.state import Cell, State
-from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.change_columns import AT, tuple_of
 
 
 class ToStream(Operator):
@@ -38,7 +38,7 @@ class ToStream(Operator):
     An RSTREAM that is not ``transient`` would repeat for ever what nothing ends. Unless T is bounded it tells the
     states from the first change to the last one, which takes the closed prefix of all tuples together.
 
-    >>> from xmlpunct.changes import changes
+    >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
     >>> x = changes(Schema.parse("x INT"), INT)

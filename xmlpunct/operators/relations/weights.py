@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from xmlpunct.changes import DIFF
 from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
-from xmlpunct.operators.aggregate import HALF, Accumulator
+from xmlpunct.operators.group.aggregate import HALF, Accumulator
 from xmlpunct.operators.relations.exact import rounded, spread
+from xmlpunct.schema.change_columns import DIFF
 from xmlpunct.types import DOUBLE, INT, DecimalType, decimal
 
 COUNT = "$rows"

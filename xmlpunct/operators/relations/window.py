@@ -7,18 +7,18 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import Flags, booleans
-from xmlpunct.changes import AT, DIFF, changes
+from xmlpunct.base.arrow_memory import Flags, booleans
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.relations.instants import Instants, up
 from xmlpunct.operators.relations.timeline import Grown, Timeline
 from xmlpunct.operators.state import State
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.numbered import Ordinals
 from xmlpunct.punctuations.ownership import Ownership, Ways
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF, changes
+from xmlpunct.types.ordinals import Ordinals
+from xmlpunct.types.pattern import EMPTY, WILDCARD
 
 
 class Window(Operator):

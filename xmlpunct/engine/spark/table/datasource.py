@@ -7,19 +7,19 @@ from dataclasses import replace
 from pyspark.sql import types as spark
 from pyspark.sql.datasource import DataSource
 
-from xmlpunct.arrays import ArrayType, array_of
-from xmlpunct.engine.spark.table.batch import TableReader
-from xmlpunct.engine.spark.table.options import READING, WATCHING, WRITING, TableOptions
-from xmlpunct.engine.spark.table.parts import listed
+from xmlpunct.base.paths import read_element
+from xmlpunct.connectors.source import Source
 from xmlpunct.engine.spark.table.stream import TableStreamReader
+from xmlpunct.engine.spark.table.table_batch import TableReader
+from xmlpunct.engine.spark.table.table_files import listed
+from xmlpunct.engine.spark.table.table_options import READING, WATCHING, WRITING, TableOptions
+from xmlpunct.engine.spark.table.table_writer import TableStreamWriter, TableWriter
 from xmlpunct.engine.spark.table.tasks import Table
-from xmlpunct.engine.spark.table.writer import TableStreamWriter, TableWriter
-from xmlpunct.firehose import Source
-from xmlpunct.firehose.infer import infer, take_sample
-from xmlpunct.firehose.inferred import Inferred
-from xmlpunct.firehose.xsd import XsdFile
-from xmlpunct.paths import read_element
+from xmlpunct.firehose.infer.columns import Inferred
+from xmlpunct.firehose.infer.document import infer, take_sample
+from xmlpunct.firehose.infer.xsd_columns import XsdFile
 from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import ArrayType, array_of
 from xmlpunct.types import STRING
 
 NAME = "xmlpunct"

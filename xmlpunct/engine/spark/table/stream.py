@@ -18,15 +18,15 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from xmlpunct.engine.inputs.held import Held
-from xmlpunct.engine.inputs.parse_ranges import AT_ONCE_BYTES
-from xmlpunct.engine.inputs.ranges import Cursor, advance, grouped
-from xmlpunct.engine.spark.table.batch import Pieces, tasks
-from xmlpunct.engine.spark.table.parts import TablePart, labels, listed, waits
+from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.engine.run.inputs.held import Held
+from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
+from xmlpunct.engine.run.inputs.ranges import Cursor, advance, grouped
+from xmlpunct.engine.spark.table.table_batch import Pieces, tasks
+from xmlpunct.engine.spark.table.table_files import TablePart, labels, listed, waits
 from xmlpunct.engine.spark.table.tasks import Piece, Table, input_of
 from xmlpunct.firehose.labels import Label
 from xmlpunct.firehose.spec import elements_of
-from xmlpunct.firehose.steady import ChangedError
 
 Offset = dict[str, Any]
 Key = tuple[str, ...]

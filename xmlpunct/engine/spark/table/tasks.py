@@ -10,20 +10,21 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from xmlpunct.engine.inputs.parse_ranges import range_bytes
-from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import Range
-from xmlpunct.engine.spark.table.options import Mode, TableOptions
-from xmlpunct.engine.spark.table.parts import TablePart
-from xmlpunct.errors import Reject, SchemaError, StrictError, UsageError
-from xmlpunct.firehose import FirehoseReader, Parser, Source, Split, StreamSpec
+from xmlpunct.base.errors import Reject, SchemaError, StrictError, UsageError
+from xmlpunct.base.paths import read_element
+from xmlpunct.base.unread import Watch
+from xmlpunct.connectors.source import Source
+from xmlpunct.engine.run.inputs.parse_ranges import range_bytes
+from xmlpunct.engine.run.inputs.parts import Input, Part
+from xmlpunct.engine.run.inputs.ranges import Range
+from xmlpunct.engine.run.reject_log import RejectLog, log_notices
+from xmlpunct.engine.spark.table.table_files import TablePart
+from xmlpunct.engine.spark.table.table_options import Mode, TableOptions
+from xmlpunct.firehose import FirehoseReader, Parser, Split, StreamSpec
 from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.labels import Label
-from xmlpunct.firehose.library import RejectLog, log_notices
+from xmlpunct.firehose.libxml.xsd_validator import validity_of
 from xmlpunct.firehose.splitter import malformed
-from xmlpunct.firehose.validity import validity_of
-from xmlpunct.overlooked import Watch
-from xmlpunct.paths import read_element
 
 _log = logging.getLogger("xmlpunct")
 SLICE_BYTES = 2**20

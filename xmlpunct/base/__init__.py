@@ -1,0 +1,1 @@
+"""What every part of xmlpunct stands on: errors, secrets, names, paths, framing, lazy imports."""

@@ -1,0 +1,116 @@
+"""What several commands have in common: options, the query, and the schema of one stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.cli.terminal import PLACE, TEXT
+from xmlpunct.engine.rule_options import RULE_OPTIONS
+
+if TYPE_CHECKING:
+    from xmlpunct.connectors.source import Source
+    from xmlpunct.schema import Schema
+
+query_argument = click.argument("query", type=PLACE, required=False, metavar="[QUERY.sql]")
+sql_option = click.option(
+    "-q",
+    "--sql",
+    type=TEXT,
+    metavar="SQL",
+    help="The query itself, instead of a file; or after one, its last part.",
+)
+param_option = click.option(
+    "--param",
+    "params",
+    type=TEXT,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What stands for :NAME in the query: a literal of SQL (5, 'a', TRUE, DATE '2026-01-01'), or else a text.",
+)
+rule_option = click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME=on|off",
+    help="Switch a rule, which changes no result: "
+    + ", ".join(f"{name} (default: {'on' if on else 'off'})" for name, on in RULE_OPTIONS.items())
+    + ".",
+)
+format_option = click.option(
+    "--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True
+)
+namespace_option = click.option(
+    "--punct-namespace",
+    type=TEXT,
+    default=PUNCT_NAMESPACE,
+    metavar="URI",
+    help="The namespace of punctuations.",
+)
+element_option = click.option(
+    "--element",
+    type=TEXT,
+    required=True,
+    metavar="NAME",
+    help="The tuples' element: name, {uri}name or parent/name.",
+)
+schema_option = click.option(
+    "--schema",
+    "columns",
+    type=TEXT,
+    metavar="COLUMNS",
+    help="A column list (default: children as STRINGs).",
+)
+
+
+def read_query(path: str | None, sql: str | None) -> str:
+    """The text of the query: of a file, of ``-q``, or of both. Raises `UsageError`."""
+    if path is None and sql is None:
+        raise UsageError("no query: name a file with one, or give it with -q")
+    parts = []
+    if path is not None:
+        try:
+            parts.append(Path(path).read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"cannot read {path}: it is not UTF-8") from None
+    return "\n".join([*parts, *([sql] if sql is not None else [])])
+
+
+def read_params(given: tuple[str, ...]) -> dict[str, str]:
+    """``NAME=VALUE`` arguments as literals of SQL. Raises `UsageError`."""
+    from xmlpunct.engine.sql.syntax.parameters import of_texts
+
+    return of_texts(_by_name(given, "NAME=VALUE", "--param "))
+
+
+def _by_name(given: tuple[str, ...], form: str, option: str = "") -> dict[str, str]:
+    """Arguments with a ``=`` as a mapping. Raises `UsageError`."""
+    texts: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f"{option}{text}: write {form}, as in hour=17")
+        if name in texts:
+            raise UsageError(f"{option}{text}: {name} is given twice")
+        texts[name] = value
+    return texts
+
+
+def open_stream(source: str, declared: Schema | None, element: str, namespace: str) -> tuple[Schema, Source]:
+    """A source, and its schema: as ``declared``, or else guessed from the first tuple."""
+    from xmlpunct.connectors.open_source import open_source
+    from xmlpunct.firehose.infer.first_tuple import sniff
+
+    opened = open_source(source)
+    return sniff(opened, element, namespace) if declared is None else (declared, opened)
+
+
+def read_patterns(given: tuple[str, ...]) -> dict[str, str]:
+    """``COLUMN=PATTERN`` arguments as a mapping. Raises `UsageError`."""
+    return _by_name(given, "COLUMN=PATTERN")

@@ -1,0 +1,423 @@
+"""Members of zip and tar archives: each is a part of its own, in order of name, as the files of a directory are.
+
+An archive is read where it is stored, since its members are not in order of name there. A tar may be compressed;
+reading one of its members that stands before the one read last unpacks it again from the start.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import struct
+import tarfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import BinaryIO, NoReturn
+from zlib import crc32
+
+from xmlpunct.base.errors import SourceError, TransientError, reading, undoing
+from xmlpunct.base.library_guard import guarded, why
+from xmlpunct.connectors.compression import (
+    FORMATS,
+    HEAD_BYTES,
+    MOST_LAYERS,
+    Format,
+    Inflate,
+    Tap,
+    Unpacked,
+    format_of,
+)
+from xmlpunct.connectors.listing import in_order
+
+ZIP, TAR = "a zip archive", "a tar archive"
+MOST_MEMBERS = 100_000
+MOST_NAME = 4_096
+_MOST_AT_ONCE = 2**25  # what an archive may want us to take into memory: the directory of a zip, say
+_BLOCK = 512  # of a tar
+_SKIPPED = 2**18
+_ENCRYPTED = 0x41  # flags of a zip member
+
+Reopen = Callable[[], BinaryIO]
+"""Opens the stored bytes at their beginning. One can go to and fro in them; they close when they are collected."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member: what it is told as, its path in the archive, its size as it is stored, and what opens it."""
+
+    name: str
+    path: str
+    size: int
+    open: Callable[[], BinaryIO]
+
+
+def kind_of_archive(head: bytes) -> str | None:
+    """What archive begins like this, if one does; 512 bytes tell."""
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return ZIP
+    with suppress(tarfile.TarError, ValueError):
+        tarfile.TarInfo.frombuf(head[:_BLOCK], "utf-8", "surrogateescape")
+        return TAR
+    return None
+
+
+def members(name: str, reopen: Reopen) -> list[Member] | None:
+    """The members of an archive; None for what is none.
+
+    Raises `SourceError` for one that has none, or one that cannot be read, and OSError.
+    """
+    with closing(reopen()) as file:
+        stream = _Stream(name, file)
+        head = stream.head()
+        kind = kind_of_archive(head)
+        if kind is None:
+            return None
+        if kind == TAR:
+            found, failure = _tar(name, stream, reopen)
+        elif not stream.packed:
+            found, failure = _zip(name, file, reopen), None
+        else:
+            raise SourceError(name, "is a zip archive that is compressed again: decompress it first")
+    listed = in_order(found, lambda member: member.path)
+    for one, other in pairwise(listed):
+        if one.path == other.path:
+            raise SourceError(name, f"has two members named {one.path}")
+    if failure is not None:
+        return [*listed, Member(name, "", 0, partial(_fail, failure))]
+    if not listed:
+        raise SourceError(name, "the archive has no files to read")
+    return listed
+
+
+def _fail(failure: SourceError) -> BinaryIO:
+    raise failure
+
+
+class _Stream:
+    """The bytes of a file, unpacked if they are compressed, from the first on; one goes forward only."""
+
+    def __init__(self, name: str, file: BinaryIO) -> None:
+        self.name, self._file, self._tap = name, file, Tap.of(file)
+        self.at, self.packed = 0, False
+        self.last = b""
+        """What was read last."""
+        with suppress(SourceError):  # which reading it will raise again
+            self._unpack()
+
+    def _unpack(self) -> None:
+        for _ in range(MOST_LAYERS):
+            if (kind := format_of(self._tap.peek(HEAD_BYTES))) is None:
+                break
+            self._tap, self.packed = Tap(Unpacked(self.name, self._tap, kind).read), True
+
+    def head(self) -> bytes:
+        """The first bytes, which are still to be read; none where they cannot be, for who reads it to tell."""
+        try:
+            return self._tap.peek(_BLOCK)
+        except SourceError:
+            return b""
+
+    def some(self, size: int) -> bytes:
+        with reading(self.name):
+            data = self._tap.read(size)
+        self.at += len(data)
+        return data
+
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes; fewer only at the end."""
+        if not 0 <= size <= _MOST_AT_ONCE:
+            raise SourceError(self.name, f"the archive has a header that is too long at byte {self.at}")
+        data = bytearray()
+        while len(data) < size and (more := self.some(size - len(data))):
+            data += more
+        self.last = bytes(data)
+        return self.last
+
+    def seek(self, byte: int) -> None:
+        """Go on to a byte, or to the end if that comes first."""
+        if not self.packed:
+            self._file.seek(byte)
+            self._tap, self.at = Tap(self._file.read), byte
+        while self.at < byte and self.some(min(byte - self.at, _SKIPPED)):
+            pass
+
+    def tell(self) -> int:
+        return self.at
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _zip(name: str, file: BinaryIO, reopen: Reopen) -> list[Member]:
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    with guarded(name, f"the directory of the zip archive, which should end at byte {size}, cannot be read"):
+        infos = zipfile.ZipFile(_Bounded(file, name)).infolist()
+    if len(infos) > MOST_MEMBERS:
+        _too_many(name)
+    files = [(_path(name, info.filename), info) for info in infos if not info.filename.endswith("/")]
+    return [
+        Member(
+            f"{name}/{path}", path, info.compress_size, partial(_zip_member, f"{name}/{path}", reopen, info)
+        )
+        for path, info in files
+    ]
+
+
+def _zip_member(name: str, reopen: Reopen, info: zipfile.ZipInfo) -> BinaryIO:
+    return _ZipMember(name, reopen(), info)  # type: ignore[return-value] # one call a read
+
+
+class _Bounded:
+    """A file as zipfile reads it, that is not made to take anything into memory."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self.seek, self.tell, self._file, self._name = file.seek, file.tell, file, name
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _MOST_AT_ONCE:
+            raise SourceError(
+                self._name, f"the directory of the archive has more than {_MOST_AT_ONCE:,} bytes"
+            )
+        data = bytearray()
+        while (size < 0 or len(data) < size) and (
+            more := self._some(_SKIPPED if size < 0 else size - len(data))
+        ):
+            data += more
+            if len(data) > _MOST_AT_ONCE:
+                return self.read(len(data))
+        return bytes(data)
+
+    def _some(self, size: int) -> bytes:
+        with reading(self._name):
+            return self._file.read(size)
+
+
+class _ZipMember(io.RawIOBase):
+    """What a member of a zip unpacks to, compared with its checksum at its end."""
+
+    def __init__(self, name: str, file: BinaryIO, info: zipfile.ZipInfo) -> None:
+        self._name, self._file, self._info = name, file, info
+        self._sum = self._count = 0
+        self.consumed = 0
+        """How much of what is stored has been read."""
+        self._left = info.compress_size
+        self._some = self._opened()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._some(size)
+        self._sum, self._count = crc32(data, self._sum), self._count + len(data)
+        if not data and (self._sum, self._count) != (self._info.CRC, self._info.file_size):
+            self._fail(f"is corrupt at byte {self._count}: its size or checksum is not what the archive says")
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def _opened(self) -> Callable[[int], bytes]:
+        info, method = self._info, self._info.compress_type
+        if info.flag_bits & _ENCRYPTED:
+            self._fail("is encrypted: decrypt the archive first")
+        header = b""
+        if info.header_offset >= 0:
+            self._file.seek(info.header_offset)
+            while len(header) < 30 and (more := self._file.read(30 - len(header))):
+                header += more
+        if len(header) < 30 or not header.startswith(b"PK\x03\x04"):
+            self._fail(f"is not where the archive says, at its byte {info.header_offset}")
+        begin = info.header_offset + 30 + sum(struct.unpack("<HH", header[26:]))
+        self._file.seek(begin)
+        if method == zipfile.ZIP_STORED:
+            return self._stored
+        stored = Tap(self._stored, lambda: self._restart(begin))
+        match method:
+            case zipfile.ZIP_DEFLATED:
+                kind = Format("deflate", b"", lambda: Inflate(-15))
+            case zipfile.ZIP_BZIP2 | 93 | 95:
+                kind = next(f for f in FORMATS if f.name == {12: "bzip2", 93: "zstd", 95: "xz"}[method])
+            case _:
+                self._fail(
+                    f"is compressed by method {method}, which is not known: use deflate, bzip2, xz or zstd"
+                )
+        return Unpacked(self._name, stored, kind, single=True).read
+
+    def _restart(self, begin: int) -> None:
+        self._file.seek(begin)
+        self._left, self.consumed = self._info.compress_size, 0
+
+    def _stored(self, size: int) -> bytes:
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        self.consumed += len(data)
+        return data
+
+    def _fail(self, what: str) -> NoReturn:
+        self._file.close()
+        raise SourceError(self._name, what, None, self._count)
+
+
+def _tar(name: str, stream: _Stream, reopen: Reopen) -> tuple[list[Member], SourceError | None]:
+    """The members of a tar, and why there may be more, if it breaks off."""
+    tar, failure = _Tar(name, reopen), None
+    places: dict[str, tuple[int, int]] = {}
+    links: dict[str, str] = {}
+    try:
+        for info in _infos(name, stream):
+            path = _path(name, info.name)
+            if info.isdir():
+                continue
+            if path in places or path in links:
+                raise SourceError(name, f"has two members named {path}")
+            if info.issparse() or not (info.isreg() or info.islnk() or info.issym()):
+                raise SourceError(
+                    name, f"its member {path} is no plain file: unpack it into a directory first"
+                )
+            if info.isreg():
+                places[path] = info.offset_data, info.size
+            else:
+                above = posixpath.dirname(info.name) if info.issym() else ""
+                links[path] = _path(name, posixpath.join(above, info.linkname))
+    except _Cut as cut:
+        failure = cut.error
+    for link, target in links.items():
+        if target in places:
+            places[link] = places[target]
+        elif failure is None:
+            raise SourceError(name, f"its member {link} is a link to {target}, which is no file in it")
+    found = [
+        Member(f"{name}/{path}", path, size, partial(_tar_member, f"{name}/{path}", tar, offset, size))
+        for path, (offset, size) in places.items()
+    ]
+    return found, failure
+
+
+def _tar_member(name: str, tar: _Tar, offset: int, size: int) -> BinaryIO:
+    return _TarMember(name, tar, offset, size)  # type: ignore[return-value] # one call a read
+
+
+class _Cut(Exception):
+    """The archive ends, or breaks, where another member should begin."""
+
+    def __init__(self, error: SourceError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
+    """The members of a tar, in its own order. Raises `_Cut` behind the last that can be read."""
+    count = 0
+    try:
+        with tarfile.TarFile(fileobj=stream, mode="r", encoding="utf-8") as tar:  # type: ignore[arg-type]
+            while (info := tar.next()) is not None:
+                count += 1
+                tar.members.clear()  # type: ignore[attr-defined] # which would keep them all
+                if info.size < 0:
+                    raise tarfile.ReadError(f"a member of {info.size} bytes")
+                yield info
+                if count > MOST_MEMBERS:
+                    _too_many(name)
+    except TransientError:
+        raise
+    except SourceError as error:
+        raise _Cut(error) from None
+    except Exception as error:
+        what = f"the archive is cut short or corrupt at byte {stream.at}: {why(error)}"
+        raise _Cut(SourceError(name, what)) from None
+    if stream.last != bytes(_BLOCK):
+        what = "cut short" if len(stream.last) < _BLOCK else "corrupt"
+        raise _Cut(SourceError(name, f"the archive is {what} at byte {stream.at - len(stream.last)}"))
+    try:
+        while rest := stream.some(_SKIPPED):
+            if rest.strip(b"\0"):
+                what = (
+                    f"something follows the end of the archive before byte {stream.at}: is it several in one?"
+                )
+                raise SourceError(name, what)
+    except TransientError:
+        raise
+    except SourceError as error:
+        raise _Cut(error) from None
+
+
+class _Tar:
+    """A tar, and how far it was read last: who reads its members in their own order unpacks it once."""
+
+    def __init__(self, name: str, reopen: Reopen) -> None:
+        self._name, self._reopen = name, reopen
+        self._parked: _Stream | None = None
+        self._lock = threading.Lock()
+
+    def stream(self, byte: int) -> _Stream:
+        """The unpacked bytes from one on."""
+        with self._lock:
+            stream, self._parked = self._parked, None
+        if stream is not None and stream.at > byte:
+            stream.close()
+            stream = None
+        if stream is None:
+            stream = _Stream(self._name, self._reopen())
+        with undoing(stream.close):
+            stream.seek(byte)
+        return stream
+
+    def park(self, stream: _Stream) -> None:
+        """Keep a stream for who reads what comes next."""
+        with self._lock:
+            # What is not packed is gone to and fro in at no cost.
+            before, self._parked = (self._parked, stream) if stream.packed else (stream, self._parked)
+        if before is not None:
+            before.close()
+
+
+class _TarMember(io.RawIOBase):
+    """The bytes of a member of a tar."""
+
+    def __init__(self, name: str, tar: _Tar, offset: int, size: int) -> None:
+        self._name, self._tar, self._offset, self._left, self._size = name, tar, offset, size, size
+        self._stream: _Stream | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._left:
+            return b""
+        try:
+            if self._stream is None:
+                self._stream = self._tar.stream(self._offset)
+            data = self._stream.some(min(size, self._left))
+        except TransientError:
+            raise
+        except SourceError as error:
+            self._fail(error.reason)
+        if not data:
+            self._fail("the archive is cut short")
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._tar.park(self._stream)
+            self._stream = None
+        super().close()
+
+    def _fail(self, reason: str) -> NoReturn:
+        byte = self._size - self._left
+        raise SourceError(self._name, f"ends at byte {byte} of {self._size}: {reason}", None, byte)
+
+
+def _path(archive: str, name: str) -> str:
+    """Where a member is in an archive, as it can be told to anybody."""
+    if len(name) > MOST_NAME:
+        raise SourceError(archive, f"has a member with a name longer than {MOST_NAME:,} characters")
+    return posixpath.normpath(name.encode(errors="surrogateescape").decode(errors="backslashreplace"))
+
+
+def _too_many(name: str) -> NoReturn:
+    raise SourceError(name, f"has more than {MOST_MEMBERS:,} members: unpack it into a directory first")

@@ -1,0 +1,299 @@
+"""What SQLite, DuckDB and PostgreSQL have each in a way of its own: connecting, types, and putting many rows in."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import polars as pl
+
+from xmlpunct.base.errors import UsageError, ended_by, undoing
+from xmlpunct.connectors.retries import Retries
+from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, DecimalType, Type
+
+_LOCKED_SECONDS, _GLANCE_SECONDS = 60.0, 0.5
+"""How long to wait for a database of SQLite that another process has locked, and how often to report that."""
+Test = tuple[pl.Expr, str]
+"""What holds of a tuple that a database cannot hold, and the reason to tell."""
+
+
+class Dialect(ABC):
+    """A database at a ``place``, which is a file or a URL. Its driver is loaded when it is connected to.
+
+    Statements have ``?`` for what is given.
+    """
+
+    is_file: ClassVar[bool] = True
+    TEXT: ClassVar[str] = "TEXT"
+    NUMBER: ClassVar[str] = "BIGINT"
+    errors: tuple[type[Exception], ...] = ()
+    """What the driver raises."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.retries = Retries(place)
+        self._connection: Any = None
+
+    @abstractmethod
+    def connect(self) -> None:
+        """Connect, for any thread. A file is made if it is missing. Raises `UsageError` without the driver."""
+
+    @abstractmethod
+    def types(self, type_: Type) -> Sequence[str]:
+        """The types of columns that hold all values of a type; the first is that of a table that is made."""
+
+    @abstractmethod
+    def columns(self, table: str) -> dict[str, str]:
+        """The types of a table's columns, by name; none if there is no table."""
+
+    @abstractmethod
+    def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
+        """Run a statement of a ``head``, the tuples, and a ``tail``."""
+
+    def tests(self, tuples: pl.DataFrame) -> list[Test]:
+        """What it cannot hold."""
+        return []
+
+    def run(self, statement: str, given: Sequence[Any] = ()) -> None:
+        """Run a statement."""
+        with self._cursor() as cursor:
+            cursor.execute(statement, tuple(given))
+
+    def rows(self, query: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """What a query gives."""
+        with self._cursor() as cursor:
+            cursor.execute(query, tuple(given))
+            return list(map(tuple, cursor.fetchall()))
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        cursor = self._connection.cursor()
+        with ended_by(cursor.close):
+            yield cursor
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is run inside, or nothing."""
+        self._begin()
+        with undoing(self._connection.rollback):
+            yield
+            self._commit()
+
+    def _begin(self) -> None:
+        self.run("BEGIN")
+
+    def _commit(self) -> None:
+        self._connection.commit()
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._connection.close()
+
+
+class Sqlite(Dialect):
+    """SQLite has four types. What it has no type for is text, in XML Schema's form: DECIMAL stays exact."""
+
+    NUMBER = "INTEGER"
+    errors = (sqlite3.Error,)
+
+    def connect(self) -> None:
+        self._connection = sqlite3.connect(
+            self.place, timeout=_GLANCE_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        self.run("PRAGMA synchronous = EXTRA")  # a commit is durable when the journal's removal is
+
+    def _begin(self) -> None:
+        self._when_unlocked("BEGIN IMMEDIATE")
+
+    def _commit(self) -> None:
+        self._when_unlocked("COMMIT")
+
+    def _when_unlocked(self, statement: str) -> None:
+        """Run a statement, as soon as no other process has the database locked."""
+        until = time.monotonic() + _LOCKED_SECONDS
+        while True:
+            try:
+                self.run(statement)
+                self.retries.progressed()
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                self.retries.waited(error)
+
+    def types(self, type_: Type) -> Sequence[str]:
+        if type_ is INT:
+            return "INTEGER", "INT", "BIGINT"
+        if type_ is DOUBLE:
+            return "REAL", "DOUBLE", "DOUBLE PRECISION", "FLOAT"
+        if type_ is BOOLEAN:
+            return "BOOLEAN", "INTEGER"
+        return "TEXT", "VARCHAR"
+
+    def columns(self, table: str) -> dict[str, str]:
+        schema, name = _split(table, "main")
+        return dict(self.rows("SELECT name, type FROM pragma_table_info(?, ?)", (name, schema)))
+
+    def tests(self, tuples: pl.DataFrame) -> list[Test]:
+        doubles = [name for name, dtype in tuples.schema.items() if dtype == pl.Float64()]
+        return [(pl.col(name).is_nan(), f"{name} is NaN, which SQLite takes for null") for name in doubles]
+
+    def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
+        own = (INT, DOUBLE, BOOLEAN)
+        values = tuples.select(_text(a.name, a.type) if a.type not in own else pl.col(a.name) for a in schema)
+        marks = ", ".join("?" * len(schema))
+        with self._cursor() as cursor:
+            cursor.executemany(f"{head}VALUES ({marks}){tail}", values.iter_rows())
+
+
+class DuckDb(Dialect):
+    """DuckDB takes Arrow as it is. Its file is locked while a run is at it."""
+
+    def connect(self) -> None:
+        try:
+            import duckdb
+        except ImportError:
+            raise UsageError("duckdb:// takes DuckDB's driver: pip install 'xmlpunct[duckdb]'") from None
+        self.errors = (duckdb.Error,)
+        self._connection = duckdb.connect(self.place)
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        yield self._connection  # a cursor of DuckDB's is another connection, with transactions of its own
+
+    def types(self, type_: Type) -> Sequence[str]:
+        return _standard(type_, "VARCHAR", "DOUBLE")
+
+    def columns(self, table: str) -> dict[str, str]:
+        schema, name = _split(table, None)
+        query = """SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ?
+          AND database_name = current_database() AND schema_name = coalesce(?, current_schema())"""
+        return dict(self.rows(query, (name, schema)))
+
+    def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
+        self._connection.register(_STAGE, _arrow(schema, tuples))
+        with ended_by(lambda: self._connection.unregister(_STAGE)):
+            self.run(head + _from_stage(self, schema) + tail)
+
+
+class PostgreSql(Dialect):
+    """PostgreSQL gets rows by COPY into a temporary table, and takes them from there."""
+
+    is_file = False
+
+    def connect(self) -> None:
+        try:
+            from adbc_driver_manager import Error
+            from adbc_driver_postgresql import dbapi
+        except ImportError:
+            raise UsageError(
+                "postgresql:// takes ADBC's driver: pip install 'xmlpunct[postgresql]'"
+            ) from None
+        self.errors = (Error,)
+        self._connection = dbapi.connect(self.place)
+
+    def types(self, type_: Type) -> Sequence[str]:
+        return _standard(type_, "TEXT", "DOUBLE PRECISION")
+
+    def columns(self, table: str) -> dict[str, str]:
+        query = """SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute
+          WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+        return dict(self.rows(query, (".".join(map(quoted, table.split("."))),)))
+
+    def tests(self, tuples: pl.DataFrame) -> list[Test]:
+        texts = [name for name, dtype in tuples.schema.items() if dtype == pl.String()]
+        reason = "has the character U+0000, which PostgreSQL cannot hold"
+        return [(pl.col(name).str.contains("\0", literal=True), f"{name} {reason}") for name in texts]
+
+    def run(self, statement: str, given: Sequence[Any] = ()) -> None:
+        super().run(_numbered(statement) if given else statement, given)
+
+    def rows(self, query: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return super().rows(_numbered(query), given)
+
+    def _begin(self) -> None:
+        """A driver of ADBC begins by itself."""
+
+    def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
+        with self._cursor() as cursor:
+            cursor.adbc_ingest(_STAGE, _arrow(schema, tuples), mode="create", temporary=True)
+        self.run(head + _from_stage(self, schema) + tail)
+        self.run(f"DROP TABLE pg_temp.{_STAGE}")
+
+
+DIALECTS: dict[str, type[Dialect]] = {"sqlite": Sqlite, "duckdb": DuckDb, "postgresql": PostgreSql}
+"""By scheme."""
+_STAGE = "xmlpunct_stage"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL quotes it.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _standard(type_: Type, text: str, double: str) -> Sequence[str]:
+    """The types of SQL's standard, as DuckDB and PostgreSQL have them."""
+    if isinstance(type_, DecimalType):
+        return (
+            f"DECIMAL({type_.precision},{type_.scale})",
+            f"NUMERIC({type_.precision},{type_.scale})",
+            "NUMERIC",
+        )
+    if isinstance(type_, ArrayType):
+        return "JSON", "JSONB"
+    if type_ is INT:
+        return "BIGINT", "HUGEINT"
+    if type_ is DOUBLE:
+        return (double,)
+    if type_ is BOOLEAN:
+        return ("BOOLEAN",)
+    if type_ is DATE:
+        return ("DATE",)
+    if type_ is TIMESTAMP:
+        return ("TIMESTAMP WITH TIME ZONE",)
+    return text, "TEXT", "VARCHAR", "CHARACTER VARYING"
+
+
+def _text(name: str, type_: Type) -> pl.Expr:
+    """A polars expression: the texts of a column; an array is JSON."""
+    column = pl.col(name)
+    texts = type_.json_column(column) if isinstance(type_, ArrayType) else type_.format_column(column)
+    return texts.alias(name)
+
+
+def _arrow(schema: Schema, tuples: pl.DataFrame) -> Any:
+    """Tuples as an Arrow table, whose arrays are JSON."""
+    columns = [_text(a.name, a.type) if isinstance(a.type, ArrayType) else pl.col(a.name) for a in schema]
+    return tuples.select(columns).to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def _from_stage(dialect: Dialect, schema: Schema) -> str:
+    """The query for what has been staged."""
+    columns = [f"CAST({quoted(a.name)} AS {dialect.types(a.type)[0]})" for a in schema]
+    return f"SELECT {', '.join(columns)} FROM {_STAGE}"
+
+
+def _split(table: str, schema: str | None) -> tuple[str | None, str]:
+    """The schema and the name of a table."""
+    before, dot, name = table.rpartition(".")
+    return (before if dot else schema), name
+
+
+def _numbered(statement: str) -> str:
+    """A statement with ``$1``, ``$2``... for ``?``.
+
+    >>> _numbered("SELECT ? + ?")
+    'SELECT $1 + $2'
+    """
+    first, *others = statement.split("?")
+    return first + "".join(f"${n}{text}" for n, text in enumerate(others, 1))

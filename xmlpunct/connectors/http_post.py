@@ -1,0 +1,98 @@
+"""Results that are sent by POST: ``-o http://...`` and ``https://``.
+
+Each group of results is a request, or several if it is long, with the headers that `posted` reads. One that was not
+answered is sent again, under the same number, and so is what a run that was killed has sent since its last checkpoint:
+a receiver that looks at the numbers has each piece once.
+"""
+
+from __future__ import annotations
+
+import http.client
+import time
+import urllib.request
+from http import HTTPStatus
+from typing import Any
+from urllib.error import HTTPError
+
+from xmlpunct.base.errors import XmlPunctError
+from xmlpunct.base.secrets import hide
+from xmlpunct.connectors.contract import Form, Outlet, Results, chained
+from xmlpunct.connectors.http import HEAD_SECONDS, PAUSES, TRY_AGAIN, WebServers, opener, read_url, why
+from xmlpunct.connectors.http_listen import DIGEST, LAST, LINK, RUN, SEQUENCE
+from xmlpunct.connectors.retries import Retries
+
+PIECE_BYTES = 2**23
+"""So long a request is at most."""
+TYPES = {"xml": "application/xml", "jsonl": "application/x-ndjson", "csv": "text/csv"}
+_TOLD_BYTES = 500
+
+
+class Servers(WebServers):
+    """``http://`` and ``https://``: read as `web` says, and written."""
+
+    def outlet(self, spec: str, name: str) -> Outlet:
+        return Poster(spec)
+
+
+class Poster(Outlet):
+    """A server. A position is the number of the next request."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._name, self._authorization = read_url(url)
+        self._number = 0
+
+    def open(self, form: Form, position: Any) -> None:
+        self._form = form
+        self._number = position["next"] if position else 0
+        # Redirected, a POST would become a GET, and say nothing.
+        self._opener = opener(lambda _: None, follows=False)
+
+    def write(self, results: Results, *, again: bool = False) -> None:
+        data, at, link = results.data, 0, results.link
+        while at < len(data) or (results.last and not at):
+            piece = data[at : at + PIECE_BYTES]
+            at += max(len(piece), 1)
+            headers = {RUN: self._form.run, SEQUENCE: str(self._number)}
+            if results.digest:
+                digest = results.digest if at >= len(data) else chained(link, piece)
+                headers |= {DIGEST: digest, LINK: link}
+                link = digest
+            if results.last and at >= len(data):
+                headers[LAST] = "1"
+            self._persevere(piece, headers)
+            self._number += 1
+
+    def _persevere(self, piece: bytes, headers: dict[str, str]) -> None:
+        """Send a piece until it is answered; who says that it is too much is waited for."""
+        retries = Retries(self._name, PAUSES)
+        while True:
+            try:
+                self._post(piece, headers)
+                retries.progressed()
+                return
+            except HTTPError as error:
+                with error:
+                    text = error.read(_TOLD_BYTES).decode(errors="replace").strip()
+                    said = f"the server says {error.code} {error.reason}: {text}"
+                if error.code == HTTPStatus.TOO_MANY_REQUESTS:
+                    retries.waited(said)
+                    time.sleep(PAUSES[2])
+                    continue
+                again = error.code in TRY_AGAIN
+            except (OSError, http.client.HTTPException) as error:
+                said, again = why(error), True
+            pause = retries.failed(said) if again else None
+            if pause is None:
+                raise XmlPunctError(f"cannot write {self._name}: {hide(said)}")
+            time.sleep(pause)
+
+    def _post(self, piece: bytes, headers: dict[str, str]) -> None:
+        usual = {"Content-Type": TYPES[self._form.format], "User-Agent": "xmlpunct"}
+        request = urllib.request.Request(self._url, piece, usual | headers)
+        if self._authorization:
+            request.add_header("Authorization", self._authorization)
+        with self._opener.open(request, timeout=HEAD_SECONDS) as answer:
+            answer.read()
+
+    def commit(self) -> Any:
+        return {"next": self._number}

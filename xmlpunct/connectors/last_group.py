@@ -1,0 +1,49 @@
+"""The last group of results that an output holds, compared with the groups that a run writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xmlpunct.base.errors import XmlPunctError
+from xmlpunct.connectors.contract import Results
+
+OLDER = (
+    "the checkpoint is older than the output, or another copy of it wrote there: restore both as they were at one "
+    "time, or start again with another --checkpoint and --replace"
+)
+
+
+@dataclass
+class LastGroup:
+    """The ``number`` and the ``digest`` of the last group that the output ``name`` holds.
+
+    A run that goes on writes again the groups that its log holds, so the output must know the same ones.
+
+    >>> last = LastGroup("out", 7, "b3")
+    >>> last.holds(Results(7, (), b"", digest="b3")), last.holds(Results(8, (), b"", digest="4d"))
+    (True, False)
+    >>> last.check(6)
+    Traceback (most recent call last):
+    ...
+    xmlpunct.base.errors.XmlPunctError: out holds results that this checkpoint does not know: the checkpoint is older than \
+the output, or another copy of it wrote there: restore both as they were at one time, or start again with another \
+--checkpoint and --replace
+    """
+
+    name: str
+    number: int = -1
+    digest: str = ""
+
+    def holds(self, results: Results) -> bool:
+        """Whether the output holds a group. Raises `XmlPunctError` if it holds another one by that number."""
+        if results.number == self.number and results.digest != self.digest:
+            raise self._error()
+        return results.number <= self.number
+
+    def check(self, last: int) -> None:
+        """Raise `XmlPunctError` if the output holds more than the groups up to ``last``."""
+        if self.number > last:
+            raise self._error()
+
+    def _error(self) -> XmlPunctError:
+        return XmlPunctError(f"{self.name} holds results that this checkpoint does not know: {OLDER}")

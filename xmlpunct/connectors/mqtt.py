@@ -1,0 +1,422 @@
+"""MQTT: ``mqtt://HOST:PORT/FILTER``, to be read and written. The extra ``mqtt`` brings paho-mqtt.
+
+Read, a topic is a sender, and its messages are the elements of one stream. A broker has no positions. It keeps what it
+has sent until that is acknowledged, for a session that has a name; so a message is acknowledged once it is durable. The
+name of the session is a part of the position, and so is what may be acknowledged without the broker knowing: that it
+sends again when somebody has been killed, says so (DUP), under the same packet number, and is not taken twice.
+
+Written, each tuple and each punctuation is a message of QoS 1, which carries the run and a sequence number. What a run
+that goes on sends once more has the same numbers. A reader of ours takes each number once, and fails where one is
+missing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from types import ModuleType
+from typing import Any
+
+from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.base.secrets import hide
+from xmlpunct.connectors.contract import (
+    DIGEST,
+    LINK,
+    RUN,
+    SEQUENCE,
+    Connector,
+    Form,
+    Inlet,
+    Outlet,
+    Results,
+    chained,
+)
+from xmlpunct.connectors.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, NumberedWriter
+from xmlpunct.connectors.retries import Retries
+from xmlpunct.connectors.source import Source
+from xmlpunct.connectors.tls import client_context
+from xmlpunct.connectors.url import Address, short
+
+MOST_UNACKNOWLEDGED = 100
+"""So many messages a broker may send ahead. Those are told from others when it sends them again."""
+SESSION_SECONDS = 86400
+"""How long a broker keeps a session that nobody is connected to."""
+_MOST_RUNS = 100
+"""The numbers of so many runs that write to the same topic are remembered."""
+_QOS = 1
+_WANTED = "mqtt://HOST:PORT/TOPIC, or mqtts://"
+_READING = ("senders", "session.expiry", "ca")
+
+
+class Mqtt(Connector):
+    """``mqtt://``, and ``mqtts://`` with TLS."""
+
+    def inlet(self, spec: str, sender: str) -> Inlet:
+        return Subscription(_address(spec, _READING), sender)
+
+    def outlet(self, spec: str, name: str) -> Outlet:
+        address = _address(spec, ("ca",))
+        if _is_pattern(address.path):
+            raise UsageError(f"{short(name)}: results go to one topic: write no + and #")
+        return Publisher(address, short(name))
+
+    def senders(self, spec: str) -> Sequence[str]:
+        address = _address(spec, _READING)
+        named = address.senders
+        if not named and _is_pattern(address.path):
+            raise UsageError(
+                f"{address.name}: name the topics, each of which is a sender: write ?senders=TOPIC,TOPIC"
+            )
+        for topic in named:
+            if _is_pattern(topic) or not _matches(address.path, topic):
+                raise UsageError(f"{address.name}: {topic} is no topic that {address.path} matches")
+        return named or (address.path,)
+
+    def place(self, spec: str) -> str:
+        return short(spec).lower()
+
+    def source(self, spec: str, name: str) -> Source:
+        return super().source(spec, short(name))
+
+
+def _address(spec: str, options: Sequence[str]) -> Address:
+    found = Address.parse(spec, _WANTED, options)
+    if not (found.host and found.path) or found.port == 0:
+        raise UsageError(f"{found.name} is no address: write {_WANTED}")
+    found.number("session.expiry", SESSION_SECONDS)
+    if "ca" in found.options and not _is_safe(found):
+        raise UsageError(f"{found.name}: ca is for mqtts://")
+    return found
+
+
+def _is_safe(address: Address) -> bool:
+    return address.name.lower().startswith("mqtts:")
+
+
+def _is_pattern(topic: str) -> bool:
+    return "+" in topic or "#" in topic
+
+
+def _matches(pattern: str, topic: str) -> bool:
+    """Whether a topic is one that a filter means.
+
+    >>> [_matches("a/+/#", topic) for topic in ("a/b", "a/b/c/d", "a")]
+    [True, True, False]
+    """
+    wanted, found = pattern.split("/"), topic.split("/")
+    if wanted[-1] == "#":
+        wanted.pop()
+        if len(found) < len(wanted):
+            return False
+        found = found[: len(wanted)]
+    return len(wanted) == len(found) and all(w in ("+", f) for w, f in zip(wanted, found, strict=True))
+
+
+class Subscription(Inlet):
+    """A topic from when it is first read on. A position holds the name of the session, and whether it has begun;
+    by packet number what was given last; and by run the last number that was given, and its digest."""
+
+    can_seek = wants_acknowledgement = True
+
+    def __init__(self, address: Address, topic: str) -> None:
+        self._address, self._topic, self._name = address, topic, f"{address.name}#{topic}"
+        self._client: Any = None
+        self._arrived = list[Any]()
+        self._lost: str | None = None
+        self._due = set[int]()  # the packets that were given, and are to be acknowledged
+        self._retries = Retries(self._name)
+        self._stopped = threading.Event()
+
+    def open(self, position: Any) -> None:
+        self._is_new = position is None
+        place = position or {
+            "session": f"xmlpunct-{uuid.uuid4().hex}",
+            "begun": False,
+            "given": [],
+            "last": {},
+            "digests": {},
+        }
+        self._session, self._begun = place["session"], place["begun"]
+        self._given = {int(packet): digest for packet, digest in place["given"]}
+        self._last: dict[str, int] = dict(place["last"])
+        self._digests: dict[str, str] = dict(place.get("digests", {}))
+        if self._begun:
+            self._join()
+        else:
+            _library()
+
+    @property
+    def _position(self) -> dict[str, Any]:
+        return {
+            "session": self._session,
+            "begun": self._begun,
+            "given": [*self._given.items()],
+            "last": dict(self._last),
+            "digests": dict(self._digests),
+        }
+
+    def read(self) -> tuple[bytes, Any] | None:
+        if self._is_new:  # the name of the session is kept before the broker hears of it
+            self._is_new = False
+            return b"<stream>", self._position
+        if not self._begun:
+            self._join()
+            return (b"\n", self._position) if self._begun else None
+        texts, size = list[bytes](), 0
+        while not self._stopped.is_set():
+            if not self._arrived and self._lost is None:
+                self._step(0 if texts else GLANCE_SECONDS)
+            if self._lost is not None or not self._arrived:
+                if texts:
+                    break
+                if self._lost is not None:
+                    self._retries.persevere(self._join, self._stopped, ConnectionError(self._lost))
+                continue
+            self._retries.progressed()
+            for message in self._arrived:
+                text = self._taken(message)
+                texts += [text] if text else []
+                size += len(text or b"")
+            self._arrived.clear()
+            if size >= PIECE_BYTES or len(texts) >= MOST_UNACKNOWLEDGED:
+                break
+        return (b"".join(text + b"\n" for text in texts), self._position) if texts else None
+
+    def _taken(self, message: Any) -> bytes | None:
+        """The text of a message, unless it was given before, or is empty."""
+        packet, text = message.mid, bytes(message.payload)
+        if message.qos != _QOS:
+            raise SourceError(
+                self._name, "a message has QoS 0, and brokers keep none of those: publish with QoS 1"
+            )
+        digest = blake2b(text, digest_size=8).hexdigest()
+        is_known = message.dup and self._given.get(packet) == digest
+        if not is_known:
+            self._given.pop(packet, None)
+            self._given[packet] = digest
+            while len(self._given) > MOST_UNACKNOWLEDGED:
+                del self._given[next(iter(self._given))]
+        if is_known or not text or not self._is_next(message):
+            if packet not in self._due:
+                self._client.ack(packet, _QOS)
+            return None
+        self._due.add(packet)
+        return text
+
+    def _is_next(self, message: Any) -> bool:
+        """Whether a message that has a number comes now; one that was there before does not."""
+        said = dict(getattr(message.properties, "UserProperty", None) or ())
+        run, number = said.get(RUN), said.get(SEQUENCE, "")
+        if run is None or not (number.isascii() and number.isdecimal()):
+            return True
+        last = self._last.pop(run, None)
+        self._last[run] = int(number) if last is None else max(last, int(number))
+        while len(self._last) > _MOST_RUNS:
+            self._digests.pop(forgotten := next(iter(self._last)), None)
+            del self._last[forgotten]
+        if last is not None and int(number) > last + 1:
+            raise SourceError(
+                self._name,
+                f"messages {last + 1} to {int(number) - 1} of run {run} are missing: the broker has dropped them",
+            )
+        is_next = last is None or int(number) > last
+        same = said.get(LINK) if is_next else said.get(DIGEST)  # must be the digest of the last message
+        known = self._digests.get(run)
+        if None not in (same, known, last) and int(number) in (last, self._last[run]) and same != known:
+            raise SourceError(
+                self._name,
+                f"message {last} of run {run} was another one: it has gone back to an older checkpoint",
+            )
+        if is_next and DIGEST in said:
+            self._digests[run] = said[DIGEST]
+        return is_next
+
+    def acknowledge(self, position: Any) -> None:
+        if self._lost is None and self._client is not None:
+            for packet, _ in position["given"]:
+                if packet in self._due:
+                    self._client.ack(packet, _QOS)
+        self._due.clear()  # what is not heard of is sent again, and known then
+
+    def _join(self) -> None:
+        """Connect to the session, and begin it if need be. Raises OSError; `SourceError` if trying again is no use."""
+        self._lost, answers = None, list[tuple[bool, Any]]()
+        self._arrived.clear()
+        granted = list[Any]()
+
+        def lost(*said: Any) -> None:
+            self._lost = str(said[3])
+
+        client = _client(self._address, self._session, manual_ack=True)
+        client.on_connect = lambda *said: answers.append((said[2].session_present, said[3]))
+        client.on_subscribe = lambda *said: granted.extend(said[3])
+        client.on_message = lambda *said: self._arrived.append(said[2])
+        client.on_disconnect = lost
+        self._client = client
+        expiry = self._address.number("session.expiry", SESSION_SECONDS)
+        ahead = {"SessionExpiryInterval": expiry, "ReceiveMaximum": MOST_UNACKNOWLEDGED}
+        _connect(client, self._address, not self._begun, ahead)
+        if not self._waits_for(answers):
+            return
+        is_there, reason = answers[0]
+        if reason.is_failure:
+            raise SourceError(self._name, f"the broker says: {hide(str(reason))}")
+        if self._begun:
+            if not is_there:  # asking has made one, which the next to ask must not take for the old one
+                client.disconnect(properties=_properties("DISCONNECT", SessionExpiryInterval=0))
+                raise SourceError(
+                    self._name,
+                    "the broker does not know the session any more, so what was sent meanwhile is lost: start anew",
+                )
+            return
+        options = importlib.import_module("paho.mqtt.subscribeoptions").SubscribeOptions
+        client.subscribe(self._topic, options=options(qos=_QOS, retainHandling=2))
+        if not self._waits_for(granted):
+            return
+        if granted[0].value != _QOS:
+            raise SourceError(self._name, f"the broker says to subscribing: {granted[0]}")
+        self._begun = True
+
+    def _waits_for(self, answers: Sequence[Any]) -> bool:
+        """Wait for an answer; False after `stop`. Raises OSError if none comes."""
+        until = time.monotonic() + ANSWER_SECONDS
+        while not answers:
+            if self._stopped.is_set():
+                return False
+            if self._lost is not None or time.monotonic() > until:
+                raise ConnectionError(f"the broker does not answer: {self._lost or 'it is silent'}")
+            self._step(GLANCE_SECONDS)
+        return True
+
+    def _step(self, seconds: float) -> None:
+        """Let something happen on the connection, or see that it is lost."""
+        state = self._client.loop(seconds)
+        if state and self._lost is None:
+            self._lost = str(_library().error_string(state))
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.disconnect()
+
+
+class Publisher(NumberedWriter):
+    """A topic. A position is the next sequence number."""
+
+    def __init__(self, address: Address, name: str) -> None:
+        super().__init__(name)
+        self._address = address
+        self._client: Any = None
+        self._told = threading.Condition()
+        self._answer: Any = None
+        self._sent, self._taken = 0, 0
+        self._fault: str | None = None
+
+    def open(self, form: Form, position: Any) -> None:
+        super().open(form, position)
+        self._client = client = _client(self._address, f"xmlpunct-{uuid.uuid4().hex}")
+        client.on_connect, client.on_publish = self._connected, self._published
+        client.on_disconnect = self._disconnected
+        try:
+            _connect(client, self._address, True, {})
+        except OSError as error:
+            raise XmlPunctError(f"cannot write {self._name}: {error.strerror or error}") from None
+        client.loop_start()
+        self._wait(lambda: self._answer is not None)
+        if self._answer.is_failure:
+            raise XmlPunctError(f"cannot write {self._name}: the broker says: {hide(str(self._answer))}")
+
+    def _connected(self, *said: Any) -> None:
+        with self._told:
+            self._answer = said[3]
+            self._told.notify_all()
+
+    def _disconnected(self, *said: Any) -> None:
+        """The client connects again by itself."""
+        if self._client is not None:
+            self._retries.waited(hide(str(said[3])))
+
+    def _published(self, *said: Any) -> None:
+        self._retries.progressed()
+        with self._told:
+            self._taken += 1
+            if said[3].is_failure:
+                self._fault = str(said[3])
+            self._told.notify_all()
+
+    def _wait(self, is_done: Callable[[], bool]) -> None:
+        """Wait for the broker, as long as it does anything. Raises `XmlPunctError`."""
+        with self._told:
+            while not is_done():
+                before = self._taken
+                if not self._told.wait(ANSWER_SECONDS) and self._taken == before:
+                    raise XmlPunctError(f"cannot write {self._name}: the broker does not answer")
+                if self._fault is not None:
+                    raise XmlPunctError(f"cannot write {self._name}: the broker says: {self._fault}")
+
+    def write(self, results: Results, *, again: bool = False) -> None:
+        encoded = [self._form.encoder.messages(slice_) for slice_ in results.slices]
+        texts = [text for kinds in encoded for kind in kinds for text in kind]
+        link = results.link
+        for left, text in zip(range(len(texts) - 1, -1, -1), texts, strict=True):
+            properties = [(RUN, self._form.run), (SEQUENCE, str(self._sequence))]
+            if results.digest:
+                digest = chained(link, text) if left else results.digest
+                properties += [(DIGEST, digest), (LINK, link)]
+                link = digest
+            said = _properties("PUBLISH", UserProperty=properties)
+            self._client.publish(self._address.path, text, _QOS, properties=said)
+            self._sequence += 1
+            self._sent += 1
+        self._wait(lambda: self._taken == self._sent)
+
+    def commit(self) -> Any:
+        return {"sequence": self._sequence}
+
+    def close(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            client.disconnect()
+            client.loop_stop()
+
+
+def _library() -> ModuleType:
+    try:
+        return importlib.import_module("paho.mqtt.client")
+    except ImportError:
+        raise UsageError("mqtt:// needs paho-mqtt: pip install 'xmlpunct[mqtt]'") from None
+
+
+def _client(address: Address, session: str, manual_ack: bool = False) -> Any:
+    """A client of MQTT 5, which has not connected yet."""
+    paho = _library()
+    made = paho.Client(paho.CallbackAPIVersion.VERSION2, session, protocol=paho.MQTTv5, manual_ack=manual_ack)
+    if address.user is not None:
+        made.username_pw_set(address.user, address.password)
+    if _is_safe(address):
+        made.tls_set_context(client_context(address.options.get("ca")))
+    return made
+
+
+def _properties(packet: str, **values: Any) -> Any:
+    """The properties of a packet."""
+    kinds = importlib.import_module("paho.mqtt.packettypes").PacketTypes
+    made = importlib.import_module("paho.mqtt.properties").Properties(getattr(kinds, packet))
+    for name, value in values.items():
+        setattr(made, name, value)
+    return made
+
+
+def _connect(client: Any, address: Address, begins: bool, said: dict[str, int]) -> None:
+    """Connect, without waiting for the broker's answer. Raises OSError."""
+    port = address.port or (8883 if _is_safe(address) else 1883)
+    try:
+        client.connect(address.host, port, clean_start=begins, properties=_properties("CONNECT", **said))
+    except OSError as error:
+        raise ConnectionError(f"cannot connect: {error.strerror or error}") from None

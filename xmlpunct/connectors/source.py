@@ -1,0 +1,199 @@
+"""What is read: a source, its parts, and the senders it may be the merge of.
+
+See `part_reader` for how the bytes of one part are read, `archives` for parts that are members of one file, and
+`connectors` for what makes a source of the text that names it.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
+
+from xmlpunct.base.errors import UsageError, undoing
+from xmlpunct.base.library_guard import guarded
+from xmlpunct.base.secrets import USER, hide
+from xmlpunct.connectors.archives import Reopen, members
+from xmlpunct.connectors.part_reader import PartReader
+from xmlpunct.connectors.source import Texts
+
+Opener = Callable[[int], tuple[BinaryIO, bool]]
+"""Opens a part; the file is to be closed if the second says so."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source: ``parts`` are the names and sizes (None: unknown) of its files, in order.
+
+    Each part holds documents of its own. ``senders`` are other sources that this one is the merge of: it has no bytes
+    of its own, and each sender has an order of its own.
+    ``files`` are the paths of the parts, None of those that are no files by themselves. ``texts`` are what the names of
+    the parts carry, if any do: see `labels`. What can be read ``once`` only is refused to whoever opens it again.
+    """
+
+    name: str
+    parts: tuple[tuple[str, int | None], ...]
+    opener: Opener
+    senders: tuple[Source, ...] = ()
+    files: tuple[str | None, ...] = ()
+    texts: tuple[Texts, ...] = ()
+    once: bool = False
+
+    @classmethod
+    def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
+        """A source of bytes, or of a binary file object from where it stands (which is not closed)."""
+        if isinstance(given, bytes | bytearray | memoryview):
+            data = bytes(given)
+            name = name or "<bytes>"
+            plain = Piece(name, len(data), lambda: io.BytesIO(data))
+            return assembled(name, pieces(plain, plain.open))
+        if isinstance(given, io.TextIOBase) or not hasattr(given, "read"):
+            raise UsageError(f"a source is a path, bytes or a binary file, not {type(given).__name__}")
+        name = name or str(getattr(given, "name", "<file>"))
+        return of_file(name, name, given)
+
+    @property
+    def size(self) -> int | None:
+        """The bytes of all parts as they are stored; None if unknown."""
+        sizes = [size for _, size in self.parts if size is not None]
+        return sum(sizes) if len(sizes) == len(self.parts) else None
+
+    @property
+    def labelled(self) -> tuple[tuple[str, Texts], ...]:
+        """The names of the parts, with what they carry; none if they carry nothing."""
+        return tuple((name, texts) for (name, _), texts in zip(self.parts, self.texts, strict=False))
+
+    def sender(self, number: int) -> Source:
+        """One of `senders`, counted from 1; by 0, the whole source."""
+        return self.senders[number - 1] if number else self
+
+    def open(self, part: int = 0, offset: int = 0) -> PartReader:
+        """Read a part from a UTF-8 byte offset on. Raises `SourceError` if it cannot be."""
+        reader = self.reader(part)
+        with undoing(reader.close):
+            reader.begin(offset)
+        return reader
+
+    def reader(self, part: int = 0) -> PartReader:
+        """The reader of a part, which is yet to begin. Raises `SourceError` if there can be none."""
+        name = self.parts[part][0]
+        with guarded(name, "cannot be opened"):
+            return PartReader(name, *self.opener(part))
+
+    def hidden(self) -> Source:
+        """The same, whose names tell no secret."""
+        parts = tuple((hide(name), size) for name, size in self.parts)
+        senders = tuple(sender.hidden() for sender in self.senders)
+        return replace(self, name=hide(self.name), parts=parts, senders=senders)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part to be: its name, its size as it is stored, and what opens it.
+
+    ``path`` is its own, if it is a file by itself, and ``texts`` are what its name carries. ``once``: it can be read
+    once only. ``owned``: what `open` gives is to be closed.
+    """
+
+    name: str
+    size: int | None
+    open: Callable[[], BinaryIO]
+    path: str | None = None
+    texts: Texts = ()
+    once: bool = False
+    owned: bool = True
+
+
+def assembled(name: str, parts: Sequence[Piece]) -> Source:
+    """The source of some parts."""
+    files = tuple(part.path for part in parts)
+    texts = tuple(part.texts for part in parts) if any(part.texts for part in parts) else ()
+    sizes = tuple((part.name, part.size) for part in parts)
+    once, opened = any(part.once for part in parts), set[int]()
+
+    def open_part(number: int) -> tuple[BinaryIO, bool]:
+        part = parts[number]
+        if part.once and number in opened:
+            raise UsageError(f"{hide(part.name)} can be read once only, and it was: keep what came of it")
+        opened.add(number)
+        return part.open(), part.owned
+
+    return Source(name, sizes, open_part, files=files, texts=texts, once=once)
+
+
+def merged(name: str, senders: Sequence[Source]) -> Source:
+    """The source that several senders feed; the sender itself where there is but one."""
+    if len(senders) == 1:
+        return senders[0]
+
+    def refuse(_: int) -> tuple[BinaryIO, bool]:
+        raise UsageError(f"{name} has several senders, which only a query can merge")
+
+    once = any(sender.once for sender in senders)
+    return Source(name, ((name, None),), refuse, tuple(senders), once=once)
+
+
+def pieces(plain: Piece, reopen: Reopen) -> list[Piece]:
+    """The members of an archive as parts, or what is none as one. What may be waited for has no size."""
+    with guarded(plain.name, "cannot be opened"):
+        found = members(plain.name, reopen)
+    if found is None:
+        return [plain]
+    return [Piece(m.name, None if plain.size is None else m.size, m.open) for m in found]
+
+
+def of_file(name: str, part: str, given: BinaryIO, owned: bool = False) -> Source:
+    """What is read of a binary file, from where it stands. Of an archive, that is its members."""
+    try:
+        begin = given.tell() if given.seekable() else None
+    except (OSError, AttributeError, ValueError):
+        begin = None
+    if begin is None:
+        return assembled(name, [Piece(part, None, lambda: given, once=True, owned=owned)])
+    turn = threading.Lock()
+    plain = Piece(part, None, lambda: binary(Window(given, begin, turn)))
+    with guarded(part):
+        found = members(part, plain.open)
+        given.seek(begin)
+    return assembled(name, [plain] if found is None else [Piece(m.name, m.size, m.open) for m in found])
+
+
+class Window(io.RawIOBase):
+    """A file from some byte on, with a place of its own in it. Closing it leaves the file open.
+
+    Others read the same file, so each read has a ``turn`` of its own.
+    """
+
+    def __init__(self, file: BinaryIO, begin: int, turn: threading.Lock | None = None) -> None:
+        self._file, self._begin, self._at = file, begin, 0
+        self._turn = turn or threading.Lock()
+
+    def read(self, size: int = -1) -> bytes:
+        with self._turn:
+            self._file.seek(self._begin + self._at)
+            data = self._file.read(size) or b""
+        self._at += len(data)
+        return data
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        length = self._file.seek(0, io.SEEK_END) - self._begin if whence == io.SEEK_END else 0
+        self._at = max({io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: length}[whence] + offset, 0)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+
+def bare(url: str) -> str:
+    """A URL as it can be told to anybody, without a name and password."""
+    return USER.sub("", url)
+
+
+def binary(file: io.RawIOBase) -> BinaryIO:
+    """A raw file as what is read here: one call a read."""
+    return file  # type: ignore[return-value]

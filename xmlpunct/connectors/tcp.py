@@ -1,0 +1,278 @@
+"""Sockets as sources: ``tcp://host:port`` connects, ``tcp-listen://host:port`` waits for peers.
+
+``tls://host:port`` connects to a peer with a certificate for its name, from an authority that is trusted (see `tls`)
+or in the file that ``?ca=FILE`` names. ``unix:PATH`` connects to the socket at a path.
+
+What a peer sends is read as a file is: it ends in order where the peer closes the connection between two
+documents, and fails where the connection is reset, or closed inside a document.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from xmlpunct.base.errors import SourceError, TransientError, UsageError
+from xmlpunct.connectors.contract import Connector
+from xmlpunct.connectors.source import Piece, Source, assembled, binary, merged
+from xmlpunct.connectors.tls import client_context
+
+CONNECT_SECONDS = 10.0
+_GLANCE_SECONDS = 0.2  # how often someone who waits for a peer looks whether they still should
+_LOOPBACK, _EVERYWHERE = "127.0.0.1", ("0.0.0.0", "::")
+_log = logging.getLogger("xmlpunct")
+
+
+class Sockets(Connector):
+    """``tcp://``, ``tls://`` and ``tcp-listen://``."""
+
+    def senders(self, spec: str) -> Sequence[str]:
+        if not spec.lower().startswith("tcp-listen://"):
+            return ("",)
+        count = Address.parse(spec).connections
+        return [str(1 + i) for i in range(count)] if count > 1 else ("",)
+
+    def source(self, spec: str, name: str) -> Source:
+        address = Address.parse(spec)
+        if address.tls:
+            client_context(address.ca)  # whatever is wrong with it is told now
+        listener = Listener(address, name) if address.listen else None
+
+        def one(sender: str) -> Source:
+            called = f"{name}#{sender}" if sender else name
+            peer = listener.peer if listener else lambda: connect(address, name)
+            return assembled(called, [Piece(called, None, lambda: binary(peer()), once=True)])
+
+        return merged(name, [one(sender) for sender in self.senders(spec)])
+
+
+class UnixSockets(Connector):
+    """``unix:`` and the path of a socket."""
+
+    def source(self, spec: str, name: str) -> Source:
+        path = spec.removeprefix("unix:")
+        return assembled(name, [Piece(spec, None, lambda: binary(connect_unix(path, spec)), once=True)])
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to connect to or (``listen``) be connected to, by how many peers."""
+
+    host: str
+    port: int
+    listen: bool = False
+    connections: int = 1
+    tls: bool = field(default=False, repr=False)
+    ca: str | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, spec: str) -> Address:
+        """Read ``tcp://host:port``, ``tls://host:port?ca=FILE`` or ``tcp-listen://host:port?connections=N``.
+
+        Raises `UsageError`.
+
+        Without a host only this machine can connect; port 0 is any free one.
+
+        >>> Address.parse("tcp-listen://:7000?connections=2")
+        Address(host='127.0.0.1', port=7000, listen=True, connections=2)
+        """
+        wanted = (
+            "tcp://host:port, or tcp-listen://host:port with ?connections=N where there are several peers"
+        )
+        if spec.startswith("tls://"):
+            wanted = (
+                "tls://host:port, with ?ca=FILE for certificates from other authorities than the system's"
+            )
+        try:
+            url = urlsplit(spec)
+            host, port = url.hostname or "", url.port
+            host.encode("idna")  # as who looks it up will
+            options = dict(parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query)))
+        except ValueError:
+            raise UsageError(f"{spec} is no address: write {wanted}") from None
+        listen, tls = url.scheme == "tcp-listen", url.scheme == "tls"
+        ca = options.pop("ca", None) if tls else None
+        count = options.pop("connections", "1")
+        wrong = (
+            port is None
+            or options
+            or ca == ""
+            or url.path
+            or url.fragment
+            or url.username is not None
+            or not count.isdecimal()
+            or not 0 < int(count) <= 1000
+            or (not listen and (not host or not port or "connections" in url.query))
+        )
+        if wrong or port is None:
+            raise UsageError(f"{spec} is no address: write {wanted}")
+        return cls(host or _LOOPBACK, port, listen, int(count), tls, ca)
+
+
+class Peer(io.RawIOBase):
+    """What one peer sends. The connection is made by the first read.
+
+    ``connect`` makes it, given an event that is set when nobody wants it any more.
+    """
+
+    def __init__(self, connect: Callable[[threading.Event], socket.socket]) -> None:
+        self._connect = connect
+        self._stopped = threading.Event()
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Wait for some bytes; 0 when the peer has closed the connection, or after `stop`.
+
+        Raises `TransientError` if there is no connection to be had and ConnectionError if it breaks: what the peer sent
+        meanwhile is lost.
+        """
+        if self._socket is None:
+            if self._stopped.is_set():
+                return 0
+            found = self._connect(self._stopped)
+            with self._lock:
+                self._socket = found
+        if self._stopped.is_set():
+            return 0
+        try:
+            return self._socket.recv_into(buffer)
+        except OSError as error:
+            raise ConnectionError(0, error.strerror or str(error)) from None
+
+    def stop(self) -> None:
+        """Let a read that waits in another thread come back, with nothing."""
+        self._stopped.set()
+        with self._lock:
+            if self._socket is not None:
+                with suppress(OSError):
+                    # Not TLS's own, under which what is still to be read would come undeciphered.
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stopped.set()
+            if self._socket is not None:
+                self._socket.close()
+        super().close()
+
+
+def connect(address: Address, name: str) -> Peer:
+    """A peer to connect to."""
+    context = client_context(address.ca) if address.tls else None
+
+    def now(stopped: threading.Event) -> socket.socket:
+        try:
+            made = socket.create_connection((address.host, address.port), CONNECT_SECONDS)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if context is not None:
+                with made:  # which it takes the place of
+                    made = context.wrap_socket(made, server_hostname=address.host)
+        except ssl.SSLCertVerificationError as error:
+            raise TransientError(name, f"its certificate is not valid: {error.verify_message}") from None
+        except OSError as error:
+            raise TransientError(name, f"cannot connect: {error.strerror or error}") from None
+        made.settimeout(None)
+        return made
+
+    return Peer(now)
+
+
+def connect_unix(path: str, name: str) -> Peer:
+    """The peer at the socket at a path."""
+
+    def now(stopped: threading.Event) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            made.connect(path)
+        except OSError as error:
+            made.close()
+            raise TransientError(name, f"cannot connect: {error.strerror or error}") from None
+        return made
+
+    return Peer(now)
+
+
+class Listener:
+    """A port, from when the first peer is waited for until the last one of ``address.connections`` is there.
+
+    Where the port asked for is 0, the one that was free is logged, since nobody could know it otherwise.
+    """
+
+    def __init__(self, address: Address, name: str) -> None:
+        self.address, self.name = address, name
+        self._left = address.connections
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+
+    def peer(self) -> Peer:
+        """The next peer to connect."""
+        return Peer(self._accept)
+
+    def _accept(self, stopped: threading.Event) -> socket.socket:
+        with self._lock:
+            if self._socket is None:
+                self._socket = listen(self.address, self.name)
+                if not self.address.port:
+                    _log.warning("%s: listening on port %d", self.name, self._socket.getsockname()[1])
+            waiting = self._socket
+        try:
+            found = wait_for_peer(waiting, stopped)
+        except OSError as error:
+            raise TransientError(self.name, f"nobody can connect: {error.strerror or error}") from None
+        finally:
+            with self._lock:
+                self._left -= 1
+                if not self._left:
+                    waiting.close()
+                    self._socket = None
+        if found is None:
+            raise SourceError(self.name, "nobody connected")
+        return found
+
+
+def listen(address: Address, name: str) -> socket.socket:
+    """A socket that peers can connect to. Raises `TransientError`."""
+    try:
+        family, *_, where = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        if where[0] in _EVERYWHERE and address.host not in _EVERYWHERE:
+            raise SourceError(name, f"write 0.0.0.0, or [::], for any machine to connect, not {address.host}")
+        made = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(where)
+            made.listen(max(address.connections, 1))
+            made.settimeout(_GLANCE_SECONDS)
+        except BaseException:
+            made.close()
+            raise
+    except OSError as error:
+        raise TransientError(name, f"cannot listen on {address}: {error.strerror or error}") from None
+    return made
+
+
+def wait_for_peer(waiting: socket.socket, stopped: threading.Event) -> socket.socket | None:
+    """The next peer of a socket that `listen` made; None once ``stopped`` is set. Raises OSError."""
+    while not stopped.is_set():
+        with suppress(TimeoutError):
+            found, _ = waiting.accept()
+            found.settimeout(None)
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            return found
+    return None

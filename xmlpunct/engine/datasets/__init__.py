@@ -1,7 +1,0 @@
-"""Datasets: directories of Parquet, Arrow IPC or CSV files, in which nothing is to be seen before it is complete."""
-
-from xmlpunct.engine.datasets.dataset import Dataset
-from xmlpunct.engine.datasets.files import FORMATS
-from xmlpunct.engine.datasets.shared import SharedDataset
-
-__all__ = ["FORMATS", "Dataset", "SharedDataset"]

@@ -1,1 +1,0 @@
-"""The exchange: which shard gets which tuples and which punctuations."""

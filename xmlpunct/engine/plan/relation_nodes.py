@@ -1,0 +1,250 @@
+"""Relations made of relations, all as streams of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan.group_nodes import GroupBy
+from xmlpunct.engine.plan.join_nodes import Join, SemiJoin
+from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.operator_text import complete
+from xmlpunct.engine.plan.schemes import Fate, Outlook, within
+from xmlpunct.engine.plan.set_nodes import Matched
+from xmlpunct.engine.plan.window_nodes import Declared, ToRelation
+from xmlpunct.operators.join.join_keys import LEFT, RIGHT
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.retained_outline import EVERYTHING
+from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF
+
+
+@dataclass(frozen=True)
+class Pointwise(Matched):
+    """A relation whose count of a tuple is a ``function`` of the inputs' counts: see the operator."""
+
+    waiting = EVERYTHING
+
+    sides: tuple[Node, ...]
+    function: str
+    instants: Instants
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.sides
+
+    def over(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, sides=tuple(inputs))
+
+    def operator(self) -> ops.Operator:
+        return ops.Pointwise([side.schema for side in self.sides], self.function, self.instants)
+
+    def describe(self) -> str:
+        return f"{self.name} {self.function}"
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        given = super().outlook(below)
+        return replace(given, needs=self.whole_tuples(given, Fate.BLOCKS))
+
+    @property
+    def unblocked_by(self) -> str:
+        return f"a tuple is released at an instant once {complete(self, attributes(self))}"
+
+    @property
+    def lasting(self) -> Lasting:
+        sides = [side.lasting for side in self.sides]
+        return {"except": sides[0], "intersect": min(sides)}.get(self.function.split()[0], max(sides))
+
+    @property
+    def sifts(self) -> bool:  # type: ignore[override]
+        return self.function.split()[0] in ("except", "intersect")  # one input alone says where it is empty
+
+
+@dataclass(frozen=True)
+class ChangeGroupBy(Unary):
+    """A row for each value of ``keys`` (none: one row) and instant: see the operator."""
+
+    waiting = EVERYTHING
+
+    keys: tuple[str, ...]
+    aggregates: tuple[ops.Aggregate, ...]
+    instants: Instants
+
+    def operator(self) -> ops.Operator:
+        return ops.ChangeGroupBy(self.input.schema, self.keys, self.aggregates, self.instants)
+
+    @property
+    def _plain(self) -> GroupBy:
+        return GroupBy(self.input, self.keys, self.aggregates)
+
+    @property
+    def parameters(self) -> str:
+        return self._plain.parameters
+
+    @property
+    def unblocked_by(self) -> str:
+        where = "" if self.keys else "; on one shard"
+        return f"a group's row is released at an instant once {complete(self.input, self.keys)}{where}"
+
+    @property
+    def can_fail(self) -> bool:
+        return self._plain.can_fail
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.input.lasting if self.keys else Lasting.FOR_EVER
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        plain = self._plain.narrowed(used)
+        assert isinstance(plain, GroupBy)
+        return replace(self, aggregates=plain.aggregates)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        wanted = {*self._plain.needs(used)[0], AT, DIFF}
+        return [[name for name in self.input.schema.names if name in wanted]]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [(0, name)] if name in (*self.keys, AT) else []
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [[*self.keys, AT]]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        given, names = below[0], (*self.keys, AT)
+        need = given.need(Fate.BLOCKS, 0, names, self.input.schema, closed=True)
+        offers, closes = (within(schemes, names) for schemes in (given.offers, given.closes))
+        prefixes = given.prefixes & set(names)
+        return Outlook(offers, closes, prefixes, (need,))
+
+    def partition_choices(self) -> list[Choice]:
+        return [Choice((key,), key) for key in self.keys]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """What the joins of relations have in common."""
+
+    always: ClassVar[tuple[str, ...]] = (AT,)
+
+    def complete_pair(self) -> str:
+        """In words, when an instant of a pair is complete."""
+        assert isinstance(self, Join | SemiJoin)
+        sides: list[str] = []
+        for side in (LEFT, RIGHT):
+            text = complete(self.inputs[side], [pair[side] for pair in self.keys])
+            sides.extend(part for part in text.split(" and ") if part not in sides)
+        where = "" if self.keys else "; without an equality it runs on one shard"
+        return f"{' and '.join(sides)}; then what is retained of the past is what still holds{where}"
+
+
+@dataclass(frozen=True)
+class ChangeJoin(Paired, Join):
+    """The pairs of an inner join, at each instant: see the operator."""
+
+    instants: Instants | None = None
+
+    def operator(self) -> ops.Operator:
+        assert self.instants is not None
+        return ops.ChangeJoin(self.left.schema, self.right.schema, self.keys, self.instants, self.residual)
+
+    @property
+    def unblocked_by(self) -> str:
+        return f"pairs go through at once; they are complete at an instant once {self.complete_pair()}"
+
+    @property
+    def lasting(self) -> Lasting:
+        return min(self.left.lasting, self.right.lasting)
+
+    @property
+    def distinct_key(self) -> None:
+        return None
+
+    def follows(self, name: str) -> list[tuple[int, str]]:
+        return [(LEFT, AT), (RIGHT, AT)] if name == AT else self.carries(name)
+
+
+@dataclass(frozen=True)
+class ChangeSemi(Paired, SemiJoin):
+    """The left tuples that have a partner, or have none (``anti``), at each instant: see the operator."""
+
+    waiting = EVERYTHING
+
+    instants: Instants | None = None
+
+    def operator(self) -> ops.Operator:
+        assert self.instants is not None
+        kind = "anti" if self.anti else "semi"
+        return ops.ChangeSemi(
+            self.left.schema, self.right.schema, self.keys, self.instants, self.residual, kind
+        )
+
+    @property
+    def unblocked_by(self) -> str:
+        return f"a tuple is released at an instant once {self.complete_pair()}"
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.left.lasting if self.anti else min(self.left.lasting, self.right.lasting)
+
+    @property
+    def distinct_key(self) -> None:
+        return None
+
+    def ignores_duplicates(self, port: int) -> bool:
+        return False
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """An instant of a left tuple is known once both sides have closed it."""
+        left = below[LEFT].need(Fate.BLOCKS, LEFT, self.left.schema.names, self.left.schema)
+        needs = (left, self.side_closed(below, LEFT, Fate.BLOCKS), self.side_closed(below, RIGHT, Fate.GROWS))
+        return replace(below[LEFT] if needs[1].by else Outlook(), needs=needs, told="")
+
+    def follows(self, name: str) -> list[tuple[int, str]]:
+        return [(LEFT, AT), (RIGHT, AT)] if name == AT else self.carries(name)
+
+
+@dataclass(frozen=True)
+class Negated(Unary):
+    """A relation to be taken away."""
+
+    def operator(self) -> ops.Operator:
+        return ops.Negated(self.input.schema)
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.input.lasting
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[name for name in self.input.schema.names if name in used]]
+
+    def partition_choices(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Again(Unary):
+    """A part of the plan that stands elsewhere too, where it reports what it rejects.
+
+    Only planning knows it: in the end the nodes below it are ``hushed``.
+    """
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.input.lasting
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[name for name in self.input.schema.names if name in used]]
+
+    def partition_choices(self) -> None:
+        return None
+
+
+def instants_of(node: Node) -> Instants:
+    """The instants at which a relation changes."""
+    return next(n.instants for n in node.walk() if isinstance(n, ToRelation | Declared))

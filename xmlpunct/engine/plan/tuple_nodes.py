@@ -1,0 +1,392 @@
+"""Selection and projection, tuple by tuple; and ORDER BY and LIMIT."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan.node import (
+    Choice,
+    Constraint,
+    Holders,
+    Lasting,
+    Node,
+    Unary,
+    column,
+    constraints,
+    lost_domains,
+)
+from xmlpunct.engine.plan.operator_text import closed, every_stream, places
+from xmlpunct.engine.plan.schemes import (
+    THE_END,
+    Fate,
+    Outlook,
+    Scheme,
+    combined,
+    either,
+    has_few_values,
+    is_finite,
+    reduced,
+)
+from xmlpunct.expressions.exclusions import never, remaining
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.monotone import Monotone
+from xmlpunct.expressions.program import can_fail
+from xmlpunct.operators.tuple.alternatives import alternatives, coalesce_in
+from xmlpunct.punctuations.grid import whole
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.types.cut_points import hull
+from xmlpunct.types.interval_set import IntervalSet
+
+
+@dataclass(frozen=True)
+class Select(Unary):
+    """Keeps the tuples for which ``predicate`` is true."""
+
+    predicate: Expression
+
+    def operator(self) -> ops.Operator:
+        return ops.Select(self.input.schema, self.predicate)
+
+    @property
+    def parameters(self) -> str:
+        return str(self.predicate)
+
+    @property
+    def can_fail(self) -> bool:
+        return can_fail(self.predicate)
+
+    @property
+    def ordered(self) -> bool:
+        return self.input.ordered
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.input.lasting
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        return self.input.distinct_key
+
+    @property
+    def repeats(self) -> bool:
+        return not self.can_fail
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[*used, *self.predicate.columns()]]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """Where few values are left of a column, they are closed jointly. A bound from above on a prefix is the end."""
+        schema, left = self.schema, self._remaining
+        finite = {
+            n for n, values in left.items() if all(is_finite(values.type, v) for v in values.patterns())
+        }
+        offers, closes = (reduced(s, schema, finite) for s in (below[0].offers, below[0].closes))
+        if any(self._is_passed(name, values) for name, values in left.items() if below[0].has_prefix(name)):
+            offers = closes = THE_END
+        return replace(below[0], offers=offers, closes=closes, needs=(), told="")
+
+    @cached_property
+    def _remaining(self) -> dict[str, IntervalSet]:
+        """The values that are left of some columns: verdicts ask again and again."""
+        return remaining(self.schema, never(self.schema, self.predicate))
+
+    def _is_passed(self, name: str, values: IntervalSet) -> bool:
+        """Whether a column can have a value above all that are left of it."""
+        attribute, ends = self.schema[name], values.ends
+        if attribute.nullable or ends is None:
+            return False
+        return ends[1] < whole(attribute).intervals[-1][1]
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [wanted]
+
+    def partition_choices(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Unnest(Unary):
+    """A tuple for each item of an array: see the operator."""
+
+    array: str
+    fields: tuple[tuple[str, str], ...]
+    number_column: str | None = None
+    outer: bool = False
+    keeps: bool = True
+
+    def operator(self) -> ops.Operator:
+        return ops.Unnest(
+            self.input.schema, self.array, self.fields, self.number_column, self.outer, self.keeps
+        )
+
+    @property
+    def parameters(self) -> str:
+        names = [name for name, _ in self.fields] + [self.number_column] * (self.number_column is not None)
+        return f"{self.array}: {', '.join(map(str, names))}{', or nulls' if self.outer else ''}"
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.input.lasting
+
+    @property
+    def repeats(self) -> bool:
+        return True
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        fields = tuple(field for field in self.fields if field[0] in used)
+        number = self.number_column if self.number_column in used else None
+        keeps = self.keeps and self.array in used
+        has_own = any(name in used for name in self.input.schema.names if name != self.array)
+        if not (has_own or fields or number or keeps):  # tuples without columns could not be counted
+            fields = self.fields[:1]
+            keeps = not fields
+        return replace(self, fields=fields, number_column=number, keeps=keeps)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[*(name for name in self.input.schema.names if name in used or name == self.array)]]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [(0, name)] if name in self.input.schema else []
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [None if wanted is None else {name for name in wanted if name in self.input.schema}]
+
+    def partition_choices(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Project(Unary):
+    """Computes new tuples: for each column its name and its expression.
+
+    ``derived`` maps columns of the input to expressions over other columns: monotone ones and COALESCEs. COALESCEs that
+    stand ``together`` take their values from the same side of a full join. A project with ``derived`` is the upper half
+    of a split project, and has state. Without ``memory`` it has none.
+    """
+
+    columns: tuple[tuple[str, Expression], ...]
+    derived: tuple[tuple[str, Expression], ...] = ()
+    memory: bool = True
+    together: tuple[tuple[str, ...], ...] = ()
+
+    by_name = True
+
+    def operator(self) -> ops.Operator:
+        return ops.Project(self.input.schema, self.columns, self.derived, self.memory, self.together)
+
+    @cached_property
+    def alternatives(self) -> tuple[Project, ...]:
+        """What it does for the tuples for which its COALESCEs choose one way, for each way; none if it has none."""
+        ways = alternatives(self.columns, dict(self.derived), self.together) if self.memory else []
+        return tuple(replace(self, columns=tuple(way.columns), together=()) for way in ways)
+
+    @cached_property
+    def copies(self) -> dict[str, str]:
+        """The columns that are copied, each with the input's name for it."""
+        return {name: e.name for name, e in self.columns if isinstance(e, Column)}
+
+    @property
+    def parameters(self) -> str:
+        columns = ", ".join(name if str(e) == name else f"{name} = {e}" for name, e in self.columns)
+        return columns + "".join(f"; {name} follows {e}" for name, e in self.derived)
+
+    @property
+    def unblocked_by(self) -> str:
+        texts = []
+        for name, e in self.derived:
+            each = [places(self.input, [c]) for c in dict.fromkeys(e.columns())]
+            if all(each):
+                ways = " and ".join(closed(self.input, by) for by in each)
+                texts.append(f"a value of {name} is closed once {ways}, by fused ranges")
+        return "; ".join(texts)
+
+    @property
+    def can_fail(self) -> bool:
+        return any(can_fail(e) for _, e in self.columns)
+
+    @property
+    def ordered(self) -> bool:
+        return self.input.ordered
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.input.lasting
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        below, carried = self.input.distinct_key, {source: name for name, source in self.copies.items()}
+        if below is None or not below <= carried.keys():
+            return None
+        return frozenset(carried[name] for name in below)
+
+    @property
+    def repeats(self) -> bool:
+        return not self.can_fail
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        columns = tuple(c for c in self.columns if c[0] in used or can_fail(c[1]))
+        return replace(self, columns=columns or self.columns[:1])
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[name for _, e in self.columns for name in e.columns()]]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [(0, self.copies[name])] if name in self.copies else []
+
+    def adds_up(self, below: Sequence[Holders]) -> bool:
+        """What is dropped is closed jointly, and what is said of what a column follows is fused."""
+        derived, carried = dict(self.derived), set(self.copies.values())
+        followed = {
+            known.source
+            for _, e in self.columns
+            for computed in [derived.get(e.name) if isinstance(e, Column) else e]
+            if computed is not None and (known := Monotone.of(computed)) is not None
+        }
+        computed = (derived.get(e.name, e) if isinstance(e, Column) else e for _, e in self.columns)
+        followed.update(c for e in computed if (call := coalesce_in(e)) is not None for c in call.columns())
+        return any(
+            name in followed or (name not in carried and has_few_values(self.input.schema[name]))
+            for names in below[0]
+            for name in names
+        )
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """The schemes that columns carry; COALESCE carries the schemes that all its alternatives carry."""
+        if self.alternatives:
+            return combined([way.outlook(below) for way in self.alternatives])
+        derived, sets, prefixes = dict(self.derived), dict[str, list[str]](), dict[str, list[str]]()
+        for name, e in self.columns:
+            e = derived.get(e.name, e) if isinstance(e, Column) else e
+            known = Monotone.of(e)
+            if isinstance(e, Column):
+                sets.setdefault(e.name, []).append(name)
+                prefixes.setdefault(e.name, []).append(name)
+            elif known is not None:
+                attribute = self.input.schema[known.source]
+                if known.rises and known.goes_on(attribute):
+                    prefixes.setdefault(known.source, []).append(name)
+                if known.is_finite_to_one(attribute):
+                    sets.setdefault(known.source, []).append(name)
+        told = below[0].renamed(sets)
+        ordered = Scheme(new for name in below[0].prefixes for new in prefixes.get(name, ()))
+        alone = Outlook(frozenset(map(Scheme, zip(ordered))), frozenset(map(Scheme, zip(ordered))), ordered)
+        return either([told, alone])
+
+    def follows(self, name: str) -> list[tuple[int, str]]:
+        derived = dict(self.derived)
+        return [
+            (port, followed)
+            for port, source in self.carries(name)
+            for followed in dict.fromkeys(derived[source].columns() if source in derived else [source])
+        ]
+
+    def every_ask(self, wanted: Punctuation) -> list[list[Punctuation]]:
+        return [way.asks(wanted) for way in self.alternatives] or [self.asks(wanted)]
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        read = {c for name, e in self.columns if wanted is None or name in wanted for c in e.columns()}
+        return [read.union(c for name, e in self.derived if name in read for c in e.columns())]
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        for way in self.alternatives:
+            yield from way.sources(wanted)
+        derived, columns = dict(self.derived), {} if self.alternatives else dict(self.columns)
+        for name, pattern in constraints(wanted if columns else Punctuation.everything(self.schema)):
+            expression = columns[name]
+            if isinstance(expression, Column) and expression.name in derived:
+                expression = derived[expression.name]
+            if isinstance(expression, Column):
+                yield 0, expression.name, pattern
+            elif (monotone := Monotone.of(expression)) is not None:
+                source = monotone.source
+                yield 0, source, monotone.preimage(self.input.schema[source], pattern)
+
+    def partition_choices(self) -> list[Choice] | None:
+        if not self.derived:
+            return None
+        # Not by a source: its values are fused, so each shard has to hear of all of them.
+        fused = {source for _, e in self.derived for source in e.columns()}
+        return [Choice((source,), name) for name, source in self.copies.items() if source not in fused]
+
+    def forgetful(self) -> Node:
+        return replace(self, memory=False)
+
+    def with_domains(self) -> Node:
+        lost = lost_domains(self.input.schema, self.copies.values(), [name for name, _ in self.columns])
+        return replace(
+            self, columns=(*self.columns, *((new, column(self.input, name)) for name, new in lost))
+        )
+
+
+@dataclass(frozen=True)
+class Sort(Unary):
+    """All tuples in order of ``keys``, ties in order of the other columns."""
+
+    sifts = True
+    waiting = "waiting"
+
+    keys: tuple[ops.SortKey, ...]
+
+    ordered = True
+
+    def operator(self) -> ops.Operator:
+        return ops.Sort(self.input.schema, self.keys)
+
+    @property
+    def parameters(self) -> str:
+        return f"by {', '.join(map(str, self.keys))}"
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        key = self.keys[0]
+        nullable = self.schema[key.column].nullable
+        rises = not key.descending and not (key.nulls_first and nullable)
+        need = below[0].need(Fate.BLOCKS, 0, (), self.schema, prefix=key.column if rises else None)
+        return replace(below[0], needs=(need,), told="")
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        key = self.keys[0]
+        attribute, pattern = self.schema[key.column], dict(constraints(wanted)).get(key.column)
+        if pattern is not None and not (key.nulls_first and attribute.nullable):
+            below, above = not key.descending, key.descending
+            yield 0, key.column, hull(attribute.type, [pattern], below=below, above=above)
+
+    @property
+    def unblocked_by(self) -> str:
+        """A prefix of the order is released once its first key is closed, from the first value on."""
+        key, end = self.keys[0], every_stream(self)
+        nullable = self.schema[key.column].nullable
+        if key.nulls_first and nullable:
+            return f"nulls come first, so nothing is released before the end of {end}, on one shard"
+        by = places(self.input, [key.column])
+        if not by:
+            return (
+                f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
+            )
+        first = "highest" if key.descending else "lowest"
+        nulls = f"; nulls, at the end of {end}" if nullable else ""
+        return f"a tuple is released once {closed(self.input, by)}, from the {first} value on; on one shard{nulls}"
+
+
+@dataclass(frozen=True)
+class Limit(Unary):
+    """The first ``count`` tuples."""
+
+    count: int
+
+    def operator(self) -> ops.Operator:
+        return ops.Limit(self.input.schema, self.count)
+
+    @property
+    def parameters(self) -> str:
+        return str(self.count)
+
+    @property
+    def unblocked_by(self) -> str:
+        return f"after {self.count} {'tuple' if self.count == 1 else 'tuples'} nothing more is read"
+
+    @property
+    def ordered(self) -> bool:
+        return self.input.ordered

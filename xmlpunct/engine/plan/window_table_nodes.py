@@ -1,0 +1,225 @@
+"""Windows as columns of a table: TUMBLE, HOP and SESSION."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan.node import Choice, Constraint, Node, Unary, constraints
+from xmlpunct.engine.plan.operator_text import closed, every_stream, places
+from xmlpunct.engine.plan.schemes import Fate, Outlook, either, within
+from xmlpunct.operators.time.windows.frame import Frame
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.types.cut_points import cuts
+from xmlpunct.types.durations import in_words
+from xmlpunct.types.pattern import Pattern, ordinals
+
+
+@dataclass(frozen=True)
+class Hop(Unary):
+    """Each tuple with each of its windows. ``start`` and ``end`` name the window's columns, if they are there."""
+
+    timestamp: str
+    frame: Frame
+    start: str | None
+    end: str | None
+
+    def operator(self) -> ops.Operator:
+        return ops.Hop(self.input.schema, self.timestamp, self.frame, self.start, self.end)
+
+    @property
+    def name(self) -> str:
+        return "tumble" if self.frame.slide == self.frame.size else "hop"
+
+    @property
+    def parameters(self) -> str:
+        return f"{self.timestamp} {self.frame}"
+
+    @property
+    def can_fail(self) -> bool:
+        """A window may be beyond the type, unless CHECK keeps the timestamp from there."""
+        return not self.frame.fits(*self.input.schema[self.timestamp].ends)
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        below, bound = self.input.distinct_key, self.start or self.end
+        return None if below is None or bound is None else below | {bound}
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        start, end = (name if name in used else None for name in (self.start, self.end))
+        return replace(self, start=start, end=end)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[name for name in self.input.schema.names if name in used or name == self.timestamp]]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [] if name in (self.start, self.end) else [(0, name)]
+
+    def follows(self, name: str) -> list[tuple[int, str]]:
+        return [(0, self.timestamp if name in (self.start, self.end) else name)]
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        for name, pattern in constraints(wanted):
+            if name in (self.start, self.end):
+                yield 0, self.timestamp, self._instants(pattern, 0 if name == self.start else self.frame.size)
+            else:
+                yield 0, name, pattern
+
+    def _instants(self, pattern: Pattern, shift: int) -> Pattern:
+        """The instants of the windows that begin ``shift`` before a value that a pattern describes."""
+        pieces = cuts(pattern)
+        if not pieces:
+            return pattern
+        first, last = pieces[0][0][1] - shift, pieces[-1][1][1] - 1 - shift
+        return ordinals(self.frame.type, first, last + self.frame.size - 1)
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [None if wanted is None else {name for name in wanted if name in self.input.schema}]
+
+    def partition_choices(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class WindowPromises(Unary):
+    """What closed timestamps say of the windows that a `Hop` below has added.
+
+    This is a node of its own since it remembers what is closed: the windows themselves are added inside the reader. It
+    drops the timestamp unless it ``keeps`` it.
+    """
+
+    timestamp: str
+    frame: Frame
+    start: str | None
+    end: str | None
+    keeps: bool = True
+
+    def operator(self) -> ops.Operator:
+        return ops.WindowPromises(
+            self.input.schema, self.timestamp, self.frame, self.start, self.end, self.keeps
+        )
+
+    @property
+    def _bounds(self) -> list[str]:
+        return [name for name in (self.start, self.end) if name is not None]
+
+    @property
+    def parameters(self) -> str:
+        return ", ".join(self._bounds)
+
+    @property
+    def unblocked_by(self) -> str:
+        by = places(self.input, [self.timestamp])
+        if not by or not self._bounds:
+            return ""
+        return (
+            f"a value of {' or '.join(self._bounds)} is closed once {closed(self.input, by)}, by fused ranges"
+        )
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        below = self.input.distinct_key
+        return below if below is not None and below <= set(self.schema.names) else None
+
+    @property
+    def repeats(self) -> bool:
+        return True
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        start, end = (name if name in used else None for name in (self.start, self.end))
+        if start is None and end is None:
+            return self.input
+        return replace(self, start=start, end=end, keeps=self.keeps and self.timestamp in used)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[name for name in self.input.schema.names if name in used or name == self.timestamp]]
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [None if wanted is None else {*wanted, self.timestamp}]  # by which windows are closed
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """A window is closed once the instants in it are, which are finitely many."""
+        kept = {name: [name] for name in self.schema.names if name not in self._bounds}
+        return below[0].renamed(kept | {self.timestamp: [*kept.get(self.timestamp, []), *self._bounds]})
+
+    def partition_choices(self) -> list[Choice]:
+        # Not by the timestamp: its values are fused, so each shard has to hear of all of them.
+        return [Choice((name,), name) for name in self.schema.names if name != self.timestamp]
+
+
+@dataclass(frozen=True)
+class Session(Unary):
+    """Each tuple with its session among the tuples of its key ``by`` (none: all tuples are of one key)."""
+
+    sifts = True
+    waiting = "waiting"
+
+    timestamp: str
+    gap: int
+    by: tuple[str, ...]
+    start: str | None
+    end: str | None
+
+    def operator(self) -> ops.Operator:
+        return ops.Session(self.input.schema, self.timestamp, self.gap, self.by, self.start, self.end)
+
+    @property
+    def parameters(self) -> str:
+        gap = in_words(self.input.schema[self.timestamp].type, self.gap)
+        each = f" of each {', '.join(self.by)}" if self.by else ""
+        return f"{self.timestamp}{each}, gap {gap}"
+
+    @property
+    def unblocked_by(self) -> str:
+        by = places(self.input, [self.timestamp, *self.by])
+        if self.timestamp not in by:
+            end = every_stream(self)
+            return (
+                f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
+            )
+        nulls = [name for name in self.by if self.input.schema[name].nullable]
+        return (
+            f"a session is released once {closed(self.input, by)}, from a gap before it to a gap behind it"
+            + (f"; where {' or '.join(nulls)} is null, with * for that" if nulls else "")
+        )
+
+    @property
+    def can_fail(self) -> bool:
+        """A session may end beyond the type, unless CHECK keeps the timestamp from there."""
+        timestamp = self.input.schema[self.timestamp]
+        return timestamp.ends[1] + self.gap > timestamp.type.ordinal(timestamp.type.highest)
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        return self.input.distinct_key
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        start, end = (name if name in used else None for name in (self.start, self.end))
+        return replace(self, start=start, end=end)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        wanted = {*used, *self.by, self.timestamp}
+        return [[name for name in self.input.schema.names if name in wanted]]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [] if name in (self.start, self.end) else [(0, name)]
+
+    def follows(self, name: str) -> list[tuple[int, str]]:
+        return [(0, self.timestamp if name in (self.start, self.end) else name)]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """A session is closed between instants too; where sessions begin and end, only from the first instant on."""
+        (given,) = below
+        names, closed = (*self.by, self.timestamp), within(given.closes, self.by)
+        need = given.need(Fate.BLOCKS, 0, names, self.input.schema, more=closed)
+        ends = {self.timestamp: [name for name in (self.start, self.end) if name is not None]}
+        copied = given.renamed(self.carriers(0))
+        ended = given.in_order(self.timestamp).renamed(self.carriers(0) | ends)
+        return replace(either([copied, ended]) if need.by else Outlook(), needs=(need,))
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        return ((0, name, pattern) for name, pattern in constraints(wanted) if name in self.by)
+
+    def partition_choices(self) -> list[Choice]:
+        return [Choice((name,), name) for name in self.by]

@@ -1,0 +1,1 @@
+"""Running a plan: inputs, the local engine, checkpoints, outputs and statistics."""

@@ -1,0 +1,136 @@
+"""The files of a dataset: Parquet, Arrow IPC, CSV."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import polars as pl
+
+from xmlpunct.engine.run.durable_files import write_all
+from xmlpunct.firehose import writer_for
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+GROUP_ROWS = 128 * 1024
+"""The rows of a row group, or record batch: what is in memory at a time."""
+FILE_BYTES = 256 * 2**20
+"""A file of so many bytes is full."""
+
+
+class Growing(Protocol):
+    """A file that is being written."""
+
+    def write(self, rows: pl.DataFrame) -> None:
+        """Add some rows."""
+
+    def close(self) -> None:
+        """Complete it."""
+
+
+class _Arrow:
+    """What pyarrow writes batch by batch."""
+
+    def __init__(self, make: Callable[[Any], Any], schema: Schema) -> None:
+        self._types = _table(schema.empty()).schema
+        self._writer = make(self._types)
+
+    def write(self, rows: pl.DataFrame) -> None:
+        self._writer.write_table(_table(rows).cast(self._types))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _Parquet(_Arrow):
+    """Columns, compressed, with statistics for each row group."""
+
+    def __init__(self, file: BinaryIO, schema: Schema) -> None:
+        from pyarrow.parquet import ParquetWriter
+
+        super().__init__(lambda types: ParquetWriter(file, types, compression="zstd"), schema)
+
+
+class _Ipc(_Arrow):
+    """Arrow's file format."""
+
+    def __init__(self, file: BinaryIO, schema: Schema) -> None:
+        from pyarrow import ipc
+
+        options = ipc.IpcWriteOptions(compression="zstd")
+        super().__init__(lambda types: ipc.new_file(file, types, options=options), schema)
+
+
+class _Csv:
+    """A line of names, and a line for each row."""
+
+    def __init__(self, file: BinaryIO, schema: Schema) -> None:
+        self._file, self._writer = file, writer_for("csv", schema)
+        file.write(self._writer.start())
+
+    def write(self, rows: pl.DataFrame) -> None:
+        self._file.write(self._writer.body(Slice(rows)))
+
+    def close(self) -> None:
+        self._file.write(self._writer.end())
+
+
+FORMATS: dict[str, Callable[[BinaryIO, Schema], Growing]] = {
+    "parquet": _Parquet,
+    "arrow": _Ipc,
+    "csv": _Csv,
+}
+"""What can be written so, by the name of its format, with which the files' names end, too."""
+
+
+def write_files(
+    format_: str, schema: Schema, rows: Iterable[pl.DataFrame], name: Callable[[int], Path], most: int | None
+) -> None:
+    """Write rows, durably, into files of about ``most`` bytes (None: into one); ``name`` gives the path of the nth.
+
+    Raises OSError.
+    """
+    left, number = _regrouped(rows), 0
+    while (group := next(left, None)) is not None:
+        with open(name(number), "wb") as file:
+            growing = FORMATS[format_](file, schema)
+            growing.write(group)
+            while (most is None or file.tell() < most) and (more := next(left, None)) is not None:
+                growing.write(more)
+            growing.close()
+            file.flush()
+            os.fsync(file.fileno())
+        number += 1
+
+
+def _regrouped(rows: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same rows in groups of `GROUP_ROWS`."""
+    held, height = list[pl.DataFrame](), 0
+    for frame in rows:
+        held.append(frame)
+        height += frame.height
+        while height >= GROUP_ROWS:
+            whole = pl.concat(held)
+            yield whole[:GROUP_ROWS]
+            held, height = [whole[GROUP_ROWS:]], height - GROUP_ROWS
+    if height:
+        yield pl.concat(held)
+
+
+def _table(rows: pl.DataFrame) -> Any:
+    """Rows as an Arrow table, of types that every reader knows."""
+    return rows.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def append(path: Path, data: bytes, length: int) -> int:
+    """Put a piece of a file behind its first ``length`` bytes, and cut off the rest; its new length. Raises OSError."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        os.ftruncate(file, length)
+        os.lseek(file, length, os.SEEK_SET)
+        write_all(file, data)
+    finally:
+        os.close(file)
+    return length + len(data)

@@ -1,0 +1,218 @@
+"""Writing files so that a crash leaves the old or the new: output that grows, records that are replaced."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from xmlpunct.base.errors import UsageError, XmlPunctError, undoing
+
+PRIVATE, SHARED = 0o600, 0o666
+"""The modes of files that hold what a run has read, and of its output, from which the umask takes away."""
+PRIVATE_FOLDER, SHARED_FOLDER = 0o700, 0o777
+
+
+class Appender:
+    """A file that grows piece by piece, or standard output (``path`` None or ``-``), or a pipe or device.
+
+    What a file holds behind its first ``length`` bytes, a run that was killed left there. It stays until it is
+    written over, since the run that goes on writes the same again. ``is_file`` says whether that can be: a
+    stream cannot be taken back, and may get twice what was on its way when a run was killed. Unless it was ``begun``
+    by such a run, a file is emptied, or refused if it is not empty and ``must_be_empty``.
+    """
+
+    def __init__(
+        self, path: str | None, length: int, *, begun: bool = False, must_be_empty: bool = False
+    ) -> None:
+        standard = path in (None, "-")
+        self._standard = standard_output() if standard else None
+        self.name = "standard output" if standard else str(path)
+        self._file, self.is_file = -1, False
+        try:
+            if self._standard is None:
+                self._file = os.open(self.name, os.O_WRONLY | os.O_CREAT, 0o666)
+                self.is_file = stat.S_ISREG(os.fstat(self._file).st_mode)
+            if self.is_file:
+                self._refuse_others()
+                self._size = os.fstat(self._file).st_size
+                if must_be_empty and self._size and not begun:
+                    raise UsageError(
+                        f"{self.name} is not empty, and the checkpoint is new: give the --checkpoint of the run that "
+                        "wrote it, name another file, or overwrite it with --replace"
+                    )
+                if not (length or begun):
+                    self._cut(0)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise UsageError(f"cannot write {self.name}: {error.strerror}") from None
+            raise
+        if self.is_file and self._size < length:
+            self.close()
+            raise XmlPunctError(f"{path} is shorter than the {length:,} bytes committed to it")
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def finish(self) -> None:
+        """Let who reads a pipe know that nothing follows, however long this process lives."""
+        ours = sys.__stdout__
+        if self._standard is not None and ours is not None and ours is sys.stdout and not ours.isatty():
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, ours.fileno())
+            os.close(nowhere)
+        elif not self.is_file:
+            self.close()
+
+    def append(self, data: bytes | bytearray, length: int, *, more: bool = False) -> int:
+        """Put ``data`` behind the first ``length`` bytes; the new length. Raises `XmlPunctError`.
+
+        With ``more``, what a killed run left behind that is certain to be written again, and stays meanwhile.
+        """
+        with writing(self.name):
+            if self.is_file:
+                os.lseek(self._file, length, os.SEEK_SET)
+                write_all(self._file, data)
+                self._size = max(self._size, length + len(data))
+                if self._size > length + len(data) and not more:
+                    self._cut(length + len(data))
+            elif self._file >= 0:
+                write_all(self._file, data)
+            elif data and self._standard is not None:
+                left = memoryview(data)
+                while left:  # unbuffered (python -u), it may take a part only
+                    left = left[self._standard.write(left) :]
+                self._standard.flush()
+        return length + len(data)
+
+    def sync(self) -> None:
+        """Come back when all of a file is on disk."""
+        if self.is_file:
+            with writing(self.name):
+                os.fsync(self._file)
+                sync_folder(Path(self.name).resolve().parent)  # which holds its name, wherever a link is
+
+    def _refuse_others(self) -> None:
+        """Raise `UsageError` while another run writes the file."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another run is writing {self.name}") from None
+        except OSError:  # a file system without locks
+            return
+
+    def _cut(self, length: int) -> None:
+        os.ftruncate(self._file, length)
+        self._size = length
+
+
+def standard_output() -> BinaryIO:
+    """Standard output. Raises `UsageError` if there is none."""
+    if sys.stdout is None:
+        raise UsageError("cannot write standard output: it is closed")
+    return sys.stdout.buffer
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file exists. Raises OSError where that is unknown; `Path.exists` of later versions says no then."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@contextmanager
+def writing(name: str | Path) -> Iterator[None]:
+    """Say which file it is that cannot be written. Nobody reading a pipe any more is not a failure, though."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise XmlPunctError(f"cannot write {name}: {error.strerror}") from error
+
+
+def write_all(file: int, data: bytes | bytearray) -> None:
+    """Write all of ``data`` to a descriptor. Raises OSError."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(file, left) :]
+
+
+def save(path: Path, data: bytes) -> None:
+    """Put ``data`` at ``path``, durably, so that whoever looks finds the old or the new, whole."""
+    os.close(open_saved(path, data, SHARED))
+
+
+def open_saved(path: Path, data: bytes, mode: int = PRIVATE) -> int:
+    """`save`, and the new file, open to add to it. What is at the new file's path before is removed: no link there is
+    followed."""
+    half = path.with_name(path.name + ".half")
+    with writing(path):
+        half.unlink(missing_ok=True)
+        file = os.open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, mode)
+        with undoing(partial(os.close, file)):
+            write_all(file, data)
+            os.fsync(file)
+            os.replace(half, path)
+            sync_folder(path.parent)
+    return file
+
+
+def private(path: str, flags: int) -> int:
+    """An opener for `open`: of a file that is private if it is made, and no link. Raises OSError."""
+    return os.open(path, flags | os.O_NOFOLLOW, PRIVATE)
+
+
+def open_durably(path: Path, flags: int) -> int:
+    """Open a private file, made if need be, and come back when its name is on disk. Raises OSError, for a link too."""
+    file = private(os.fspath(path), flags | os.O_CREAT)
+    with undoing(partial(os.close, file)):
+        # A run that was killed may have made it and come no further.
+        sync_folder(path.parent)
+    return file
+
+
+def make_folder(path: Path, mode: int = SHARED_FOLDER) -> None:
+    """Make a directory, and those above it, and come back when their names are on disk. Raises OSError."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(mode, exist_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_tree(path: Path) -> None:
+    """Come back when a directory and all that is in it are on disk. Raises OSError."""
+    for folder, _, names in os.walk(path):
+        for name in names:
+            file = os.open(os.path.join(folder, name), os.O_RDONLY)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
+        sync_folder(Path(folder))
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Come back when the names in a directory are on disk. Raises OSError."""
+    try:
+        folder = os.open(path, os.O_RDONLY)
+    except PermissionError:  # one may write names that one may not list
+        os.sync()
+        return
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,148 @@
+"""What ranges of an input hold: read by a task, or once more."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from typing import NamedTuple
+from zlib import crc32
+
+from xmlpunct.base.errors import SourceError, TransientError, reading
+from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.engine.run.inputs.parts import Input, Part
+from xmlpunct.engine.run.inputs.ranges import Extent, Range, Readable, Stamp, open_at, splits
+from xmlpunct.firehose.builder import Parsed, together
+from xmlpunct.firehose.labels import Label, labels_of
+from xmlpunct.firehose.parser import Parser
+from xmlpunct.firehose.position import Split
+from xmlpunct.firehose.splitter import Splitter, malformed
+
+AT_ONCE_BYTES = 2**20
+"""How much is parsed, or cut, at a time. It fits into the processor's cache (`benchmarks/parse.py --mib`)."""
+
+
+class Read(NamedTuple):
+    """What consecutive ranges held, as one; how many bytes were parsed; the checksums, by part, of uncut files."""
+
+    parsed: Parsed
+    size: int
+    checksums: dict[int, int]
+
+
+def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
+    """Parse consecutive ranges of an input.
+
+    Never raises for what is wrong with the data: that is the ``error``, before which all is as it should be. But
+    it raises `TransientError` for data that cannot be read, or is not what it was when the ranges were found.
+    """
+    found: list[Parsed] = []
+    labels = labels_of(parser.specs, given.labelled)
+    size, checksums = 0, dict[int, int]()
+    for r in ranges:
+        part, label = given.parts[r.part], labels[r.part] if labels else ()
+        try:
+            if r.uncut:
+                with closing(_Summed(part, r)) as file:
+                    found += _parse_uncut(part, r, file, parser, label)  # as far as it comes
+                    file.check()
+                size += file.size
+                if r.checksum is None:
+                    checksums[r.part] = file.checksum
+            else:
+                split = Split(part.name, r.start, range_bytes(part, r), r.final)
+                found.append(_parse(parser, split, label, r.broken))
+                size += r.size
+        except TransientError:
+            raise
+        except SourceError as error:
+            found.append(together(parser.specs, []))
+            found[-1].error = error
+        if found and found[-1].error is not None:
+            break
+    return Read(together(parser.specs, found), size, checksums)
+
+
+def _parse(parser: Parser, split: Split, label: tuple[Label, ...], broken: bool) -> Parsed:
+    parsed = parser.parse(replace(split, labels=label) if label else split, parser.known(split))
+    if broken and parsed.error is None:
+        parsed.error = malformed(split)
+    return parsed.settle()
+
+
+def _parse_uncut(
+    part: Part, r: Range, file: Readable, parser: Parser, label: tuple[Label, ...]
+) -> Iterator[Parsed]:
+    """What a range holds, split by split, up to what is wrong. Raises `SourceError` where it cannot be read."""
+    splitter = Splitter(part.name, parser.elements, r.start, ahead=parser.ahead)
+    extent = Extent(r.start.byte + r.size, r.final)
+    for split in splits(splitter, file, extent, max(r.size, 1), AT_ONCE_BYTES):
+        parsed = _parse(parser, split, label, splitter.finished and not split.final)
+        yield parsed
+        if parsed.error is not None:
+            return
+    if not r.final and (rest := splitter.rest()) is not None:
+        yield _parse(parser, rest, label, False)
+
+
+class _Summed:
+    """The bytes of a range as they come, with their ``size`` and ``checksum``. Raises `TransientError` if they cannot
+    be read.
+    """
+
+    def __init__(self, part: Part, r: Range) -> None:
+        self._part, self._range = part, r
+        self.size = self.checksum = 0
+        with reading(part.name):
+            self._file = open_at(part, r.start.byte) if r.data is None else io.BytesIO(r.data)
+
+    def read(self, size: int) -> bytes:
+        """Some bytes, none at the end."""
+        with reading(self._part.name):
+            data = self._file.read(min(size, self._range.size - self.size))
+        self.size, self.checksum = self.size + len(data), crc32(data, self.checksum)
+        return data
+
+    def check(self) -> None:
+        """Raise `ChangedError` if the bytes, those that nobody has read included, are not those that were planned."""
+        r = self._range
+        if r.checksum is None:
+            _check(self._part, r.stamp)
+            return
+        while self.read(AT_ONCE_BYTES):
+            pass
+        if self.size != r.size or self.checksum != r.checksum:
+            raise _changed(self._part, r)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def _check(part: Part, stamp: Stamp | None) -> None:
+    """Raise `ChangedError` for a file that was written since it was stamped, and is as large as it was."""
+    with reading(part.name), suppress(FileNotFoundError):
+        found = os.stat(part.path)
+        is_later = stamp is not None and stamp.seen < found.st_mtime_ns != stamp.written
+        if is_later and found.st_size == part.size:
+            raise ChangedError.of(part.name, "it was written between planning to read it and reading it")
+
+
+def range_bytes(part: Part, r: Range) -> bytes:
+    """A range's bytes: its own, or those of the part. Raises `SourceError`."""
+    if r.failure is not None:
+        raise SourceError(part.name, r.failure)
+    if r.data is not None:
+        return r.data
+    with reading(part.name), open_at(part, r.start.byte) as file:
+        data = file.read(r.size)
+    if len(data) != r.size or r.checksum not in (None, crc32(data)):
+        raise _changed(part, r)
+    return data
+
+
+def _changed(part: Part, r: Range) -> ChangedError:
+    begin, end = r.start.byte, r.start.byte + r.size
+    return ChangedError.of(part.name, f"its bytes {begin:,} to {end:,} are not those that were found there")

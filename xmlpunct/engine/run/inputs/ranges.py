@@ -1,0 +1,401 @@
+"""How far each input is read, and the pieces between two such points."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Protocol
+from zlib import crc32
+
+from xmlpunct.base.errors import TransientError, reading
+from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.engine.run.checkpoint.log import DamagedError
+from xmlpunct.engine.run.inputs import segments
+from xmlpunct.engine.run.inputs.held import Held
+from xmlpunct.engine.run.inputs.parts import Input, Part
+from xmlpunct.firehose.position import Position, Split
+from xmlpunct.firehose.spec import ElementName
+from xmlpunct.firehose.splitter import Splitter
+
+STEP = 256 * 1024
+"""How many more bytes to read where those at hand hold no whole element."""
+READ_BYTES = 15 * 2**16
+"""How many bytes to read at a time: a little less than `AT_ONCE_BYTES` of a task, lest one is cut in two."""
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far an input is read: a position in one of its parts.
+
+    ``done`` says that there is no more. ``failure`` tells what is wrong with the source itself, where that is
+    not for the parser to find: a file that cannot be read, a connection that broke. ``trace`` tells the part, as
+    far as it is read, from others, if it is a file that somebody might change (see `Held.trace`).
+    """
+
+    part: int = 0
+    position: Position = field(default_factory=Position)
+    done: bool = False
+    failure: str | None = None
+    trace: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        place = {"part": self.part, "position": self.position.to_json()}
+        return {**place, "eos": self.done, "failure": self.failure, "trace": self.trace}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Cursor:
+        """The inverse of `to_json`."""
+        position = Position.from_json(values["position"])
+        return cls(values["part"], position, values["eos"], values["failure"], values["trace"])
+
+
+class Stamp(NamedTuple):
+    """When a file was written last, and when it was looked at, in nanoseconds since 1970."""
+
+    written: int
+    seen: int
+
+    @classmethod
+    def of(cls, path: str) -> Stamp:
+        """The stamp of a file, which may be gone."""
+        written, seen = 0, time.time_ns()
+        with suppress(OSError):
+            written = os.stat(path).st_mtime_ns
+        return cls(written, seen)
+
+
+@dataclass(frozen=True)
+class Range:
+    """A piece of a part that is parsed by itself: ``size`` bytes from ``start``.
+
+    ``data`` holds the bytes where nobody is to read them again; else ``checksum`` tells them from others.
+    ``final``: the part ends here, as far as bytes go in an orderly way; ``last``: so does the input; ``broken``: it
+    ends here because nothing can follow. With a ``failure`` there are no bytes, and the source is at fault.
+
+    One that is ``uncut`` may be large: who parses it cuts it. If nobody has read it yet, a ``stamp`` stands in for the
+    checksum, and it may turn out to be broken.
+    """
+
+    part: int
+    start: Position
+    size: int
+    final: bool = False
+    last: bool = False
+    broken: bool = False
+    failure: str | None = None
+    data: bytes | None = None
+    checksum: int | None = None
+    uncut: bool = False
+    stamp: Stamp | None = None
+
+
+class Readable(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Uncut(Protocol):
+    """What is known of an input without looking at what is in it: see `xmlpunct.engine.run.inputs.uncut.Uncut`."""
+
+    def following(self, cursor: Cursor, stop: Cursor | None = None) -> tuple[Range, Cursor] | None: ...
+
+
+@dataclass
+class Extent:
+    """Up to which byte there is something of a part now; ``complete``: and ever will be, but for a ``failure``."""
+
+    size: int
+    complete: bool = True
+    failure: str | None = None
+
+    @classmethod
+    def of(cls, part: Part) -> Extent:
+        """That of a part."""
+        if not part.spooled:
+            return cls(part.size or 0)
+        # The end is looked for first: when it is there, the size is final.
+        end = segments.end_of(part.path)
+        # What an offset counts as read must survive a crash.
+        size = segments.durable_extent(part.path)
+        return cls(size, end is not None, None if end is None else end.failure)
+
+
+def check_read(given: Input, cursor: Cursor) -> None:
+    """Raise `DamagedError` if a spool does not hold what was read of it; `XmlPunctError` if it cannot be read."""
+    part, byte = given.parts[cursor.part], cursor.position.byte
+    if part.spooled and not cursor.done:
+        with reading(part.path):
+            size = segments.extent(part.path)[0]
+        if size < byte:
+            raise DamagedError(Path(part.path), size)
+
+
+def open_at(part: Part, byte: int) -> BinaryIO:
+    """A part's bytes from ``byte`` on. Raises OSError."""
+    if part.spooled:
+        return segments.open_at(part.path, byte)
+    file = open(part.path, "rb")  # noqa: SIM115 - the caller closes it
+    file.seek(byte)
+    return file
+
+
+def there_is(given: Input, cursor: Cursor) -> tuple[int, bool]:
+    """How much of the part being read there is by now, and whether that is all; cheap, to be asked often."""
+    part = given.parts[cursor.part]
+    if not part.spooled:
+        return part.size or 0, True
+    with reading(part.name, f"its spool {part.path} cannot be read"):
+        ended = segments.end_of(part.path) is not None
+        return segments.extent(part.path)[0], ended
+
+
+def release(given: Input, cursor: Cursor) -> None:
+    """Remove what was spooled of an input before a place to which nobody will go back. Raises `TransientError`."""
+    passed, part = (
+        [part.path for part in given.parts[: cursor.part] if part.spooled],
+        given.parts[cursor.part],
+    )
+    with reading(given.source, "its spool cannot be released"):
+        # Those before one that holds nothing were passed, and dropped, before.
+        for path in [*takewhile(segments.held_bytes, reversed(passed))][::-1]:
+            segments.drop(path)
+        if part.spooled:
+            segments.release(part.path, cursor.position.byte)
+
+
+def behind(given: Input, read: int) -> int:
+    """How many bytes of an input are there by now beyond those that were ``read``."""
+    there = 0
+    for part in given.parts:
+        try:
+            there += segments.extent(part.path)[0] if part.spooled else part.size or 0
+        except OSError:  # nothing has come of it; or the run is over, and its checkpoint emptied
+            continue
+    return max(0, there - read)
+
+
+def silence(given: Input, read: int) -> float:
+    """For how many seconds nothing has come of an input; 0 if its end has, or more is there than was ``read``.
+
+    Half an element, which nobody can read on, is nothing.
+    """
+    there = 0
+    for part in given.parts:
+        if part.spooled:
+            try:
+                size, last = segments.extent(part.path)
+                ended = segments.end_of(part.path) is not None
+            except OSError:  # the run is over, and its checkpoint emptied
+                return 0.0
+            there += size
+            if not ended:
+                return time.time() - last if there - read < STEP else 0.0
+        there += part.size or 0
+    return 0.0
+
+
+def remaining(given: Input, cursor: Cursor) -> int | None:
+    """How many bytes of an input are still to be read; None if nobody knows."""
+    if cursor.done:
+        return 0
+    sizes = [part.size for part in given.parts[cursor.part :]]
+    if any(size is None for size in sizes):
+        return None
+    return sum(size or 0 for size in sizes) - cursor.position.byte
+
+
+def advance(
+    given: Input,
+    elements: frozenset[ElementName],
+    cursor: Cursor,
+    budget: int,
+    piece: int,
+    stop: Cursor | None = None,
+    held: Held | None = None,
+    keep: bool = False,
+    uncut: Uncut | None = None,
+) -> tuple[list[Range], Cursor]:
+    """Read on from ``cursor``, about ``budget`` bytes: the ranges found and how far they reach.
+
+    A range is about ``piece`` bytes; those that are ``uncut`` are as large as they are, as many as the budget has room
+    for, and at least one. A source that grows gives what is there now, which may be nothing. With ``stop``, read
+    exactly up to there: what was found once is found again. The file being read stays in ``held`` from one call to the
+    next. To ``keep`` is to have the bytes of files in the ranges, too.
+
+    Raises `TransientError` for a file that cannot be read, or is not the one of which something was read before. Where
+    something was found before that, it is returned, and the next call raises.
+    """
+    held = held or Held()
+    ranges: list[Range] = []
+    while not cursor.done and budget > 0 and cursor != stop:
+        following = None if uncut is None else uncut.following(cursor, stop)
+        if following is not None:
+            if ranges and following[0].size > budget:
+                break
+            ranges.append(following[0])
+            budget -= max(following[0].size, 1)
+            cursor = following[1]
+            continue
+        try:
+            with reading(given.parts[cursor.part].name):
+                found, further = _advance_part(given, elements, cursor, budget, piece, stop, held, keep)
+        except TransientError:
+            if ranges and stop is None:
+                break
+            raise
+        if further.done and further.failure is not None:
+            found.append(Range(cursor.part, further.position, 0, False, failure=further.failure))
+        ranges += found
+        budget -= sum(r.size for r in found)
+        moved_on = further.part != cursor.part
+        cursor = further
+        if not moved_on:
+            break
+    return ranges, cursor
+
+
+def _advance_part(
+    given: Input,
+    elements: frozenset[ElementName],
+    cursor: Cursor,
+    budget: int,
+    piece: int,
+    stop: Cursor | None,
+    held: Held,
+    keep: bool,
+) -> tuple[list[Range], Cursor]:
+    number, part = cursor.part, given.parts[cursor.part]
+    extent = Extent.of(part)
+    if part.spooled:
+        check_read(given, cursor)
+        budget = min(budget, segments.READ_AT_ONCE)
+    if stop is not None and stop.part == number:
+        extent.size, extent.complete, extent.failure = stop.position.byte, stop.done, stop.failure
+        budget = extent.size - cursor.position.byte
+    elif stop is not None:
+        budget = extent.size - cursor.position.byte
+    splitter = Splitter(part.name, elements, cursor.position)
+    is_last = number == len(given.parts) - 1
+    here = stop if stop is not None and stop.part == number else None
+    ranges: list[Range] = []
+    keep = keep or part.spooled
+    with _opened(part, cursor.position.byte, held, cursor.trace) as file:
+        for split in splits(splitter, file, extent, budget, piece):
+            broken = splitter.finished and not split.final
+            last = split.final and is_last
+            found = Range(number, split.start, 0, split.final, last, broken)
+            ranges.append(_longer(found, split.data, keep))
+    position = splitter.position
+    if here is not None and not splitter.finished:
+        with _opened(part, position.byte, held) as file:
+            rest = file.read(extent.size - position.byte)
+        if b"<" not in rest:
+            ranges, position = _stretched(ranges, Range(number, position, 0), rest, keep), here.position
+    traced = None if part.spooled else held.trace(position.byte)
+    if here is not None and (here.trace not in (None, traced) or position != here.position):
+        raise ChangedError.of(
+            part.name, f"it does not hold what was read of it up to byte {here.position.byte}"
+        )
+    if here is not None and not splitter.finished:
+        return ranges, here
+    if splitter.finished:
+        ended = is_last or not (ranges and ranges[-1].final)
+        return ranges, Cursor(number, position, True, trace=traced) if ended else Cursor(number + 1)
+    if extent.failure is not None and position.byte + splitter.pending >= extent.size:
+        return ranges, Cursor(number, position, True, extent.failure)
+    return ranges, Cursor(number, position, trace=traced)
+
+
+def _opened(part: Part, byte: int, held: Held, traced: str | None = None) -> BinaryIO:
+    """A part from a byte on, up to which it is ``traced``. Raises OSError and `ChangedError`."""
+    return open_at(part, byte) if part.spooled else held.open(part, byte, traced)
+
+
+def _longer(found: Range, data: bytes, keep: bool) -> Range:
+    """A range with more bytes at its end."""
+    size = found.size + len(data)
+    if keep:
+        return replace(found, size=size, data=(found.data or b"") + data)
+    return replace(found, size=size, checksum=crc32(data, found.checksum or 0))
+
+
+def _stretched(ranges: list[Range], rest: Range, data: bytes, keep: bool) -> list[Range]:
+    """``ranges`` with ``data`` added to the last: the white space before the element that was next then.
+
+    Where the bytes end, a splitter cannot know of that element, and cuts before the space.
+    """
+    if not data:
+        return ranges
+    *before, last = ranges or [rest]
+    return [*before, _longer(last, data, keep)]
+
+
+def splits(splitter: Splitter, file: Readable, extent: Extent, budget: int, piece: int) -> Iterator[Split]:
+    """Cut about ``budget`` bytes, and at least one split if the file holds one."""
+    start = at = splitter.position.byte
+    taken = 0
+    while True:
+        left = budget - (at - start)
+        want = max(min(left if left > 0 else STEP, READ_BYTES, extent.size - at), 0)
+        data = file.read(want)
+        at += len(data)
+        splitter.feed(data)
+        if len(data) < want:
+            raise ChangedError.of(splitter.source, f"it ends at byte {at:,}, and had {extent.size:,}")
+        at_end = at >= extent.size
+        if at_end and extent.complete:
+            if extent.failure is None:
+                splitter.end()
+            else:
+                splitter.fail()
+        while taken < budget or not taken:
+            split = splitter.cut(min(piece, budget))
+            if split is None:
+                break
+            taken += len(split.data)
+            yield split
+            if splitter.finished:
+                return
+        if at_end or (taken and at - start >= budget):
+            return
+
+
+def grouped(ranges: list[Range], piece: int) -> Iterator[tuple[Range, ...]]:
+    """Ranges by the task that reads them: at most ``piece`` bytes, or one range."""
+    found: list[Range] = []
+    size = 0
+    for r in ranges:
+        if found and size + r.size > piece:
+            yield tuple(found)
+            found, size = [], 0
+        found.append(r)
+        size += r.size
+    if found:
+        yield tuple(found)
+
+
+def budgets(remains: dict[int, int | None], size: int) -> dict[int, int]:
+    """How much to read of each input: of finite ones in proportion, so that all end together.
+
+    The one with most left gets ``size`` bytes, and so does every one that nobody knows the end of.
+
+    >>> budgets({0: 1000, 1: 500, 2: None}, 100)
+    {0: 100, 1: 50, 2: 100}
+    """
+    most = max((left for left in remains.values() if left is not None), default=0)
+    return {
+        number: size if left is None or not most else max(1, -(-size * left // most))
+        for number, left in remains.items()
+    }
+
+
+def share_left(given: Input, left: int | None) -> float:
+    """Which share of an input so many bytes are: all of it, where nobody knows how many there are."""
+    return 1.0 if left is None else left / max(1, sum(part.size or 0 for part in given.parts))

@@ -1,0 +1,415 @@
+"""A spool's bytes on disk: segments of one size, of which the first are removed once nobody needs them.
+
+::
+
+    PATH, PATH.1, PATH.2 ...   the segments; those before the last are complete
+    PATH.log                   a `WriteAheadLog`: the `Sum` of the complete ones, removed ones too; the last `Mark`,
+                               of a source that can go on from positions; and, once nothing follows, the `End` and
+                               the size
+
+A segment has room for `SEGMENT_BYTES`. Behind them stands a checksum for each piece that was added: where the piece
+ends, and the CRC-32 of that, of the piece, and of the checksum before. A reader compares them. After a power failure
+the pieces at the end that do not match are cut off (`recover`); a piece that does not match and has one behind it that
+does is damage, which is refused.
+
+No more than `MOST_BYTES` are kept. Who writes waits until who reads has released some, so a reader must not wait
+for more than `READ_AT_ONCE` bytes before it releases what came before them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import sys
+import threading
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import closing, suppress
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+from zlib import crc32
+
+from xmlpunct.connectors.unchanged import KEPT_BYTES, digest
+from xmlpunct.engine.run.checkpoint.log import DamagedError, WriteAheadLog
+from xmlpunct.engine.run.durable_files import open_durably, write_all, writing
+
+SEGMENT_BYTES = 2**24
+"""The size of a spool's file: so much is released at a time (docs/hostile.md)."""
+MOST_BYTES = 2**28
+"""The most that a spool holds. Then the peer has to wait (docs/hostile.md)."""
+READ_AT_ONCE = 2**26
+"""How much may be read of a spool before it is released. An element may be as large again."""
+_GLANCE_SECONDS = 0.02
+"""How often a full spool looks for room: a matter of latency."""
+_SUM, _MARK, _END, _SIZE = "sum", "mark", "end", "size"
+"""The pieces of the records of a spool's log. The last two stand in one record."""
+_CHECK = struct.Struct(">II")
+"""Where a piece ends in its segment, and its checksum."""
+_CHECKS_AT_ONCE = 4096
+"""So many pieces are read at once, or fewer: they may be short."""
+
+Read = Callable[[int], bytes]
+
+
+class End(NamedTuple):
+    """The end of a spool: how its source failed, if it did."""
+
+    failure: str | None
+
+
+class Mark(NamedTuple):
+    """A byte of the spool, and the position of the source that belongs to it."""
+
+    byte: int
+    position: Any
+
+
+def log_of(spool: str | Path) -> WriteAheadLog:
+    """The log of a spool."""
+    return WriteAheadLog(Path(f"{spool}.log"))
+
+
+def end_of(spool: str | Path) -> End | None:
+    """The end of a spool, once it is complete. Raises OSError."""
+    records = log_of(spool).read()
+    return End(**json.loads(records[-1][_END])) if records and _END in records[-1] else None
+
+
+def finish(spool: str | Path, failure: str | None) -> None:
+    """Say that nothing follows. Raises `XmlPunctError`."""
+    with writing(spool):
+        size = extent(spool)[0]
+    with closing(log_of(spool)) as log:
+        log.append({_END: json.dumps({"failure": failure}).encode(), _SIZE: str(size).encode()})
+
+
+def create(spool: Path) -> None:
+    """Begin a spool, unless it was begun before. Raises OSError."""
+    if not segments(spool):
+        os.close(open_durably(spool, os.O_WRONLY))
+
+
+def recover(spool: str | Path) -> None:
+    """Cut off what a power failure left at the end. Raises OSError, and `DamagedError` if more than that is broken."""
+    number = (segments(spool) or [0])[-1]
+    path, (known, mark), size = segment(spool, number), _known(spool), _final_size(spool)
+    if size is not None and not os.path.getsize(path):
+        return  # it was dropped
+    with open(path, "r+b", buffering=0) as file:
+        checks = _checks(file.fileno(), 0)
+        broken = [i for i in range(len(checks)) if not _is_whole(file.fileno(), checks, i)]
+        if broken:
+            if broken[-1] - broken[0] >= len(broken) or broken[-1] + 1 < len(checks):
+                raise DamagedError(path, checks[broken[0] - 1][0] if broken[0] else 0)
+            file.truncate(SEGMENT_BYTES + _CHECK.size * broken[0])
+        filled = checks[: broken[0]][-1][0] if broken and broken[0] else _filled(file.fileno())
+    there = number * SEGMENT_BYTES + filled
+    is_complete = known.size in (number * SEGMENT_BYTES, there)
+    if not is_complete or there < (mark.byte if mark is not None else 0) or size not in (None, there):
+        raise DamagedError(path, filled)
+
+
+def segment(spool: str | Path, number: int) -> Path:
+    """The file of a segment."""
+    return Path(f"{spool}.{number}") if number else Path(spool)
+
+
+def segments(spool: str | Path) -> list[int]:
+    """The numbers of the segments that are there, in order; the last one always is."""
+    name, folder = os.path.basename(spool), os.path.dirname(spool)
+    tails = [entry[len(name) :] for entry in os.listdir(folder or ".") if entry.startswith(name)]
+    return sorted(int(tail[1:] or 0) for tail in tails if tail == "" or tail[1:].isdecimal())
+
+
+def extent(spool: str | Path) -> tuple[int, float]:
+    """How many bytes there are, or were, and when the last ones came. Raises OSError."""
+    number = (segments(spool) or [0])[-1]
+    with open(segment(spool, number), "rb", buffering=0) as file:
+        filled, written = _filled(file.fileno()), os.fstat(file.fileno()).st_mtime
+    dropped = None if filled else _final_size(spool)
+    return number * SEGMENT_BYTES + filled if dropped is None else dropped, written
+
+
+def durable_extent(spool: str | Path) -> int:
+    """How many bytes there are, or were, all of them on disk. Raises OSError."""
+    number = (segments(spool) or [0])[-1]
+    with open(segment(spool, number), "rb", buffering=0) as file:
+        filled = _filled(file.fileno())
+        os.fsync(file.fileno())
+    return number * SEGMENT_BYTES + filled if filled else extent(spool)[0]
+
+
+def release(spool: str | Path, byte: int) -> None:
+    """Remove what lies before a byte, as far as whole segments do, but for the last segment."""
+    for number in segments(spool)[:-1]:
+        if (number + 1) * SEGMENT_BYTES <= byte:
+            segment(spool, number).unlink(missing_ok=True)
+
+
+def held_bytes(spool: str | Path) -> int:
+    """How much room a spool takes on disk. Raises OSError."""
+    total = 0
+    for number in segments(spool):
+        with suppress(FileNotFoundError):  # it was released meanwhile
+            total += 512 * os.stat(segment(spool, number)).st_blocks
+    return total
+
+
+def drop(spool: str | Path) -> None:
+    """Give back the room of a complete spool, which keeps its extent: nobody reads it any more. Raises OSError."""
+    release(spool, sys.maxsize)
+    os.truncate(segment(spool, (segments(spool) or [0])[-1]), 0)
+
+
+def open_at(spool: str | Path, byte: int) -> BinaryIO:
+    """The bytes from one on. Raises OSError if it has been removed."""
+    return io.BufferedReader(_Segments(spool, byte))
+
+
+class _Segments(io.RawIOBase):
+    """Segments as one file, from ``byte`` on. Raises `DamagedError` for bytes that are not those that were added."""
+
+    def __init__(self, spool: str | Path, byte: int) -> None:
+        self._spool, self._left = spool, memoryview(b"")
+        number, offset = divmod(byte, SEGMENT_BYTES)
+        if number and not offset and not segment(spool, number).exists():
+            number, offset = number - 1, SEGMENT_BYTES  # all there is ends here
+        self._open(number)
+        count = _count(self._file)
+        self._next = bisect_right(range(count), offset, key=lambda i: _checks(self._file, i, 1)[0][0])
+        if self._next:
+            self._before = _checks(self._file, self._next - 1, 1)[0]
+        self._skip = offset - self._before[0]
+
+    def _open(self, number: int) -> None:
+        self._file, self._number = os.open(segment(self._spool, number), os.O_RDONLY | os.O_CLOEXEC), number
+        self._next, self._before = 0, (0, 0)  # the piece that is next, and the checksum of the one before
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._left:
+            self._left = memoryview(self._some(len(buffer)))
+        count = min(len(buffer), len(self._left))
+        buffer[:count], self._left = self._left[:count], self._left[count:]
+        return count
+
+    def _some(self, size: int) -> bytes:
+        """The next pieces, of at least so many bytes if as many are there."""
+        if self._before[0] == SEGMENT_BYTES and segment(self._spool, self._number + 1).exists():
+            os.close(self._file)
+            self._open(self._number + 1)
+        begin, first = self._before[0], self._next
+        checks = _checks(self._file, first, _CHECKS_AT_ONCE)
+        count = bisect_right(checks, begin + self._skip + size, key=lambda check: check[0]) + 1
+        checks = [self._before, *checks[:count]]
+        data = os.pread(self._file, max(checks[-1][0] - begin, 0), begin)
+        for number, (before, check) in enumerate(pairwise(checks), first):
+            if not _matches(data[before[0] - begin : check[0] - begin], before, check):
+                raise DamagedError(segment(self._spool, self._number), before[0])
+            self._next, self._before = number + 1, check
+        data, self._skip = data[self._skip :], max(self._skip - len(data), 0)
+        return data
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._file)
+        super().close()
+
+
+def _count(file: int) -> int:
+    """How many pieces a segment holds."""
+    return max(os.fstat(file).st_size - SEGMENT_BYTES, 0) // _CHECK.size
+
+
+def _checks(file: int, first: int, count: int | None = None) -> list[tuple[int, int]]:
+    """The checksums of some pieces of a segment, from the ``first`` on, as far as they are there."""
+    count = _count(file) if count is None else count
+    data = os.pread(file, count * _CHECK.size, SEGMENT_BYTES + first * _CHECK.size)
+    return [(end, crc) for end, crc in _CHECK.iter_unpack(data[: len(data) // _CHECK.size * _CHECK.size])]
+
+
+def _filled(file: int) -> int:
+    """How many bytes of a segment hold pieces."""
+    count = _count(file)
+    return _checks(file, count - 1, 1)[0][0] if count else 0
+
+
+def _check(data: bytes, before: tuple[int, int]) -> tuple[int, int]:
+    """The checksum of a piece, behind the one before."""
+    end = before[0] + len(data)
+    return end, crc32(data, crc32(end.to_bytes(8, "big"), before[1]))
+
+
+def _matches(data: bytes, before: tuple[int, int], check: tuple[int, int]) -> bool:
+    return check[0] > before[0] and _check(data, before) == check
+
+
+def _is_whole(file: int, checks: list[tuple[int, int]], number: int) -> bool:
+    """Whether a piece of a segment is as it was added."""
+    before, check = checks[number - 1] if number else (0, 0), checks[number]
+    size = check[0] - before[0]
+    if not (size > 0 and check[0] <= SEGMENT_BYTES):
+        return False
+    return _matches(os.pread(file, size, before[0]), before, check)
+
+
+class SpoolWriter:
+    """Adds to a spool, from where it ends. ``stopped`` ends the wait for room. A context manager."""
+
+    def __init__(self, spool: Path, stopped: threading.Event) -> None:
+        self.spool, self._stopped = spool, stopped
+        self._sum, self.mark = _known(spool)
+        # A segment that the sum covers is complete, even if the next one was never begun.
+        self._number = max((segments(spool) or [0])[-1], self._sum.size // SEGMENT_BYTES)
+        self._file, self._count, self._last = -1, 0, (0, 0)  # the segment, its pieces, and the last checksum
+        self._open()
+
+    def __enter__(self) -> SpoolWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are, or were."""
+        return self._number * SEGMENT_BYTES + self._last[0]
+
+    def repeats(self, read: Read) -> bool:
+        """Whether a source gives again what it gave before, as far as that is known."""
+        total = Sum()
+        for _ in range(self._number):
+            total = total.with_segment(read)
+        if total != self._sum:
+            return False
+        left = self._last[0]
+        with open_at(self.spool, self._number * SEGMENT_BYTES) as before:
+            while left:
+                given = read(min(left, 2**20))
+                if not given or before.read(len(given)) != given:
+                    return False
+                left -= len(given)
+        return True
+
+    def continues(self, read: Read) -> bool:
+        """Whether a source that goes on from `mark` gives again what was spooled behind that, as far as it is there."""
+        assert self.mark is not None
+        at, there = self.mark.byte, segments(self.spool)[0] * SEGMENT_BYTES
+        with open_at(self.spool, max(at, there)) as before:
+            while left := self.size - at:
+                given = read(min(left, 2**20))
+                if not given or before.read(len(known := given[max(there - at, 0) :])) != known:
+                    return False
+                at += len(given)
+        return True
+
+    def note(self, position: Any) -> None:
+        """Put down, durably, the position of the source that belongs to the end of the spool."""
+        self.sync()
+        self.mark = Mark(self.size, position)
+        self._save()
+
+    def _save(self) -> None:
+        mark = [] if self.mark is None else [{_MARK: json.dumps(self.mark._asdict()).encode()}]
+        log_of(self.spool).replace({_SUM: json.dumps(self._sum._asdict()).encode()}, *mark)
+
+    def recognises(self, read: Callable[[int, int], bytes]) -> bool:
+        """Whether a file, of which ``read`` gives so many bytes from one on, looks like what was read of it.
+
+        Looked at are its head, and what comes before the place where it is to be read on.
+        """
+        begin, held = self._number * SEGMENT_BYTES, self._last[0]
+        for at in (0, max(held - KEPT_BYTES, 0)):
+            with open_at(self.spool, begin + at) as ours:
+                if read(begin + at, len(data := ours.read(min(KEPT_BYTES, held - at)))) != data:
+                    return False
+        count = min(KEPT_BYTES, SEGMENT_BYTES)
+        known = {0: self._sum.head, begin - count: self._sum.tail} if begin else {}
+        return all(digest(read(at, count)) == wanted for at, wanted in known.items())
+
+    def append(self, data: bytes) -> None:
+        """Add some bytes, once there is room; after ``stopped``, maybe not all. Raises OSError."""
+        while data and self._has_room():
+            piece = data[: SEGMENT_BYTES - self._last[0]]
+            self._write(piece, self._last[0])
+            self._last = _check(piece, self._last)
+            self._write(_CHECK.pack(*self._last), SEGMENT_BYTES + self._count * _CHECK.size)
+            self._count += 1
+            data = data[len(piece) :]
+
+    def _write(self, data: bytes, at: int) -> None:
+        os.lseek(self._file, at, os.SEEK_SET)
+        write_all(self._file, data)
+
+    def sync(self) -> None:
+        """Come back when all is on disk."""
+        os.fsync(self._file)
+
+    def _has_room(self) -> bool:
+        """Wait for room, in a new segment if need be; whether there is any."""
+        if self._last[0] < SEGMENT_BYTES:
+            return True
+        self.sync()
+        while len(segments(self.spool)) * SEGMENT_BYTES >= MOST_BYTES:
+            if self._stopped.wait(_GLANCE_SECONDS):
+                return False
+        self._close()
+        with open(segment(self.spool, self._number), "rb") as full:
+            self._sum = self._sum.with_segment(full.read)
+        self._save()
+        self._number += 1
+        self._open()
+        return True
+
+    def _open(self) -> None:
+        """Open the segment to be written, made if need be. Its name is on disk before anything in it is."""
+        self._file = open_durably(segment(self.spool, self._number), os.O_RDWR)
+        self._count = _count(self._file)
+        self._last = _checks(self._file, self._count - 1, 1)[0] if self._count else (0, 0)
+
+
+class Sum(NamedTuple):
+    """What is known of the complete segments: their ``size`` and checksum, and those of their head and tail."""
+
+    size: int = 0
+    total: str = ""
+    head: str = ""
+    tail: str = ""
+
+    def with_segment(self, read: Read) -> Sum:
+        """With what ``read`` gives as another segment."""
+        total, left, count = blake2b(self.total.encode()), SEGMENT_BYTES, min(KEPT_BYTES, SEGMENT_BYTES)
+        head, tail = b"", b""
+        while left and (data := read(min(left, 2**20))):
+            total.update(data)
+            left -= len(data)
+            head = (head + data)[:count] if len(head) < count else head
+            tail = (tail + data)[-count:]
+        size = self.size + SEGMENT_BYTES - left
+        return Sum(size, total.hexdigest(), self.head or digest(head), digest(tail))
+
+
+def _final_size(spool: str | Path) -> int | None:
+    """The size of a complete spool. Raises OSError."""
+    records = log_of(spool).read()
+    return int(records[-1][_SIZE]) if records and _SIZE in records[-1] else None
+
+
+def _known(spool: str | Path) -> tuple[Sum, Mark | None]:
+    """The last sum, and the last mark."""
+    records = log_of(spool).read()
+    sums = [record[_SUM] for record in records if _SUM in record]
+    marks = [record[_MARK] for record in records if _MARK in record]
+    total = Sum(**json.loads(sums[-1])) if sums else Sum()
+    return total, Mark(**json.loads(marks[-1])) if marks else None

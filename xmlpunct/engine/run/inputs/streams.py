@@ -1,0 +1,84 @@
+"""The bytes of an input that can be read again, one after the other."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager
+
+from xmlpunct.base.errors import SourceError, reading
+from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.engine.run.inputs import segments
+from xmlpunct.engine.run.inputs.held import Held
+from xmlpunct.engine.run.inputs.parts import Part
+from xmlpunct.engine.run.inputs.ranges import Extent
+
+
+class FileStream:
+    """A plain file from a byte on, up to which it is ``traced``: see `Held`, which keeps it open."""
+
+    ready, silent, consumed = True, 0.0, 0
+
+    def __init__(self, part: Part, held: Held, byte: int, traced: str | None) -> None:
+        self._part, self._held, self._at, self._traced = part, held, byte, traced
+
+    def read(self, size: int) -> bytes:
+        """Some bytes, none at the end. Raises `TransientError`."""
+        wanted = min(size, (self._part.size or 0) - self._at)
+        with reading(self._part.name):
+            data = self._held.open(self._part, self._at, self._traced).read(wanted)
+            if len(data) < wanted:
+                raise ChangedError.of(self._part.name, f"it ends at byte {self._at + len(data):,}")
+            self._at += len(data)
+            self._traced = self._held.trace(self._at)
+        return data
+
+    def close(self) -> None:
+        """The file stays held."""
+
+
+class SpoolStream:
+    """A spool from a byte on. What it gives is on disk, so that it counts as read."""
+
+    consumed = 0
+
+    def __init__(self, part: Part, byte: int) -> None:
+        self._part, self._at, self._durable = part, byte, byte
+        with self._reading():
+            self._file = segments.open_at(part.path, byte)
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return reading(self._part.name, f"its spool {self._part.path} cannot be read")
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is more, or an end. Raises `TransientError`."""
+        path = self._part.path
+        with self._reading():
+            return segments.extent(path)[0] > self._at or segments.end_of(path) is not None
+
+    @property
+    def silent(self) -> float:
+        """For how many seconds nothing has come. Raises `TransientError`."""
+        with self._reading():
+            return time.time() - segments.extent(self._part.path)[1]
+
+    def read(self, size: int) -> bytes | None:
+        """Some bytes; empty at the end, None if there are none yet.
+
+        Raises `SourceError` where the source failed, and `TransientError` where the spool cannot be read.
+        """
+        with self._reading():
+            if self._at == self._durable:
+                extent = Extent.of(self._part)
+                self._durable = extent.size
+                if self._at == self._durable:
+                    if extent.failure is not None:
+                        raise SourceError(self._part.name, extent.failure)
+                    return b"" if extent.complete else None
+            data = self._file.read(min(size, self._durable - self._at))
+        self._at += len(data)
+        return data
+
+    def close(self) -> None:
+        """Close the segment that is being read."""
+        self._file.close()

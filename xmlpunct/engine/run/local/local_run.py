@@ -1,0 +1,175 @@
+"""The local engine: a query run to the end of its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from xmlpunct.base.errors import Reject, SourceError, TransientError, UsageError, ended_by, reading, undoing
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, run_name
+from xmlpunct.engine.run.checkpoint.commit import Commit
+from xmlpunct.engine.run.datasets import FORMATS
+from xmlpunct.engine.run.inputs.injected_punctuations import Sayings
+from xmlpunct.engine.run.inputs.parts import Input
+from xmlpunct.engine.run.inputs.ranges import Cursor
+from xmlpunct.engine.run.inputs.spool import Spool, warn_of_growth
+from xmlpunct.engine.run.inputs.tables import Table
+from xmlpunct.engine.run.local.ledger import Ledger
+from xmlpunct.engine.run.local.running import LocalRun
+from xmlpunct.engine.run.reject_log import log_notices
+from xmlpunct.engine.run.run_options import RunOptions
+from xmlpunct.engine.run.sink import check_complete, make_outputs, open_sink, told_of
+from xmlpunct.engine.run.stats import RunStats
+from xmlpunct.engine.run.stop import Stop
+from xmlpunct.slice import Slice
+
+Progress = Callable[[RunStats], None]
+
+
+def open_sources(
+    query: Query, given: Mapping[str, Source | Table] | None = None
+) -> dict[str, Source | Table]:
+    """The sources of a query's streams: those ``given`` for declared ones, and what the others name.
+
+    Each is opened once, however many streams it carries.
+    """
+    opened: dict[str, Source] = {}
+    by_name: dict[str, Source | Table] = {}
+    for stream in query.streams:
+        source = (given or {}).get(stream.declared)
+        if isinstance(source, Table):
+            by_name[stream.name] = source
+            continue
+        if source is None:
+            assert stream.source is not None
+            if stream.source not in opened:
+                opened[stream.source] = query.opened.take(stream.source)
+            source = opened[stream.source]
+        by_name[stream.name] = source.sender(stream.sender)
+    return by_name
+
+
+def run(
+    query: Query,
+    options: RunOptions,
+    stats: RunStats,
+    on_progress: Progress | None = None,
+    stop: Stop | None = None,
+    sayings: Sayings | None = None,
+) -> None:
+    """Run a query to the end of its sources and write what it gives; with a checkpoint, from where it stands.
+
+    Raises `SourceError` when a source fails, after writing what came before. No checkpoint records a `TransientError`:
+    the same run can go on. Too many rejects (``options.max_rejects``) are such a
+    failure. Raises `StrictError` at the first reject with ``options.strict``; KeyboardInterrupt when it is asked to
+    ``stop``, after the slice at hand. ``sayings`` are what is said to it while it runs.
+    """
+    query = with_guards(query) if options.guarded else query
+    for answer in query.answers:
+        own = options.to(answer.destination)
+        if own.dataset and own.format not in FORMATS:
+            with told_of(answer):
+                raise UsageError(
+                    f"{own.output} is a dataset directory: {own.spelled('format')} parquet, arrow or csv; "
+                    "xml takes --engine spark"
+                )
+    outputs, stop = make_outputs(query, options), stop or Stop()
+    provisional = None
+    if options.partial is not None:
+        from xmlpunct.engine.run.local.provisional import Provisional
+
+        provisional = Provisional(query, options)
+    with ExitStack() as opened:
+        checkpoint, found, commit, name = None, None, Commit.begun(query), run_name()
+        sources: Mapping[str, Source | Input | Table]
+        spools: list[Spool] = []
+        if options.checkpoint is None:
+            sources = open_sources(query)
+        else:
+            folder = Path(options.checkpoint)
+            checkpoint = opened.enter_context(Checkpoint(folder, query, options, "local"))
+            with reading(f"the checkpoint {folder}"):
+                found = checkpoint.find()
+            opened.enter_context(ended_by(checkpoint.clean_if_over))  # once nobody reads what is spooled
+            commit, spools = found.commit, found.spools
+            stats.resume(commit.stats)
+            if commit.over:
+                if found.failure is not None:
+                    raise found.failure
+                check_complete(query, options, outputs, commit, checkpoint.run)
+                return
+            checkpoint.settle(found, 1)
+            name = checkpoint.run
+            sources = {query.streams[i].name: given for given in found.inputs for i in given.streams}
+        namespace, size, threads = options.punct_namespace, options.slice_bytes, options.threads
+        running = LocalRun(query, sources, size, stats, namespace, sayings, threads)
+        opened.enter_context(ended_by(running.close))
+        if found is not None:
+            for number, cursor in found.cursors:  # before more is spooled
+                running.reader(number).check(Cursor.from_json(cursor))
+        for spool in spools:
+            spool.bell = running.bell
+            spool.start()
+            opened.enter_context(ended_by(spool.stop))
+        sink = opened.enter_context(open_sink(query, options, outputs, stats, commit, name))
+        ledger = Ledger(running, sink, checkpoint, found, options.max_rejects)
+        try:
+            ledger.check()
+            while (portion := running.read()) is not None:
+                for spool in spools:
+                    spool.check()
+                with stop.held():
+                    ledger.take(portion, options.strict)
+                    ledger.check()
+                    ledger.commit_if_due()
+                    if provisional is not None and provisional.is_due() and not running.ended:
+                        ledger.commit()
+                        provisional.write(running.partial())
+                if on_progress is not None:
+                    on_progress(stats)
+        except KeyboardInterrupt:
+            if not stop.urgent:
+                ledger.break_off()
+            raise
+        except TransientError as error:
+            if checkpoint is not None:
+                error.add_note(error.REMEDY)
+            with stop.held(), undoing(ledger.break_off):
+                raise
+        except SourceError as failure:
+            with stop.held(), undoing(partial(ledger.finish, failure)):
+                raise
+        with stop.held():
+            ledger.finish()
+        warn_of_growth(source for source in sources.values() if not isinstance(source, Table))
+
+
+def results(
+    query: Query,
+    sources: Mapping[str, Source | Table],
+    on_reject: Callable[[Reject], object],
+    watched: bool = False,
+) -> Iterator[Slice]:
+    """The query's results as slices, as they come. Raises `SourceError` after the last good one.
+
+    A run that is ``watched`` gives an empty slice where nothing has come for a while.
+    """
+    running = LocalRun(query, sources, None, RunStats("local", watched=watched), PUNCT_NAMESPACE)
+    with ended_by(running.close):
+        try:
+            while (result := running.advance()) is not None:
+                for reject in running.rejects:
+                    on_reject(reject)
+                running.rejects.clear()
+                log_notices(running.notices)
+                running.notices.clear()
+                yield result
+        except SourceError:
+            log_notices(running.stats.finish())
+            raise

@@ -1,0 +1,69 @@
+"""Possible beside certain: what a query would still answer if all its inputs ended now.
+
+Such answers are true of what has come so far and of nothing else: whatever comes next may change them. They are marked
+by a namespace of their own, and never stand in a file of results.
+"""
+
+from __future__ import annotations
+
+import time
+
+import polars as pl
+
+from xmlpunct.base.errors import UsageError
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.run.durable_files import Appender
+from xmlpunct.engine.run.run_options import ONE_ANSWER, RunOptions, XmlForm
+from xmlpunct.firehose import writer_for
+from xmlpunct.slice import Slice
+
+PARTIAL_NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/partial"
+"""The namespace of provisional answers. The prefix is free; `partial` is usual."""
+
+
+class Provisional:
+    """Writes provisional answers to standard output, one every ``options.partial`` seconds.
+
+    In XML an answer is an element ``partial:answer`` of elements ``partial:result``. Where the results go to
+    standard output too, it stands between them, and who reads the results passes over it. In jsonl each tuple is a line
+    ``{"$partial": {...}}``. Raises `UsageError` for csv, and where standard output is committed, by a checkpoint.
+    """
+
+    def __init__(self, query: Query, options: RunOptions) -> None:
+        if len(query.answers) > 1 or query.answers[0].name:
+            raise UsageError(ONE_ANSWER)
+        if options.format == "csv":
+            raise UsageError("--partial marks tuples as provisional, which csv cannot: write xml or jsonl")
+        if options.checkpoint is not None and options.output is None:
+            raise UsageError(
+                "--partial writes to standard output, of which --checkpoint keeps account: add -o FILE"
+            )
+        assert options.partial is not None
+        self._every, self._out = options.partial, Appender(None, 0)
+        self._next = time.monotonic() + self._every
+        self._is_xml = options.format == "xml"
+        names = {} if options.form is None else options.form.namespaces
+        form = XmlForm("partial:answer", "partial:result", {**names, "partial": PARTIAL_NAMESPACE})
+        named = vars(form) if self._is_xml else {}
+        self._writer = writer_for(
+            options.format, query.root.schema, punct_namespace=options.punct_namespace, **named
+        )
+
+    def is_due(self) -> bool:
+        """Whether it is time for an answer."""
+        return time.monotonic() >= self._next
+
+    def write(self, answer: pl.DataFrame) -> None:
+        """Write an answer."""
+        self._out.append(self.text(answer), 0)
+        self._next = time.monotonic() + self._every
+
+    def text(self, answer: pl.DataFrame) -> bytes:
+        """An answer as bytes, without what its form cannot hold, which would be rejects."""
+        unfit = self._writer.unfit(answer)
+        if unfit is not None:
+            answer = answer.filter(unfit.is_null())
+        body = self._writer.body(Slice(answer))
+        if self._is_xml:
+            return self._writer.start() + body + self._writer.end()
+        return b"".join(b'{"$partial": %s}\n' % line for line in body.splitlines())

@@ -1,0 +1,168 @@
+"""What a run is asked to do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.contract import Existing, scheme_of
+from xmlpunct.engine.run.reject_limit import RejectLimit
+from xmlpunct.firehose.result_elements import Namespaces, read_namespaces
+
+OUTPUT_FORMATS = ("xml", "jsonl", "csv", "parquet", "arrow")
+"""The forms that results can be written in; parquet and arrow are of directories."""
+
+_UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+MOST_SLICE_BYTES = 2**30
+"""The largest `--slice`. Memory is several times that."""
+
+
+NO_COPY = (
+    "provisional answers (--partial) take --engine local: on Spark the state lies with its workers, "
+    "in a store of which nobody can take a copy between two micro-batches"
+)
+
+
+ONE_ANSWER = (
+    "provisional answers (--partial) are those of one SELECT, and this query has several answers: "
+    "run the SELECT without CREATE SINK"
+)
+
+
+@dataclass(frozen=True)
+class XmlForm:
+    """How XML is written: the names of the root and of a tuple's element, prefixes, and whether for people to read."""
+
+    root: str = "stream"
+    element: str = "result"
+    namespaces: Namespaces = field(default_factory=dict)
+    pretty: bool = False
+
+    @classmethod
+    def of(cls, root: str | None, row: str | None, namespaces: str | None, pretty: bool) -> XmlForm | None:
+        """How XML is to be written; None if nothing was said of that. Raises `UsageError`."""
+        if not (root or row or namespaces or pretty):
+            return None
+        usual = cls()
+        return cls(root or usual.root, row or usual.element, read_namespaces(namespaces or ""), pretty)
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where results go, and how they are written: as the options of a run of these names say it."""
+
+    output: str
+    format: str = "xml"
+    form: XmlForm | None = None
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of ``xmlpunct run``, whichever engine takes them.
+
+    ``output`` is a path, a path ending in ``/`` (a dataset), a URL, or None for standard output; ``slice_bytes`` the
+    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject, and
+    ``max_rejects`` where they are too many. ``form`` is how
+    XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
+    ``partition_by`` are the columns whose values name directories of a dataset. ``partial`` is the time in seconds
+    from one provisional answer to the next, if any is wanted. ``threads`` are those of the local engine; None: as many
+    as there are cores. ``is_sink``: a CREATE SINK says the destination. ``replaces``: a new run removes the results
+    of other runs from its outputs.
+    """
+
+    output: str | None = None
+    format: str = "xml"
+    slice_bytes: int | None = None
+    checkpoint: str | None = None
+    rejects: str | None = None
+    stats: str | None = None
+    strict: bool = False
+    max_rejects: RejectLimit | None = None
+    form: XmlForm | None = None
+    master: str = "local[*]"
+    punct_namespace: str = PUNCT_NAMESPACE
+    query_file: str | None = None
+    partial: float | None = None
+    partition_by: tuple[str, ...] = ()
+    threads: int | None = None
+    is_sink: bool = False
+    replaces: bool = False
+
+    @property
+    def existing(self) -> Existing:
+        """What a new run does with results that its outputs hold."""
+        if self.replaces:
+            return Existing.REPLACE
+        return Existing.ACCEPT if self.checkpoint is None else Existing.REFUSE
+
+    def to(self, destination: Destination | None) -> RunOptions:
+        """The same options with another destination of the results, if one is given."""
+        if destination is None:
+            return self
+        output = None if destination.output == "-" else destination.output
+        return replace(self, **{**vars(destination), "output": output}, is_sink=True)
+
+    def spelled(self, option: str) -> str:
+        """An option of the destination, as who gave it writes it: ``--format``, or ``format`` of a CREATE SINK."""
+        if not self.is_sink:
+            return "-o" if option == "output" else f"--{option}"
+        return option.replace("-", "_")
+
+    @property
+    def guarded(self) -> bool:
+        """Whether it matters which tuples are late."""
+        return self.strict or self.rejects is not None or self.max_rejects is not None
+
+    @property
+    def dataset(self) -> bool:
+        """Whether the output is a directory."""
+        return self.output is not None and self.output.endswith("/") and not self.is_url
+
+    @property
+    def is_url(self) -> bool:
+        """Whether the output is what a connector writes to."""
+        return is_url(self.output)
+
+
+def is_url(place: str | None) -> bool:
+    """Whether a connector writes to a place.
+
+    >>> is_url("sqlite:///x.db?table=t"), is_url("out.xml"), is_url("-")
+    (True, False, False)
+    """
+    return place is not None and scheme_of(place) not in ("", "-")
+
+
+def parse_size(text: str) -> int:
+    """Bytes from a size such as ``64KiB``, ``8MiB`` or ``4096``. Raises `UsageError`.
+
+    >>> parse_size("64KiB")
+    65536
+    """
+    parts = re.fullmatch(r"\s*([0-9]{1,12})\s*([KMG]iB|B|)\s*", text)
+    if not parts or int(parts[1]) == 0:
+        raise UsageError(f"{text!r} is no size: write 65536, 64KiB, 8MiB or 1GiB")
+    size = int(parts[1]) * _UNITS[parts[2]]
+    if size > MOST_SLICE_BYTES:
+        raise UsageError(f"{text} is too much for a slice, which is held in memory: 1GiB is the most")
+    return size
+
+
+_TIMES = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def parse_time(text: str) -> float:
+    """Seconds from a time such as ``10s``, ``500ms``, ``2m`` or ``1h``. Raises `UsageError`.
+
+    >>> parse_time("500ms"), parse_time("2m")
+    (0.5, 120.0)
+    """
+    parts = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h)\s*", text)
+    seconds = float(parts[1]) * _TIMES[parts[2]] if parts else 0.0
+    if not seconds:
+        raise UsageError(f"{text!r} is no time: write 500ms, 10s, 2m or 1h")
+    return seconds

@@ -1,0 +1,215 @@
+"""The numbers of a run, summed from what the rows of all micro-batches report."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from xmlpunct.base.codec import load, pieces
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.frames import Snapshot
+from xmlpunct.base.unread import Notice
+from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.run.inputs.parts import Input
+from xmlpunct.engine.run.inputs.ranges import behind, silence
+from xmlpunct.engine.run.run_options import NO_COPY
+from xmlpunct.engine.run.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
+from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, RETAINED, SAID, WAITS, Row
+from xmlpunct.engine.why.holding import Holding
+from xmlpunct.operators.retained_outline import Outline
+from xmlpunct.slice import Slice
+
+_FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
+_STATES = ("state_rows", "held_punctuations", "forgotten")
+
+
+class RunMetrics:
+    """Keeps ``stats`` up to date. ``saved`` is what `as_dict` of an earlier run gave, or nothing.
+
+    What is to be told gathers in ``notices``, which the caller empties.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        inputs: Sequence[Input],
+        stats: RunStats,
+        saved: dict[str, Any],
+        held: Snapshot = MappingProxyType({}),
+    ) -> None:
+        self.stats = stats
+        self._streams, self._inputs = query.streams, inputs
+        self._read: dict[str, int] = saved.get("read", {})
+        """How many bytes of each input, by its number."""
+        self._states: dict[str, dict[str, list[int]]] = saved.get("states", {})
+        self.notices: list[Notice] = []
+        stats.inputs = {stream.declared: InputStats() for stream in query.streams}
+        stats.elements = {stream.declared: stream.element for stream in query.streams}
+        stats.guards, stats.sinks, stats.gauges = query.guards, query.sinks, self
+        stats.holding = Holding({stream.name: stream.sent for stream in query.streams})
+        stats.holding.restore(held)
+        stats.resume(saved)
+        self._ended: set[int] = set(saved.get("ended", ()))
+        self._checksums: dict[str, int] = saved.get("checksums", {})
+        """Those of the files that the last micro-batch read, by the numbers of an input and of its part."""
+        self._waits: dict[tuple[int, int], list[int]] = {}
+        self._each: dict[int, dict[int, list[int]]] = {}
+        self._taken = 0  # tuples in the last micro-batch
+
+    @property
+    def ended(self) -> bool:
+        """Whether all inputs have."""
+        return len(self._ended) == len(self._inputs)
+
+    @property
+    def starved(self) -> int | None:
+        """The input to be read alone: more than a micro-batch brings waits for it. None if there is none."""
+        waits = self._waiting()
+        most = max(waits)
+        return waits.index(most) if most > self._taken else None
+
+    def _waiting(self) -> list[int]:
+        """For each input, how much that is retained waits for it."""
+        by_shard = [[0] * len(self._inputs), *self._waits.values()]
+        return [sum(counts) for counts in zip(*by_shard, strict=True)]
+
+    def waits(self) -> dict[int, list[int]]:
+        """By operator, for each of its inputs, how much of what it retains waits for that input."""
+        shards = {number: by_shard.values() for number, by_shard in self._each.items()}
+        return {
+            number: [sum(counts) for counts in zip(*each, strict=True)] for number, each in shards.items()
+        }
+
+    def behind(self) -> dict[str, int]:
+        """By input, how many bytes are there that were not read yet."""
+        left = dict.fromkeys(self.stats.inputs, 0)
+        for number, given in enumerate(self._inputs):
+            if number not in self._ended:
+                for declared in {self._streams[i].declared for i in given.streams}:
+                    left[declared] += behind(given, self._read.get(str(number), 0))
+        return left
+
+    def partial(self) -> pl.DataFrame:
+        """Refused: see `NO_COPY`."""
+        raise UsageError(NO_COPY)
+
+    def done(self) -> dict[str, bool]:
+        """By input, whether it has been read to its end."""
+        return {declared: self._of(declared) <= self._ended for declared in self.stats.inputs}
+
+    def look_for_idle(self) -> None:
+        """Put down which inputs hold others up."""
+        idle = []
+        for number, waits in enumerate(self._waiting()):
+            given, read = self._inputs[number], self._read.get(str(number), 0)
+            if waits and (seconds := silence(given, read)) > IDLE_SECONDS:
+                name = ", ".join(self._streams[i].name for i in given.streams)
+                idle.append(Idle(name, seconds, waits))
+        self.stats.idle = idle
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Add what a micro-batch reports."""
+        before = sum(i.tuples for i in self.stats.inputs.values())
+        operators = {o.id: OperatorStats(**asdict(o)) for o in self.stats.operators}
+        ended, self._checksums = set(self._ended), {}
+        for row in rows:
+            if row.port == COUNTS:
+                self._count(row)
+                self._checksums |= _checksums(row)
+            elif row.port == SAID:
+                for stream, payload in pieces(row.payload).items():
+                    of = self._streams[int(stream)]
+                    self.stats.holding.say(of.name, Slice.from_bytes(of.sent, payload).punctuations)
+            elif row.port == RETAINED:
+                self._keep(row)
+            elif row.port == WAITS:
+                stage, waits = json.loads(row.payload)
+                self._waits[stage, row.seq] = waits
+            elif row.port in (EDGE_OPERATORS, OPERATORS):
+                for values in json.loads(row.payload):
+                    number = values["id"]
+                    o = operators.setdefault(number, OperatorStats(id=number, operator=values["operator"]))
+                    _add(o, values, _FLOWS)
+                    if row.port == OPERATORS:
+                        self._each.setdefault(number, {})[row.seq] = values["waits"]
+                        states = [values[name] for name in _STATES]
+                        self._states.setdefault(str(number), {})[str(row.seq)] = states
+        self._note_ends(ended)
+        for o in operators.values():
+            shards = self._states.get(str(o.id), {}).values()
+            for i, name in enumerate(_STATES):
+                setattr(o, name, sum(shard[i] for shard in shards))
+        self.stats.observe(operators.values())
+        self._taken = sum(i.tuples for i in self.stats.inputs.values()) - before
+
+    def compare(self, rows: Iterable[Row]) -> None:
+        """Raise `ChangedError` for files that the last micro-batch, read again, finds to be other than they were."""
+        for row in rows:
+            if row.port == COUNTS:
+                for key, checksum in _checksums(row).items():
+                    if self._checksums.get(key, checksum) != checksum:
+                        number, part = map(int, key.split("/"))
+                        name = self._inputs[number].parts[part].name
+                        raise ChangedError.of(name, "it does not hold what was read of it before")
+
+    def _keep(self, row: Row) -> None:
+        """Take what a shard retains."""
+        (stage, *names), (_, *boxes) = zip(*pieces(row.payload).items(), strict=True)
+        outlines: dict[int, Outline] = {}
+        for name, frame in zip(names, map(load, boxes), strict=True):
+            _, number, part = name.split("/")
+            outlines.setdefault(int(number), {})[part] = frame
+        self.stats.holding.keep(f"{stage}.{row.seq}", outlines)
+
+    def _count(self, row: Row) -> None:
+        number, counted = row.seq >> 32, json.loads(row.payload)
+        read = self._read.get(str(number), 0)
+        self._read[str(number)] = read + counted["streams"][0]["bytes"]
+        for stream, values in zip(self._inputs[number].streams, counted["streams"], strict=True):
+            declared = self._streams[stream].declared
+            self.notices += self.stats.overlook(declared, values.pop("overlooked", {}))
+            _add(self.stats.inputs[declared], values, values)
+            if values["punctuations"]:
+                self.stats.spoke[declared] = time.time()
+        if counted["ended"]:
+            self._ended.add(number)
+
+    def _note_ends(self, before: set[int]) -> None:
+        """Look what was overlooked of the inputs that have ended since."""
+        streams = {i for number in self._ended - before for i in self._inputs[number].streams}
+        for declared in sorted({self._streams[i].declared for i in streams}):
+            if self._of(declared) <= self._ended:
+                self.notices += self.stats.end(declared)
+
+    def _of(self, declared: str) -> set[int]:
+        """The inputs of a stream: one for each sender."""
+        mine = {i for i, stream in enumerate(self._streams) if stream.declared == declared}
+        return {number for number, given in enumerate(self._inputs) if mine & set(given.streams)}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers as plain values."""
+        return {
+            **self.stats.saved(),
+            "states": self._states,
+            "read": self._read,
+            "checksums": self._checksums,
+            "ended": sorted(self._ended),
+        }
+
+
+def _checksums(row: Row) -> dict[str, int]:
+    """Of the files that a task has read whole, by the numbers of its input and of the part."""
+    found: dict[str, int] = json.loads(row.payload).get("checksums", {})
+    return {f"{row.seq >> 32}/{part}": checksum for part, checksum in found.items()}
+
+
+def _add(total: object, values: dict[str, int], names: Iterable[str]) -> None:
+    for name in names:
+        setattr(total, name, getattr(total, name) + values[name])

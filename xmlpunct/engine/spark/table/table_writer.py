@@ -1,0 +1,251 @@
+"""Writing a table: a directory of XML, of which each slice appears whole, and once.
+
+::
+
+    OUT/slice-000000000000/part-00000.xml           <ROWS> <ROW>...
+    OUT/slice-000000000000/punctuations-00000.xml   <ROWS> <punct:ROW>...
+    OUT/_staging/...                                 what is being written
+
+A write is a slice, and so is each micro-batch of a stream. Read in the order of names, that is one stream, in which
+punctuations come behind the tuples of their slice.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import types as spark
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from xmlpunct.base.errors import SchemaError, UsageError, XmlPunctError
+from xmlpunct.connectors.open_source import paths_of
+from xmlpunct.engine.run.durable_files import make_folder, sync_folder, sync_tree, writing
+from xmlpunct.engine.spark.table.table_options import ROW, TableOptions, plain_path
+from xmlpunct.firehose import XmlWriter
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.slice import Slice
+
+_SLICE, _STAGING, _RUN = "slice-", "_staging", "_run"
+_PACK: dict[str, tuple[str, Callable[[str, str], Any]]] = {
+    "none": ("", open),
+    "gzip": (".gz", gzip.open),
+    "bzip2": (".bz2", bz2.open),
+    "xz": (".xz", lzma.open),
+}
+"""By compression: the ending of a file's name, and what writes it."""
+
+
+@dataclass
+class Written(WriterCommitMessage):  # type: ignore[misc]
+    """The files that a task wrote into a folder."""
+
+    folder: Path
+    names: tuple[str, ...]
+
+
+class Target:
+    """The directory, and how rows become files in it.
+
+    What tasks write lies in a staging folder of its own, until all of it becomes a slice in one step.
+    """
+
+    def __init__(self, columns: spark.StructType, options: TableOptions, overwrite: bool, run: str) -> None:
+        (path,) = options.paths or ("",)
+        if not paths_of(path):
+            raise UsageError(
+                f'{path or "nothing"} cannot be written: save("DIR"), where all executors see the directory'
+            )
+        self.options, self.overwrite = options, overwrite
+        self.path = Path(paths_of(path)[0]).absolute()
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"{path} is a file: xmlpunct writes a directory")
+        self.run = run
+        self.staging = self.path / _STAGING / f"{run}-{uuid.uuid4().hex}"
+        own = {options.punctuation}
+        if options.punctuation is not None and options.punctuation not in columns.names:
+            raise SchemaError(f"there is no column {options.punctuation}: columnNameOfPunctuation names one")
+        data = [field for field in columns.fields if field.name not in own]
+        self.layout = options.naming.layout(spark.StructType(data), writing=True)
+        self._writer()  # which says what cannot be written
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
+        """Write what a task has. Raises `XmlPunctError` for a value that XML cannot hold."""
+        context = TaskContext.get()
+        number = 0 if context is None else context.partitionId()
+        attempt = uuid.uuid4().hex[:8]  # of several attempts at a task, one counts
+        with writing(self.staging):
+            self.staging.mkdir(parents=True, exist_ok=True)
+        names: list[str] = []
+        said: list[Punctuation] = []
+        ending, pack = _PACK[self.options.compression]
+        file: Any = None
+        writer = self._writer()
+        try:
+            for batch in batches:
+                tuples, more = self._split(batch)
+                said += more
+                if not len(tuples):
+                    continue
+                frame = self.layout.frame(tuples)
+                unfit = writer.unfit(frame)
+                if unfit is not None:
+                    reason = next(reason for reason in unfit if reason is not None)
+                    raise XmlPunctError(f"a row cannot be written: {reason}")
+                if file is None:
+                    names.append(f"part-{number:05d}-{attempt}.xml{ending}")
+                    file = pack(str(self.staging / names[-1]), "wb")
+                    file.write(writer.start())
+                file.write(writer.body(Slice(frame)))
+            if file is not None:
+                file.write(writer.end())
+        finally:
+            if file is not None:
+                file.close()
+        if said:
+            names.append(f"punctuations-{number:05d}-{attempt}.xml{ending}")
+            with pack(str(self.staging / names[-1]), "wb") as out:
+                out.write(
+                    writer.start() + writer.body(Slice(self.layout.schema.empty(), said)) + writer.end()
+                )
+        return Written(self.staging, tuple(names))
+
+    def publish(self, messages: list[Written | None], batch: int = 0) -> None:
+        """Make a slice of what tasks wrote, unless it was made before: the run and the ``batch`` tell."""
+        written = [message for message in messages if message is not None and message.names]
+        known = (
+            self._slices()
+        )  # looked at once: whoever publishes meanwhile takes the next name, and this one fails
+        if (written or self.overwrite) and not self._is_there(known, batch):
+            # Tasks and this may have targets, and so folders, of their own.
+            folder = written[0].folder if written else self.staging
+            counted = {name for message in written for name in message.names}
+            with writing(self.path):
+                make_folder(self.path)
+                folder.mkdir(parents=True, exist_ok=True)
+                for file in folder.iterdir():
+                    if file.name not in counted:
+                        file.unlink()  # of an attempt that does not count
+                (folder / _RUN).write_text(json.dumps({"run": self.run, "batch": batch}))
+                sync_tree(folder)
+                number = int(known[-1].name.removeprefix(_SLICE)) + 1 if known else 0
+                os.replace(folder, self.path / f"{_SLICE}{number:012d}")
+                sync_folder(self.path)
+                for old in known if self.overwrite else ():
+                    shutil.rmtree(old)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove what the run has staged."""
+        staging = self.path / _STAGING
+        for folder in staging.glob(f"{self.run}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # somebody else is writing, or there is none
+            staging.rmdir()
+
+    def check(self) -> None:
+        """Raise `UsageError` where others' files would have to be overwritten."""
+        if not (self.overwrite and self.path.is_dir()):
+            return
+        others = [e.name for e in self.path.iterdir() if not e.name.startswith((_SLICE, "_", "."))]
+        if others:
+            raise UsageError(
+                f"{self.path} holds {others[0]}, which xmlpunct did not write: remove it, or write elsewhere"
+            )
+
+    def _slices(self) -> list[Path]:
+        return sorted(self.path.glob(f"{_SLICE}*")) if self.path.is_dir() else []
+
+    def _is_there(self, known: list[Path], batch: int) -> bool:
+        """Whether a micro-batch was published before, as one of the slices that are known."""
+        for folder in reversed(known):
+            with suppress(OSError, ValueError):
+                found = json.loads((folder / _RUN).read_text())
+                if found["run"] == self.run:
+                    return bool(found["batch"] >= batch)
+        return False
+
+    def _split(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Punctuation]]:
+        """The rows that are tuples, and the punctuations of the others."""
+        name = self.options.punctuation
+        if name is None:
+            return batch, []
+        texts = batch.column(name)
+        listed, written = self.layout.listed, self.layout.schema
+        places = [listed.index(name) for name in written.names]
+        said = [Punctuation.parse(listed, text).rebase(written, places) for text in texts.to_pylist() if text]
+        return (batch.filter(texts.is_null()) if said else batch), said
+
+    def _writer(self) -> XmlWriter:
+        options = self.options
+        return XmlWriter(
+            self.layout.schema,
+            options.root,
+            options.row or ROW,
+            options.punct_namespace,
+            options.naming.namespaces,
+        )
+
+
+class TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """Writes a data frame, as one slice."""
+
+    def __init__(self, columns: spark.StructType, options: TableOptions, overwrite: bool) -> None:
+        self.target = Target(columns, options, overwrite, uuid.uuid4().hex)
+        self.target.check()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return self.target.write(iterator)
+
+    def commit(self, messages: list[Any]) -> None:
+        self.target.publish(messages)
+
+    def abort(self, messages: list[Any]) -> None:
+        self.target.discard()
+
+
+class TableStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+    """Writes the micro-batches of a stream, each once, however often Spark tries."""
+
+    def __init__(self, columns: spark.StructType, options: TableOptions, overwrite: bool) -> None:
+        if options.checkpoint is None:
+            raise UsageError(
+                'what is written once has to be known again: option("checkpointLocation", ...) beside the others'
+            )
+        self.target = Target(columns, options, overwrite, _run_of(options.checkpoint))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return self.target.write(iterator)
+
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803 - Spark's name
+        self.target.publish(messages, batchId)
+
+    def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        self.target.discard()
+
+
+def _run_of(checkpoint: str) -> str:
+    """What tells a streaming query from others: the number that Spark gave it in its checkpoint."""
+    for folder in paths_of(plain_path(checkpoint)):
+        with suppress(OSError, ValueError, KeyError):
+            return str(json.loads((Path(folder) / "metadata").read_text())["id"])
+    raise UsageError(
+        f"the checkpoint {checkpoint} tells no number of the query: it is a directory that the driver sees, and Spark "
+        "writes there first"
+    )

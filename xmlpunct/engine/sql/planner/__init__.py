@@ -1,0 +1,1 @@
+"""The planner: from syntax to plan nodes."""

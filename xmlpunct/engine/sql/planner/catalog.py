@@ -1,0 +1,209 @@
+"""The streams that a query's CREATE STREAM statements declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from sqlglot import exp
+
+from xmlpunct.base.errors import UsageError
+from xmlpunct.base.paths import read_condition, read_element
+from xmlpunct.connectors.open_source import FOLLOW, columns_named, paths_of
+from xmlpunct.connectors.tcp import Address
+from xmlpunct.engine.inference import Inference
+from xmlpunct.engine.plan import Stream
+from xmlpunct.engine.run.inputs.tables import Table
+from xmlpunct.engine.sql.planner.promises import access_order, promised_schemes
+from xmlpunct.engine.sql.planner.window_lengths import TIMES
+from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, keys_of, namespaces_of, refuse, schema_of
+from xmlpunct.engine.sql.syntax.promise_syntax import OrderOf
+from xmlpunct.firehose.libxml.xsd_validator import validity_of
+from xmlpunct.schema import Schema
+from xmlpunct.schema.provenance import ORIGIN, with_origin
+from xmlpunct.types import INT, STRING
+
+ORIGIN_NAMES = {a.name for a in ORIGIN}
+
+
+def declared(
+    statements: Iterable[exp.Expr],
+    sources: Mapping[str, str],
+    inference: Inference | None = None,
+    placed: bool = False,
+    tables: Mapping[str, Table] | None = None,
+) -> dict[str, Stream]:
+    """The declared streams by name; ``sources`` replaces what WITH (source = ...) says.
+
+    Columns that are not declared come from ``inference``. If streams are ``placed``, tuples say where they stood.
+    ``tables`` replace the source of a stream, too; one that is not declared is a stream of its own columns.
+    Raises `SqlError` for a wrong declaration, `UsageError` for a source of a stream that is not declared.
+    """
+    streams: dict[str, Stream] = {}
+    tables = tables or {}
+    for statement in statements:
+        name = statement.this.this.name
+        if name in streams:
+            refuse(f"two streams or relations are named {name}", statement.this.this)
+        if "#" in name:
+            refuse(f"{name} cannot name a stream: # tells the senders of one apart", statement.this.this)
+        options = options_of(statement)
+        namespaces = namespaces_of(statement.this.expressions)
+        with at(option_of(statement, "element") or statement.this.this):
+            element = "/".join(read_element(options.get("element", name), namespaces))
+        condition = option_of(statement, "where")
+        with at(condition or statement):
+            where = read_condition(options["where"], namespaces) if condition else None
+        nested = flag(options, "nested", statement)
+        table = tables.get(name)
+        source = _source(options, sources.get(name, name if table else None), statement)
+        guessed = not any(isinstance(c, exp.ColumnDef) for c in statement.this.expressions)
+        if not guessed:
+            schema = schema_of(statement)
+        elif table is not None:
+            schema = table.schema
+        elif source is None:
+            refuse(f"stream {name} has no columns, and no source to infer them from", statement.this.this)
+        else:
+            given, xsd = element if "element" in options else None, options.get("xsd")
+            inferred = (inference or Inference())(name, source, given, xsd, where, nested)
+            element, schema = inferred.element, inferred.schema
+        if any(a.name in ORIGIN_NAMES for a in schema):
+            refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
+        if table is None:
+            _check_file_names(source, schema, statement)
+        elif (said := next(filter(options.__contains__, ("where", "xsd")), None)) is not None:
+            refuse(
+                f"{said} is about XML elements, and {name} is a table",
+                option_of(statement, said) or statement,
+            )
+        order = access_order(statement, schema)
+        timestamp, change = _time(statement, options, schema)
+        keys = keys_of(statement, schema)
+        if keys and change is not None:
+            refuse(
+                "a relation has several changes of one key: declare no key, or no change", statement.this.this
+            )
+        schema = with_origin(schema) if placed and table is None else schema
+        validity = validity_of(options["xsd"], read_element(element)[-1]) if "xsd" in options else None
+        streams[name] = Stream(
+            name,
+            schema,
+            element,
+            source,
+            order,
+            where=where,
+            nested=nested,
+            guessed=guessed,
+            validity=validity,
+            timestamp=timestamp,
+            relation=statement.args["kind"] == "RELATION",
+            change=change,
+            keys=keys,
+            promised=promised_schemes(statement, schema),
+        )
+    for name in sources:
+        if name not in streams:
+            there = ", ".join(streams) or "none"
+            raise UsageError(f"a source is given for stream {name}, which is not declared: there are {there}")
+    undeclared = {name: table for name, table in tables.items() if name not in streams}
+    return streams | {name: Stream(name, table.schema, name, name) for name, table in undeclared.items()}
+
+
+def files_named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:
+    """The sources and lists of senders that statements and options name: pairs of what it is, and its name."""
+    for stream in streams.values():
+        if stream.source is not None:
+            yield f"the source of stream {stream.name}", stream.source
+    for statement in statements:
+        for order in statement.find_all(OrderOf):
+            if (file := order.args["file"]) is not None:
+                yield "a list of senders", file.name
+        for option in statement.args["properties"].expressions if isinstance(statement, exp.Create) else ():
+            if option.name == "xsd":
+                yield "an XML Schema", option.args["value"].name
+
+
+def _check_file_names(source: str | None, schema: Schema, statement: exp.Expr) -> None:
+    """Refuse a source whose files' names carry what is no column, or no value."""
+    try:
+        names = columns_named(source)
+    except UsageError as error:
+        refuse(str(error), statement)
+    for name in names:
+        if name not in schema:
+            there = ", ".join(schema.names)
+            refuse(f"{{{name}}} in the source names no column: there are {there}", statement)
+        check_comparable(schema[name].type, "the name of a file", statement)
+
+
+def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) -> str | None:
+    """Where a stream comes from. ``connections`` and ``follow`` apply to the source declared beside them."""
+    source = options.get("source", given)
+    if (count := options.get("connections")) is not None:
+        if source is None or not source.startswith("tcp-listen://") or "?" in source:
+            refuse("connections = N goes with a source tcp-listen://host:port", statement)
+        source = f"{source}?connections={count}"
+        try:
+            Address.parse(source)
+        except UsageError as error:
+            refuse(str(error), statement)
+    if flag(options, "follow", statement):
+        if source is None or source == "-" or not paths_of(source):
+            refuse("follow = true goes with a source that is the path of a file", statement)
+        source = FOLLOW + source.removeprefix(FOLLOW)
+    return source if given is None or "source" not in options else given
+
+
+def flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:
+    """An option that is true or false."""
+    said = options.get(name, "false").lower()
+    if said not in ("true", "false"):
+        refuse(f"{name} is true or false", option_of(statement, name) or statement)
+    return said == "true"
+
+
+def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tuple[str | None, str | None]:
+    """The columns of a tuple's instant, and of how many copies come at it."""
+    found: list[str | None] = []
+    for name, types in (("timestamp", TIMES), ("change", (INT, STRING))):
+        column = options.get(name)
+        if column is not None:
+            option = option_of(statement, name) or statement
+            if column not in schema:
+                refuse(f"no column {column} here: there are {', '.join(schema.names)}", option)
+            attribute = schema[column]
+            if attribute.type not in types:
+                known = " or ".join(", ".join(map(str, types)).rsplit(", ", 1))
+                refuse(f"{name} is a column of {known}, and {column} is {attribute.type}", option)
+            if name == "timestamp" and attribute.nullable:
+                refuse(f"each tuple has a timestamp: declare {column} NOT NULL", option)
+        found.append(column)
+    timestamp, change = found
+    is_relation = statement.args["kind"] == "RELATION"
+    if change is not None and not is_relation:
+        refuse("a stream has no changes: say CREATE RELATION", option_of(statement, "change") or statement)
+    if is_relation and (timestamp is None) != (change is None):
+        given = "timestamp" if change is None else "change"
+        refuse(
+            "a relation that changes has both timestamp and change, a constant one neither",
+            option_of(statement, given) or statement,
+        )
+    if timestamp is not None and timestamp == change:
+        refuse("timestamp and change are two columns", option_of(statement, "change") or statement)
+    if is_relation and len(schema) == (change is not None) * 2:
+        refuse("a relation has a column beside timestamp and change", statement.this.this)
+    return timestamp, change
+
+
+def option_of(statement: exp.Expr, name: str) -> exp.Expr | None:
+    """The option of that name in WITH (...), if there is one."""
+    return next((o for o in statement.args["properties"].expressions if o.name == name), None)
+
+
+def options_of(statement: exp.Expr) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for option in statement.args["properties"].expressions:
+        if option.name in options:
+            refuse(f"{option.name} is given twice", option)
+        options[option.name] = option.args["value"].name
+    return options

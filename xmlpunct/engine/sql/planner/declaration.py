@@ -1,0 +1,127 @@
+"""A schema as SQL: the column list, or the whole CREATE STREAM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import count
+
+from xmlpunct.base.paths import XML_NAMESPACE
+from xmlpunct.engine.sql.syntax.dialect import PunctSQL
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.arrays import ArrayType
+
+_NAMESPACE = re.compile(r"\{([^{}]+)\}")
+_LONG = 100
+"""An array of more characters has a line for each of its columns."""
+_PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_RESERVED = {
+    *(word for keyword in PunctSQL.tokenizer_class.KEYWORDS for word in keyword.split()),
+    *PunctSQL.parser_class.NO_PAREN_FUNCTION_PARSERS,
+}
+
+
+def declaration(
+    name: str,
+    schema: Schema,
+    source: str,
+    element: str,
+    comments: Iterable[str] = (),
+    prefixes: Mapping[str, str] = {},
+) -> str:
+    """The CREATE STREAM of a stream, behind comments; ``prefixes`` are those wanted for namespaces.
+
+    >>> print(declaration("t", Schema.parse("id INT NOT NULL PATH '@id', day DATE"), "a.xml", "{urn:x}t", ["One."]))
+    -- One.
+    CREATE STREAM t (
+      id INT NOT NULL PATH '@id',
+      day DATE
+    ) WITH (source = 'a.xml', element = '{urn:x}t');
+    >>> lines = Schema.parse("line ARRAY(note STRING PATH '{urn:x}note')")
+    >>> print(declaration("t", lines, "a.xml", "t", prefixes={"urn:x": "g"}))
+    CREATE STREAM t (
+      XMLNAMESPACES('urn:x' AS g),
+      line ARRAY(note STRING PATH 'g:note')
+    ) WITH (source = 'a.xml', element = 't');
+    """
+    lines = [f"-- {told if told.isprintable() else ascii(told)}" for told in comments]
+    known = _prefixes(schema, prefixes)
+    spaces = [
+        f"{quoted(uri)} AS {identifier(prefix)}" for uri, prefix in known.items() if uri != XML_NAMESPACE
+    ]
+    columns = [f"XMLNAMESPACES({', '.join(spaces)})"] if spaces else []
+    columns += [_column(attribute, known, "  ") for attribute in schema]
+    options = f"source = {quoted(source)}, element = {quoted(element)}"
+    body = ",\n  ".join(columns)
+    return "\n".join([*lines, f"CREATE STREAM {identifier(name)} (", f"  {body}", f") WITH ({options});"])
+
+
+def column_list(schema: Schema) -> str:
+    """The columns without parentheses, as `Schema.parse` reads them. Domains are left out."""
+    return ", ".join(_column(attribute) for attribute in schema)
+
+
+def identifier(name: str) -> str:
+    """A name as it stands in SQL, in quotes if need be.
+
+    >>> identifier("sid"), identifier("group"), identifier("a-b")
+    ('sid', '"group"', '"a-b"')
+    """
+    if _PLAIN.fullmatch(name) and name.upper() not in _RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def clause(schemes: Iterable[Collection[str]]) -> str:
+    """Schemes as a stream declares that it offers them.
+
+    >>> clause([["hour", "sid"], ["group"]])
+    'PUNCTUATED BY ("group"), (hour, sid)'
+    """
+    names = sorted((sorted(map(identifier, scheme)) for scheme in schemes), key=lambda s: (len(s), s))
+    return "PUNCTUATED BY " + ", ".join(f"({', '.join(scheme)})" for scheme in names)
+
+
+def quoted(text: str) -> str:
+    """A text as a string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _column(attribute: Attribute, prefixes: Mapping[str, str] = {}, indent: str = "") -> str:
+    """A column; with an ``indent``, a long array has a line for each of its columns."""
+    parts = [identifier(attribute.name), "", *([] if attribute.nullable else ["NOT NULL"])]
+    if attribute.path != attribute.name:
+        path = _NAMESPACE.sub(
+            lambda found: f"{prefixes[found[1]]}:" if found[1] in prefixes else found[0], attribute.path
+        )
+        parts.append(f"PATH {quoted(path)}")
+    if not isinstance(attribute.type, ArrayType):
+        parts[1] = str(attribute.type)
+        return " ".join(parts)
+    schema = attribute.type.schema
+    parts[1] = f"ARRAY({', '.join(_column(a, prefixes) for a in schema)})"
+    if indent and len(" ".join(parts)) > _LONG:
+        inner = indent + "  "
+        columns = f",\n{inner}".join(_column(a, prefixes, inner) for a in schema)
+        parts[1] = f"ARRAY(\n{inner}{columns}\n{indent})"
+    return " ".join(parts)
+
+
+def _prefixes(schema: Schema, wanted: Mapping[str, str]) -> dict[str, str]:
+    """A prefix for each namespace on the paths of a schema."""
+    prefixes = {XML_NAMESPACE: "xml"}
+    for uri in _namespaces(schema):
+        prefix = wanted.get(uri, "")
+        taken = {*prefixes.values(), "", "xmlns"}
+        numbers = count(1)
+        while prefix in taken:
+            prefix = f"ns{next(numbers)}"
+        prefixes.setdefault(uri, prefix)
+    return prefixes
+
+
+def _namespaces(schema: Schema) -> Iterator[str]:
+    for attribute in schema:
+        yield from _NAMESPACE.findall(attribute.path)
+        if isinstance(attribute.type, ArrayType):
+            yield from _namespaces(attribute.type.schema)

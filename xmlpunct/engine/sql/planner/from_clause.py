@@ -1,0 +1,359 @@
+"""FROM: streams, queries of WITH, subqueries, and their joins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from xmlpunct.engine.inference import Inference
+from xmlpunct.engine.plan import Key, Node, Punctuate, Scan, Stream, is_changing
+from xmlpunct.engine.sql.planner.file_tables import READ_XML, Files
+from xmlpunct.engine.sql.planner.join_planner import Values, both, conditions, join_on, join_using, joined
+from xmlpunct.engine.sql.planner.promises import punctuated
+from xmlpunct.engine.sql.planner.relation_planner import (
+    check_alike,
+    constant_relation,
+    declared_relation,
+    windowed,
+)
+from xmlpunct.engine.sql.planner.scalars import Scalars
+from xmlpunct.engine.sql.planner.scope import Field, Names, Relation
+from xmlpunct.engine.sql.planner.unnesting import unnested
+from xmlpunct.engine.sql.planner.values_clause import constant_stream, is_constant, with_nulls
+from xmlpunct.engine.sql.planner.windowing import with_windows
+from xmlpunct.engine.sql.syntax.arguments import only, take
+from xmlpunct.engine.sql.syntax.dialect import refuse
+from xmlpunct.engine.sql.syntax.promise_syntax import ORDER_OF
+from xmlpunct.engine.sql.syntax.window_syntax import WINDOW, StreamOf
+from xmlpunct.engine.sql.syntax.window_tables import WindowTable
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.schema.provenance import is_attribute
+from xmlpunct.types import INT
+
+
+@dataclass(frozen=True)
+class Named:
+    """A query of WITH: its syntax, its columns' names if given, and what it can refer to itself."""
+
+    query: exp.Expr
+    columns: tuple[exp.Expr, ...]
+    context: Context
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a query can refer to: queries of WITH, then streams, then ``files``.
+
+    ``outer`` is what the query around reads; ``instants`` are those of the whole query. ``sinks`` are the names of
+    what nothing reads.
+    """
+
+    streams: Mapping[str, Stream]
+    named: Mapping[str, Named]
+    outer: Relation | None = None
+    files: Files = field(default_factory=lambda: Files(Inference()))
+    instants: Instants = field(default_factory=lambda: Instants(INT))
+    sinks: frozenset[str] = frozenset()
+
+
+Planner = Callable[[exp.Expr, Context], Relation]
+
+
+class Tables:
+    """Reads the FROM clause of one query. ``plan`` plans the queries in it.
+
+    ``correlated``: conditions of WHERE may refer to the query around, so columns have other names than its own.
+    ``values_over`` a relation collects the queries that stand for values in ON.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        plan: Planner,
+        correlated: bool,
+        values_over: Callable[[Relation], Values] | None = None,
+    ) -> None:
+        self.context, self._plan, self._correlated, self._values = context, plan, correlated, values_over
+        self._around = context.outer.node.schema.names if correlated and context.outer else ()
+
+    def read(
+        self, first: exp.Expr, joins: Sequence[exp.Expr], where: list[exp.Expr]
+    ) -> tuple[Relation, list[exp.Expr]]:
+        """What FROM reads, and the remaining conditions of WHERE.
+
+        JOIN binds tighter than a comma. Equalities of WHERE between tables that commas separate become keys. Tables
+        that have such keys are joined first, whatever their order.
+        """
+        groups: list[list[exp.Expr]] = [[first]]
+        for join in joins:
+            if join.meta.get("comma") and not isinstance(join.this, exp.Unnest):
+                groups.append([only(join, "this")])
+            else:
+                groups[-1].append(join)
+        groups = [part for group in groups for part in _crossed(group)]
+        relations: list[Relation] = []
+        for head, *rest in groups:
+            chained = self._chain(self.table(head), rest)
+            relations.append(self._beside(relations, chained, head))
+        relations = self._timeless(relations)
+        check_alike(zip(relations, [group[0] for group in groups], strict=True))
+        relation, where = _pooled(relations, where, self._correlated)
+        return relation.apart(self._around), where
+
+    def table(self, node: exp.Expr) -> Relation:
+        """What one item of FROM reads: a stream, a query of WITH, a subquery, joins in parentheses."""
+        return replace(self._table(node), outer=self.context.outer)
+
+    def _table(self, node: exp.Expr) -> Relation:
+        if isinstance(node, exp.Lateral):
+            refuse("LATERAL and APPLY are not supported", node)
+        if isinstance(node, exp.Subquery):
+            inner, alias, joins, window, order = take(node, "this", "alias", "joins", WINDOW, ORDER_OF)
+            relation = self.table(inner) if _is_table(inner) else self._plan(inner, self.context)
+            relation = self._windowed(relation, window)
+            if alias is not None:
+                name, columns = take(alias, "this", "columns")
+                relation = relabel(relation, name.name if name else None, tuple(columns or ()))
+            if order is not None:
+                relation = punctuated(relation, order)
+            return self._chain(relation, joins or ())
+        if isinstance(node, exp.Unnest):
+            refuse(
+                "UNNEST comes behind the stream that has the array: FROM orders CROSS JOIN UNNEST(line)", node
+            )
+        if isinstance(node, exp.Values):
+            alias, joins = take(node, "alias", "joins", unread=("expressions",))
+            name, columns = take(alias, "this", "columns") if alias else (None, None)
+            stream, nulls = constant_stream(node)
+            relation = with_nulls(_scan(stream, name.name if name else "values", node), nulls)
+            relation = relabel(relation, name.name if name else None, tuple(columns or ()))
+            return self._chain(relation, joins or ())
+        if not isinstance(node, exp.Table):
+            refuse("FROM reads a stream, a query of WITH, or a subquery", node)
+        table, alias, joins, window = take(node, "this", "alias", "joins", WINDOW)
+        label, columns = take(alias, "this", "columns") if alias else (None, None)
+        shown = label.name if label else None
+        named: tuple[Relation, str | None]
+        if isinstance(table, exp.Anonymous) and table.name.lower() == READ_XML:
+            stream, name = self.context.files.read_xml(table)
+            named = _scan(stream, shown or name, table), shown or name
+        elif isinstance(table, WindowTable):
+            named = self._window_table(table, shown)
+        elif isinstance(table, exp.Identifier):
+            named = self._named(table, shown)
+        elif isinstance(table, StreamOf):
+            named = self._plan(table, self.context), shown
+        else:
+            refuse("FROM reads a stream, a query of WITH, or a subquery", node)
+        relation, name = named
+        relation = self._windowed(relation, window)
+        return self._chain(relabel(relation, name, tuple(columns or ())), joins or ())
+
+    def _windowed(self, relation: Relation, window: exp.Expr | None) -> Relation:
+        return relation if window is None else windowed(relation, window, self.context.instants)
+
+    def _window_table(self, table: WindowTable, label: str | None) -> tuple[Relation, str | None]:
+        """What a window table function gives, and its name here: that of what it reads."""
+        relation = with_windows(table, self.table(table.this))
+        return relation, label or next(iter(relation.tables), None)
+
+    def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
+        """A stream or a query of WITH, and its name here."""
+        for names in (self.context.named, self.context.streams):
+            declared = [list(names)[i] for i in Names(list(names)).places(table)]
+            if len(declared) > 1:
+                refuse(f"{table.name} is ambiguous: {', '.join(declared)}", table)
+            if declared:
+                shown = label or declared[0]
+                if names is self.context.streams:
+                    stream = self.context.streams[declared[0]]
+                    scanned = _scan(stream, shown, table)
+                    if stream.relation:
+                        scanned = declared_relation(stream, scanned, self.context.instants)
+                    return scanned, shown
+                named = self.context.named[declared[0]]
+                relation = self._plan(named.query, named.context)
+                return relabel(relation, declared[0], named.columns), shown
+        if isinstance(table, exp.Identifier) and (file := self.context.files.named(table)) is not None:
+            stream, name = file
+            return _scan(stream, label or name, table), label or name
+        if table.name in self.context.sinks:
+            refuse(
+                f"{table.name} is a sink, which nothing reads: CREATE VIEW names a query for several", table
+            )
+        there = ", ".join([*self.context.named, *self.context.streams]) or "none"
+        return refuse(f"no stream {table.name}: there are {there}", table)
+
+    def _chain(self, left: Relation, joins: Sequence[exp.Expr]) -> Relation:
+        for join in joins:
+            left = self._join(left, join)
+        return left
+
+    def _join(self, left: Relation, join: exp.Expr) -> Relation:
+        if isinstance(join.this, exp.Unnest):
+            return unnested(left, join, left.outer or self.context.outer)
+        if join.meta.get("comma"):
+            right = only(join, "this")
+            left, relation = self._timeless([left, self._beside([left], self.table(right), right)])
+            check_alike([(left, right), (relation, right)])
+            return joined(left, relation, "inner")
+        right, on, using, side, kind, method = take(
+            join, "this", "on", "using", "side", "kind", "method", unread=("pivots",)
+        )
+        if isinstance(right, exp.Lateral):
+            refuse("LATERAL and APPLY are not supported", join)
+        if method:
+            refuse(f"{method} JOIN is not supported: say ON or USING", join)
+        wanted = _KINDS.get((side or "", kind or ""))
+        if wanted is None:
+            words = " ".join(filter(None, (side, kind))).removesuffix("_JOIN")
+            refuse(f"{words} JOIN is not supported", join)
+        left, relation = self._timeless([left, self._beside([left], self.table(right), right)])
+        check_alike([(left, _origin(left, join)), (relation, right)])
+        if kind == "CROSS":
+            if on or using:
+                refuse("CROSS JOIN has no condition", join)
+            return joined(left, relation, "inner")
+        if using:
+            return join_using(left, relation, wanted, using)
+        if on is None:
+            refuse("a JOIN wants ON or USING; without a condition it is a CROSS JOIN", join)
+        return join_on(left, relation, wanted, conditions(on), self._values)
+
+    def _timeless(self, relations: list[Relation]) -> list[Relation]:
+        """The relations; beside those that change, VALUES is one that does not."""
+        if not any(is_changing(r.node) for r in relations):
+            return relations
+        return [constant_relation(r, self.context.instants) if is_constant(r.node) else r for r in relations]
+
+    def _beside(self, others: Sequence[Relation], relation: Relation, node: exp.Expr) -> Relation:
+        """A further table, whose columns in the plan have other names than those of the others."""
+        for other in others:
+            double = set(other.tables) & set(relation.tables)
+            if double:
+                refuse(f"two tables are named {min(double)}: give one an alias", node)
+        names = (name for other in others for name in other.node.schema.names)
+        return relation.apart([*names, *self._around])
+
+
+_KINDS = {
+    ("", ""): "inner",
+    ("", "INNER"): "inner",
+    ("", "CROSS"): "inner",
+    ("LEFT", ""): "left",
+    ("LEFT", "OUTER"): "left",
+    ("RIGHT", ""): "right",
+    ("RIGHT", "OUTER"): "right",
+    ("FULL", ""): "full",
+    ("FULL", "OUTER"): "full",
+    ("", "SEMI"): "semi",
+    ("LEFT", "SEMI"): "semi",
+    ("", "ANTI"): "anti",
+    ("LEFT", "ANTI"): "anti",
+}
+"""What the words before JOIN mean."""
+
+
+def _origin(relation: Relation, otherwise: exp.Expr) -> exp.Expr:
+    """Where a relation's first table stands."""
+    return relation.fields[0].origin if relation.fields else otherwise
+
+
+def _is_table(node: exp.Expr) -> bool:
+    """Whether what stands in parentheses is an item of FROM, and no query."""
+    if isinstance(node, exp.Subquery):
+        return any(node.args.get(name) for name in ("alias", "joins", ORDER_OF)) or _is_table(node.this)
+    return isinstance(node, exp.Table)
+
+
+def _crossed(group: list[exp.Expr]) -> list[list[exp.Expr]]:
+    """A chain of CROSS JOINs alone, which means the same as commas, as separate tables."""
+    first, *joins = group
+    plain = not any(isinstance(j.this, exp.Unnest) for j in joins)
+    plain = plain and all({k for k, v in j.args.items() if v} == {"this", "kind"} for j in joins)
+    if plain and all(j.args["kind"] == "CROSS" for j in joins):
+        return [[first], *([j.this] for j in joins)]
+    return [group]
+
+
+def _pooled(
+    relations: list[Relation], where: list[exp.Expr], correlated: bool
+) -> tuple[Relation, list[exp.Expr]]:
+    """Tables that commas separate, joined to one relation by the equalities of WHERE between two of them."""
+    if len(relations) == 1:
+        return relations[0], where
+    whole = relations[0]
+    for relation in relations[1:]:
+        whole = both(whole, relation)
+    links: list[tuple[exp.Expr, set[int]]] = []
+    scalars = Scalars(whole, "WHERE", outer=correlated)
+    for node in where:
+        if isinstance(node, exp.EQ) and not node.find(exp.Query) and _is_seen(node, whole):
+            ends = [_owners(scalars.read(e), relations) for e in (node.this, node.expression)]
+            if len(ends[0]) == len(ends[1]) == 1 and ends[0] != ends[1]:
+                links.append((node, ends[0] | ends[1]))
+    order, result = [0], relations[0]
+    waiting = list(range(1, len(relations)))
+    while waiting:
+        reached = [i for i in waiting if any(i in two and two & set(order) for _, two in links)]
+        chosen = (reached or waiting)[0]
+        waiting.remove(chosen)
+        now = [node for node, two in links if chosen in two and two <= {*order, chosen}]
+        result = join_on(result, relations[chosen].apart(result.node.schema.names), "inner", now)
+        order.append(chosen)
+    # SELECT * lists the tables as FROM does
+    blocks, rest = {}, list(result.fields)
+    for i in order:
+        count = len(relations[i].fields)
+        blocks[i], rest = rest[:count], rest[count:]
+    fields = tuple(field for i in sorted(blocks) for field in blocks[i])
+    used = [node for node, _ in links]
+    return replace(result, fields=fields), [n for n in where if not any(n is u for u in used)]
+
+
+def _is_seen(condition: exp.Expr, relation: Relation) -> bool:
+    """Whether a condition names columns that are there, or around, and nothing that SELECT gives a name."""
+    there = [r for r in (relation, relation.outer) if r is not None]
+    columns = [(c.this, c.args.get("table"), c) for c in condition.find_all(exp.Column)]
+    return all(any(r.sees(*c) for r in there) for c in columns)
+
+
+def _owners(expression: Expression, relations: Sequence[Relation]) -> set[int]:
+    """Which relations' columns an expression reads."""
+    names = set(expression.columns())
+    return {i for i, r in enumerate(relations) if names & set(r.node.schema.names)}
+
+
+def _scan(stream: Stream, label: str, origin: exp.Expr) -> Relation:
+    if stream.source is None:
+        refuse(
+            f"stream {stream.name} has no source: WITH (source = '...') or -s {stream.name}=SOURCE", origin
+        )
+    columns = stream.schema.names
+    names = tuple(f"{label}.{column}" for column in columns)
+    fields = (
+        Field(label, column, name, origin, implicit=not is_attribute(column))
+        for column, name in zip(columns, names, strict=True)
+    )
+    node: Node = Scan(stream, columns, names)
+    if stream.keys:
+        node = Key(node, tuple(tuple(f"{label}.{name}" for name in key) for key in stream.keys))
+    if stream.order is not None:
+        by = stream.order.by and f"{label}.{stream.order.by}"
+        order = replace(stream.order, attribute=f"{label}.{stream.order.attribute}", by=by)
+        node = Punctuate(node, order)
+    return Relation(node, tuple(fields))
+
+
+def relabel(relation: Relation, table: str | None, columns: tuple[exp.Expr, ...]) -> Relation:
+    """The relation under an alias, perhaps with other names for its columns."""
+    fields = [replace(field, table=table) for field in relation.listed()]
+    if columns:
+        if len(columns) != len(fields):
+            refuse(f"{len(columns)} names for {len(fields)} columns", columns[0])
+        fields = [replace(f, name=c.name, origin=c) for f, c in zip(fields, columns, strict=True)]
+    implicit = [replace(field, table=table) for field in relation.fields if field.implicit]
+    return replace(relation, fields=(*fields, *implicit))

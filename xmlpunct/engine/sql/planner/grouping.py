@@ -1,0 +1,198 @@
+"""GROUP BY: its keys and aggregates, and SELECT and HAVING rewritten over their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan import ChangeGroupBy, GroupBy, Project, instants_of, is_changing, timing
+from xmlpunct.engine.sql.planner.aliases import Aliases
+from xmlpunct.engine.sql.planner.grouping_sets import KeySet
+from xmlpunct.engine.sql.planner.scalars import Scalars, SubqueryHandler
+from xmlpunct.engine.sql.planner.scope import Relation, Unused
+from xmlpunct.engine.sql.syntax.aggregate_syntax import Asked, taken_apart
+from xmlpunct.engine.sql.syntax.arguments import only, take
+from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, refuse
+from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.expression import Absent, Column, Expression, Literal, replaced
+from xmlpunct.expressions.functions.conditions import CASE
+from xmlpunct.operators.group.aggregate import FUNCTIONS
+from xmlpunct.operators.group.collecting_aggregates import has_between, quantile
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import BOOLEAN, INT
+
+
+class Grouping:
+    """Collects what a grouped query groups by and aggregates.
+
+    Below the group-by a project computes ``inputs``: keys and aggregates' arguments, each once. ``sets`` are the sets
+    of keys to group by, each by itself; a result has nulls for the keys that its set leaves out. ``subquery`` reads a
+    query that stands for a value in an argument: its columns are in the ``relation`` by the time that it is planned.
+    """
+
+    def __init__(
+        self,
+        relation: Relation,
+        sets: Sequence[KeySet],
+        aliases: Aliases | None = None,
+        subquery: SubqueryHandler | None = None,
+    ) -> None:
+        self.relation, self.sets = relation, sets
+        self.inputs: dict[Expression, str] = {}
+        self.keys: dict[Expression, Column] = {}
+        self.aggregates: list[ops.Aggregate] = []
+        self._results: dict[ops.Aggregate, Column] = {}  # by the aggregate without a name
+        self._result_columns = set[Expression]()
+        self._input_names, self._result_names = Unused(), Unused(relation.node.schema.names)
+        self._arguments = Scalars(relation, "an aggregate", aliases=aliases, subquery=subquery)
+        self._groupings: dict[Expression, list[Expression]] = {}
+        for key in dict.fromkeys(key for keys in sets for key in keys):
+            self.keys[key] = Column(key.type, key.nullable, self._input(key))
+
+    def add_aggregate(self, node: exp.Expr) -> Expression:
+        """The result of an aggregate, or of GROUPING: a column, or what is computed of one."""
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            return self._grouping(node)
+        asked = taken_apart(node)
+        record, function = asked.record, asked.record.stands_for or asked.record.name
+        target = FUNCTIONS[function]
+        if is_changing(self.relation.node) and target.accumulator is not None:
+            refuse(
+                f"{record.name} over a relation is not supported: GROUP BY TUMBLE, HOP or SESSION of its stream",
+                node,
+            )
+        if function == "XMLAGG" and is_changing(self.relation.node):
+            refuse("XMLAGG over a relation is not supported: it would be made anew at each instant", node)
+        operand, distinct = asked.operands[0], asked.distinct
+        condition = None if asked.condition is None else self._arguments.condition(asked.condition)
+        expression: Expression | None = None
+        if isinstance(operand, exp.Star):
+            take(operand)
+            if distinct:
+                refuse("DISTINCT * makes no sense", node)
+            if condition is not None and function == "COUNT":
+                expression = fn.literal(BOOLEAN, True)
+        else:
+            with at(node):
+                expression = record.before(record.name, self._arguments.read(operand))
+            if function != "XMLAGG" and (distinct or function != "COUNT"):
+                check_comparable(expression.type, record.name, node)
+            if record.name == "MEDIAN" and not has_between(expression.type):
+                function, target = "QUANTILE_DISC", FUNCTIONS["QUANTILE_DISC"]
+        where = None
+        if condition is not None and expression is not None:
+            if target.gathers:
+                where = self._input(condition)
+            else:
+                with at(node):
+                    expression = CASE(condition, expression, fn.NULL)
+        order = tuple(map(self._sort_key, asked.items))
+        argument = None if expression is None else self._input(expression)
+        if distinct and any(key.column != argument for key in order):
+            refuse(f"ORDER BY in {record.name}(DISTINCT ...) goes by its argument", asked.items[0])
+        parameter = self._parameter(asked)
+        if target.best:
+            by = self._arguments.read(asked.operands[1])
+            check_comparable(by.type, record.name, node)
+            order = (ops.SortKey(self._input(by), function == "ARG_MAX"),)
+        aggregate = ops.Aggregate(function, argument, distinct, "", order, parameter, where)
+        if aggregate not in self._results:
+            label = "*" if expression is None else str(expression)
+            sorted_by = f" ORDER BY {', '.join(map(str, order))}" if order else ""
+            only_where = f" WHERE {condition}" if where else ""
+            more = f", {parameter!r}" if parameter else ""
+            name = f"{function}({'DISTINCT ' * distinct}{label}{more}{sorted_by}{only_where})"
+            aggregate, unnamed = replace(aggregate, name=self._result_names.take(name)), aggregate
+            schema = Schema.of(Attribute(n, e.type, e.nullable) for e, n in self.inputs.items())
+            with at(node):
+                attribute = aggregate.attribute(schema, all(self.sets))
+            self.aggregates.append(aggregate)
+            self._results[unnamed] = Column(attribute.type, attribute.nullable, aggregate.name)
+            self._result_columns.add(self._results[unnamed])
+            aggregate = unnamed
+        result = self._results[aggregate]
+        return result if record.after is None else record.after(result)
+
+    def _parameter(self, asked: Asked) -> str:
+        """The separator of STRING_AGG, the part of a quantile."""
+        name, operands = asked.record.name, asked.operands
+        if name == "MEDIAN":
+            return "0.5"
+        if name == "STRING_AGG":
+            if len(operands) == 1:
+                return ","
+            if not isinstance(operands[1], exp.Literal) or not operands[1].is_string:
+                refuse("the separator of STRING_AGG is a literal: STRING_AGG(x, ', ')", operands[1])
+            return operands[1].name
+        if name in ("QUANTILE_CONT", "QUANTILE_DISC"):
+            if not isinstance(operands[1], exp.Literal):
+                refuse(f"{name} wants a literal from 0 to 1: {name}(x, 0.9)", operands[1])
+            with at(operands[1]):
+                return quantile(operands[1].name)
+        return ""
+
+    def plan(self, chosen: KeySet) -> GroupBy | ChangeGroupBy:
+        """The group-by of one of its sets, over the project of its inputs."""
+        below = self.relation.node
+        if self.inputs:  # COUNT(*) alone needs no column, but a data frame does
+            columns = ((name, e) for e, name in self.inputs.items())
+            below = Project(below, (*columns, *timing(below)))
+        keys = tuple(self.keys[key].name for key in chosen)
+        if not (keys or self.aggregates):  # a data frame counts no rows without columns
+            self.aggregates.append(ops.Aggregate("COUNT", None, False, self._result_names.take("COUNT(*)")))
+        if is_changing(below):
+            return ChangeGroupBy(below, keys, tuple(self.aggregates), instants_of(below))
+        return GroupBy(below, keys, tuple(self.aggregates))
+
+    def above(self, expression: Expression, places: Mapping[str, exp.Expr], chosen: KeySet) -> Expression:
+        """An expression of SELECT or HAVING, rewritten over the output of the group-by of one of its sets.
+
+        Refuses a column that is neither a key nor inside an aggregate.
+        """
+
+        def change(e: Expression) -> Expression | None:
+            # A constant may be a function's own, such as LIKE's pattern, which must be one.
+            if e in self.keys and (e is expression or not isinstance(e, Literal)):
+                return self.keys[e]
+            if e in self._groupings:
+                bits = "".join("01"[key not in chosen] for key in self._groupings[e])
+                return fn.literal(INT, int(bits, 2))
+            if isinstance(e, Column) and e not in self._result_columns and e.name in places:
+                refuse(f"column {e.name} is neither in GROUP BY nor inside an aggregate", places[e.name])
+            return None
+
+        if (missing := self.keys.get(expression)) is not None and expression not in chosen:
+            return Absent(missing.type, True, None)
+        absent = [self.keys[key] for key in self.keys if key not in chosen]
+        return replaced(expression.rewrite(change), {key: Literal(key.type, True, None) for key in absent})
+
+    def _grouping(self, node: exp.Expr) -> Column:
+        """GROUPING of some keys: a bit for each, set where the result's set leaves the key out."""
+        keys = [self._arguments.read(key) for key in only(node, "expressions")]
+        for key, item in zip(keys, node.expressions, strict=True):
+            if key not in self.keys:
+                refuse(f"GROUPING goes by what GROUP BY lists, and {item.sql()} is not there", item)
+        if not 1 <= len(keys) < 64:
+            refuse("GROUPING goes by 1 to 63 of what GROUP BY lists", node)
+        column = Column(INT, False, f"GROUPING({', '.join(map(str, keys))})")
+        self._groupings[column] = keys
+        return column
+
+    def _sort_key(self, item: exp.Expr) -> ops.SortKey:
+        """An item of an aggregate's ORDER BY, over what the query reads."""
+        node, desc, nulls_first = take(item, "this", "desc", "nulls_first")
+        if isinstance(node, exp.Literal):
+            refuse(f"ORDER BY {node.sql()} inside an aggregate sorts nothing: name what to sort by", node)
+        expression = self._arguments.read(node)
+        check_comparable(expression.type, "ORDER BY", node)
+        return ops.SortKey(self._input(expression), bool(desc), bool(nulls_first))
+
+    def _input(self, expression: Expression) -> str:
+        if expression not in self.inputs:
+            name = expression.name if isinstance(expression, Column) else f"({expression})"
+            self.inputs[expression] = self._input_names.take(name)
+            self._result_names.reserve(self.inputs[expression])
+        return self.inputs[expression]

@@ -1,0 +1,311 @@
+"""OVER: calls of window functions, collected from SELECT, QUALIFY and ORDER BY."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan import Node, Over, Project, plain
+from xmlpunct.engine.sql.planner.aliases import Aliases
+from xmlpunct.engine.sql.planner.scalars import Scalars
+from xmlpunct.engine.sql.planner.scope import Names, Relation, Unused
+from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of
+from xmlpunct.engine.sql.syntax.aggregate_syntax import taken_apart
+from xmlpunct.engine.sql.syntax.arguments import only, take
+from xmlpunct.engine.sql.syntax.dialect import AggregateCall, at, check_comparable, refuse
+from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.operators.time.over.calls import AGGREGATES, EXTREMES, FRAMED, OFFSETS
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.change_columns import AT
+from xmlpunct.types import BOOLEAN, INT, Type
+from xmlpunct.types.ordinals import is_numbered
+
+FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Count: "COUNT",
+    exp.Sum: "SUM",
+    exp.Avg: "AVG",
+    exp.Min: "MIN",
+    exp.Max: "MAX",
+    exp.FirstValue: "FIRST_VALUE",
+    exp.LastValue: "LAST_VALUE",
+    exp.NthValue: "NTH_VALUE",
+    exp.Lag: "LAG",
+    exp.Lead: "LEAD",
+    exp.RowNumber: "ROW_NUMBER",
+    exp.Rank: "RANK",
+    exp.DenseRank: "DENSE_RANK",
+    exp.CumeDist: "CUME_DIST",
+    exp.PercentRank: "PERCENT_RANK",
+    exp.Ntile: "NTILE",
+}
+WITHOUT_ARGUMENT = ("ROW_NUMBER", "RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RANK")
+
+
+@dataclass(frozen=True)
+class Specification:
+    """What stands in OVER (...), with names for what it computes."""
+
+    keys: tuple[str, ...]
+    order: tuple[ops.SortKey, ...]
+    type: Type
+    frame: exp.Expr | None
+
+
+class Overs:
+    """The calls with OVER of one query, over what it reads. ``windows`` are its WINDOW clauses.
+
+    Calls of one specification whose results are final at the same time share a node.
+    """
+
+    def __init__(
+        self, relation: Relation, windows: Sequence[exp.Expr], aliases: Aliases | None = None
+    ) -> None:
+        self._relation, self._scalars = relation, Scalars(relation, "OVER", aliases=aliases)
+        self._windows = {only(w, "this", tuple(w.args)).name: w for w in windows}
+        if len(self._windows) < len(windows):
+            refuse("two windows have one name", windows[-1])
+        self._used = set[str]()
+        self._names = Unused(relation.node.schema.names)
+        self._inputs: dict[Expression, str] = {}
+        self._calls: dict[tuple[Specification, ops.OverCall], tuple[Column, exp.Expr]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, node: exp.Expr) -> Column:
+        """The column of results of a call with OVER."""
+        if AT in self._relation.node.schema:
+            refuse("OVER goes along a stream: a relation has no order", node)
+        spec = self._specification(node)
+        call = self._call(only(node, "this", ("partition_by", "order", "spec", "alias", "over")), spec)
+        known = replace(spec, frame=None), call
+        if known not in self._calls:
+            schema = Schema.of(Attribute(n, e.type, e.nullable) for e, n in self._inputs.items())
+            name = self._names.take(f"{call} OVER")
+            with at(node):
+                attribute = replace(call, name=name).attribute(schema)
+            self._calls[known] = Column(attribute.type, attribute.nullable, name), node
+        return self._calls[known][0]
+
+    @property
+    def first(self) -> exp.Expr:
+        """The first call."""
+        return next(iter(self._calls.values()))[1]
+
+    def check(self) -> None:
+        """Refuse a WINDOW that no call refers to, for nothing else would read it."""
+        for name, window in self._windows.items():
+            if name not in self._used:
+                refuse(f"no call goes OVER {name}", window)
+
+    def plan(self) -> Node:
+        """What the query reads, with the columns of results."""
+        below = self._relation.node
+        computed = tuple((name, e) for e, name in self._inputs.items() if name not in below.schema)
+        if computed:
+            below = Project(below, (*plain(below, below.schema.names), *computed))
+        by_spec: dict[Specification, dict[ops.OverRelease, list[ops.OverCall]]] = {}
+        for (spec, call), (column, origin) in self._calls.items():
+            if call.goes_by_ties and any(isinstance(a.type, ArrayType) for a in below.schema):
+                refuse(
+                    "rows may tie that differ in an array alone: SELECT the other columns in a subquery",
+                    origin,
+                )
+            by_spec.setdefault(spec, {}).setdefault(call.release, []).append(replace(call, name=column.name))
+        for spec, nodes in by_spec.items():
+            if (
+                len(nodes) > 1
+            ):  # equal rows have to stand in one order in all of them, which their numbers say
+                place = ops.OverCall("ROW_NUMBER", self._names.take("ROW_NUMBER() OVER"))
+                nodes = {place.release: [place, *nodes.pop(place.release, [])], **nodes}
+            for calls in nodes.values():
+                below = Over(below, spec.keys, spec.order, tuple(calls))
+        return below
+
+    def _input(self, expression: Expression) -> str:
+        if expression not in self._inputs:
+            name = expression.name if isinstance(expression, Column) else self._names.take(f"({expression})")
+            self._inputs[expression] = name
+        return self._inputs[expression]
+
+    # OVER (...)
+
+    def _specification(self, node: exp.Expr) -> Specification:
+        partition, order, frame, alias = take(
+            node, "partition_by", "order", "spec", "alias", unread=("this", "over")
+        )
+        seen = set[str]()
+        while alias is not None:
+            name = alias.name
+            places = Names(list(self._windows)).places(alias)
+            if not places or name in seen:
+                refuse(f"no window {name} here: WINDOW {name} AS (...) makes it", alias)
+            seen.add(name)
+            known, base = list(self._windows.items())[places[0]]
+            self._used.add(known)
+            its, its_order, its_frame, alias = take(
+                base, "partition_by", "order", "spec", "alias", unread=("this", "over")
+            )
+            partition, order, frame = partition or its, order or its_order, frame or its_frame
+        keys = [self._compared(item, "PARTITION BY") for item in partition or ()]
+        items = only(order, "expressions") if order is not None else []
+        if not items:
+            refuse("OVER wants ORDER BY a column by which the stream advances, such as its timestamp", node)
+        sort_keys = [self._sort_key(item) for item in items]
+        (first, type_), item = sort_keys[0], items[0]
+        if first.descending or first.nulls_first:
+            refuse("the first column of ORDER BY in OVER is ascending: a stream has no last tuple", item)
+        return Specification(
+            tuple(dict.fromkeys(keys)),
+            tuple({k.column: k for k, _ in reversed(sort_keys)}.values())[::-1],
+            type_,
+            frame,
+        )
+
+    def _compared(self, item: exp.Expr, what: str) -> str:
+        expression = self._scalars.read(item)
+        check_comparable(expression.type, what, item)
+        return self._input(expression)
+
+    def _sort_key(self, item: exp.Expr) -> tuple[ops.SortKey, Type]:
+        """An item of ORDER BY; the first has to be a timestamp, or a number by which a stream can advance."""
+        node, desc, nulls_first = take(item, "this", "desc", "nulls_first")
+        if isinstance(node, exp.Literal):
+            refuse(f"ORDER BY {node.sql()} inside OVER sorts nothing: name what to sort by", node)
+        name = self._compared(node, "ORDER BY")
+        expression = self._scalars.read(node)
+        if item.parent is not None and item.parent.expressions[0] is item:
+            if expression.nullable:
+                told = f"{node.sql()} may be null: say WHERE {node.sql()} IS NOT NULL"
+                refuse(f"the first column of ORDER BY in OVER is NOT NULL; {told}", node)
+            if not is_numbered(expression.type):
+                told = f"INT, DATE or TIMESTAMP; {node.sql()} is {expression.type.kind}"
+                refuse(f"the first column of ORDER BY in OVER is {told}", node)
+        return ops.SortKey(name, bool(desc), bool(nulls_first)), expression.type
+
+    def _frame(self, spec: Specification) -> ops.OverFrame:
+        """ROWS or RANGE BETWEEN start AND end."""
+        node = spec.frame
+        if node is None:
+            return ops.OverFrame()
+        kind, start, start_side, end, end_side, exclude = take(
+            node, "kind", "start", "start_side", "end", "end_side", "exclude"
+        )
+        unit = str(kind).upper()
+        if unit not in ("ROWS", "RANGE"):
+            refuse(f"a frame is of ROWS or RANGE, not {unit}", node)
+        if exclude is not None and str(exclude.name).upper() != "NO OTHERS":
+            refuse("EXCLUDE is not supported", node)
+        low = self._bound(start, start_side, unit, spec, node)
+        high = 0 if end is None else self._bound(end, end_side, unit, spec, node)
+        if (low is None and str(start_side).upper() == "FOLLOWING") or (
+            high is None and str(end_side).upper() == "PRECEDING"
+        ):
+            refuse("a frame begins with UNBOUNDED PRECEDING and ends with UNBOUNDED FOLLOWING", node)
+        if low is not None and high is not None and low > high:
+            refuse("the frame ends before it begins", node)
+        return ops.OverFrame(unit, low, high)
+
+    def _bound(
+        self, bound: exp.Expr | str, side: str | None, unit: str, spec: Specification, frame: exp.Expr
+    ) -> int | None:
+        """A bound as an offset from the current row; None: UNBOUNDED."""
+        if isinstance(bound, str):
+            return None if bound.upper() == "UNBOUNDED" else 0
+        if unit == "RANGE" and len(spec.order) > 1:
+            refuse("RANGE with an offset goes with one column in ORDER BY", bound)
+        type_ = INT if unit == "ROWS" else spec.type
+        if type_ not in TIMES:
+            refuse(f"RANGE with an offset goes with ORDER BY an INT, DATE or TIMESTAMP, not {type_}", bound)
+        with at(bound):
+            offset = length_of(type_, bound, f"an offset of {unit}", 0)
+        return -offset if str(side).upper() == "PRECEDING" else offset
+
+    # Functions
+
+    def _call(self, node: exp.Expr, spec: Specification) -> ops.OverCall:
+        condition = None
+        if isinstance(node, exp.Filter):
+            node, where = take(node, "this", "expression")
+            condition = self._scalars.condition(only(where, "this"))
+        if isinstance(node, exp.RespectNulls):
+            node = only(node, "this")
+        if isinstance(node, exp.IgnoreNulls):
+            refuse("IGNORE NULLS is not supported", node)
+        function = FUNCTIONS.get(type(node))
+        asked = taken_apart(node) if isinstance(node, AggregateCall) else None
+        if asked is not None:
+            function = asked.record.stands_for
+            if function not in AGGREGATES or asked.record.after is not None:
+                refuse(
+                    f"{asked.record.name} with OVER is not supported: GROUP BY TUMBLE, HOP or SESSION", node
+                )
+            if asked.distinct and function not in EXTREMES:
+                refuse("DISTINCT is not supported with OVER", node)
+        if function is None:
+            *others, last = FUNCTIONS.values()
+            refuse(f"with OVER go {', '.join(others)} and {last}", node)
+        if condition is not None and function not in AGGREGATES:
+            refuse("FILTER goes with an aggregate", node)
+        frame = self._frame(spec) if function in FRAMED else ops.OverFrame()
+        if function in WITHOUT_ARGUMENT:
+            take(node, unread=("expressions",) if not node.expressions else ())
+            return ops.OverCall(function, "")
+        operand, count, default = None, None, None
+        if asked is not None:
+            (operand,) = asked.operands
+        else:
+            operand, count, default = take(node, "this", "offset", "default", unread=("big_int",))
+        if function == "NTILE":
+            return ops.OverCall(function, "", count=_number(operand, node, 1))
+        if operand is None:
+            refuse(f"{function} wants an argument", node)
+        if isinstance(operand, exp.Distinct):
+            operands = only(operand, "expressions")
+            if function not in ("MIN", "MAX") or len(operands) != 1:
+                refuse("DISTINCT is not supported with OVER", operand)
+            (operand,) = operands
+        if isinstance(operand, exp.Star):
+            take(operand)
+            if function != "COUNT":
+                refuse(f"{function}(*) makes no sense", node)
+            if condition is None:
+                return ops.OverCall(function, "", frame=frame)
+            expression: Expression = fn.literal(BOOLEAN, True)
+        else:
+            expression = self._scalars.read(operand)
+            if asked is not None:
+                with at(node):
+                    expression = asked.record.before(asked.record.name, expression)
+        if function in AGGREGATES and function != "COUNT":
+            check_comparable(expression.type, function, node)
+        if condition is not None:
+            with at(node):
+                expression = fn.call("CASE", condition, expression, fn.NULL)
+        least = 0 if function in OFFSETS else 1
+        places = 1 if count is None else _number(count, node, least)
+        other = None
+        if default is not None:
+            with at(default):
+                value = self._scalars.read(default)
+                type_ = fn.common_type((expression, value))
+                expression, value = fn.cast(expression, type_), fn.cast(value, type_)
+            other = self._input(value)
+        return ops.OverCall(function, "", self._input(expression), places, other, frame)
+
+
+def _number(node: exp.Expr | None, call: exp.Expr, least: int) -> int:
+    """A whole number that stands as such in a call."""
+    if (
+        isinstance(node, exp.Literal)
+        and not node.is_string
+        and node.name.isdigit()
+        and int(node.name) >= least
+    ):
+        return int(node.name)
+    return refuse(f"{FUNCTIONS[type(call)]} wants a whole number here, {least} or more", node or call)

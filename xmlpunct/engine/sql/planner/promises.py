@@ -1,0 +1,106 @@
+"""What is promised of a stream: PUNCTUATE, WATERMARK and PUNCTUATED BY of CREATE STREAM, and PUNCTUATE in FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from sqlglot import exp
+
+from xmlpunct.connectors.open_source import senders_of
+from xmlpunct.engine.plan import Key, Project, Punctuate, Scan, Select
+from xmlpunct.engine.sql.planner.scope import Relation
+from xmlpunct.engine.sql.planner.window_lengths import length_of
+from xmlpunct.engine.sql.planner.windowing import watermark_order
+from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, named_columns, refuse
+from xmlpunct.engine.sql.syntax.promise_syntax import ORDER_OF, SCHEMES, OrderOf
+from xmlpunct.engine.sql.syntax.window_tables import Watermark
+from xmlpunct.operators.time.access_order import AccessOrder, slack_of
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import DATE, STRING, TIMESTAMP, Type
+
+
+def promised_schemes(statement: exp.Expr, schema: Schema) -> tuple[tuple[str, ...], ...] | None:
+    """The sets of columns that PUNCTUATED BY names; None if it is not said."""
+    schemes = statement.args.get(SCHEMES)
+    if schemes is None:
+        return None
+    return tuple(dict.fromkeys(named_columns(scheme, schema, "PUNCTUATED BY") for scheme in schemes))
+
+
+def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
+    """What PUNCTUATE or WATERMARK of a CREATE STREAM says."""
+    order = statement.args.get(ORDER_OF)
+    watermarks = [item for item in statement.this.expressions if isinstance(item, Watermark)]
+    if watermarks:
+        if order is not None or len(watermarks) > 1:
+            refuse("one order per stream: a second WATERMARK, or PUNCTUATE beside it", watermarks[-1])
+        return watermark_order(watermarks[0], schema)
+    name = statement.this.this.name
+
+    def declared(column: exp.Expr) -> Attribute:
+        if column.name not in schema:
+            refuse(f"no column {column.name} in {name}: there are {', '.join(schema.names)}", column)
+        return schema[column.name]
+
+    return None if order is None else _order(order, declared)
+
+
+def punctuated(relation: Relation, order: OrderOf) -> Relation:
+    """A relation of FROM with the PUNCTUATE behind it, which wants the tuples of one source in their order."""
+    node = relation.node
+    while not isinstance(node, Scan):
+        if not isinstance(node, Select | Project | Key | Punctuate):
+            refuse(f"PUNCTUATE goes by the order of one source, which {node.name} does not keep", order)
+        (node,) = node.inputs
+    if node.stream.keys and senders_of(node.stream.source) > 1:
+        name = node.stream.name
+        refuse(
+            f"PUNCTUATE goes by the order of one sender, and a key of {name} is known behind its senders",
+            order,
+        )
+
+    def selected(column: exp.Expr) -> Attribute:
+        field = relation.find(column, None, column)
+        if field is None:
+            there = ", ".join(f.name for f in relation.listed())
+            refuse(f"no column {column.name} to punctuate: there are {there}", column)
+        return relation.node.schema[field.column]
+
+    return replace(relation, node=Punctuate(relation.node, _order(order, selected)))
+
+
+def _order(order: OrderOf, find: Callable[[exp.Expr], Attribute]) -> AccessOrder:
+    """What PUNCTUATE says. The file of senders, read now, has a value of its type on each line."""
+    column, slack_said, file, sender = (order.args[part] for part in ("attribute", "slack", "file", "by"))
+    attribute, by = find(column), None if sender is None else find(sender)
+    for known, said in ((attribute, column), (by, sender)):
+        if known is not None:
+            check_comparable(known.type, "PUNCTUATE", said)
+    slack: float = 0
+    if slack_said is not None:
+        with at(slack_said):
+            slack = _slack(attribute.type, slack_said)
+    if by is None:
+        return AccessOrder(attribute.name, slack)
+    try:
+        lines = Path(file.name).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:  # a ValueError: it is not UTF-8
+        refuse(f"cannot read {file.name}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}", file)
+    with at(file):
+        senders = tuple(dict.fromkeys(by.type.parse(line.strip()) for line in lines if line.strip()))
+    if not senders:
+        refuse(f"{file.name} lists no sender", file)
+    return AccessOrder(attribute.name, slack, by.name, senders)
+
+
+def _slack(type_: Type, node: exp.Expr) -> float:
+    """SLACK in the attribute's steps. Raises ValueError."""
+    if type_ is STRING:
+        raise ValueError("SLACK makes no sense over STRING")
+    if type_ not in (DATE, TIMESTAMP):
+        if not isinstance(node, exp.Literal) or node.is_string:
+            raise ValueError(f"SLACK over {type_} is a number, 0 or more")
+        return slack_of(type_, node.name)
+    return length_of(type_, node, "SLACK", 0)

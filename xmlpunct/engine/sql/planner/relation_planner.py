@@ -1,0 +1,393 @@
+"""Relations in SQL: windows over streams, declared relations, their joins, and ISTREAM, DSTREAM, RSTREAM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import inf
+
+from sqlglot import exp
+
+from xmlpunct.engine.plan import (
+    Again,
+    ChangeJoin,
+    ChangeSemi,
+    Declared,
+    Key,
+    Keys,
+    Lasting,
+    Merge,
+    Node,
+    Pointwise,
+    Project,
+    Punctuate,
+    RowsWindow,
+    Scan,
+    Select,
+    Stream,
+    ToStream,
+    Unnest,
+    Window,
+    attributes,
+    column,
+    instants_of,
+    is_changing,
+    plain,
+    timestamp_name,
+    timing,
+)
+from xmlpunct.engine.sql.planner.scope import Field, Names, Relation, Unused
+from xmlpunct.engine.sql.planner.window_lengths import LONGEST, length_of, origin_of
+from xmlpunct.engine.sql.syntax.arguments import take
+from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, refuse
+from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.expression import Absent, Expression, Literal
+from xmlpunct.expressions.functions.conditions import IS_NULL, NOT
+from xmlpunct.operators.join.join_keys import LEFT, RIGHT
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.schema import Attribute
+from xmlpunct.schema.change_columns import AT, DIFF
+from xmlpunct.types import INT, TIMESTAMP, Type
+
+NO_WINDOW = "stands beside windows or relations and has no window: say [NOW], [RANGE n] or [RANGE UNBOUNDED] behind it"
+
+NO_ORDER = "a relation has no order, and so no first tuples: ORDER BY and LIMIT make no sense here"
+
+
+# Instants
+
+
+def instants_read(queries: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Instants:
+    """The instants T of some queries: those of the type of its inputs' timestamps, between bounds that all declare."""
+    read: dict[str, exp.Expr] = {}
+    for table in (table for query in queries for table in query.find_all(exp.Table)):
+        name = table.this
+        if isinstance(name, exp.Identifier) and not _is_named(table):
+            for place in Names(list(streams)).places(name):
+                read.setdefault(list(streams)[place], name)
+    timed = {name: stamp for name in read if (stamp := _attribute(streams[name])) is not None}
+    types = {name: attribute.type for name, attribute in timed.items()}
+    for name, type_ in types.items():
+        if type_ != (first := next(iter(types.values()))):
+            other = next(iter(types))
+            refuse(
+                f"the timestamps of one query are of one type: that of {other} is {first}, that of {name} {type_}",
+                read[name],
+            )
+    type_ = next(iter(types.values()), INT)
+    ends = [_ends(attribute) for attribute in timed.values()]
+    least, greatest = (found.pop() if len(found := {e[i] for e in ends}) == 1 else None for i in (0, 1))
+    return Instants(type_, least, greatest)
+
+
+def _attribute(stream: Stream) -> Attribute | None:
+    return None if stream.timestamp is None else stream.schema[stream.timestamp]
+
+
+def _is_named(table: exp.Expr) -> bool:
+    """Whether an item of FROM means a query of WITH."""
+    node: exp.Expr = table
+    while node.parent is not None:
+        inside, node = node, node.parent
+        queries = (
+            [] if inside is node.args.get("with_") else getattr(node.args.get("with_"), "expressions", [])
+        )
+        if isinstance(node, exp.With):
+            queries = node.expressions[: next(i for i, q in enumerate(node.expressions) if q is inside)]
+        if Names([query.alias for query in queries]).places(table.this):
+            return True
+    return False
+
+
+def _ends(timestamp: Attribute) -> tuple[int | None, int | None]:
+    """The least and the greatest instant that are declared; None for the type's own."""
+    type_, (low, high) = timestamp.type, timestamp.ends
+    is_low, is_high = low > type_.ordinal(type_.lowest), high < type_.ordinal(type_.highest)
+    return low if is_low else None, high if is_high else None
+
+
+# Streams to relations
+
+
+def declared_relation(stream: Stream, relation: Relation, instants: Instants) -> Relation:
+    """What CREATE RELATION declares, given the stream of its tuples or changes."""
+    columns = {f.name: f.column for f in relation.fields}
+    time = {name: columns.get(name or "") for name in (stream.timestamp, stream.change)}
+    node = Declared(
+        relation.node, instants, time[stream.timestamp], time[stream.change], stream.timestamp or "at"
+    )
+    return _without(relation, node)
+
+
+def constant_relation(relation: Relation, instants: Instants) -> Relation:
+    """A relation that has the tuples of a stream always."""
+    return replace(relation, node=Declared(relation.node, instants, None, None, "at"))
+
+
+def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relation:
+    """The relation that a window makes of a stream."""
+    kind, size, slide, start, by = take(window, "kind", "size", "slide", "origin", "by")
+    if is_changing(relation.node):
+        refuse("a window is over a stream, and this is a relation: leave it out", window)
+    stamp = _timestamp(relation, window)
+    shown = next(f.name for f in relation.fields if f.column == stamp)
+    if all(f.column == stamp for f in relation.listed()):
+        refuse(
+            f"nothing is left beside the timestamp, which is no column of the relation: copy it first, in (SELECT "
+            f"{shown} AS t0, {shown} FROM ...)",
+            window,
+        )
+    type_ = instants.type
+    if kind == "ROWS":
+        with at(size):
+            count = length_of(INT, size, "how many rows a window has")
+        names = []
+        for item in by or ():
+            field = (
+                relation.find(item.this, item.args.get("table"), item)
+                if isinstance(item, exp.Column)
+                else None
+            )
+            if field is None or field.column == stamp:
+                refuse(f"PARTITION BY goes by columns of what is before it: no {item.sql()} here", item)
+            check_comparable(relation.column(field).type, "PARTITION BY", item)
+            names.append(field.column)
+        node: Node = RowsWindow(relation.node, stamp, instants, shown, count, tuple(dict.fromkeys(names)))
+        return _without(relation, node)
+    length: int | None = 0
+    if kind == "RANGE":
+        length = None
+        if size is not None:
+            with at(size):
+                length = length_of(type_, size, "the length of a window", 0, inf)
+    every, first = None, 0
+    if slide is not None:
+        every, first = _slide(type_, slide, start, "the slide of a window", inf)
+    return _without(relation, Window(relation.node, stamp, instants, shown, length, every, first))
+
+
+def _slide(
+    type_: Type, slide: exp.Expr, start: exp.Expr | None, what: str, most: float = LONGEST
+) -> tuple[int, int]:
+    """Every so many instants, and from where they are counted."""
+    with at(slide):
+        every = length_of(type_, slide, what, most=most)
+    with at(start or slide):
+        return every, origin_of(type_, start)
+
+
+def _without(relation: Relation, node: Node) -> Relation:
+    """The relation over its new node, without the columns that this has not."""
+    return replace(relation, node=node, fields=tuple(f for f in relation.fields if f.column in node.schema))
+
+
+def _timestamp(relation: Relation, window: exp.Expr) -> str:
+    """The column of a stream that has each element's timestamp."""
+    found = _timestamps(relation.node)
+    shown = {f.column: f.name for f in relation.fields}
+    there = {column: name for column, name in found.items() if column in shown}
+    own = [column for column, name in there.items() if shown[column] == name]
+    chosen = own if len(there) > 1 else list(there)
+    if len(chosen) == 1:
+        return chosen[0]
+    if there:
+        copies = ", ".join(shown[column] for column in there)
+        refuse(f"which one is the timestamp: {copies}? Keep its name for one of them", window)
+    below = next((f for node in relation.node.inputs if (f := _timestamps(node))), found)
+    if below and isinstance(relation.node, Project):
+        name = next(iter(below.values()))
+        refuse(f"a window wants the timestamp: the query before it does not select {name}", window)
+    if isinstance(relation.node, Scan | Key | Punctuate):
+        name = next(relation.node.find(Scan)).stream.declared
+        refuse(f"a window wants a timestamp: CREATE STREAM {name} (...) WITH (timestamp = '...')", window)
+    return refuse(
+        "a window is over a stream with a timestamp: one that is declared, ISTREAM, DSTREAM or RSTREAM of a query, or "
+        "a query that selects the timestamp of such a one tuple by tuple",
+        window,
+    )
+
+
+def _timestamps(node: Node) -> dict[str, str]:
+    """The columns of a stream that have the timestamp of each element, each with the timestamp's own name."""
+    if isinstance(node, Scan):
+        stamp = node.stream.timestamp
+        return {
+            n: stamp
+            for c, n in zip(node.columns, node.names, strict=True)
+            if stamp is not None and c == stamp
+        }
+    if isinstance(node, ToStream):
+        return {node.timestamp: node.timestamp}
+    if not isinstance(node, Select | Project | Unnest | Key | Punctuate | Merge):
+        return {}
+    below = [_timestamps(side) for side in node.inputs]
+    found: dict[str, str] = {}
+    for name in node.schema.names:
+        carried = [below[port].get(source) for port, source in node.carries(name)]
+        if len(carried) == len(below) and carried[0] is not None and None not in carried:
+            found[name] = carried[0]
+    return found
+
+
+# Relations to streams
+
+
+def to_stream(node: exp.Expr, kind: str, relation: Relation, instants: Instants) -> Relation:
+    """ISTREAM, DSTREAM or RSTREAM of a relation: its columns, and the timestamp."""
+    every, start = node.args.get("every"), node.args.get("origin")
+    if not is_changing(relation.node):
+        refuse(
+            f"{kind} is of a relation, and this is a stream: say [NOW], [RANGE n] or [RANGE UNBOUNDED] behind what "
+            "FROM reads",
+            _table(relation, node),
+        )
+    lasting, type_ = relation.node.lasting, instants.type
+    if kind == "RSTREAM" and every is None and type_ is TIMESTAMP and lasting is not Lasting.AN_INSTANT:
+        refuse(
+            "RSTREAM without EVERY would tell what is there again each microsecond: say RSTREAM(... EVERY INTERVAL '1' "
+            "MINUTE), or have [NOW] on a side of a join",
+            node,
+        )
+    step, first = (None, 0) if every is None else _slide(type_, every, start, "EVERY")
+    name = timestamp_name(relation.node)
+    _refuse_double(relation, [name], "the timestamp of its leftmost input")
+    stamp = Unused(attributes(relation.node)).take(name)
+    transient = lasting is not Lasting.FOR_EVER
+    below = _listed(relation)
+    above = ToStream(below, kind.lower(), stamp, instants, step, first, transient)
+    return Relation(above, (*relation.fields, Field(None, name, stamp, node)), relation.outer)
+
+
+def changes(relation: Relation, query: exp.Expr) -> Relation:
+    """The output of a query that is a relation: its canonical changes."""
+    _refuse_double(relation, ["at", "diff"], "a relation's changes")
+    below = Pointwise((_listed(relation),), "changes", instants_of(relation.node))
+    names = [(f.name, f.column) for f in relation.fields]
+    names += [("at", AT), ("diff", DIFF)]
+    columns = tuple((shown, column(below, name)) for shown, name in names)
+    more = (Field(None, shown, shown, query) for shown in ("at", "diff"))
+    return Relation(Project(below, columns), (*(replace(f, column=f.name) for f in relation.fields), *more))
+
+
+def _listed(relation: Relation) -> Node:
+    """The node with the columns that the query lists, and no others."""
+    names = [f.column for f in relation.fields]
+    if names == attributes(relation.node):
+        return relation.node
+    return Project(relation.node, (*plain(relation.node, names), *timing(relation.node)))
+
+
+def _refuse_double(relation: Relation, names: Iterable[str], what: str) -> None:
+    seen: set[str] = set()
+    for field in relation.fields:
+        if field.name in names:
+            refuse(
+                f"two outputs are named {field.name}, one of them is of {what}: give this an alias",
+                field.origin,
+            )
+        if field.name in seen:
+            refuse(f"two output columns are named {field.name}: give one an alias", field.origin)
+        seen.add(field.name)
+
+
+def _table(relation: Relation, otherwise: exp.Expr) -> exp.Expr:
+    """What FROM reads first, where a query says so."""
+    query = otherwise.this
+    from_ = query.args.get("from_") if isinstance(query, exp.Select) else None
+    return from_.this if from_ is not None else otherwise
+
+
+def check_alike(relations: Iterable[tuple[Relation, exp.Expr]]) -> None:
+    """Refuse streams beside relations."""
+    pairs = list(relations)
+    kinds = [is_changing(relation.node) for relation, _ in pairs]
+    if any(kinds) and not all(kinds):
+        relation, node = pairs[kinds.index(False)]
+        refuse(f"{' and '.join(relation.tables) or 'this'} {NO_WINDOW}", node)
+
+
+# Joins of relations
+
+
+def joined_relations(
+    left: Relation,
+    right: Relation,
+    kind: str,
+    inputs: tuple[Node, Node],
+    keys: Keys,
+    residual: Expression | None,
+) -> Relation:
+    """Two relations, or the left one as far as it has or has not a partner, at each instant."""
+    instants = instants_of(inputs[LEFT])
+    if kind in ("semi", "anti"):
+        return replace(left, node=_with_partner(inputs, keys, residual, kind == "anti", instants))
+    inner = ChangeJoin(*inputs, keys, "inner", residual, instants=instants)
+    if kind == "inner":
+        node: Node = inner
+        one = {r: le for le, r in keys}
+    else:
+        one, sides = {}, [_side_by_side(inner)]
+        for side in (LEFT, RIGHT):
+            if kind in ("full", ("left", "right")[side]):
+                pairs = keys if side == LEFT else tuple((r, le) for le, r in keys)
+                lonely = _with_partner((inputs[side], inputs[1 - side]), pairs, residual, True, instants)
+                sides.append(_null_supplied(Again(lonely), inputs, side, [right for _, right in pairs]))
+        node = Merge(tuple(sides))
+    fields = (*left.fields, *(replace(f, column=one.get(f.column, f.column)) for f in right.fields))
+    return Relation(node, fields, left.outer)
+
+
+def _with_partner(
+    inputs: tuple[Node, Node], keys: Keys, residual: Expression | None, anti: bool, instants: Instants
+) -> Node:
+    """A semijoin or an antijoin: without a residual a semijoin is a join with each key once."""
+    left, right = inputs
+    if anti or residual is not None:
+        return ChangeSemi(left, right, keys, anti, residual, instants=instants)
+    names = [r for _, r in keys]
+    some = Unused([*left.schema.names, *right.schema.names]).take("(some)")
+    columns = plain(right, names) or ((some, fn.literal(INT, 1)),)
+    once = Pointwise((Project(right, (*columns, *timing(right))),), "distinct", instants)
+    join = ChangeJoin(left, once, keys, instants=instants)
+    return join if names else Project(join, (*plain(join, attributes(left)), *timing(join)))
+
+
+def _side_by_side(join: ChangeJoin) -> Node:
+    """The pairs of an inner join with all columns of both sides."""
+    copied = {right: left for left, right in join.keys}
+    names = [*attributes(join.left), *attributes(join.right)]
+    return Project(join, (*((n, column(join, copied.get(n, n))) for n in names), *timing(join)))
+
+
+def _null_supplied(lonely: Node, inputs: tuple[Node, Node], side: int, keys: Sequence[str]) -> Node:
+    """The tuples of one side, and nulls for the columns of the other one, whose ``keys`` no pair has as null."""
+    columns: list[tuple[str, Expression]] = []
+    other = inputs[1 - side]
+    names = attributes(other)
+    told = keys or [name for name in names if not other.schema[name].nullable][:1] or names
+    for place, node in enumerate(inputs):
+        for name in attributes(node):
+            null = (Absent if name in told else Literal)(node.schema[name].type, True, None)
+            columns.append((name, column(lonely, name) if place == side else null))
+    return Project(lonely, (*columns, *timing(lonely)))
+
+
+def not_in(relation: Relation, inputs: tuple[Node, Node], pair: tuple[str, str], keys: Keys) -> Relation:
+    """The tuples whose x is NOT IN the y of the others that agree on ``keys``, where nulls can occur.
+
+    With a null x there must be no such tuple; else none with a null y, and none with y = x.
+    """
+    left, right = inputs
+    instants = instants_of(left)
+    x, y = column(left, pair[LEFT]), column(right, pair[RIGHT])
+
+    def anti(a: Node, b: Node, on: Keys, residual: Expression | None = None) -> Node:
+        return ChangeSemi(a, b, on, True, residual, instants=instants)
+
+    is_key = any(pair[side] in (key[side] for key in keys) for side in (LEFT, RIGHT))
+    nulls = anti(Select(left, IS_NULL(x)), right, keys)
+    others = anti(Select(Again(left), NOT(IS_NULL(x))), Select(Again(right), IS_NULL(y)), keys)
+    others = anti(
+        others, Again(right), keys if is_key else (*keys, pair), fn.call("=", x, y) if is_key else None
+    )
+    return replace(relation, node=Merge((nulls, others)))

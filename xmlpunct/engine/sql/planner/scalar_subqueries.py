@@ -1,0 +1,194 @@
+"""Queries that stand for a value: ``(SELECT MAX(price) FROM bids WHERE bids.item = items.item)``.
+
+Each becomes a left join. Where it may give more than one value for a tuple, its values are counted, and a tuple for
+which there are several is rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan import GroupBy, Node, Project, column, is_changing
+from xmlpunct.engine.sql.planner.aliases import Aliases
+from xmlpunct.engine.sql.planner.from_clause import Context
+from xmlpunct.engine.sql.planner.grouping import Grouping
+from xmlpunct.engine.sql.planner.join_planner import Equality, joined, split
+from xmlpunct.engine.sql.planner.scalars import Scalars
+from xmlpunct.engine.sql.planner.scope import Relation, Unused, unique
+from xmlpunct.engine.sql.syntax.arguments import only
+from xmlpunct.engine.sql.syntax.dialect import check_comparable, refuse
+from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.expression import Column, Expression, replaced
+from xmlpunct.expressions.functions.conditions import CASE, COALESCE, SINGLE
+
+ONE_COLUMN = "a query that stands for a value has one column, and this one has {}"
+
+Places = Mapping[str, exp.Expr]
+Above = Callable[[Expression, Places], Expression]
+"""Rewrites an expression over what a query reads as one over its groups; what first read each column is beside it."""
+
+
+@dataclass(frozen=True)
+class Single:
+    """A query that stands for a value, to be joined by ``equalities``, whose right sides are over its ``node``.
+
+    ``value`` is over its columns. Where nothing is joined these are null, or as ``empty`` says. ``places`` has the
+    syntax of the columns in the equalities.
+    """
+
+    node: Node
+    value: Expression
+    equalities: tuple[Equality, ...] = ()
+    empty: Mapping[str, Expression] = field(default_factory=dict)
+    places: Places = field(default_factory=dict)
+
+
+Planner = Callable[[exp.Expr, Context], Single]
+
+
+class SingleValues:
+    """Collects the queries that stand for values in some clauses of a query, of which ``relation`` is what it reads.
+
+    ``names`` are those of the columns that they add: others than ``beside`` adds.
+    """
+
+    def __init__(
+        self, relation: Relation, context: Context, plan: Planner, beside: SingleValues | None = None
+    ) -> None:
+        self._relation, self._plan = relation, plan
+        self._context = Context(context.streams, context.named, relation, context.files, context.instants)
+        self._unused: Unused = Unused(relation.node.schema.names) if beside is None else beside._unused
+        self._values: dict[exp.Expr, tuple[Single, Expression]] = {}
+        self.names = set[str]()
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    def add(self, node: exp.Expr) -> Expression:
+        """The value that a query stands for."""
+        if node in self._values:
+            return self._values[node][1]
+        single = self._plan(node, self._context)
+        if is_changing(self._relation.node) or is_changing(single.node):
+            refuse("over relations a query cannot stand for a value: join it", node)
+        own = [column(single.node, name) for name in single.node.schema.names]
+        new = {c: self._unused.take(f"(subquery).{c.name}") for c in own}
+        self.names.update(new.values())
+        renamed: dict[Expression, Expression] = {c: Column(c.type, True, name) for c, name in new.items()}
+        values = {
+            c: COALESCE(e, single.empty[c.name]) if isinstance(c, Column) and c.name in single.empty else e
+            for c, e in renamed.items()
+        }
+        equalities = tuple(Equality(e.left, replaced(e.right, renamed), e.node) for e in single.equalities)
+        below = Project(single.node, tuple((name, c) for c, name in new.items()))
+        value = replaced(single.value, values)
+        self._values[node] = Single(below, value, equalities, places=single.places), value
+        return value
+
+    @property
+    def nodes(self) -> tuple[exp.Expr, ...]:
+        """The queries."""
+        return tuple(self._values)
+
+    def joined(self, below: Node, above: Above = lambda expression, places: expression) -> Node:
+        """A node with the columns of the queries. ``above`` rewrites over it what is over the relation."""
+        for single, _ in self._values.values():
+            equalities = [Equality(above(e.left, single.places), e.right, e.node) for e in single.equalities]
+            below = _with_value(below, single, equalities)
+        return below
+
+    def beside(self, left: Relation, right: Relation) -> tuple[Relation, Relation]:
+        """The two sides of a join, each with the columns of the queries that refer to it; left those of the others."""
+        sides = [left, right]
+        for node, (single, _) in self._values.items():
+            read = {name for e in single.equalities for name in e.left.columns()}
+            place = next((i for i, side in enumerate(sides) if read <= set(side.node.schema.names)), None)
+            if place is None:
+                refuse("a query in ON refers to one side of the join: put its condition into WHERE", node)
+            below = _with_value(sides[place].node, single, single.equalities)
+            sides[place] = replace(sides[place], node=below)
+        return sides[0], sides[1]
+
+
+def _with_value(below: Node, single: Single, equalities: Iterable[Equality]) -> Node:
+    return joined(Relation(below, ()), Relation(single.node, ()), "left", equalities).node
+
+
+def of_one_column(relation: Relation, node: exp.Expr) -> Single:
+    """A query that refers to nothing around it."""
+    if len(relation.fields) != 1:
+        refuse(ONE_COLUMN.format(len(relation.fields)), node)
+    value = relation.column(relation.fields[0])
+    if relation.node.distinct_key == frozenset():
+        return Single(Project(relation.node, ((value.name, value),)), value)
+    return _counted(relation.node, value, (), (), {}, node)
+
+
+def of_each_key(
+    relation: Relation, aliases: Aliases, correlated: Iterable[exp.Expr], having: exp.Expr | None
+) -> Single:
+    """A query that refers to the one around it in some conditions: a value for each of what they compare."""
+    assert relation.outer is not None
+    outside = Scalars(relation, "WHERE", outer=True, aliases=aliases)
+    equalities: list[Equality] = []
+    for part in correlated:
+        equal, others = split([part], outside, relation.outer.node, relation.node)
+        if others:
+            refuse(
+                "a query that stands for a value refers to the one around it by equalities: else join, and GROUP BY",
+                part,
+            )
+        equalities += equal
+    keys = tuple(dict.fromkeys(e.right for e in equalities))
+    grouping = Grouping(relation, [keys], aliases)
+    scalars, tests = (
+        Scalars(relation, clause, grouping.add_aggregate, aliases=aliases) for clause in ("SELECT", "HAVING")
+    )
+    (value,) = aliases.read(scalars.read)
+    condition = None if having is None else tests.condition(only(having, "this"))
+    node = aliases.syntax(0)
+    if not grouping.aggregates and having is None:
+        return _counted(relation.node, value, keys, equalities, outside.places, node)
+    value = grouping.above(value, scalars.places, keys)
+    if condition is not None:
+        value = CASE(grouping.above(condition, tests.places, keys), value, fn.NULL)
+    below = grouping.plan(keys)
+    empty = {
+        a.name: fn.literal(below.schema[a.name].type, 0)
+        for a in grouping.aggregates
+        if not a.attribute(below.input.schema, False).nullable
+    }
+    by_key = tuple(Equality(e.left, grouping.keys[e.right], e.node) for e in equalities)
+    return Single(below, value, by_key, empty, outside.places)
+
+
+def _counted(
+    below: Node,
+    value: Expression,
+    keys: tuple[Expression, ...],
+    equalities: Iterable[Equality],
+    places: Places,
+    node: exp.Expr,
+) -> Single:
+    """The values by keys: one at most where these are unique, else the least, and how many there are."""
+    names = unique([*map(str, keys), str(value)])
+    columns = Project(below, tuple(zip(names, [*keys, value], strict=True)))
+    *of_keys, of_value = (column(columns, name) for name in names)
+    by_key = dict(zip(keys, of_keys, strict=True))
+    joins = tuple(Equality(e.left, by_key[e.right], e.node) for e in equalities)
+    is_unique = columns.distinct_key is not None and columns.distinct_key <= {*names[:-1]}
+    if is_unique:
+        return Single(columns, of_value, joins, places=places)
+    check_comparable(of_value.type, "a query that stands for a value, unless by a key,", node)
+    least, count = unique([f"MIN({of_value})", "COUNT(*)"], names)
+    aggregates = (
+        ops.Aggregate("MIN", of_value.name, False, least),
+        ops.Aggregate("COUNT", None, False, count),
+    )
+    grouped = GroupBy(columns, tuple(names[:-1]), aggregates)
+    single = SINGLE(column(grouped, least), column(grouped, count))
+    return Single(grouped, single, joins, places=places)

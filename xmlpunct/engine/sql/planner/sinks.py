@@ -1,0 +1,53 @@
+"""Where the CREATE SINK statements of a query write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from xmlpunct.base.errors import SqlError, UsageError
+from xmlpunct.engine.run.run_options import OUTPUT_FORMATS, Destination, XmlForm
+from xmlpunct.engine.sql.planner.catalog import flag, option_of, options_of
+from xmlpunct.engine.sql.syntax.dialect import refuse
+from xmlpunct.engine.sql.syntax.stream_syntax import SinkOf
+
+
+def destination(statement: SinkOf) -> Destination:
+    """Where a sink writes, and how. Raises `SqlError` for what its WITH (...) lacks, or says wrongly."""
+    options = options_of(statement)
+    if "output" not in options:
+        refuse("a sink says where it writes: WITH (output = '...')", statement.this)
+    format_ = options.get("format", "xml")
+    if format_ not in OUTPUT_FORMATS:
+        refuse(f"format is one of {', '.join(OUTPUT_FORMATS)}", option_of(statement, "format") or statement)
+    pretty = flag(options, "pretty", statement)
+    try:
+        form = XmlForm.of(options.get("root"), options.get("row"), options.get("namespaces"), pretty)
+    except UsageError as error:
+        refuse(str(error).removeprefix("--"), option_of(statement, "namespaces") or statement)
+    columns = tuple(map(str.strip, options["partition_by"].split(","))) if "partition_by" in options else ()
+    return Destination(options["output"], format_, form, columns)
+
+
+def check_queries(queries: Sequence[exp.Expr]) -> frozenset[str]:
+    """The names of the sinks among some queries.
+
+    Raises `SqlError` where two have one name, for a second query that is none, and where there is no query at all.
+    """
+    names = set[str]()
+    others = [query for query in queries if not isinstance(query, SinkOf)]
+    if not queries:
+        raise SqlError("there is no query: SELECT ... is missing")
+    for sink in queries:
+        if isinstance(sink, SinkOf) and sink.this.name in names:
+            refuse(f"two sinks are named {sink.this.name}", sink.this)
+        if isinstance(sink, SinkOf):
+            names.add(sink.this.name)
+    if len(others) > 1:
+        refuse(
+            "more than one query: a second one begins here. Give it a place of its own: "
+            "CREATE SINK name WITH (output = '...') AS SELECT ...",
+            others[1],
+        )
+    return frozenset(names)

@@ -1,0 +1,65 @@
+"""UNNEST: the items of an array as rows beside the tuple that has them."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from xmlpunct.engine.plan import Node, Project, Unnest, attributes, is_changing, plain, timing
+from xmlpunct.engine.sql.planner.scope import Field, Relation, Unused
+from xmlpunct.engine.sql.syntax.arguments import take
+from xmlpunct.engine.sql.syntax.dialect import refuse
+from xmlpunct.schema.arrays import ArrayType
+
+ORDINALITY = "ordinality"
+"""What WITH ORDINALITY calls its column, unless it is given a name."""
+
+
+def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> Relation:
+    """A relation joined with the items of one of its arrays."""
+    right, on, using, side, kind = take(join, "this", "on", "using", "side", "kind", unread=("pivots",))
+    if (side or "", kind or "") not in (
+        ("", ""),
+        ("", "CROSS"),
+        ("", "INNER"),
+        ("LEFT", ""),
+        ("LEFT", "OUTER"),
+    ):
+        refuse("UNNEST is joined by CROSS JOIN or LEFT JOIN", join)
+    if using or (on is not None and not (isinstance(on, exp.Boolean) and on.this)):
+        refuse("an UNNEST has no condition: say ON TRUE, or WHERE", on or join)
+    arrays, alias, offset = take(right, "expressions", "alias", "offset")
+    label, given = take(alias, "this", "columns") if alias else (None, None)
+    if len(arrays) != 1:
+        refuse("UNNEST of one array", right)
+    (array,) = arrays
+    if not isinstance(array, exp.Column):
+        refuse("UNNEST is of a column that is an array: compute it in a subquery, FROM (SELECT ...)", array)
+    name, table = take(array, "this", "table")
+    field = left.find(name, table, array)
+    if field is None:
+        refuse(f"no column {array.sql()} here", array)
+    type_ = left.node.schema[field.column].type
+    if not isinstance(type_, ArrayType):
+        refuse(f"{field.name} is of type {type_}, and no array", array)
+    names = [a.name for a in type_.schema]
+    renamed = [*(given or ())] + ([offset] if isinstance(offset, exp.Identifier) else [])
+    if offset:
+        names.append(ORDINALITY)
+    if renamed:
+        if len(renamed) != len(names):
+            refuse(f"{len(renamed)} names for {len(names)} columns", renamed[0])
+        names = [node.name for node in renamed]
+    shown = label.name if label else field.name
+    if shown in left.tables:
+        refuse(f"two tables are named {shown}: give one an alias", right)
+    unused = Unused([*left.node.schema.names, *(outer.node.schema.names if outer else ())])
+    columns = [unused.take(f"{shown}.{n}") for n in names]
+    count = len(type_.schema)
+    fields = zip(columns[:count], type_.schema.names, strict=True)
+    node = Unnest(left.node, field.column, tuple(fields), columns[count] if offset else None, side == "LEFT")
+    origins = renamed or [right] * len(names)
+    more = (Field(shown, n, c, o) for n, c, o in zip(names, columns, origins, strict=True))
+    below: Node = node
+    if is_changing(node):
+        below = Project(node, (*plain(node, attributes(node)), *timing(node)))
+    return Relation(below, (*left.fields, *more), left.outer)

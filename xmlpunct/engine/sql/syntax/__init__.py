@@ -1,0 +1,1 @@
+"""The syntax: what sqlglot reads beyond standard SQL."""

@@ -1,0 +1,116 @@
+"""The syntax of what a stream promises: keys, PUNCTUATED BY, and PUNCTUATE."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from xmlpunct.engine.sql.syntax.window_tables import WindowFunctionParser
+
+
+class Key(exp.Expression):
+    """PRIMARY KEY (a, b) or UNIQUE (a, b) in a column list, of the columns ``expressions``."""
+
+    arg_types: ClassVar = {"expressions": True}
+
+
+class OrderOf(exp.Expression):
+    """PUNCTUATE ORDER BY ``attribute`` [SLACK ``slack``] [FROM ``file`` BY ``by``]."""
+
+    arg_types: ClassVar = {"attribute": True, "slack": False, "file": False, "by": False}
+
+
+SCHEMES = "schemes"
+"""The argument of a CREATE STREAM that has what PUNCTUATED BY says."""
+ORDER_OF = "punctuate"
+"""The argument of a CREATE STREAM, or of a subquery in FROM, that has its `OrderOf`."""
+
+
+class PromiseParser(WindowFunctionParser):
+    """Reads them."""
+
+    def _parse_key(self) -> Key | None:
+        """PRIMARY KEY (a, b) or UNIQUE (a, b); nothing was read if it is a column of such a name."""
+        start = self._curr
+        if not (self._comes("PRIMARY KEY", "(") or self._comes("UNIQUE", "(")):
+            return None
+        self._advance()
+        found = Key(expressions=self._parse_names())
+        found.meta.update(start=start.start, end=self._prev.end)
+        return found
+
+    def _match_key(self) -> bool:
+        """Read PRIMARY KEY or UNIQUE, if it comes."""
+        return bool(self._match(TokenType.PRIMARY_KEY) or self._match_text_seq("UNIQUE"))
+
+    def _parse_names(self) -> list[exp.Expr]:
+        """Columns in parentheses."""
+        if not self._match(TokenType.L_PAREN):
+            self._fail("columns in parentheses")
+        names = (
+            []
+            if self._curr and self._curr.token_type == TokenType.R_PAREN
+            else self._parse_csv(self._parse_id_var)
+        )
+        if not self._match(TokenType.R_PAREN):
+            self._fail("a comma, or the end of the columns")
+        return names
+
+    def _parse_promises(self, create: exp.Create) -> None:
+        """PUNCTUATED BY (a), (b, c) and PUNCTUATE ORDER BY ..., in either order, as arguments of its own."""
+        while True:
+            token = self._curr
+            if self._match_text_seq("PUNCTUATED"):
+                part = SCHEMES
+                if not self._match_text_seq("BY"):
+                    self._fail("PUNCTUATED BY (a), (b, c)")
+                found: object = self._parse_csv(self._parse_scheme)
+            elif (found := self._parse_access_order()) is not None:
+                part = ORDER_OF
+            else:
+                return
+            if part in create.args:
+                self._fail(f"{token.text.upper()} is said once", token)
+            create.set(part, found)
+
+    def _parse_scheme(self) -> exp.Tuple:
+        start = self._curr
+        scheme = exp.Tuple(expressions=self._parse_names())
+        scheme.meta.update(start=start.start, end=self._prev.end)
+        return scheme
+
+    def _parse_subquery(self, this: exp.Expr | None, parse_alias: bool = True) -> exp.Subquery | None:
+        """As sqlglot does, with PUNCTUATE behind it, which is no alias."""
+        is_next = self._comes("PUNCTUATE", "ORDER BY")
+        subquery: exp.Subquery | None = super()._parse_subquery(this, parse_alias and not is_next)
+        if subquery is not None and (order := self._parse_access_order()) is not None:
+            subquery.set(ORDER_OF, order)
+        return subquery
+
+    def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+        """As sqlglot does; behind a name PUNCTUATE is no alias, and ORDER BY not that of the query."""
+        if self._comes("PUNCTUATE", "ORDER BY"):
+            self._fail("PUNCTUATE stands behind a subquery, (SELECT ...) AS q, or in CREATE STREAM")
+        alias: exp.TableAlias | None = super()._parse_table_alias(*args, **kwargs)
+        return alias
+
+    def _parse_access_order(self) -> OrderOf | None:
+        """PUNCTUATE ORDER BY a [SLACK s] [FROM 'file' BY b], if it comes next."""
+        start = self._curr
+        if not self._match_text_seq("PUNCTUATE"):
+            return None
+        if not self._match(TokenType.ORDER_BY):
+            self._fail("PUNCTUATE ORDER BY a [SLACK n] [FROM 'senders.txt' BY b]")
+        attribute = self._parse_id_var() or self._fail("a column")
+        slack = self._parse_unary() if self._match_text_seq("SLACK") else None
+        file = by = None
+        if self._match(TokenType.FROM):
+            file = self._parse_string() or self._fail("FROM wants the quoted path of a list of senders")
+            if not self._match_text_seq("BY"):
+                self._fail("BY and the column that names the sender")
+            by = self._parse_id_var() or self._fail("a column")
+        found = OrderOf(attribute=attribute, slack=slack, file=file, by=by)
+        found.meta.update(start=start.start, end=self._prev.end)
+        return found

@@ -1,0 +1,154 @@
+"""The syntax of CREATE STREAM and CREATE RELATION.
+
+``CREATE STREAM name (column list) WITH (key = value, ...)`` becomes an ``exp.Create`` of kind STREAM whose
+``this`` is an ``exp.Schema`` of ``exp.ColumnDef`` and whose options stand in ``properties``; CREATE RELATION one of
+kind RELATION. ``CREATE VIEW name [(columns)] AS query`` becomes a `View`, and
+``CREATE SINK name WITH (key = value, ...) AS query`` a `SinkOf`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from xmlpunct.engine.sql.syntax.promise_syntax import PromiseParser
+
+OPTIONS = ("source", "element", "where", "nested", "xsd", "connections", "follow", "timestamp", "change")
+"""The keys that WITH (...) of a CREATE STREAM or CREATE RELATION knows."""
+SINK_OPTIONS = ("output", "format", "partition_by", "root", "row", "namespaces", "pretty")
+"""The keys that WITH (...) of a CREATE SINK knows."""
+UNQUOTED = ("nested", "connections", "follow", "pretty")
+"""Those whose values may stand without quotes: a number, true or false."""
+
+
+class View(exp.Expression):
+    """CREATE VIEW ``this`` [(``columns``)] AS ``expression``."""
+
+    arg_types: ClassVar = {"this": True, "columns": False, "expression": True}
+
+
+class SinkOf(exp.Expression):
+    """CREATE SINK ``this`` WITH (``properties``) AS ``expression``."""
+
+    arg_types: ClassVar = {"this": True, "properties": True, "expression": True}
+
+
+class StreamParser(PromiseParser):
+    """Reads them."""
+
+    def _parse_create(self) -> exp.Create | View | SinkOf:  # type: ignore[override]
+        start = self._prev
+        if self._match_text_seq("SINK"):
+            return self._parse_sink()
+        if self._match_text_seq("VIEW"):
+            return self._parse_view()
+        if not (self._match_text_seq("STREAM") or self._match_text_seq("RELATION")):
+            self._fail("only CREATE STREAM, CREATE RELATION, CREATE VIEW and CREATE SINK are known here")
+        kind = self._prev.text.upper()
+        name = self._parse_id_var() or self._fail(f"a {kind.lower()} needs a name")
+        columns: list[exp.Expr] = []  # none: they are to be inferred
+        if self._match(TokenType.L_PAREN):
+            columns = self._parse_csv(self._parse_stream_item)
+            self._match_r_paren()
+        elif not (self._curr and self._curr.token_type == TokenType.WITH):
+            what = kind.lower()
+            self._fail(f"the {what}'s column list is missing: (name TYPE, ...), or WITH (source = '...')")
+        schema = exp.Schema(this=exp.Table(this=name), expressions=columns)
+        options = []
+        if self._match_text_seq("WITH"):
+            options = self._parse_options("STREAM", OPTIONS)
+        create = exp.Create(this=schema, kind=kind, properties=exp.Properties(expressions=options))
+        self._parse_promises(create)
+        if self._curr and self._curr.token_type != TokenType.SEMICOLON:
+            self._fail(
+                f"CREATE {kind} ends here, or goes on with WITH (...), PUNCTUATED BY (...) or "
+                "PUNCTUATE ORDER BY ..."
+            )
+        create.meta.update(start=start.start, end=self._prev.end)
+        return create
+
+    def _parse_view(self) -> View:
+        name = self._parse_id_var() or self._fail("a view needs a name")
+        has_columns = self._curr and self._curr.token_type == TokenType.L_PAREN
+        columns = self._parse_names() if has_columns else []
+        if not self._match(TokenType.ALIAS):
+            self._fail("CREATE VIEW name AS SELECT ...")
+        query = self._parse_named_query() or self._fail("a view is of a query")
+        return View(this=name, columns=columns, expression=query)
+
+    def _parse_sink(self) -> SinkOf:
+        name = self._parse_id_var() or self._fail("a sink needs a name")
+        if not self._match_text_seq("WITH"):
+            self._fail("CREATE SINK name WITH (output = '...') AS SELECT ...")
+        options = exp.Properties(expressions=self._parse_options("SINK", SINK_OPTIONS))
+        if not self._match(TokenType.ALIAS):
+            self._fail("CREATE SINK name WITH (...) goes on with AS SELECT ...")
+        query = self._parse_named_query() or self._fail("a sink is of a query")
+        return SinkOf(this=name, properties=options, expression=query)
+
+    def _parse_named_query(self) -> exp.Expr | None:
+        query: exp.Expr | None = self._parse_set_operations(
+            self._parse_select(nested=True, parse_subquery_alias=False)
+        )
+        return query
+
+    def _parse_options(self, kind: str, known: Sequence[str]) -> list[exp.Expr]:
+        """WITH (key = value, ...), of which these keys are ``known``."""
+        options: list[exp.Expr] = self._parse_wrapped_csv(lambda: self._parse_option(kind, known))
+        return options
+
+    def _parse_option(self, kind: str, known: Sequence[str]) -> exp.Expr:
+        token = self._curr
+        key = self._parse_var(any_token=True)
+        if not key or key.name.lower() not in known:
+            self._fail(f"an option of CREATE {kind} is one of {', '.join(known)}", token)
+        if not self._match(TokenType.EQ):
+            self._fail("key = value")
+        value = self._parse_string()
+        plain = self._curr and self._curr.token_type in (
+            TokenType.NUMBER,
+            TokenType.TRUE,
+            TokenType.FALSE,
+        )
+        if value is None and plain and key.name.lower() in UNQUOTED:
+            self._advance()
+            value = exp.Literal.string(self._prev.text)
+        value = value or self._fail(f"{key.name} wants a quoted value")
+        option = exp.Property(this=exp.var(key.name.lower()), value=value)
+        option.meta.update(start=token.start, end=self._prev.end)
+        return option
+
+    def _parse_stream_item(self) -> exp.Expr:
+        special = self._parse_namespaces() or self._parse_watermark() or self._parse_key()
+        return special or self._parse_stream_column()
+
+    def _parse_stream_column(self) -> exp.Expr:
+        token = self._curr
+        name = self._parse_id_var(any_token=True) or self._fail("a column's name")
+        is_array = self._curr and self._curr.text.upper() == "ARRAY" and self._next
+        if is_array and self._next.token_type == TokenType.L_PAREN:
+            self._advance()
+            kind: exp.Expr = exp.Schema(expressions=self._parse_wrapped_csv(self._parse_stream_column))
+        else:
+            kind = self._parse_types(schema=True) or self._fail("a column's type")
+        column = exp.ColumnDef(this=name, kind=kind)
+        column.meta.update(start=token.start, end=self._prev.end)
+        while self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
+            self._parse_stream_constraint(column)
+        return column
+
+    def _parse_stream_constraint(self, column: exp.ColumnDef) -> None:
+        if self._match_pair(TokenType.NOT, TokenType.NULL):
+            column.meta["not_null"] = True
+        elif self._match_text_seq("PATH"):
+            path = self._parse_string() or self._fail("PATH wants a quoted path: 'a/b' or '@id'")
+            column.meta["path"] = path
+        elif self._match_text_seq("CHECK"):
+            column.append("constraints", self._parse_wrapped(self._parse_disjunction))
+        elif self._match_key():
+            column.meta["key"] = True
+        else:
+            self._fail("a column has NOT NULL, PATH '...', CHECK (...), PRIMARY KEY and UNIQUE, nothing else")

@@ -1,0 +1,151 @@
+"""What a plan will do, as text for people: its tree, and which punctuations unblock what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from xmlpunct.engine.partition.fragments import Fragments, cut
+from xmlpunct.engine.plan import Node, PartialDupElim, PartialGroupBy, Project, Query, Receive
+from xmlpunct.engine.rule_options import DROP_DUPELIMS, EDGE_AGGREGATION, EDGE_DUPELIM, RULE_OPTIONS, Rules
+from xmlpunct.engine.rules.drop_ignored import ignored
+from xmlpunct.engine.verdicts import mending, verdicts
+from xmlpunct.schema import Attribute
+from xmlpunct.types.pattern import WILDCARD
+
+
+def explain(query: Query) -> str:
+    """The plan, where its parts run, what unblocks what, and whether that is promised.
+
+    >>> from xmlpunct.engine.sql import plan
+    >>> print(explain(plan('''
+    ...     CREATE STREAM s (sid STRING, hour INT NOT NULL, temp INT) WITH (source = 's.xml');
+    ...     SELECT hour, COUNT(*) AS n FROM s GROUP BY hour''')))
+    plan
+      #3 project hour = s.hour, n = COUNT(*)  (hour INT NOT NULL, n INT NOT NULL)
+        #2 group-by s.hour: COUNT(*)  (s.hour INT NOT NULL, COUNT(*) INT NOT NULL)
+          #1 scan s: hour  (s.hour INT NOT NULL)
+    <BLANKLINE>
+    fragments
+      edge 1, reading s: #1 #4 (aggregates slice by slice) -> fragment 1, by s.hour
+      fragment 1, on all shards: #2 #3 -> the result
+    <BLANKLINE>
+    what unblocks what
+      #2 group-by: a group is released once s has closed its hour, with * elsewhere
+    <BLANKLINE>
+    will it unblock, will it stay bounded
+      #1 scan: fine
+      #2 group-by: fine (s ends)
+      #3 project: fine
+    <BLANKLINE>
+    rules that can be switched
+      edge-aggregation is on, for edge 1: --rule edge-aggregation=off
+    """
+    waits = list(unblocking(query.walk())) or ["nothing waits: every tuple goes through at once"]
+    shown = set[int]()
+    sections = {
+        **{f"plan of {a}" if a.name else "plan": list(tree(a.root, shown)) for a in query.answers},
+        "fragments": list(parts(query)),
+        "what unblocks what": waits,
+        "will it unblock, will it stay bounded": [
+            f"#{n.number} {n.name}: {said}" for n, said in verdicts(query)
+        ],
+        "what would mend it": list(mending(query).lines()),
+        "rules that can be switched": list(rule_options(query)),
+    }
+    return "\n\n".join("\n".join([title, *_indent(lines)]) for title, lines in sections.items() if lines)
+
+
+def tree(node: Node, shown: set[int]) -> Iterator[str]:
+    """A line for each node: number, operator, parameters, output. Inputs stand below, indented.
+
+    Nodes that are ``shown`` already, for another plan, are named alone.
+    """
+    if node.number in shown:
+        yield f"#{node.number} {node.name}: as above"
+        return
+    yield f"#{node.number} {node.describe()}  ({', '.join(map(_attribute, node.schema))})"
+    for below in node.inputs:
+        yield from _indent(tree(below, shown))
+    shown.add(node.number)
+
+
+def parts(query: Query) -> Iterator[str]:
+    """Where the plan's nodes run: edges inside the reader, fragments on shards, by what tuples go to them."""
+    cut = _cut(query, query.rules)
+    targets: dict[tuple[bool, int], list[str]] = {}
+    for i, fragment in enumerate(cut.fragments, 1):
+        for feed in fragment.feeds:
+            to = f"fragment {i}{', by ' * bool(feed.keys)}{', '.join(feed.keys)}"
+            targets.setdefault((feed.from_edge, feed.source), []).append(to)
+    for answer, feed in zip(query.answers, cut.answers, strict=True):
+        targets.setdefault((feed.from_edge, feed.source), []).append(str(answer))
+    for i, edge in enumerate(cut.edges):
+        name = query.streams[edge.stream].name
+        there = "; ".join(targets[True, i])
+        yield f"edge {i + 1}, reading {name}: {_numbers(edge.root, query)} -> {there}"
+    for i, fragment in enumerate(cut.fragments):
+        where = "one shard" if fragment.single else "all shards"
+        there = "; ".join(targets[False, i])
+        yield f"fragment {i + 1}, on {where}: {_numbers(fragment.root, query)} -> {there}"
+
+
+def _numbers(root: Node, query: Query) -> str:
+    """The nodes of a part; one that is not in the plan works ahead, or drops what was kept for joint covers."""
+    numbers = []
+    for node in root.walk():
+        if isinstance(node, Receive):
+            continue
+        what = node.ahead
+        if not what and node.number > query.last:
+            lost = [n for below in node.inputs for n in below.schema.names if n not in node.schema]
+            what = (
+                f"joins over {', '.join(lost)}"
+                if isinstance(node, Project) and lost
+                else f"{node.name} again"
+            )
+        numbers.append(f"#{node.number} ({what})" if what else f"#{node.number}")
+    return " ".join(numbers)
+
+
+def _cut(query: Query, rules: Rules) -> Fragments:
+    return cut(query.roots, [stream.name for stream in query.streams], rules)
+
+
+def rule_options(query: Query) -> Iterator[str]:
+    """For each rule that can be switched and is, or would be, of use here: how it stands, and how to switch it."""
+    edges = list(enumerate(_cut(query, frozenset(RULE_OPTIONS)).edges, 1))
+
+    def at_edges(kind: type[Node]) -> list[str]:
+        return [f"edge {i}" for i, edge in edges if isinstance(edge.root, kind)]
+
+    needless = ", ".join(f"#{node.number} {node.name}" for node in needless_in(query))
+    if DROP_DUPELIMS in query.rules:
+        yield f"{DROP_DUPELIMS} is on: --rule {DROP_DUPELIMS}=off"
+    elif needless:
+        yield f"{DROP_DUPELIMS} is off, and would drop {needless}: --rule {DROP_DUPELIMS}=on"
+    for rule, kind in ((EDGE_AGGREGATION, PartialGroupBy), (EDGE_DUPELIM, PartialDupElim)):
+        now, other = ("on", "off") if rule in query.rules else ("off", "on")
+        if places := at_edges(kind):
+            yield f"{rule} is {now}, for {', '.join(places)}: --rule {rule}={other}"
+
+
+def needless_in(query: Query) -> list[Node]:
+    """The duplicate eliminations that are of no use, each once."""
+    found = {node.number: node for root in query.roots for node in ignored(root)}
+    return list(found.values())
+
+
+def unblocking(nodes: Iterable[Node]) -> Iterator[str]:
+    """For each node that waits or remembers: which punctuations release its results or its state."""
+    for node in nodes:
+        if text := node.unblocked_by:
+            yield f"#{node.number} {node.name}: {text}"
+
+
+def _attribute(attribute: Attribute) -> str:
+    domain = "" if attribute.domain is WILDCARD else f" in {attribute.domain}"
+    return f"{attribute.name} {attribute.type}{'' if attribute.nullable else ' NOT NULL'}{domain}"
+
+
+def _indent(lines: Iterable[str]) -> Iterator[str]:
+    return (f"  {line}".rstrip() for line in lines)

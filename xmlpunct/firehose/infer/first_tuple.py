@@ -1,0 +1,142 @@
+"""Finding out what a stream's tuples look like, where nobody declared it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import BinaryIO
+
+from xmlpunct.base.errors import SourceError
+from xmlpunct.base.paths import read_element
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.open_source import Source
+from xmlpunct.firehose.libxml.malformed import events
+from xmlpunct.firehose.parser import Parser
+from xmlpunct.firehose.position import Split
+from xmlpunct.firehose.spec import StreamSpec, elements_of, expanded
+from xmlpunct.firehose.splitter import Splitter
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import STRING
+
+_STEP = 2**16
+MOST_BYTES = 2**26
+"""How much to remember of what can be read once only, in search of a tuple."""
+
+
+def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) -> tuple[Schema, Source]:
+    """The children of the first tuple as STRING attributes, and the source to read from its beginning.
+
+    What the names of files carry are attributes too.
+
+    (That is another source, since some can be read only once.) Raises `SourceError` if there is no tuple.
+
+    >>> found, _ = sniff(Source.of(b"<s><t><sid>1</sid><hour>5</hour></t></s>"), "t")
+    >>> found.names
+    ('sid', 'hour')
+    """
+    source, replays = rereadable(source)
+    # One attribute that rejects no tuple: here only whether there is one matters.
+    probe = StreamSpec("", Schema.of([Attribute("any", STRING, path="@any")]), element)
+    parser = Parser([probe], punct_namespace)
+    for part in range(len(source.parts)):
+        with source.open(part) as reader:
+            splitter = Splitter(reader.name, elements_of([probe], punct_namespace))
+            while not splitter.finished:
+                data = reader.read(_STEP)
+                if data:
+                    splitter.feed(data)
+                else:
+                    splitter.end()
+                if replays and reader.consumed > MOST_BYTES:
+                    where = f"among the first {MOST_BYTES:,} bytes"
+                    raise SourceError(source.name, f"no <{element}> element {where}: declare the columns")
+                while (split := splitter.cut(_STEP)) is not None:
+                    parsed = parser.parse(split)
+                    if parsed.slices[0].tuples.height:
+                        for replay in replays:
+                            replay.remembers = False
+                        named = [name for name, _ in source.texts[part]] if source.texts else []
+                        return _children(split, element, named), source
+                    if parsed.error:
+                        raise parsed.error
+    raise SourceError(source.name, f"no <{element}> element to take the columns from: declare them")
+
+
+def _children(split: Split, element: str, named: list[str]) -> Schema:
+    """The schema of the first tuple of a split that has one, and of what is ``named`` elsewhere."""
+    *around, tag = read_element(element)
+    tags: list[str] = []
+    for _, found in events(split, ("end",)):
+        if found.tag != tag:
+            continue
+        if [parent.tag for _, parent in zip(around, found.iterancestors(), strict=False)] != around[::-1]:
+            continue
+        tags = [child.tag for child in found if isinstance(child.tag, str)]
+        break
+    space = expanded(tag)[0]
+    names = [expanded(tag)[1] for tag in tags if expanded(tag)[0] in ("", space)]
+    return Schema.of(Attribute(name, STRING) for name in dict.fromkeys([*names, *named]))
+
+
+def rereadable(source: Source) -> tuple[Source, list[_Replay]]:
+    """The same source; what might be read once only is remembered as far as it is read, and given again.
+
+    Who opens it later still opens the source itself.
+    """
+    if all(size is not None for _, size in source.parts):
+        return source, []
+    files = [_Replay(source, part) for part in range(len(source.parts))]
+
+    def open_again(part: int) -> tuple[BinaryIO, bool]:
+        replay = files[part]
+        if replay.taken:
+            return source.opener(part)
+        replay.at, replay.taken = 0, not replay.remembers
+        return replay, replay.taken  # type: ignore[return-value]
+
+    return replace(source, opener=open_again), files
+
+
+class _Replay:
+    """A file that gives again, once ``at`` is put back, what it gave as long as it ``remembers``.
+
+    It is ``taken`` by who opens it then.
+    """
+
+    def __init__(self, source: Source, part: int) -> None:
+        self.source, self.part, self.at = source, part, 0
+        self.seen, self.remembers, self.taken = bytearray(), True, False
+        self.file: BinaryIO | None = None
+        self.owned = False
+
+    def read1(self, size: int) -> bytes:
+        if self.file is None:
+            self.file, self.owned = self.source.opener(self.part)
+        if self.at < len(self.seen):
+            data = bytes(self.seen[self.at : self.at + size])
+        else:
+            data = (getattr(self.file, "read1", None) or self.file.read)(size) or b""
+            if self.remembers:
+                self.seen += data
+            else:
+                self.seen.clear()
+        self.at += len(data)
+        return data
+
+    def stop(self) -> None:
+        """Let a read that waits come back, if that can be done."""
+        stop = getattr(self.file, "stop", None)
+        if stop is not None:
+            stop()
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, offset: int) -> int:
+        raise OSError("it can be read once only")
+
+    def close(self) -> None:
+        if self.file is not None and self.owned:
+            self.file.close()
+
+    def __del__(self) -> None:
+        self.close()

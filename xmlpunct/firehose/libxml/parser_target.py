@@ -1,0 +1,311 @@
+"""What the XML parser calls: tuples become rows of texts, punctuations small trees. No value is read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xmlpunct.base.errors import XmlPunctError
+from xmlpunct.base.unread import NAMESPACE, NESTED, STRANGER, UNDECLARED, Overlooked, gathered
+from xmlpunct.firehose.ancestors import Ancestors, Branch
+from xmlpunct.firehose.native.path_automaton import Kind, LimitError, Names, Node
+from xmlpunct.firehose.shape import Shape
+from xmlpunct.firehose.spec import expanded
+from xmlpunct.types import SPACE
+
+(
+    _PLAIN, _TUPLE, _PUNCTUATION, _INNER, _RICH, _OUTSIDE, _OTHER, _CHOICE, _FOREIGN, _INSIDE, _UNDECLARED
+) = map(int, Kind)  # fmt: skip
+
+TEXT = "text()"
+"""What text beside the columns that were guessed is overlooked as."""
+
+END = "xmlpunct-end"
+"""A processing instruction put behind the data: where it is not seen, markup before it never ended."""
+
+
+class _Inner(str):
+    """The text of a child, among that of its parent."""
+
+    __slots__ = ()
+
+
+class DoctypeError(XmlPunctError):
+    """There is a DOCTYPE that has not been passed over: it is malformed."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found of one stream. ``cells`` holds the tuples' texts, row after row of ``width``.
+
+    ``at`` is, by row, the number of the start tag that it began with. ``faults`` gives, by row, the slot and
+    what is wrong with a tuple's form. Of the items of arrays there are by table the same cells, and the rows ``of``
+    which they are. ``raws`` are the slots in which a text is the number of a start tag. A punctuation is the number
+    of its start tag, that of the tuples before it, and its tree. ``late`` are start tags of what came too late for
+    tuples, with a slot each. What was ``overlooked`` goes by the number of a start tag, its kind and its name.
+    """
+
+    width: int
+    tables: int = 1
+    cells: list[str | None] = field(default_factory=list)
+    at: list[int] = field(default_factory=list)
+    faults: dict[int, tuple[int, str]] = field(default_factory=dict)
+    items: list[list[str | None]] = field(default_factory=list)
+    of: list[list[int]] = field(default_factory=list)
+    punctuations: list[tuple[int, int, Branch]] = field(default_factory=list)
+    late: list[tuple[int, int]] = field(default_factory=list)
+    overlooked: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.items, self.of = [[] for _ in range(self.tables)], [[] for _ in range(self.tables)]
+
+    def overlooked_between(self, first: int, number: float) -> Overlooked:
+        """What was overlooked behind a start tag and up to another, by kind and name."""
+        return gathered((kind, name) for at, kind, name in self.overlooked if first < at < number)
+
+
+class Target:
+    """The target of an ``lxml.etree.XMLParser``. It is called for each tag, so it is kept lean.
+
+    ``data`` is ``list.append`` itself: text costs no Python call.
+    """
+
+    def __init__(
+        self, outside: Node, names: Names, shapes: list[Shape], ancestors: Ancestors | None = None
+    ) -> None:
+        self.found = [Found(shape.width, len(shape.tables)) for shape in shapes]
+        self.shapes, self.ancestors = shapes, ancestors
+        self.starts = 0
+        self.reached = False
+        self.node = outside
+        self.stack: list[Node] = []
+        self.parts: list[str] = []
+        self.data = self.parts.append
+        self.names, self.limits = names, names.limits
+        self.deepest, self.most_inside = names.limits.depth, names.limits.inside
+        self.inside_count = self.declared = 0
+        self.row: list[str | None] = []
+        self.row_at = 0
+        self.fault: tuple[int, str] | None = None
+        self.foreign: set[tuple[int, str]] = set()
+        self.marks: list[int] = []
+        self.counts: list[dict[str, int]] = []
+        self.tree: list[Branch] = []
+
+    @property
+    def inside(self) -> bool:
+        """Whether a tuple or punctuation is open, or what one may say of its ancestors."""
+        every = (*self.stack, self.node)
+        return any(node.kind in (_TUPLE, _PUNCTUATION) or node.said for node in every)
+
+    def start_ns(self, prefix: str | None, uri: str) -> None:
+        """A declaration in the start tag that comes next."""
+        limits = self.limits
+        self.declared += 1
+        if self.declared > limits.namespaces:
+            self.starts += 1
+            raise LimitError(f"more than {limits.namespaces:,} namespaces declared in one place")
+        if len(prefix or "") > limits.name or len(uri) > limits.name:
+            self.starts += 1
+            raise LimitError(f"a prefix or namespace longer than {limits.name:,} characters")
+
+    def end_ns(self, prefix: str | None) -> None:
+        self.declared -= 1
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self.starts += 1
+        node = self.node
+        self.stack.append(node)
+        self.node = node = node.children[name]
+        if node.kind or attributes:
+            self._begin(node, name, attributes)
+        else:
+            self.parts.clear()
+
+    def end(self, name: str) -> None:
+        node = self.node
+        if node.kind:
+            self._finish(node)
+        else:
+            parts = self.parts
+            if node.slot >= 0:
+                row = self.row
+                if row[node.slot] is None:
+                    row[node.slot] = parts[0] if len(parts) == 1 else "".join(parts)
+                else:
+                    self._wrong(node.slot, "given more than once")
+            parts.clear()
+        self.node = self.stack.pop()
+
+    def pi(self, name: str, _: str | None = None) -> None:
+        if name == END:
+            self.reached = True
+
+    def doctype(self, *_: object) -> None:
+        raise DoctypeError
+
+    def close(self) -> None:
+        pass
+
+    def _begin(self, node: Node, name: str, attributes: Mapping[str, str]) -> None:
+        if len(self.stack) > self.deepest:
+            raise LimitError(f"elements nested more than {self.deepest} deep")
+        parent = self.stack[-1]
+        if attributes:
+            self._check(attributes)
+        if node.kind == _CHOICE:
+            self.node = node = self._chosen(node, attributes)
+        kind = node.kind
+        if kind != _OUTSIDE:
+            self.inside_count = 0 if parent.kind == _OUTSIDE else self.inside_count + 1
+            self.inside_count += len(attributes)
+            if self.inside_count > self.most_inside:
+                raise LimitError(f"more than {self.most_inside:,} elements and attributes inside another")
+        if node.flows:
+            self.marks.append(len(self.parts))
+        elif kind == _INNER:
+            self.tree[-1].text += "".join(self.parts)
+            self.parts.clear()
+        else:
+            if self.ancestors is not None and parent.said:
+                self.ancestors.say(self.parts)
+            self.parts.clear()
+        if node.counts:
+            self.counts.append({})
+        if kind == _TUPLE:
+            self.row, self.row_at, self.fault = [None] * self.found[node.stream].width, self.starts, None
+            if self.ancestors is not None:
+                self._inherit(node.stream)
+        elif kind == _PUNCTUATION:
+            self.row_at = self.starts
+            self.tree = [Branch(name, dict(attributes))]
+        elif kind == _INNER:
+            branch = Branch(name, dict(attributes))
+            self.tree[-1].children.append(branch)
+            self.tree.append(branch)
+        elif kind == _OUTSIDE:
+            if node.stream >= 0:
+                self._overlook(node, STRANGER, name)
+            if self.ancestors is not None:
+                self.ancestors.begin(name, attributes, self.starts, node.said)
+        elif kind == _FOREIGN:
+            self.foreign.update(node.below)
+        elif kind >= _INSIDE:
+            self._overlook(node, NESTED if kind == _INSIDE else UNDECLARED, node.name)
+        if node.attributes:
+            for key, value in attributes.items():
+                local = node.attributes.get(key)
+                if local is not None:
+                    for slot in local:
+                        self._set(slot, value)
+                elif key[:1] == "{":
+                    same = node.attributes.get(expanded(key)[1], ())
+                    self.foreign.update(below for below in node.below if below[0] in same)
+        if node.path is not None:
+            for key in attributes:
+                if key not in node.attributes:
+                    self._overlook(node, UNDECLARED, f"{node.path}@{key}")
+        for slot in node.raws:
+            self._set(slot, str(self.starts))
+
+    def _chosen(self, node: Node, attributes: Mapping[str, str]) -> Node:
+        """What an element is."""
+        choice = node.chosen
+        assert choice is not None
+        counts = self.counts[-1] if choice.positions else {}
+        for name in choice.positions:
+            counts[name] = counts.get(name, 0) + 1
+        return choice.node(
+            tuple(
+                counts[hop.name] == hop.position
+                if hop.position
+                else attributes.get(hop.attribute) == hop.value
+                for hop in choice.conditions
+            )
+        )
+
+    def _finish(self, node: Node) -> None:
+        kind, parts = node.kind, self.parts
+        mark = self.marks.pop() if node.flows else 0
+        if node.texts or node.owns:
+            texts = parts[mark:]
+            for slot in node.texts:
+                self._set(slot, "".join(texts))
+            for slot in node.owns:
+                self._set(slot, "".join([text for text in texts if type(text) is not _Inner]))
+        if node.counts:
+            self.counts.pop()
+        for item in node.items:
+            self._take_item(node.stream, item)
+        if kind == _TUPLE:
+            found = self.found[node.stream]
+            if self.fault:
+                found.faults[len(found.at)] = self.fault
+            if self.foreign:
+                self._miss(found)
+            is_read = node.path is None or node.texts or node.owns
+            if not is_read and any(type(t) is not _Inner and t.strip(SPACE) for t in parts):
+                self._overlook(node, UNDECLARED, TEXT)
+            found.cells += self.row
+            found.at.append(self.row_at)
+        elif kind == _INNER:
+            self.tree.pop().text += "".join(parts)
+        elif kind == _PUNCTUATION:
+            found = self.found[node.stream]
+            branch = self.tree.pop()
+            branch.text += "".join(parts)
+            found.punctuations.append((self.row_at, len(found.at), branch))
+        elif kind == _OUTSIDE and self.ancestors is not None:
+            if node.said:
+                self.ancestors.say(parts)
+            for stream, slot, number in self.ancestors.end():
+                self.found[stream].late.append((number, slot))
+        if node.flows:
+            parts[mark:] = [_Inner("".join(parts[mark:]))]
+        else:
+            parts.clear()
+
+    def _take_item(self, stream: int, number: int) -> None:
+        """Take the item of an array that ends here, and make room for the next one."""
+        found, table = self.found[stream], self.shapes[stream].tables[number]
+        found.items[number] += self.row[table.first : table.end]
+        parent = found.of[table.parent] if table.parent else found.at
+        found.of[number].append(len(parent))
+        self.row[table.first : table.end] = [None] * (table.end - table.first)
+
+    def _inherit(self, stream: int) -> None:
+        """Take what the ancestors of a tuple have said."""
+        assert self.ancestors is not None
+        for slot, texts in self.ancestors.read(stream):
+            for text in texts:
+                self._set(slot, text)
+
+    def _miss(self, found: Found) -> None:
+        """Of what stood in another namespace, what is missing in the tuple that ends here."""
+        for slot, path in sorted(self.foreign):
+            if self.row[slot] is None:
+                found.overlooked.append((self.row_at, NAMESPACE, path))
+        self.foreign.clear()
+
+    def _overlook(self, node: Node, kind: str, name: str) -> None:
+        self.found[node.stream].overlooked.append((self.starts, kind, name))
+
+    def _set(self, slot: int, value: str) -> None:
+        if self.row[slot] is None:
+            self.row[slot] = value
+        else:
+            self._wrong(slot, "given more than once")
+
+    def _wrong(self, slot: int, reason: str) -> None:
+        if self.fault is None:
+            self.fault = (slot, reason)
+
+    def _check(self, attributes: Mapping[str, str]) -> None:
+        limits = self.limits
+        if len(attributes) > limits.attributes:
+            raise LimitError(f"more than {limits.attributes:,} attributes in one element")
+        for key, value in attributes.items():
+            if len(value) > limits.attribute:
+                raise LimitError(f"an attribute value longer than {limits.attribute:,} characters")
+            if key not in self.names.seen:
+                self.names.add(key)

@@ -1,0 +1,121 @@
+"""Checking a stream: is it well formed and grammatical, and what does it promise?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from xmlpunct.base.errors import Reject, SourceError, TransientError
+from xmlpunct.base.unread import Notice, Watch
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.open_source import Source
+from xmlpunct.firehose.offered import Offered
+from xmlpunct.firehose.reader import FirehoseReader
+from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.punctuations.declared_keys import Keys
+from xmlpunct.punctuations.promised import Promised, earliest
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.schema import Schema
+from xmlpunct.slice.lateness import Lateness, reason
+from xmlpunct.types.pattern import Constant, Pattern, Range, Values
+
+SHOWN = 5
+_STEP = 2**20
+
+Scheme = tuple[tuple[str, str], ...]
+"""The attributes a punctuation constrains, each with the kind of its pattern."""
+
+
+@dataclass
+class Report:
+    """What `check` found. ``late`` tuples came after a punctuation that matches them; ``examples`` shows some
+    tuples that are late or were rejected. ``dropped`` punctuations constrain attributes that are not declared.
+    ``offered`` are the sets of attributes by which the stream closed its tuples before its end.
+    ``notices`` tell what looks like data and is not read.
+    ``error`` is why the source ended before its end, if it did.
+    """
+
+    tuples: int = 0
+    punctuations: int = 0
+    dropped: int = 0
+    rejected: int = 0
+    late: int = 0
+    schemes: Counter[Scheme] = field(default_factory=Counter)
+    offered: list[tuple[str, ...]] = field(default_factory=list)
+    examples: list[Reject] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    error: SourceError | None = None
+
+    @property
+    def grammatical(self) -> bool:
+        """Whether no tuple is late."""
+        return not self.late
+
+    @property
+    def fine(self) -> bool:
+        """Whether the stream is well formed, grammatical, and of the schema throughout."""
+        return self.error is None and not (self.late or self.rejected)
+
+
+def check(
+    source: Source,
+    schema: Schema,
+    element: str,
+    punct_namespace: str = PUNCT_NAMESPACE,
+    guessed: bool = False,
+    keys: Sequence[Sequence[str]] = (),
+) -> Report:
+    """Read a stream to its end, or to where it breaks. Its schema is declared, or ``guessed`` by the first tuple.
+
+    A second tuple of one of the ``keys`` is late.
+
+    >>> xml = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><a>1</a></t><p:t><a>[1,2]</a></p:t>
+    ...   <t><a>2</a></t></s>'''
+    >>> found = check(Source.of(xml), Schema.parse("a INT"), "t")
+    >>> found.tuples, found.late, dict(found.schemes)
+    (2, 1, {(('a', 'range'),): 1})
+    """
+    report, watch = Report(), Watch(source.name, element)
+    spec = StreamSpec(element, schema, element, guessed=guessed)
+    reader = FirehoseReader(source, [spec], punct_namespace)
+    lateness, offered = Lateness(schema), Offered(schema)
+    unique = Keys(schema, keys, Promised(schema))
+    with closing(reader):
+        try:
+            while (parsed := reader.read(_STEP)) is not None:
+                (given,), (rejects,) = parsed.slices, parsed.rejects
+                report.tuples += given.tuples.height
+                report.punctuations += parsed.read[0]
+                report.dropped += parsed.dropped[0]
+                report.rejected += len(rejects)
+                report.examples += rejects[: max(SHOWN - len(report.examples), 0)]
+                report.schemes.update(scheme(p) for p in given.punctuations)
+                offered.take(given.tuples, given.punctuations)
+                schemes, again = lateness.judge(given), unique.judge(given.tuples)
+                schemes = earliest(schemes, again.is_not_null(), again)
+                for _ in unique.promises(given.tuples):
+                    pass
+                late = schemes.is_not_null().arg_true()
+                report.late += late.len()
+                if parsed.rejection is not None:
+                    for row in late[: max(SHOWN - len(report.examples), 0)]:
+                        why = reason(schema, given.tuples.row(row, named=True), schemes[row])
+                        report.examples.append(parsed.rejection(0, row, why))
+                count = given.tuples.height + len(rejects)
+                report.notices += watch.take(count, parsed.read[0], parsed.overlooked[0])
+                report.error = parsed.error
+        except TransientError as error:
+            report.error = error
+        report.notices += watch.end(in_order=report.error is None)
+        report.offered = list(offered.schemes())
+    return report
+
+
+def scheme(p: Punctuation) -> Scheme:
+    """What a punctuation constrains, and how."""
+    return tuple((p.schema.names[i], _KINDS[type(p.patterns[i])]) for i in p.constrained)
+
+
+_KINDS: dict[type[Pattern], str] = {Constant: "constant", Range: "range", Values: "list"}

@@ -1,0 +1,113 @@
+"""Texts to typed columns, and what is wrong in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.base.forks import polars_works
+from xmlpunct.firehose.cells import Cells
+from xmlpunct.punctuations.pattern_expressions import pattern_expression
+from xmlpunct.schema import Attribute
+from xmlpunct.types import STRING, XML, Type, Value
+from xmlpunct.types.pattern import WILDCARD
+
+_NO_ROWS = np.empty(0, np.int64)
+_NULL = pl.Series([None], dtype=pl.String())
+FEW = 32
+"""So few texts are read sooner one by one."""
+SHOWN = 60
+"""How much of a wrong value a reason shows."""
+
+
+def column(attribute: Attribute, cells: Cells, wanted: bool = True) -> tuple[pl.Series, dict[int, str]]:
+    """The column of an attribute's values, and what is wrong by row (where the column has a null).
+
+    A null where none may be, a text that is no value of the type, and a value outside the declared domain
+    are wrong. A column that is not ``wanted`` is only looked at for what may be wrong in it; what is in it
+    where nothing can be are nulls.
+
+    >>> from xmlpunct.schema import Schema
+    >>> hour = Schema.parse("hour INT NOT NULL")["hour"]
+    >>> values, wrong = column(hour, Cells.of(["17", " 18\\n", "x", None]))
+    >>> values.to_list(), sorted(wrong)
+    ([17, 18, None, None], [2, 3])
+    """
+    name, type_, bound = attribute.name, attribute.type, attribute.domain is not WILDCARD
+    if not polars_works():
+        values, found = _one_by_one(type_, cells, name)
+    elif type_ in (STRING, XML) and not wanted and not bound:
+        found = {}
+        values = _NULL.new_from_index(0, len(cells)).alias(name)
+    else:
+        values, found = convert(type_, cells, name)
+    wrong = {row: f"attribute {name}: {reason}" for row, reason in found.items()}
+    if not attribute.nullable:
+        for row in np.flatnonzero(cells.missing).tolist():
+            wrong[row] = f"attribute {name}: missing, and it is NOT NULL"
+    if bound:
+        for row in outside(attribute, values):
+            text = shown(cells.text(row))
+            wrong[row] = f"attribute {name}: {text} is outside its domain {attribute.domain}"
+    return values, wrong
+
+
+def outside(attribute: Attribute, values: pl.Series) -> list[int]:
+    """The rows whose values are outside the declared domain."""
+    if polars_works():
+        inside = values.to_frame().select(pattern_expression(attribute.name, attribute.domain)).to_series()
+        return (values.is_not_null() & ~inside).arg_true().to_list()
+    matches = attribute.domain.matches
+    return [row for row, value in enumerate(values) if value is not None and not matches(value)]
+
+
+def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
+    """The values of texts in XML Schema's form, exactly as ``type_.read`` reads each, and what is wrong."""
+    if type_ in (STRING, XML):
+        return cells.texts(name), {}
+    read = cells.numbers(type_, name)
+    if read is None:
+        return _convert(type_, cells, name)
+    values, left = read
+    rows = np.flatnonzero(left & ~cells.missing) if left.any() else _NO_ROWS
+    if not len(rows):
+        return values, {}
+    others, reasons = _convert(type_, cells.take(rows), name)
+    return values.scatter(rows, others), {int(rows[row]): reason for row, reason in reasons.items()}
+
+
+def _convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
+    if len(cells) <= FEW:
+        return _one_by_one(type_, cells, name)
+    texts = cells.texts(name)
+    values = type_.read_column(texts)
+    wrong: dict[int, str] = {}
+    if values.null_count() > texts.null_count():
+        for row in (values.is_null() & texts.is_not_null()).arg_true().to_list():
+            _, wrong[row] = _read(type_, texts[row])
+    return values, wrong
+
+
+def _one_by_one(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
+    values: list[Value] = []
+    wrong: dict[int, str] = {}
+    for row, (text, missing) in enumerate(zip(cells.listed(), cells.missing.tolist(), strict=True)):
+        value, reason = (None, "") if missing else _read(type_, text)
+        if reason:
+            wrong[row] = reason
+        values.append(value)
+    return pl.Series(name, values, dtype=type_.dtype), wrong
+
+
+def _read(type_: Type, text: str) -> tuple[Value, str]:
+    """The value of a text; else why it is none, in not too many words."""
+    try:
+        return type_.read(text), ""
+    except ValueError as error:
+        reason = str(error)
+        return None, reason if len(reason) <= 2 * SHOWN else f"{shown(text)} is not of type {type_}"
+
+
+def shown(text: str) -> str:
+    """A text as a reason shows it: quoted, and cut short."""
+    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")

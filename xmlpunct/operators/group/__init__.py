@@ -1,0 +1,1 @@
+"""GROUP BY and its aggregates."""

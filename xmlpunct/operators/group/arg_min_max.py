@@ -1,0 +1,80 @@
+"""ARG_MIN and ARG_MAX, and the aggregates that MIN, MAX and COUNT stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from xmlpunct.expressions.expression import Doc, Expression
+from xmlpunct.expressions.functions.casts import NULL, literal, of_type
+from xmlpunct.expressions.functions.conditions import CASE
+from xmlpunct.operators.group.aggregate import Accumulator, Aggregate, AggregateFunction
+from xmlpunct.schema import Schema
+from xmlpunct.types import BOOLEAN, DOUBLE, Type
+
+
+@dataclass(frozen=True)
+class Best(Accumulator):
+    """The best value of the column in the order, of type ``by``, and of the arguments beside it the least.
+
+    Where one of the two is null, a tuple does not count.
+    """
+
+    by: Type = BOOLEAN
+
+    def partials(self) -> list[pl.Expr]:
+        at, by = pl.col(str(self.aggregate.argument)), pl.col(self.aggregate.order[0].column)
+        return self._best(at, pl.when(at.is_not_null()).then(by))
+
+    def merges(self) -> list[pl.Expr]:
+        return self._best(pl.col(self._name("value")), pl.col(self._name("best")))
+
+    def empty(self) -> dict[str, object]:
+        return {self._name("best"): None, self._name("value"): None}
+
+    def finish(self, groups: pl.DataFrame) -> pl.Series:
+        return groups[self._name("value")]
+
+    def _best(self, at: pl.Expr, by: pl.Expr) -> list[pl.Expr]:
+        if self.aggregate.order[0].descending:
+            best = by.nan_max() if self.by is DOUBLE else by.max()
+        else:
+            best = by.min()
+        return [best.alias(self._name("best")), at.filter(by == best).min().alias(self._name("value"))]
+
+    def _columns(self) -> dict[str, Type]:
+        return {self._name("best"): self.by, self._name("value"): self.type}
+
+
+def _best(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:
+    return Best(a, type_, prefix, schema[a.order[0].column].type)
+
+
+def _if(name: str, condition: Expression) -> Expression:
+    return CASE(of_type(name, condition, BOOLEAN), literal(BOOLEAN, True), NULL)
+
+
+def _boolean(name: str, argument: Expression) -> Expression:
+    return of_type(name, argument, BOOLEAN)
+
+
+# fmt: off
+ARG_MIN = AggregateFunction(
+    "ARG_MIN", Doc("ARG_MIN(x, y), MIN_BY(x, y)", "The x beside the least y; of several the least x."),
+    called=("ARG_MIN", "MIN_BY"), once=True, best=True, accumulator=_best)
+ARG_MAX = AggregateFunction(
+    "ARG_MAX", Doc("ARG_MAX(x, y), MAX_BY(x, y)", "The x beside the greatest y; of several the least x."),
+    called=("ARG_MAX", "MAX_BY"), once=True, best=True, accumulator=_best)
+COUNT_IF = AggregateFunction(
+    "COUNT_IF", Doc("COUNT_IF(condition)", "For how many tuples a condition is true."), called=("COUNT_IF", "COUNTIF"),
+    stands_for="COUNT", before=_if)
+ANY_VALUE = AggregateFunction(
+    "ANY_VALUE", Doc("ANY_VALUE(x)", "The least x, so that it is always the same one."), called=("ANY_VALUE",),
+    stands_for="MIN")
+BOOL_AND = AggregateFunction(
+    "BOOL_AND", Doc("BOOL_AND(condition)", "Whether all conditions that are not null are true."),
+    called=("BOOL_AND", "EVERY"), stands_for="MIN", before=_boolean)
+BOOL_OR = AggregateFunction(
+    "BOOL_OR", Doc("BOOL_OR(condition)", "Whether one of the conditions is true."), called=("BOOL_OR",),
+    stands_for="MAX", before=_boolean)

@@ -1,0 +1,205 @@
+"""Finality: the groups that no tuple can change any more, though they are not closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from xmlpunct.base.frames import Part
+from xmlpunct.operators.group.aggregate import Accumulator, Aggregate
+from xmlpunct.operators.group.distinct_finality import DistinctTest
+from xmlpunct.operators.group.open_groups import Groups, grouping
+from xmlpunct.operators.hash_index import Rows, ascending
+from xmlpunct.punctuations.ownership import Ownership
+from xmlpunct.punctuations.punctuation import Punctuation, covers
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.punctuations.spans import Spans, inside, unbounded
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types.pattern import WILDCARD, Pattern, constant
+
+
+def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | None:
+    """The attributes on which punctuations may make a group final; None if it never is before it is closed.
+
+    COUNT(*) never is, nor is XMLAGG: no punctuation speaks about XML. COUNT, SUM and AVG of a grouping attribute count
+    every tuple of the group too. MIN, MAX and DISTINCT of one are what they are with the first tuple, and ask nothing;
+    but not so ARG_MIN, and what has FILTER, for the first tuple may not count. Of a null that counts nothing is said.
+
+    >>> asked([Aggregate("MAX", "temp", False, "top"), Aggregate("MIN", "hour", False, "h")], ["hour"])
+    ['temp']
+    >>> asked([Aggregate("COUNT", None, False, "n")], ["hour"])
+    """
+    names = dict[str, None]()
+    for a in aggregates:
+        if a.argument is None or a.needs_all or a.takes_null:
+            return None
+        if a.argument in keys and (not a.ignores_duplicates or a.order or a.where):
+            return None
+        if a.argument not in keys:
+            names[a.argument] = None
+    return list(names) if names or keys else None
+
+
+class Test:
+    """When an aggregate can change no more, as punctuations over a group's key and its partial extreme, if it has one.
+
+    ``by`` are the attributes by which `Groups` has its rows.
+
+    MAX(a) once all a above it are closed, MIN(a) once all below; others, and without a value, once all a are.
+    """
+
+    def __init__(self, spans: Spans, given: Schema, by: Schema, accumulator: Accumulator) -> None:
+        self._type, column = accumulator.type, accumulator.extreme
+        extreme = [] if column is None else [Attribute(column, self._type, True)]
+        self.schema = Schema.of([*by, *extreme])
+        self._is_extreme, self._is_max = bool(extreme), accumulator.aggregate.function == "MAX"
+        self.final = PunctuationSet(self.schema)
+        last = self._type.highest if self._is_max else self._type.lowest
+        self._last = last if self._is_extreme else None
+        self._column = (
+            column if column is not None and column in given else str(accumulator.aggregate.argument)
+        )
+        self._at_last: Punctuation | None = None
+        if self._last is not None:  # beyond it there is nothing
+            self._at_last = Punctuation(
+                self.schema, [*[WILDCARD] * len(by), constant(self._type, self._last)]
+            )
+            self.final.add(self._at_last)
+        self.add(spans.opening())
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """What is remembered."""
+        return {"": self.final}
+
+    def may_hold(self, tuples: pl.DataFrame) -> bool:
+        """Whether it may hold for a group of some tuples; False is certain, if it did not hold before them."""
+        if len(self.final) > (self._at_last in self.final):
+            return True
+        return self._at_last is not None and bool((tuples[self._column] == self._last).any())
+
+    def may_make_final(self, pattern: Pattern) -> bool:
+        """Whether a group can be final because an interval is closed."""
+        if not unbounded(self._type, pattern, not self._is_max):
+            return False
+        return self._is_extreme or unbounded(self._type, pattern, self._is_max)
+
+    def add(self, spans: Iterable[Punctuation]) -> PunctuationSet:
+        """Take the spans of its argument; return what groups may be final now."""
+        fresh = PunctuationSet(self.schema)
+        for span in spans:
+            *keys, pattern = span.patterns
+            if not self.may_make_final(pattern):
+                continue
+            is_all = unbounded(self._type, pattern, self._is_max)
+            end = WILDCARD if is_all else inside(self._type, pattern, self._is_max, strict=True)
+            p = Punctuation(self.schema, [*(keys or [WILDCARD]), *[end] * self._is_extreme])
+            self.final.discard([q for q in self.final.overlapping(p) if covers(p, q)])
+            self.final.add(p)
+            fresh.add(p)
+        return fresh
+
+    def mask(self, groups: Groups, some: pl.DataFrame) -> pl.Series:
+        """For each of some groups, whether it is final."""
+        return self.final.mask(some)
+
+    def forget(self, closed: PunctuationBatch) -> None:
+        """Forget what is known of closed groups; ``closed`` is over keys."""
+        every = len(self.schema) - self._is_extreme
+        for c in closed.rebase(self.schema, [*range(every), *[None] * self._is_extreme]):
+            self.final.discard([q for q in self.final.overlapping(c) if covers(c, q)])
+
+
+class Finality:
+    """Which groups are final: each aggregate's `Test`, or `DistinctTest`, says so.
+
+    MIN, MAX and DISTINCT aggregates of a grouping attribute have none: they never change.
+    """
+
+    def __init__(
+        self, schema: Schema, keys: Schema, names: Iterable[str], accumulators: Sequence[Accumulator]
+    ) -> None:
+        self._keys = keys
+        self._spans = {name: Spans(schema, keys.names, name) for name in names}
+        by = grouping(keys)
+        self._tests: list[tuple[str, Test | DistinctTest]] = []
+        for a in accumulators:
+            name = str(a.aggregate.argument)
+            if name in self._spans:
+                spans = self._spans[name]
+                is_distinct = a.aggregate.needs_values
+                test = DistinctTest(spans, by, a) if is_distinct else Test(spans, schema, by, a)
+                self._tests.append((name, test))
+        self._fresh: list[PunctuationSet] = []
+
+    @staticmethod
+    def of(schema: Schema, keys: Schema, accumulators: Sequence[Accumulator]) -> Finality | None:
+        """The finality of groups with these aggregates over tuples of a schema; None if there is none."""
+        names = asked([a.aggregate for a in accumulators], keys.names)
+        if names is None or any(name not in schema for name in names):
+            return None
+        return Finality(schema, keys, names, accumulators)
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """What is remembered."""
+        spans = {f"spans{i}": part for i, part in enumerate(self._spans.values())}
+        tests = enumerate(test for _, test in self._tests)
+        return {**spans, **{f"final{i}{n}": part for i, test in tests for n, part in test.parts.items()}}
+
+    def spread(self, ownership: Ownership) -> None:
+        """As `Spans.spread`."""
+        for spans in self._spans.values():
+            spans.spread(ownership)
+
+    def hear(self, batch: PunctuationBatch) -> None:
+        """Take punctuations of the input. Those about keys alone close groups, which go anyway."""
+        if not self._spans:
+            return
+        places = {next(iter(self._spans.values())).place_of(key) for key in self._keys.names}
+        if batch.place is not None and batch.place in places:
+            return
+        news = [p for p in batch if not places.issuperset(p.constrained)]
+        if news:
+            found = {name: spans.add(news, self._asked(name)) for name, spans in self._spans.items()}
+            self._fresh += [test.add(found[name]) for name, test in self._tests]
+
+    def _asked(self, name: str) -> Callable[[Pattern], bool]:
+        """Which intervals of an attribute matter to some test."""
+        tests = [test for argument, test in self._tests if argument == name]
+        return lambda pattern: any(test.may_make_final(pattern) for test in tests)
+
+    def forget(self, closed: PunctuationBatch) -> None:
+        """Forget what is known of closed groups."""
+        every = [*range(len(self._keys)), None]
+        for spans in self._spans.values():
+            spans.forget(closed.rebase(spans.schema, every))
+        for _, test in self._tests:
+            test.forget(closed)
+
+    def may_hold(self, tuples: pl.DataFrame) -> bool:
+        """Whether these tuples may make a group final."""
+        if not self._tests:
+            return bool(tuples.height)
+        return bool(tuples.height) and any(test.may_hold(tuples) for _, test in self._tests)
+
+    def touched(self, groups: Groups) -> Rows:
+        """The final groups among those that new punctuations are about."""
+        fresh, self._fresh = self._fresh, []
+        rows = [groups.matching(some) for some in fresh if len(some)]
+        return self.among(groups, ascending(np.concatenate(rows))) if rows else _NONE
+
+    def among(self, groups: Groups, rows: Rows) -> Rows:
+        """The final ones among some groups."""
+        for _, test in self._tests:
+            if len(rows):
+                hit: NDArray[np.bool_] = test.mask(groups, groups.take(rows)).to_numpy()
+                rows = rows[hit]
+        return rows
+
+
+_NONE = np.empty(0, np.int64)

@@ -1,0 +1,57 @@
+"""partial-group-by: what a group-by needs to know of a slice, before an exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from xmlpunct.operators.group.aggregate import Aggregate, accumulators
+from xmlpunct.operators.group.open_groups import ALL
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.schema import Schema
+from xmlpunct.types import INT
+
+
+class PartialGroupBy(Operator):
+    """Gives for each slice one tuple per group: the grouping attributes and the partial aggregates.
+
+    - step(ts)       = [partial γ(g) | g a group of ts]
+    - cpass(ts, ps)  = []
+    - cprop(ts, ps)  = ps on the grouping attributes and on those ``kept``
+    - ckeep(ts, ps)  = []
+
+    Several punctuations may close a group together, by what they say about other attributes. The group-by finds that
+    out, so these attributes are ``kept``. Their punctuations are about the tuples that were aggregated. In the partial
+    aggregates they are null, which only ``*`` matches.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> reports = Schema.parse("hour INT, temp INT")
+    >>> it = PartialGroupBy(reports, ["hour"], [Aggregate("MAX", "temp", False, "top")])
+    >>> show(it, "5 70; 5 80; 6 60; P(5, *)")
+    5 70; 5 80; 6 60; P(5, *) -> 5 80; 6 60; P(5, *)
+    """
+
+    name = "partial-group-by"
+
+    def __init__(
+        self, schema: Schema, keys: Sequence[str], aggregates: Sequence[Aggregate], kept: Sequence[str] = ()
+    ) -> None:
+        self._parts = accumulators(schema, aggregates)
+        carried = [schema[name] for name in (*keys, *kept)]
+        super().__init__((schema,), Schema.of([*carried, *(p for a in self._parts for p in a.attributes())]))
+        self._by = [pl.col(key) for key in keys] or [pl.lit(0, INT.dtype).alias(ALL)]
+        self._kept = [pl.lit(None, dtype=schema[name].type.dtype).alias(name) for name in kept]
+        self._carried = [schema.index(a.name) for a in carried]
+        self._places = [*self._carried, *[None] * (len(self.schema) - len(carried))]
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        partials = [e for a in self._parts for e in a.partials()]
+        sent = [e for a in self._parts for e in a.sent()]
+        groups = tuples.group_by(self._by, maintain_order=True).agg(partials)
+        return groups.with_columns(*self._kept, *sent).select(self.schema.names)
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        closed = batch.closing(self._carried)
+        return self.schema.empty(), closed.rebase(self.schema, self._places).unique()

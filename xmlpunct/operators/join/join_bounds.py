@@ -1,0 +1,220 @@
+"""Bounds: what a join's conditions, such as ``y.u BETWEEN x.ts AND x.ts + 5``, say of the partners of a tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from xmlpunct.expressions.conjunctions import condition, conjuncts, strict
+from xmlpunct.expressions.expression import Call, Column, Expression, Function, Literal
+from xmlpunct.expressions.functions.arithmetic import ABS, MINUS, NEGATIVE, PLUS
+from xmlpunct.expressions.functions.casts import TRY, cast, common_type, literal
+from xmlpunct.expressions.functions.conditions import (
+    AT_LEAST,
+    AT_MOST,
+    EQUAL,
+    GREATER,
+    IS_NULL,
+    LESS,
+    NOT,
+    OR,
+)
+from xmlpunct.expressions.functions.interval_arithmetic import DATE_DIFF
+from xmlpunct.expressions.monotone import Monotone
+from xmlpunct.expressions.program import Program, can_fail
+from xmlpunct.schema import Schema
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, Type
+
+_MIRRORED = {EQUAL: EQUAL, LESS: GREATER, AT_MOST: AT_LEAST, GREATER: LESS, AT_LEAST: AT_MOST}
+"""The comparisons that bound something, each with the one that holds of the operands the other way round."""
+_DAY, _WEEK = literal(DATE, date(1970, 1, 1)), literal(STRING, "WEEK")
+
+Term = tuple[bool, Expression]
+"""An expression, and whether it is added (or else subtracted)."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``subject compared_by own``, where the subject reads only columns of one side and ``own`` none of them."""
+
+    subject: Expression
+    compared_by: Function
+    own: Expression
+
+    @property
+    def expression(self) -> Expression:
+        """The comparison as a condition."""
+        return self.compared_by.call(BOOLEAN, self.subject, self.own)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The other side's ``subject`` is at least (``is_low``) or at most ``own``, of the stored tuple.
+
+    The subject is the column ``attribute``, or ``image`` computes it of that. If it is ``strict``, it is not equal.
+    """
+
+    attribute: str
+    subject: Expression
+    image: Monotone | None
+    own: Expression
+    is_low: bool
+    strict: bool
+
+    @property
+    def rises(self) -> bool:
+        """Whether the subject rises with the attribute."""
+        return self.image is None or self.image.rises
+
+    @property
+    def bounds_below(self) -> bool:
+        """Whether it bounds the attribute from below."""
+        return self.is_low == self.rises
+
+
+def bounds_of(
+    residual: Expression | None, mine: Schema, other: Schema
+) -> tuple[list[Bound], list[Expression]]:
+    """The bounds that a residual sets to the tuples that a side's tuple meets, and its conditions on that tuple alone.
+
+    A condition of another form sets none.
+
+    >>> from xmlpunct.expressions.functions import call, number
+    >>> u, ts = Column(INT, False, "u"), Column(INT, False, "ts")
+    >>> x, y = Schema.parse("ts INT"), Schema.parse("u INT")
+    >>> [(str(b.subject), b.is_low, str(b.own)) for b in bounds_of(call("<", call("-", u, ts), number("5")), x, y)[0]]
+    [('u', False, 'ts + 5')]
+    """
+    bounds, own = list[Bound](), list[Expression]()
+    for part in conjuncts(residual):
+        if set(part.columns()) <= set(mine.names):
+            own.append(part)
+        else:
+            bounds += (b for c in comparisons(part, other) for b in _bounds(c, other))
+    return list(dict.fromkeys(bounds)), own
+
+
+def program_of(residual: Expression, sides: Sequence[Schema]) -> Program:
+    """The program of a residual, as a `condition`. It does not fail where a pair is outside of a bound."""
+    implied = list[Expression]()
+    for part in conjuncts(residual) if can_fail(residual) else ():
+        for other in sides:
+            for c in comparisons(part, other):
+                implied += [c.expression, *(fits for b in _bounds(c, other) for fits in _within(b, other))]
+    return condition(residual, list(dict.fromkeys(implied)))
+
+
+def comparisons(part: Expression, other: Schema) -> Iterator[Comparison]:
+    """Comparisons of something of the other side with something of this one that hold wherever a condition does.
+
+    Where a comparison fails, a condition that is `tolerant` of that may hold: the bound is none there.
+    """
+    part = strict(part)
+    if not isinstance(part, Call) or part.record not in _MIRRORED:
+        return
+    for (a, b), compared_by in ((part.args, part.record), (part.args[::-1], _MIRRORED[part.record])):
+        if compared_by in (EQUAL, AT_MOST, LESS) and isinstance(a, Call) and a.record is ABS:
+            (inner,) = a.args
+            for e in (inner, NEGATIVE(inner)):
+                yield from _isolated(e, LESS if compared_by is LESS else AT_MOST, b, other)
+    a, b = part.args
+    yield from _isolated(a, part.record, b, other)
+
+
+def _isolated(a: Expression, compared_by: Function, b: Expression, other: Schema) -> Iterator[Comparison]:
+    """A comparison with all that reads columns of the other side on its left. None if they stand mixed.
+
+    Terms of exact types are moved: ``ts - u <= 5`` is ``u >= ts - 5``.
+    """
+    names = set(other.names)
+    terms: list[Term] = [(True, a), (False, b)]
+    if DOUBLE not in (a.type, b.type):
+        terms = [term for plus, e in terms for term in _terms(e, plus)]
+    theirs = [(plus, e) for plus, e in terms if names & set(e.columns())]
+    if len(theirs) != 1 or not set(theirs[0][1].columns()) <= names:
+        return
+    ((plus, subject),) = theirs
+    rest = [(added != plus, e) for added, e in terms if e is not subject]
+    try:
+        own = _sum(rest)
+        same, exact = _alike(subject, own)
+    except ValueError:  # no type holds it
+        return
+    compared_by = compared_by if plus else _MIRRORED[compared_by]
+    if not exact:
+        compared_by = {LESS: AT_MOST, GREATER: AT_LEAST}.get(compared_by, compared_by)
+    yield Comparison(same, compared_by, cast(own, same.type))
+
+
+def _terms(e: Expression, plus: bool) -> Iterator[Term]:
+    """The terms of a sum of exact types. A difference of two moments is one of two numbers."""
+    waiting = [(plus, e)]
+    while waiting:
+        added, part = waiting.pop()
+        record, args = part.record if isinstance(part, Call) else None, part.arguments
+        if record in (PLUS, MINUS):
+            waiting += [((record is PLUS) == added, args[1]), (added, args[0])]
+        elif record is NEGATIVE:
+            waiting.append((not added, args[0]))
+        elif record is DATE_DIFF and not any(isinstance(a, Literal) for a in args[1:]) and args[0] != _WEEK:
+            first, last = (DATE_DIFF(args[0], _DAY, a) for a in args[1:])
+            waiting += [(not added, first), (added, last)]
+        else:
+            yield added, part
+
+
+def _sum(terms: Sequence[Term]) -> Expression:
+    """The sum of some terms. Raises ValueError where it has no type."""
+    added = [e for plus, e in terms if plus]
+    total = added[0] if added else literal(INT, 0)
+    for e in added[1:]:
+        total = PLUS(total, e)
+    for e in (e for plus, e in terms if not plus):
+        total = MINUS(total, e)
+    return total
+
+
+def _alike(subject: Expression, own: Expression) -> tuple[Expression, bool]:
+    """The subject as of a type that ``own`` can be cast to, and whether that is exact. Raises ValueError."""
+    if subject.type == own.type:
+        return subject, True
+    try:
+        type_: Type = common_type((subject, own))
+    except ValueError:
+        type_ = DOUBLE
+    return cast(subject, type_), type_ is not DOUBLE
+
+
+def _bounds(c: Comparison, other: Schema) -> Iterator[Bound]:
+    """The bounds that a comparison sets."""
+    image = None if isinstance(c.subject, Column) else Monotone.of(c.subject)
+    attribute = (
+        c.subject.name if isinstance(c.subject, Column) else image.source if image is not None else None
+    )
+    if attribute is None or attribute not in other or not other[attribute].type.comparable:
+        return
+    assert c.compared_by.holds is not None
+    below, at, above = c.compared_by.holds
+    for is_low, is_open in ((True, below), (False, above)):
+        bound = Bound(attribute, c.subject, image, c.own, is_low, not at)
+        # a falling f of NaN, the greatest, is NaN: it is no bound from above
+        has_nan = other[attribute].type is DOUBLE and not bound.rises and not bound.bounds_below
+        if not is_open and not has_nan:
+            yield bound
+
+
+def _within(bound: Bound, other: Schema) -> Iterator[Expression]:
+    """That the subject has a value where the attribute is far beyond the bound.
+
+    ``a + INTERVAL '5' DAY <= own`` does not hold of the last days, although the sum has no value there.
+    """
+    if bound.image is None or not can_fail(bound.subject):
+        return
+    attribute = other[bound.attribute]
+    value = bound.image.some_value(attribute)
+    if value is not None:
+        column = Column(attribute.type, attribute.nullable, attribute.name)
+        near = AT_LEAST if bound.bounds_below else AT_MOST
+        has_value = NOT(IS_NULL(TRY(bound.subject)))
+        yield OR(has_value, near.call(BOOLEAN, column, literal(attribute.type, value)))

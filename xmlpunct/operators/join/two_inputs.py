@@ -1,0 +1,61 @@
+"""What joins and set operations share: two inputs, of which each closes what the other has retained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from xmlpunct.base.frames import Part
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.hash_index import Rows
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.join.join_keys import SIDES
+from xmlpunct.operators.pending import Pending
+from xmlpunct.punctuations.alignment import Alignment
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.schema import Schema
+
+
+class TwoInputs(Operator):
+    """Retains tuples of both sides until the other one has closed them, and punctuations until they are free.
+
+    - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
+
+    ``retained`` has each side's arrangements, of tuples of ``schemas``. ``closed`` remembers what each side has closed.
+    ``sides`` has all that, for the state.
+    """
+
+    def __init__(
+        self,
+        inputs: tuple[Schema, Schema],
+        schema: Schema,
+        closed: Alignment,
+        schemas: Sequence[Schema],
+        retained: Sequence[Sequence[Arrangement]],
+    ) -> None:
+        super().__init__(inputs, schema)
+        self.alignment, self.retained = closed, retained
+        self.pending = [Pending(schema) for schema in schemas]
+        tuples = {f"retained{side}_{i}": part for side in SIDES for i, part in enumerate(retained[side])}
+        pending = {f"pending{side}": self.pending[side] for side in SIDES}
+        self.sides: dict[str, Part] = {"closed": closed, **tuples, **pending}
+
+    def close(self, side: int, closed: PunctuationBatch) -> list[pl.DataFrame]:
+        """ckeep: let go what a side retains that the other one has closed; return it."""
+        gone = PunctuationSet(self.pending[side].schema, closed)
+        return [self.lose(side, tuples.matching(gone), i) for i, tuples in enumerate(self.retained[side])]
+
+    def lose(self, side: int, rows: Rows, number: int = 0) -> pl.DataFrame:
+        """Let go some rows of an arrangement of a side; return them."""
+        tuples = self.retained[side][number].remove(rows)
+        self.pending[side].lose(tuples)
+        return tuples
+
+    def free(self) -> list[PunctuationBatch]:
+        """setNomatchPs: for each side the punctuations that nothing it retains matches any more."""
+        return [pending.free(tuples) for pending, tuples in zip(self.pending, self.retained, strict=True)]
+
+    def waits(self) -> list[int]:
+        return [sum(map(len, self.retained[1 - port])) for port in SIDES]

@@ -1,0 +1,1 @@
+"""Operators that put several streams together."""

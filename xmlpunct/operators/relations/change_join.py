@@ -1,0 +1,322 @@
+"""join of relations: a symmetric hash join of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.expressions.conjunctions import condition
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.hash_index import Rows, ascending
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.join.join_keys import LEFT, SIDES, Equalities, JoinKeys
+from xmlpunct.operators.join.join_output import JoinOutput
+from xmlpunct.operators.relations.blocked import Blocked
+from xmlpunct.operators.relations.counted import Counted, consolidated
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.relations.least import InstantsOf, least_instants
+from xmlpunct.operators.relations.prefixes import OPEN, Prefixes, Sorted, split, with_at
+from xmlpunct.operators.state import Cell, State
+from xmlpunct.punctuations.alignment import Alignment
+from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.change_columns import AT, DIFF, changes, tuple_of
+from xmlpunct.slice import without
+from xmlpunct.types.ordinals import Ordinals
+
+
+class ChangeJoin(Operator):
+    """Pairs the changes of two relations whose tuples agree on k, and satisfy ``residual`` if there is one.
+
+    - R(τ)   = [(e1, e2) | e1 in R1(τ), e2 in R2(τ), e1.k = e2.k, residual(e1, e2)]
+    - cpass  = [<(e1, e2), max(t1, t2), n1 * n2> | <e1, t1, n1> in ts1, <e2, t2, n2> in ts2, e1.k = e2.k, residual]
+    - ckeep1 = [<e1, max(t1, C2(e1.k) + 1), n1> | <e1, t1, n1> in ts1, C2(e1.k) < oo]; ckeep2 mirrored
+    - cprop  = [<q, (,min(b, s - 1)]> | <q, (,b]> in ps1] for the least instant s of ckeep1 that q matches; mirrored;
+      ++ setCombine(ps1, ps2)
+
+    C2(k) is the last instant up to which the right input has closed k, jointly. From the next one on something may
+    still be met, and only what a tuple's count is from there on matters. So there its changes become one: a change
+    up to C2(k) + 1 is retained in *settled*, without its instant, and later ones in *later*. Both are consolidated, as
+    is what comes out of a slice (relations 4.5). A null k equals nothing and is not retained.
+
+    The other joins are composed:
+
+    - SEMI(A, B) = A join DISTINCT(k of B); with a residual `ChangeSemi`
+    - ANTI(A, B) = A + (-1) SEMI(A, B): `Merge` of A and `Negated`; with a residual `ChangeSemi`
+    - LEFT(A, B) = (A join B) + ANTI(A, B) x nulls: `Merge` of the join and a `Project` that adds the nulls
+    - FULL(A, B) = LEFT(A, B) + nulls x ANTI(B, A)
+    - A where x NOT IN (B's y), c the correlation's equalities = ANTI_c(σ[x is null] A, B) + ANTI_{c, x = y}(D, B), with
+      D = ANTI_c(σ[x is not null] A, σ[y is null] B)
+
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.types import INT
+    >>> bids, items = (changes(Schema.parse(c), INT) for c in ("item INT, price INT", "id INT"))
+    >>> join = ChangeJoin(bids, items, [("item", "id")], Instants(INT))
+    >>> show(join, "1: 7 10 2 1; 7 10 4 -1", "2: 7 0 1; P(*, (,5], *)", "1: P(7, *, (,3], *)")
+    1: 7 10 2 1; 7 10 4 -1  ->
+    2: 7 0 1; P(*, (,5], *) -> 7 10 2 1; 7 10 4 -1; P(*, *, (,-1], *)
+    1: P(7, *, (,3], *)     -> P(*, *, (,3], *)
+    """
+
+    name = "join"
+
+    def __init__(
+        self,
+        left: Schema,
+        right: Schema,
+        keys: Equalities,
+        instants: Instants,
+        residual: Expression | None = None,
+    ) -> None:
+        inputs = left, right
+        self.keys, self.instants, self.residual = JoinKeys(inputs, keys), instants, residual
+        self._condition = None if residual is None else condition(residual)
+        output = JoinOutput((tuple_of(left), tuple_of(right)), self.keys, "inner", residual)
+        super().__init__(inputs, changes(output.schema, instants.type))
+        self._places = [
+            [*output.places[side], inputs[side].index(AT), inputs[side].index(DIFF)] for side in SIDES
+        ]
+        self._settled = [Counted(schema.empty().drop(AT)) for schema in inputs]
+        self._later = [Counted(schema.empty()) for schema in inputs]
+        self._joint = [
+            JointCover(schema, {*range(len(schema))} - {*places, schema.index(AT)})
+            for schema, places in zip(inputs, self.keys.places, strict=True)
+        ]
+        self._key_schema = Schema.of((*self.keys.schema, Attribute(AT, instants.type, False)))
+        self._prefixes = [Prefixes(self._key_schema, instants) for _ in SIDES]
+        """How far each input has closed each k."""
+        self._blocked = [Blocked(schema, instants) for schema in inputs]
+        self._alignment = Alignment(self.schema, 2)
+        self._at = self.schema.index(AT)
+        self._said = Cell[int | None](None)
+        """Up to where everything has been said, if anything has."""
+        self.state = State(
+            keys=self.keys.alignment,
+            alignment=self._alignment,
+            said=self._said,
+            **{
+                f"{name}{side}": parts[side]
+                for name, parts in (
+                    ("settled", self._settled),
+                    ("later", self._later),
+                    ("joint", self._joint),
+                    ("prefixes", self._prefixes),
+                    ("blocked", self._blocked),
+                )
+                for side in SIDES
+            },
+        )
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self._alignment.spread(self.ownership)
+        self.keys.spread(ways, self.sifted)
+        for side, joint in enumerate(self._joint):
+            mine = [[*map(partial(self._own, side), way)] for way in ways]
+            known = [[name for name in way if name] for way in mine if all(way)]
+            ownership = Ownership(self.inputs[side], known, self.sifted)
+            joint.spread(ownership)
+            self._blocked[side].spread(ownership)
+
+    def _own(self, side: int, name: str) -> str:
+        """An output attribute's name in an input; empty if it is the other's."""
+        place = self._places[side][self.schema.index(name)]
+        return "" if place is None else self.inputs[side].names[place]
+
+    # Tuples
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        fresh = without(tuples, self.keys.has_null(port, tuples))
+        pairs = self._satisfying(consolidated(pl.concat(self._pairs(port, fresh))))
+        self._keep(port, without(fresh, self.keys.closed_by(1 - port, port, fresh)))
+        return pairs[:, self.schema.names]
+
+    def _pairs(self, port: int, tuples: pl.DataFrame) -> list[pl.DataFrame]:
+        """The changes of all pairs of an input's tuple and the other side's that agree on k."""
+        parts = []
+        for others in (self._settled[1 - port], self._later[1 - port]):
+            places, rows = others.probe(tuples, self.keys.names[port], self.keys.names[1 - port])
+            mine, theirs = tuples[places], others.take(rows)
+            left, right = (mine, theirs) if port == LEFT else (theirs, mine)
+            at = mine[AT]
+            if AT in theirs.columns:
+                at = pl.select(pl.max_horizontal(at, theirs[AT].alias("$other"))).to_series()
+            named = {column.name: column for column in (*right.get_columns(), *left.get_columns())}
+            named |= {AT: at.alias(AT), DIFF: (mine[DIFF] * theirs[DIFF]).alias(DIFF)}
+            names = [name for name in (*left.columns, *right.columns) if name not in (AT, DIFF)]
+            parts.append(pl.DataFrame([named[name] for name in dict.fromkeys((*names, AT, DIFF))]))
+        return parts
+
+    def _satisfying(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The changes of pairs that satisfy the residual. One on which it fails is rejected where it comes."""
+        if self._condition is None or not pairs.height:
+            return pairs
+        if self._condition.simple is not None:
+            return pairs.filter(self._condition.simple)
+        (holds,), reasons = self._condition.run(pairs)
+        if reasons is None:
+            return pairs.filter(holds)
+        comes = pairs[DIFF] > 0
+        self.reject_failures(pairs.filter(comes), reasons.filter(comes))
+        return pairs.filter(holds & reasons.is_null())
+
+    def _keep(self, side: int, fresh: pl.DataFrame) -> None:
+        """Retain changes of a side that may meet something."""
+        if not fresh.height:
+            return
+        settled = pl.Series(
+            self.instants.ordinals(fresh[AT]) <= self._first_open(1 - side, fresh), dtype=pl.Boolean()
+        )
+        self._settled[side].add(fresh.filter(settled))
+        self._later[side].add(fresh.filter(~settled))
+
+    def _first_open(self, port: int, tuples: pl.DataFrame) -> Ordinals:
+        """For each tuple of the other side the first instant at which an input may still change its k."""
+        prefixes, names = self._prefixes[port], self.keys.names[1 - port]
+        if prefixes.is_uniform:
+            return np.full(tuples.height, prefixes.floor, np.int64)
+        return prefixes.first_open(tuples.select(names).rename(dict(zip(names, prefixes.names, strict=True))))
+
+    # Punctuations
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        has_closed = self._close(port, batch)  # keep
+        mine = self._said_of(port, self._unblocked(port, batch))  # prop
+        rest = batch
+        if not self.ownership:  # what one input has said wholly need not be combined
+            whole = mine.place is not None and len(mine) == len(batch)
+            rest = PunctuationBatch(() if whole else filter(self._blocked[port].is_blocked, batch))
+        before, said = self._said.value, [mine, self._alignment.update(port, self._said_of(port, rest))]
+        self._hear(said)
+        if has_closed:
+            side, floor = 1 - port, self._prefixes[port].floor
+            # what waits for this input alone is said for all tuples, or it is news
+            all_asked = bool(self.ownership) or self._said.value is None or self._said.value < floor - 1
+            freed = self._blocked[side].freed(partial(self._least, side), all_asked)
+            said.append(self._said_of(side, PunctuationBatch(freed)))
+            self._hear(said[-1:])
+            if not self.ownership:
+                self._alignment.discard(side, said[-1])
+        return self.schema.empty(), self._news(PunctuationBatch.union(said), before)
+
+    def _said_of(self, side: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """Punctuations of an input as ones of the output."""
+        return batch.rebase(self.schema, self._places[side])
+
+    def _close(self, port: int, batch: PunctuationBatch) -> bool:
+        """Let go, or settle, what punctuations of an input say of the other side; whether they say anything."""
+        closed = self._joint[port].add(batch)
+        if not len(closed):
+            return False
+        ever, prefixes = split(
+            closed.rebase(self._key_schema, [*self.keys.places[port], self.inputs[port].index(AT)])
+        )
+        side = 1 - port
+        if len(prefixes):
+            by_form = Sorted(self._key_schema, self.instants, prefixes)
+            self._prefixes[port].add(by_form)
+            self._settle(side, by_form)
+        if len(ever):
+            over = ever.rebase(self.keys.schema, range(len(self.keys.schema)))
+            gone = PunctuationSet(self.inputs[side], self.keys.moved(over, self.inputs[side], side))
+            for retained in (self._settled[side], self._later[side]):
+                self._blocked[side].lose(retained.remove(retained.matching(gone)))
+            self.keys.add(port, over)
+            self._prefixes[port].forget(ever)
+        return True
+
+    def _settle(self, side: int, closed: Sorted) -> None:
+        """Settle the later changes of a side that are not behind the first open instant of their k any more."""
+        schema, names, later = self.inputs[side], self.keys.names[side], self._later[side]
+        reached, rows = PunctuationSet(schema), list[Rows]()
+        everything = Punctuation.everything(self._key_schema)
+        places = [names.index(n) if n in names else len(names) if n == AT else None for n in schema.names]
+        for q, first in ({everything: closed.floor} | closed.others).items():
+            reached.add(with_at(q, self.instants.prefix(first)).rebase(schema, places))
+            if q is not everything:
+                self._blocked[side].touch(q.rebase(schema, places))
+        if len(later):
+            rows.append(later.matching(reached))
+        for at, constants in closed.listed.items():
+            mine = [names[i] for i in at]
+            columns = constants.drop(OPEN)
+            self._blocked[side].touch_listed(columns.rename(dict(zip(columns.columns, mine, strict=True))))
+            if len(later):
+                hit, found = later.probe(columns, columns.columns, mine)
+                instants = self.instants.ordinals(later.take(found, [AT])[AT])
+                rows.append(found[instants <= constants[OPEN].to_numpy()[hit]])
+        if rows:
+            moved = later.remove(ascending(np.concatenate(rows)))
+            self._blocked[side].lose(moved)
+            self._settled[side].add(moved.drop(AT))
+
+    def _unblocked(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """What punctuations of an input say beside what it retains."""
+        blocked = self._blocked[port]
+        if batch.place in (None, self.inputs[port].index(AT)):
+            return PunctuationBatch(blocked.add(batch, partial(self._least, port)))
+        free = PunctuationSet(self.inputs[port], batch)
+        for retained in (self._settled[port], self._later[port]):
+            if len(retained):
+                free.discard(retained.blocked(free).all())
+        said = free.all()
+        blocked.say(said)
+        rest = (p for p in batch if p not in free) if len(said) < len(batch) else ()
+        return PunctuationBatch.union([said, blocked.add(rest, partial(self._least, port))])
+
+    def _hear(self, said: Sequence[PunctuationBatch]) -> None:
+        """Take note of how far all has been said."""
+        for batch in said:
+            if batch.place in (None, self._at):
+                bounds = [self.instants.bound(p.patterns[self._at]) for p in batch if self._is_of_all(p)]
+                known = [] if self._said.value is None else [self._said.value]
+                self._said.value = max([*known, *bounds], default=None)
+
+    def _is_of_all(self, p: Punctuation) -> bool:
+        return p.constrained in ((), (self._at,))
+
+    def _news(self, said: PunctuationBatch, before: int | None) -> PunctuationBatch:
+        """Without what is implied by how far all has been said, ``before`` this slice or in it."""
+        now = self._said.value
+        if now is None or (said.place not in (None, self._at) and now < self.instants.last):
+            return said
+        bounds = ((p, self.instants.bound(p.patterns[self._at])) for p in said)
+        return PunctuationBatch(
+            p
+            for p, bound in bounds
+            if bound > now or (self._is_of_all(p) and bound == now != before) or self.ownership.needs(p)
+        )
+
+    # The least instant retained
+
+    def _least(self, side: int, asked: Sequence[Punctuation]) -> list[int]:
+        """For each pattern of tuples the least instant that a side retains of them, beyond T's end if none."""
+        retained: list[tuple[Arrangement, InstantsOf]] = [
+            (self._settled[side], partial(self._first_open, 1 - side)),
+            (self._later[side], lambda rows: self.instants.ordinals(rows[AT])),
+        ]
+        some = [q for q in asked if not q.is_everything]
+        least = iter(least_instants(some, retained, self.instants.last + 1))
+        return [self._least_of_all(side) if q.is_everything else next(least) for q in asked]
+
+    def _least_of_all(self, side: int) -> int:
+        """The least instant that a side retains."""
+        least, floor = self.instants.last + 1, self._prefixes[1 - side].floor
+        for block in self._settled[side].blocks():
+            least = min(least, int(self._first_open(1 - side, block).min()))
+            if least == floor:  # nothing is retained before
+                return least
+        for block in self._later[side].blocks():
+            least = min(least, int(self.instants.ordinals(block[AT]).min()))
+        return least
+
+    def waits(self) -> list[int]:
+        return [len(self._settled[1 - port]) + len(self._later[1 - port]) for port in SIDES]

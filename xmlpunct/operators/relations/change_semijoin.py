@@ -1,0 +1,105 @@
+"""semijoin of relations with a residual: the left tuples that have a partner, or that have none."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.join.join_keys import LEFT, RIGHT, Equalities
+from xmlpunct.operators.relations.change_join import ChangeJoin
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.relations.pointwise import Pointwise
+from xmlpunct.operators.state import State
+from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT
+from xmlpunct.slice import without
+
+
+class ChangeSemi(Operator):
+    """Gives a left tuple at the instants at which some right one agrees with it on k and satisfies ``residual``.
+
+    ``kind`` is "semi" or "anti": at those at which no right one does.
+
+    - R(τ)  = [e | e in R1(τ), some f in R2(τ): e.k = f.k, residual(e, f)]; anti: [e | e in R1(τ), no such f]
+    - J     = the left tuples of `ChangeJoin`, each as often as it has partners
+    - cpass, cprop, ckeep = those of `Pointwise` over R1 and J: all copies of a tuple if J has one; anti: if not
+
+    What is said of right attributes beside k counts once it closes k, jointly. A left tuple with a null in k has no
+    partner, and an antijoin passes it at once. Without a residual `ChangeJoin` says how both kinds are composed.
+
+    >>> from xmlpunct.schema.change_columns import changes
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.types import INT
+    >>> bids, items = (changes(Schema.parse(c), INT) for c in ("item INT, price INT", "id INT"))
+    >>> anti = ChangeSemi(bids, items, [("item", "id")], Instants(INT), kind="anti")
+    >>> show(anti, "1: 7 10 2 1; 7 10 4 -1; P(*, *, (,5], *)", "2: 7 3 1", "2: P(7, (,5], *)")
+    1: 7 10 2 1; 7 10 4 -1; P(*, *, (,5], *) -> P(*, *, (,1], *)
+    2: 7 3 1                                 ->
+    2: P(7, (,5], *)                         -> 7 10 2 1; 7 10 3 -1; P(*, *, (,5], *)
+    """
+
+    name = "semijoin"
+
+    def __init__(
+        self,
+        left: Schema,
+        right: Schema,
+        keys: Equalities,
+        instants: Instants,
+        residual: Expression | None = None,
+        kind: str = "semi",
+    ) -> None:
+        self._join = ChangeJoin(left, right, keys, instants, residual)
+        schema = left if kind == "anti" else self._join.keys.without_nulls(left, residual)
+        super().__init__((left, right), schema)
+        self.kind, self.instants, self.residual, self.keys = kind, instants, residual, self._join.keys
+        places = [self._join.schema.index(name) for name in left.names]
+        self._places: list[int | None] = [*places]
+        self._pointwise = Pointwise([left, left], kind, instants)
+        kept = {*self.keys.places[RIGHT], right.index(AT)}
+        self._joint = JointCover(right, {*range(len(right))} - kept)
+        join, pointwise = self._join.state.parts, self._pointwise.state.parts
+        self.state = State(
+            joint=self._joint,
+            **{f"join_{name}": part for name, part in join.items()},
+            **{f"pointwise_{name}": part for name, part in pointwise.items()},
+        )
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self._pointwise.sifted = self.sifted
+        self._pointwise.spread(ways)
+        self._join.sifted = self.sifted
+        self._join.spread(ways)
+        names = dict(zip(*self.keys.names, strict=True))
+        mine = [[names[name] for name in way] for way in ways if names.keys() >= set(way)]
+        self._joint.spread(Ownership(self.inputs[RIGHT], mine, self.sifted))
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        self._join.number = self.number
+        pairs = self._join.step(port, tuples)[:, self.schema.names]
+        self.rejects += [] if self.quiet else self._join.rejects
+        self._join.rejects.clear()
+        self._pointwise.step(1, pairs)
+        if port == RIGHT:
+            return self.schema.empty()
+        null = self.keys.has_null(LEFT, tuples)
+        self._pointwise.step(0, without(tuples, null))
+        return tuples.filter(null) if self.kind == "anti" else self.schema.empty()
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        if port == RIGHT:
+            batch = self._joint.add(batch)
+        _, met = self._join.punctuate(port, batch)
+        passed, said = self._pointwise.punctuate(1, met.rebase(self.schema, self._places))
+        if port == LEFT:
+            more, too = self._pointwise.punctuate(0, batch)
+            passed, said = pl.concat([passed, more]), PunctuationBatch.union([said, too])
+        return passed, said.rename(self.schema)
+
+    def waits(self) -> list[int]:
+        return self._join.waits()

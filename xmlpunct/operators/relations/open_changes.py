@@ -1,0 +1,51 @@
+"""Later: the changes of relations that are not closed, consolidated."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.operators.relations.partials import Partials
+from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF, tuple_of
+
+ALL = "$all"
+"""Stands for the tuple where it has no attributes, since a data frame without columns has no rows."""
+
+
+class Later(Partials):
+    """A row for each tuple and instant at which some inputs have changes of it, with the sum of each input's.
+
+    >>> from xmlpunct.schema.change_columns import changes
+    >>> from xmlpunct.punctuations.punctuation import Punctuation
+    >>> from xmlpunct.punctuations.punctuation_set import PunctuationSet
+    >>> from xmlpunct.types import INT
+    >>> s = changes(Schema.parse("x INT"), INT)
+    >>> later = Later(s)
+    >>> later.add(s.frame([(7, 1, 1), (7, 3, -1), (7, 3, 1), (7, 5, -1)]))
+    >>> later.close(PunctuationSet(s, [Punctuation.parse(s, "<*, (,3], *>")])).rows()
+    [(7, 1, 1)]
+    >>> later.frame.rows()
+    [(7, 5, -1)]
+    """
+
+    def __init__(self, schema: Schema, inputs: int = 1) -> None:
+        self.schema = schema
+        self.names = list(tuple_of(schema).names) or [ALL]
+        """The columns of the tuple."""
+        self.diffs = [f"{DIFF}{i}" for i in range(inputs)]
+        """The columns of the inputs' changes."""
+        keys = keyed(schema.empty())[:, [*self.names, AT]]
+        super().__init__(keys.hstack([pl.Series(diff, [], pl.Int64()) for diff in self.diffs]), keys.columns)
+
+    def add(self, tuples: pl.DataFrame, port: int = 0) -> None:
+        """Take changes of an input."""
+        none = pl.lit(0, dtype=pl.Int64())
+        diffs = [(pl.col(DIFF) if i == port else none).alias(name) for i, name in enumerate(self.diffs)]
+        super().add(keyed(tuples).select(*self.key, *diffs))
+
+
+def keyed(tuples: pl.DataFrame) -> pl.DataFrame:
+    """Changes with something to tell their tuples by."""
+    if any(name not in (AT, DIFF) for name in tuples.columns):
+        return tuples
+    return tuples.with_columns(pl.lit(0, dtype=pl.Int64()).alias(ALL))

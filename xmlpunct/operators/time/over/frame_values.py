@@ -1,0 +1,189 @@
+"""The results of calls over a segment, and the summaries of rows that are forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from xmlpunct.base.arrow_memory import Flags, booleans, floats, integers
+from xmlpunct.operators.group.aggregate import Accumulator
+from xmlpunct.operators.time.over.calls import OFFSETS, RANKS, SHARES, VALUES, Call
+from xmlpunct.operators.time.over.frame_sums import Before, Sums, is_exact, nothing
+from xmlpunct.operators.time.over.segment import Places, Segment
+from xmlpunct.schema import Schema
+from xmlpunct.types import INT
+
+ROWS, PEERS = "$rows", "$peers"
+"""How many rows of a partition are forgotten; how many groups of peers are released."""
+
+
+class Values:
+    """One call over the partitions of a segment.
+
+    ``kept`` has a row per partition, with the summary of rows that are not in the segment and in every frame: of those
+    before it, or if it ``slides`` of those that stay. Its columns are those that `summary` gives.
+    """
+
+    def __init__(self, call: Call, number: int, schema: Schema, slides: bool = False) -> None:
+        self.call, self._schema = call, schema
+        self._has_summary = call.is_running or slides
+        self._type = INT if call.argument is None else schema[call.argument].type
+        self._a = Accumulator(call.aggregate, self._type, f"${number}")
+        self._name = f"${number}.value"
+
+    @property
+    def summary(self) -> dict[str, tuple[pl.DataType, object]]:
+        """The columns of the summary that it needs, with their types and values for no rows."""
+        call, empty = self.call, self._schema.empty()
+        if call.function in RANKS:
+            return {ROWS: (pl.Int64(), 0), PEERS: (pl.Int64(), 0)}
+        if not self._has_summary:
+            return {}
+        if call.function in VALUES:
+            return {ROWS: (pl.Int64(), 0), self._name: (self._type.dtype, None)}
+        if is_exact(self._a):
+            dtypes = {
+                k: pl.String() if isinstance(v, str) else pl.Int64() for k, v in nothing(self._a).items()
+            }
+            return {name: (dtypes[name], value) for name, value in nothing(self._a).items()}
+        partials = empty.select(self._a.partials()).schema
+        return {name: (dtype, nothing(self._a)[name]) for name, dtype in partials.items()}
+
+    def of(
+        self, segment: Segment, kept: pl.DataFrame, released: Places, rows: Places
+    ) -> tuple[pl.Series, pl.Series | None]:
+        """The results for some rows, and which of them do not fit, if any may not.
+
+        ``released`` has for each partition the place of its first row that was not released before.
+        """
+        call, group = self.call, segment.group[rows]
+        if call.function in RANKS:
+            return self._rank(segment, kept, released, rows), None
+        if call.function in SHARES:
+            return self._share(segment, rows), None
+        column = None if call.argument is None else segment.rows[call.argument]
+        if call.function in OFFSETS:
+            at = rows + (min(call.count, 2**62) if call.function == "LEAD" else -min(call.count, 2**62))
+            there = (at >= segment.starts[group]) & (at < segment.ends[group])
+            assert column is not None
+            found = _gathered(column, at, there)
+            if call.default is None:
+                return found, None
+            defaults = segment.rows[call.default].gather(rows)
+            return found.zip_with(booleans(there), defaults), None
+        low, high = segment.frames(call.frame, rows)
+        before = (kept, group) if self._has_summary else None
+        if call.function in VALUES:
+            assert column is not None
+            return self._picked(column, low, high, before), None
+        if call.function in ("MIN", "MAX"):
+            return self._extreme(segment, low, high, before), None
+        sums = Sums(self._a, segment.rows)
+        return sums.finish(*sums.over(low, high, before))
+
+    def summarized(
+        self, segment: Segment, kept: pl.DataFrame, low: Places, high: Places
+    ) -> Iterable[pl.Series]:
+        """The summary of each partition once its rows from ``low`` to ``high`` are in it too.
+
+        If ``high`` is before ``low`` they are in it no more.
+        """
+        if not self._has_summary:
+            return []
+        before = kept, np.arange(kept.height)
+        if self.call.function in VALUES:
+            column = segment.rows[str(self.call.argument)]
+            return [self._picked(column, low, high, before).alias(self._name)]
+        if self.call.function in ("MIN", "MAX"):
+            return [self._extreme(segment, low, high, before).alias(self._name)]
+        return Sums(self._a, segment.rows).kept(low, high, before).get_columns()
+
+    def _picked(self, column: pl.Series, low: Places, high: Places, before: Before | None) -> pl.Series:
+        """FIRST_VALUE, LAST_VALUE, NTH_VALUE."""
+        if self.call.function == "LAST_VALUE":
+            found, there = _gathered(column, high - 1, high > low), high > low
+            if before is None or there.all():
+                return found
+            return found.zip_with(booleans(there), before[0][self._name].gather(before[1]))
+        place = 0 if self.call.function == "FIRST_VALUE" else min(self.call.count, 2**62) - 1
+        if before is None:
+            return _gathered(column, low + place, low + place < high)
+        kept, group = before
+        forgotten = kept[ROWS].to_numpy()[group]
+        at = low + place - forgotten
+        found = _gathered(column, at, (at >= low) & (at < high))
+        return found.zip_with(booleans(forgotten <= place), kept[self._name].gather(group))
+
+    def _rank(self, segment: Segment, kept: pl.DataFrame, released: Places, rows: Places) -> pl.Series:
+        """ROW_NUMBER, RANK, DENSE_RANK."""
+        group = segment.group[rows]
+        if self.call.function == "DENSE_RANK":
+            count = np.cumsum(segment.is_first_peer)
+            before = np.append(0, count)[released[group]]
+            return integers("", kept[PEERS].to_numpy()[group] + count[rows] - before)
+        at = rows if self.call.function == "ROW_NUMBER" else segment.peers(rows)[0]
+        return integers("", kept[ROWS].to_numpy()[group] + at - segment.starts[group] + 1)
+
+    def _share(self, segment: Segment, rows: Places) -> pl.Series:
+        """CUME_DIST, PERCENT_RANK, NTILE: the whole partition is in the segment."""
+        group = segment.group[rows]
+        start, size = segment.starts[group], (segment.ends - segment.starts)[group]
+        first, last = segment.peers(rows)
+        if self.call.function == "CUME_DIST":
+            return floats("", (last - start) / size)
+        if self.call.function == "PERCENT_RANK":
+            return floats("", (first - start) / np.maximum(size - 1, 1))
+        tiles = min(self.call.count, 2**62)
+        small, wide, at = size // tiles, size % tiles, rows - start
+        edge = wide * (small + 1)
+        tile = np.where(at < edge, at // (small + 1), wide + (at - edge) // np.maximum(small, 1))
+        return integers("", tile + 1)
+
+    def _extreme(self, segment: Segment, low: Places, high: Places, before: Before | None) -> pl.Series:
+        """MIN, MAX: by the ranks of values, of which tables say the best of 1, 2, 4, 8... in a row."""
+        column = segment.rows[str(self.call.argument)]
+        values = column if before is None else pl.concat([column, before[0][self._name]])
+        ranks = self._ranks(values)
+        found = _highest(ranks[: len(column)], low, high)
+        if before is not None:
+            found = np.maximum(found, ranks[len(column) :][before[1]])
+        by_rank = np.zeros(len(values) + 1, np.int64)
+        by_rank[ranks] = np.arange(len(ranks))
+        return _gathered(values, by_rank[found], found > 0)
+
+    def _ranks(self, values: pl.Series) -> NDArray[np.int64]:
+        """How good values are for MIN or MAX: the best has the highest rank, null has 0."""
+        ranks = values.rank("dense", descending=self.call.function == "MIN")
+        return ranks.cast(pl.Int64).fill_null(0).to_numpy()
+
+    def is_best(self, segment: Segment) -> Flags:
+        """Of MIN or MAX: which rows are better than all behind them in their partitions."""
+        ranks = self._ranks(segment.rows[str(self.call.argument)])
+        ranked = ranks + (len(segment.starts) - segment.group) * (len(ranks) + 1)  # partitions lie apart
+        behind = np.maximum.accumulate(ranked[::-1])[::-1]
+        best: Flags = (ranks > 0) & (ranked > np.append(behind[1:], 0))
+        return best
+
+
+def _highest(ranks: NDArray[np.int64], low: Places, high: Places) -> NDArray[np.int64]:
+    """The highest rank of each frame, 0 of an empty one."""
+    found = np.zeros(len(low), np.int64)
+    lengths = high - low
+    table, width = ranks, 1
+    while lengths.size and width <= lengths.max():
+        now = np.flatnonzero((lengths >= width) & (lengths < 2 * width))
+        found[now] = np.maximum(table[low[now]], table[high[now] - width])
+        table = np.maximum(table[: max(len(table) - width, 0)], table[width:])
+        width *= 2
+    return found
+
+
+def _gathered(column: pl.Series, at: Places, there: NDArray[np.bool_]) -> pl.Series:
+    """The values at some places, null where there is none."""
+    if not len(column):
+        return column.clear(len(at))
+    found = column.gather(np.where(there, at, 0))
+    return found if there.all() else found.zip_with(booleans(there), found.clear(1))

@@ -1,0 +1,74 @@
+"""sort: tuples in order, as far as nothing can come any more that belongs before them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.pending import Pending
+from xmlpunct.operators.state import State
+from xmlpunct.operators.time.prefix import Prefix, SortKey
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.schema import Schema
+
+
+class Sort(Operator):
+    """Sorts by ``keys``, ties by the remaining columns. Releases what is closed from the start of the order.
+
+    - cpass(ts, ps)  = [t | t in ts, setMatch(t, init(ps))], sorted
+    - cprop(ts, ps)  = init(ps) + [p | p in ps, setNomatch(ts', p)], with ts' what is retained
+    - ckeep(ts, ps)  = [t | t in ts, setNomatch(t, init(ps))]
+
+    init(ps) is the `Prefix` that ps close. Where the punctuations that go out do not cover it, new ones do: after a
+    tuple none comes that sorts before it.
+
+    See semantics 4.12.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> it = Sort(Schema.parse("x INT NOT NULL CHECK (x BETWEEN 0 AND 9)"), [("x", False, False)])
+    >>> show(it, "3; 1; 2", "P(2)", "P([0,1])")
+    3; 1; 2  ->
+    P(2)     ->
+    P([0,1]) -> 1; 2; P(2); P([0,1])
+    """
+
+    name = "sort"
+
+    def __init__(self, schema: Schema, keys: Sequence[tuple[str, bool, bool]]) -> None:
+        super().__init__((schema,), schema)
+        first: dict[str, SortKey] = {}
+        for key in keys:
+            first.setdefault(key[0], SortKey(*key))
+        for name in schema.names:
+            first.setdefault(name, SortKey(name))
+        self.order = tuple(first.values())
+        self._waiting = Arrangement(schema.empty(), schema.names)
+        self._pending = Pending(schema)
+        self._init, self._said = Prefix(schema, self.order), Prefix(schema, self.order)
+        self.state = State(waiting=self._waiting, pending=self._pending, init=self._init, said=self._said)
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        late = tuples.select(self._init.expression().alias("late"))["late"]
+        if late.len() and late.any():
+            for row in tuples.filter(late).iter_rows(named=True):
+                self.reject(row, "too late to be sorted: what follows it is released")
+            tuples = tuples.filter(~late)
+        self._waiting.append(tuples)
+        return self.schema.empty()
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        self._pending.add(batch)
+        self._init.add(batch)
+        released = self._waiting.remove(self._waiting.where(self._init.expression()))  # keep
+        self._pending.lose(released)
+        passed = released.sort(
+            [key.column for key in self.order],
+            descending=[key.descending for key in self.order],
+            nulls_last=[not key.nulls_first for key in self.order],
+        )
+        free = self._pending.free([self._waiting])
+        self._said.add(free)
+        return passed, PunctuationBatch([*free, *self._init.beyond(self._said)])

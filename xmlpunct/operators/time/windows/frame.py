@@ -1,0 +1,110 @@
+"""The windows that TUMBLE and HOP lay over a timestamp, and which of them an interval of closed instants closes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmlpunct.base.arrow_memory import Flags
+from xmlpunct.operators.time.windows.spans import Span
+from xmlpunct.types import Type
+from xmlpunct.types.durations import epoch, in_words
+from xmlpunct.types.ordinals import Ordinals
+from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, ordinals
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The windows [w, w + size) for all w = origin + j * slide, in ordinals of ``type``. TUMBLE: slide = size.
+
+    >>> from xmlpunct.types import INT
+    >>> hop = Frame(INT, slide=5, size=10)
+    >>> hop.down(12), hop.up(12)
+    (10, 15)
+    >>> print(*hop.closed((7, 27)), *hop.closed((7, 18)))
+    [6,19] [16,29] {} {}
+    """
+
+    type: Type
+    slide: int
+    size: int
+    origin: int = 0
+
+    def __str__(self) -> str:
+        parts = [f"by {in_words(self.type, self.slide)}"]
+        if self.size != self.slide:
+            parts.append(f"size {in_words(self.type, self.size)}")
+        if self.origin != epoch(self.type):
+            parts.append(f"origin {self.type.format(self.type.at(self.origin))}")
+        return ", ".join(parts)
+
+    def up(self, instant: int) -> int:
+        """The first window that does not begin before an instant."""
+        return instant + (self.origin - instant) % self.slide
+
+    def down(self, instant: int) -> int:
+        """The last window that does not begin after an instant."""
+        return instant - (instant - self.origin) % self.slide
+
+    def fits(self, first: int, last: int) -> bool:
+        """Whether the type has the begin and the end of all windows of the instants between two.
+
+        >>> from datetime import date
+        >>> from xmlpunct.types import DATE
+        >>> week = Frame(DATE, slide=7, size=7)
+        >>> week.fits(DATE.ordinal(date(2000, 1, 1)), DATE.ordinal(date(9999, 1, 1)))
+        True
+        >>> week.fits(DATE.ordinal(date(2000, 1, 1)), DATE.ordinal(DATE.highest))
+        False
+        """
+        low, high = (self.type.ordinal(end) for end in (self.type.lowest, self.type.highest))
+        return low <= self.up(first - self.size + 1) and self.down(last) + self.size <= high
+
+    def windows(self, instants: Ordinals) -> tuple[Ordinals | None, Ordinals, Ordinals, Flags | None]:
+        """For each instant the windows that have it, in ascending order.
+
+        These are four columns: the places of the instants (None: each has one window), where the windows begin and end,
+        and which of them do not fit the type (None: all do), whose begin and end are anything.
+        """
+        into = np.mod(np.mod(instants, self.slide) - self.origin % self.slide, self.slide)
+        places: Ordinals | None = None
+        if self.slide != self.size:
+            counts = np.maximum((self.size - into + self.slide - 1) // self.slide, 0)
+            places = np.repeat(np.arange(len(instants)), counts)
+            following = np.cumsum(counts)[places] - np.arange(len(places)) - 1
+            instants, into = instants[places], into[places] + following * self.slide
+        behind, room = self._distances(instants)
+        misfits = (into.view(np.uint64) > behind) | ((self.size - into).view(np.uint64) > room)
+        starts = instants - into
+        return places, starts, starts + self.size, misfits if misfits.any() else None
+
+    def _distances(self, instants: Ordinals) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """How far instants are from the ends of the type, which may be more than an int64 has."""
+        low, high = (
+            np.uint64(self.type.ordinal(end) % 2**64) for end in (self.type.lowest, self.type.highest)
+        )
+        return instants.view(np.uint64) - low, high - instants.view(np.uint64)
+
+    def closed(self, span: Span) -> tuple[Pattern, Pattern]:
+        """What is closed of window_start and of window_end, if all instants of a whole interval are closed.
+
+        These are the windows within the interval, and all values between them and the windows beside them. Beyond the
+        ends of the type there are no instants, and no windows.
+        """
+        lowest, highest = self.type.ordinal(self.type.lowest), self.type.ordinal(self.type.highest)
+        first = None if span[0] == lowest else self.up(span[0])
+        last = None if span[1] == highest else self.down(span[1] + 1 - self.size)
+        if first is not None and last is not None and first > last:  # no window is within it
+            return EMPTY, EMPTY
+        low = None if first is None else first - self.slide + 1
+        high = None if last is None else last + self.slide - 1
+        return self._values(low, high, 0), self._values(low, high, self.size)
+
+    def _values(self, low: int | None, high: int | None, shift: int) -> Pattern:
+        if low is None and high is None:
+            return WILDCARD
+        return ordinals(
+            self.type, None if low is None else low + shift, None if high is None else high + shift
+        )

@@ -1,0 +1,155 @@
+"""session: each tuple with the window from the first to the last tuple that follow each other closely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.base.arrow_memory import booleans
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.pending import Pending
+from xmlpunct.operators.relations.blocked import Blocked
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.state import State
+from xmlpunct.operators.time.windows.open_sessions import OpenSessions, distance
+from xmlpunct.operators.time.windows.spans import Grown, Spans
+from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.change_columns import changes
+from xmlpunct.types.ordinals import Ordinals, values_of
+from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, ordinals
+
+
+class Session(Operator):
+    """Sessions of each key ``by``: tuples that follow each other by less than ``gap`` instants (relations 11.2).
+
+    A session begins with its first tuple and ends ``gap`` after its last one. It is closed once nothing can come that
+    would join it: all of [first - gap + 1, last + gap - 1] is closed for the key. Then it is released, whole.
+
+    - cpass(ts, ps)  = [t + <first, last + gap> | t in ts, its session is closed by ps]
+    - cprop(ts, ps)  = [p | p in ps, setNomatch(ts', p)] ++ [<q, window_end = (, C + 1]>, <q, window_start = (, S]>]
+    - ckeep(ts, ps)  = ts' = [t | t in ts, its session is not closed by ps]
+
+    for each q whose prefix (, C] ps close, with S = C, or less than the first instant of ts' that q matches. `Spans`
+    retains what is closed. The sessions of null are a key by themselves, which ``*`` alone closes. A session that ends
+    beyond the type is rejected.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> session = Session(Schema.parse("k STRING, ts INT NOT NULL"), "ts", 3, ["k"], "start", "end")
+    >>> show(session, "a 1; a 3; b 5; a 9", "P(a, (,6])", "P(*, (,8])")
+    a 1; a 3; b 5; a 9 ->
+    P(a, (,6])         -> a 1 1 6; a 3 1 6; P(a, (,6], *, *); P(a, *, *, (,7]); P(a, *, (,6], *)
+    P(*, (,8])         -> b 5 5 8; P(*, (,8], *, *); P(*, *, *, (,9]); P(*, *, (,8], *)
+    """
+
+    name = "session"
+
+    def __init__(
+        self,
+        schema: Schema,
+        timestamp: str,
+        gap: int,
+        by: Sequence[str],
+        start: str | None,
+        end: str | None,
+    ) -> None:
+        self._type = schema[timestamp].type
+        bounds = [Attribute(name, self._type, False) for name in (start, end) if name is not None]
+        super().__init__((schema,), Schema.of((*schema, *bounds)))
+        self._timestamp, self._gap, self._by, self._names = timestamp, gap, list(by), (start, end)
+        self._places: list[int | None] = [*range(len(schema)), *[None] * len(bounds)]
+        self._start, self._end = (None if n is None else self.schema.index(n) for n in (start, end))
+        known = {schema.index(name) for name in (*by, timestamp)}
+        self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in known])
+        self._spans = Spans(schema, timestamp)
+        self._sessions = OpenSessions(schema, timestamp, gap, by)
+        self._pending = Pending(schema)
+        self._instants = Instants(self._type, least=self._spans.ends[0])
+        keys = changes(Schema.of(schema[name] for name in dict.fromkeys(by)), self._type)
+        self._keys = [keys.index(n) if n in keys else None for n in schema.names]
+        self._starts = Blocked(keys, self._instants)
+        """Where sessions of each key can begin no more; what is retained stands in the way of promising it."""
+        self.state = State(
+            waiting=self._sessions.tuples,
+            sessions=self._sessions,
+            joint=self._joint,
+            spans=self._spans,
+            pending=self._pending,
+            starts=self._starts,
+        )
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        for part in (self._joint, self._spans):
+            part.spread(Ownership(self.inputs[0], ways, self.sifted))
+        mine = [way for way in ways if set(way) <= set(self._by)]
+        self._starts.spread(Ownership(self._starts.schema, mine, self.sifted))
+
+    def opening(self) -> list[Punctuation]:
+        """What the timestamp's domain leaves out."""
+        return list(self._promised(self._spans.opening))
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        self._sessions.add(tuples)
+        return self.schema.empty()
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        self._pending.add(batch)
+        grown = self._spans.add(self._joint.add(batch))
+        closed = self._sessions.close(grown)
+        self._pending.lose(closed.tuples)
+        self._starts.lose(closed.sessions)
+        free = self._pending.free([self._sessions.tuples]).rebase(self.schema, self._places)
+        promised = list(self._promised(grown))
+        released = self._with_windows(closed.tuples, closed.firsts, closed.lasts)
+        return released, PunctuationBatch.union([free, promised]) if promised else free
+
+    # Tuples
+
+    def _with_windows(self, tuples: pl.DataFrame, firsts: Ordinals, lasts: Ordinals) -> pl.DataFrame:
+        fits = distance(lasts, self._spans.ends[1]) >= np.uint64(self._gap)
+        if not fits.all():
+            told = pl.when(~booleans(fits)).then(pl.lit(f"a window of {self._timestamp} is beyond its type"))
+            tuples = self.reject_failures(tuples, tuples.select(told.alias("reason")).to_series())
+            firsts, lasts = firsts[fits], lasts[fits]
+        bounds = zip(self._names, (firsts, lasts + self._gap), strict=True)
+        columns = [values_of(self._type, at, name) for name, at in bounds if name is not None]
+        return tuples.hstack(columns) if columns else tuples
+
+    # Punctuations
+
+    def _promised(self, grown: list[Grown]) -> Iterator[Punctuation]:
+        """What prefixes say of where sessions end and begin."""
+        lowest, highest = self._spans.ends
+        reached = []
+        for one in grown:
+            for first, last in one.spans:
+                if first != lowest:
+                    continue
+                reached.append(self._prefix(one.q, last))
+                if last == highest:  # all its tuples are released
+                    yield self._saying(one.q, None, WILDCARD)
+                elif self._end is not None:
+                    yield self._saying(one.q, self._end, ordinals(self._type, None, last + 1))
+        if self._start is not None:
+            least = self._sessions.least
+            for p in (*self._starts.add(reached, least), *self._starts.freed(least, all_asked=False)):
+                if p.patterns[-2] is not WILDCARD and p.patterns[-2] is not EMPTY:
+                    yield self._saying(p.rebase(self.inputs[0], self._keys), self._start, p.patterns[-2])
+
+    def _prefix(self, q: Punctuation, last: int) -> Punctuation:
+        """That q is closed up to an instant, as `Blocked` has it."""
+        schema = self._starts.schema
+        patterns = [q.patterns[self.inputs[0].index(name)] for name in schema.names[:-2]]
+        return Punctuation(schema, [*patterns, self._instants.prefix(last), WILDCARD])
+
+    def _saying(self, q: Punctuation, place: int | None, pattern: Pattern) -> Punctuation:
+        patterns = [WILDCARD if i is None else q.patterns[i] for i in self._places]
+        if place is not None:
+            patterns[place] = pattern
+        return Punctuation(self.schema, patterns)

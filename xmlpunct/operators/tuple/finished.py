@@ -1,0 +1,61 @@
+"""finished: what is left of an operator whose output has ended."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.base.frames import Snapshot
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import State
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+
+FINISHED = "$finished"
+"""The name of its state. No part of another operator's state has it."""
+
+
+class Finished(Operator):
+    """Takes the place of ``operator``. It drops all tuples and retains none.
+
+    An inner join, say, has finished when one input has ended and none of its tuples waits for a partner. On a single
+    shard, punctuations no longer matter either. On several they do: others may not have finished, and only this shard
+    can promise its own values. So it goes on promising what the operator promises with nothing retained.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.schema import Schema
+    >>> from xmlpunct.operators.sets.dupelim import DupElim
+    >>> show(Finished(DupElim(Schema.parse("x INT"))), "1; 2; P(1)")
+    1; 2; P(1) ->
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        super().__init__(operator.inputs, operator.schema)
+        self.name, self.number = operator.name, operator.number
+        self._operator = operator if operator.ownership else None
+        self.state = State(**{FINISHED: _Remains(operator.state if operator.ownership else State())})
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        return self.schema.empty()
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        promised = PunctuationBatch()
+        if self._operator is not None:
+            _, promised = self._operator.punctuate(port, batch)
+        if promised.has_end:
+            promised = PunctuationBatch(p for p in promised if not p.is_everything)
+        return self.schema.empty(), promised
+
+
+class _Remains:
+    """The state of an operator that has finished. It counts as nothing."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def __len__(self) -> int:
+        return 0
+
+    def snapshot(self) -> Snapshot:
+        return {"finished": pl.DataFrame(), **self._state.snapshot()}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self._state.restore(snapshot)

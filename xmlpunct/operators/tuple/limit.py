@@ -1,0 +1,49 @@
+"""limit: the first n tuples, and then the end."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import Cell, State
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.schema import Schema
+
+
+class Limit(Operator):
+    """Passes the first ``count`` tuples on. Behind a sort these are the first in its order, else any.
+
+    - cpass(ts, ps)  = the first n of ts
+    - cprop(ts, ps)  = ps; once there were n tuples, ``<*, ..., *>``
+    - ckeep(ts, ps)  = []
+
+    See semantics 4.13.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> show(Limit(Schema.parse("x INT"), 2), "1; P(1)", "2; 3")
+    1; P(1) -> 1; P(1)
+    2; 3    -> 2; P(*)
+    """
+
+    name = "limit"
+    speaks = True  # the last row it lets through is the end
+
+    def __init__(self, schema: Schema, count: int) -> None:
+        super().__init__((schema,), schema)
+        self.count = count
+        self._left, self._ended = Cell(count), Cell(False)
+        self.state = State(left=self._left, ended=self._ended)
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        passed = tuples.head(self._left.value)
+        self._left.value -= passed.height
+        return passed
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        if self._ended.value:
+            batch = PunctuationBatch()
+        elif not self._left.value:
+            batch = PunctuationBatch([Punctuation.everything(self.schema)])
+        self._ended.value |= batch.has_end
+        return self.schema.empty(), batch

@@ -1,0 +1,174 @@
+"""project: new tuples computed from each tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from xmlpunct.base.frames import Part
+from xmlpunct.expressions.exclusions import outside
+from xmlpunct.expressions.expression import Absent, Column, Expression, Literal
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.merge.merge import MergedInputs
+from xmlpunct.operators.state import State
+from xmlpunct.operators.tuple.alternatives import alternatives
+from xmlpunct.operators.tuple.carriers import Carriers
+from xmlpunct.operators.tuple.images import Images
+from xmlpunct.operators.tuple.output_columns import Columns
+from xmlpunct.punctuations.alignment import Alignment
+from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.schema import Schema
+from xmlpunct.types import pattern as pt
+
+
+class Project(Operator):
+    """Computes each output column by an expression over the input's columns. Duplicates stay.
+
+    - cpass(ts, ps)  = [(e1(t), ..., en(t)) | t in ts]
+    - cprop(ts, ps)  = projPs(ps)
+    - ckeep(ts, ps)  = []
+
+    projPs gives, for a punctuation, one punctuation for each choice of one carrying column per constrained
+    attribute (`Carriers`; of computed ones the `Images`). An attribute that no column carries must be closed (``*``,
+    or all its NOT NULL domain, by several punctuations together if need be), else the punctuation stops here:
+    projected, it would be a lie.
+
+    Of a column that is COALESCE(a, b) a punctuation holds if it holds of the tuples in which a is not null, where the
+    column is a, and of the others, where it is b (`alternatives`). So projPs is the setCombine of both.
+
+    ``derived`` names input columns that a project below has computed, by expressions over other input columns.
+    ``together`` are COALESCEs that choose alike.
+    Without ``memory`` (a part of a plan that is rebuilt for every slice) only single punctuations and plain
+    columns count.
+
+    See semantics 4.2.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> show(Project.rename(Schema.parse("x INT, y INT"), ["y"], ["z"]), "1 7; 2 7", "P(1, 7)", "P(*, 7)")
+    1 7; 2 7 -> 7; 7
+    P(1, 7)  ->
+    P(*, 7)  -> P(7)
+    """
+
+    name = "project"
+    tuplewise = True
+
+    def __init__(
+        self,
+        schema: Schema,
+        columns: Sequence[tuple[str, Expression]],
+        derived: Sequence[tuple[str, Expression]] = (),
+        memory: bool = True,
+        together: Iterable[Sequence[str]] = (),
+    ) -> None:
+        follows = dict(derived)
+        self._columns, self._memory = Columns(schema, columns), memory
+        super().__init__((schema,), self._columns.schema)
+        self._carriers = Carriers(schema, columns, follows, memory)
+        self._joint = JointCover(schema, self._carriers.dropped)
+        self._images = Images(schema, self.schema, self._carriers)
+        parts: dict[str, Part] = {"joint": self._joint, **self._images.parts}
+        chosen = alternatives(columns, follows, together) if memory else []
+        self._ways = [Project(schema.without_nulls(way.non_null), way.columns, derived) for way in chosen]
+        self._null = [way.null for way in chosen]
+        if self._ways:
+            self._merged = MergedInputs([_narrowed(way) for way in self._ways])
+            self._alignment = Alignment(self._merged.schema, len(self._ways))
+            parts = {"alignment": self._alignment, **self._merged.parts}
+            for i, way in enumerate(self._ways):
+                parts |= {f"way{i}_{name}": part for name, part in way.state.parts.items()}
+        self.state = State(**parts)
+
+    @classmethod
+    def rename(
+        cls, schema: Schema, columns: Sequence[str], names: Sequence[str], memory: bool = True
+    ) -> Project:
+        """Some attributes of ``schema``, under new names."""
+        sources = [schema[column] for column in columns]
+        chosen = [(name, Column(a.type, a.nullable, a.name)) for name, a in zip(names, sources, strict=True)]
+        return cls(schema, chosen, (), memory)
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self._spread(ways, [[self._columns.chosen[name] for name in way] for way in ways])
+
+    def _spread(self, ways: Ways, mine: Ways) -> None:
+        """Ask for punctuations that are implied, by ``ways`` of the output and of the input."""
+        self._joint.spread(Ownership(self.inputs[0], mine, self.sifted))
+        for way in self._ways:
+            way.sifted = self.sifted
+            way._spread(ways, mine)
+        if self._ways:
+            self._merged.spread(ways, self.sifted)
+            self._alignment.spread(Ownership(self._merged.schema, ways, self.sifted))
+
+    def opening(self) -> list[Punctuation]:
+        """Where a side of an outer join is absent its keys have no values: no pair is to come.
+
+        What an argument of COALESCE never is stands for the tuples that have it.
+        """
+        absent = [name for name, e in self._columns.columns if isinstance(e, Absent)]
+        promised = [Punctuation.of(self.schema, **{name: "(,)"}) for name in absent]
+        for port, schema in enumerate(self._merged.inputs if self._ways else ()):
+            way = self._ways[port]
+            own = [p for a in schema for p in outside(schema, a.name, a.domain)]
+            nulls = [name for name, source in way._columns.chosen.items() if source in self._null[port]]
+            own += [Punctuation.of(schema, **{name: "(,)"}) for name in nulls]
+            promised += self._met(port, PunctuationBatch([*own, *way.opening()]))
+        return promised
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        computed, reasons = self._columns.of(tuples)
+        if reasons is None:
+            return computed
+        self.reject_failures(tuples, reasons)
+        return computed.filter(reasons.is_null())
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        if self._ways:
+            said = [
+                self._met(port, way.punctuate(0, batch.rename(way.inputs[0]))[1])
+                for port, way in enumerate(self._ways)
+            ]
+            return self.schema.empty(), PunctuationBatch.union(said)
+        closed = self._joint.add(batch) if self._memory else batch.closing(self._carriers.carried)
+        return self.schema.empty(), self._projected(closed.possible())
+
+    def _met(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """setCombine: what all alternatives say, now that one says ``batch``."""
+        batch = batch.rename(self._merged.inputs[port])
+        return self._alignment.update(port, self._merged.said(port, batch)).rename(self.schema)
+
+    def _projected(self, closed: PunctuationBatch) -> PunctuationBatch:
+        """projPs, where what is said of attributes that no column carries is closed."""
+        if self._carriers.places is not None:
+            return closed.rebase(self.schema, self._carriers.places).unique()
+        return PunctuationBatch.union([self._images_of(part) for part in closed.parts])
+
+    def _images_of(self, closed: PunctuationBatch) -> PunctuationBatch:
+        """What punctuations of one form say of the output."""
+        carriers = [] if closed.place is None else self._carriers.by_attribute[closed.place]
+        if len(carriers) == 1 and carriers[0][1] is None:
+            places = [closed.place if i == carriers[0][0] else None for i in range(len(self.schema))]
+            return closed.rebase(self.schema, places)
+        promised = dict[Punctuation, None]()
+        for p in closed:
+            self._images.add(p)
+            for choice in self._carriers.choices(p):
+                promised.update(dict.fromkeys(self._images.of(p, choice)))
+        return PunctuationBatch(promised)
+
+
+def _narrowed(project: Project) -> Schema:
+    """The schema of a project's output, in which a constant's domain is its value."""
+    constants = {
+        name: pt.constant(e.type, e.value)
+        for name, e in project._columns.columns
+        if isinstance(e, Literal) and e.value is not None and e.type.comparable
+    }
+    return Schema.of(replace(a, domain=constants.get(a.name, a.domain)) for a in project.schema)

@@ -1,0 +1,95 @@
+"""select: the tuples for which a predicate is true."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import polars as pl
+
+from xmlpunct.expressions.conjunctions import condition
+from xmlpunct.expressions.exclusions import never, news, remaining
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.program import non_null
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.schema import Schema
+from xmlpunct.types.interval_set import IntervalSet
+from xmlpunct.types.pattern import WILDCARD, Constant, Pattern, covers
+
+
+class Select(Operator):
+    """Passes a tuple on if ``predicate`` is true of it (neither false nor null).
+
+    - cpass(ts, ps)  = [t | t in ts, predicate(t)]
+    - cprop(ts, ps)  = ps; and the end, once a punctuation matches all that the predicate can be true of
+    - ckeep(ts, ps)  = []
+
+    From the start: no tuple comes for which the predicate cannot be true. Columns that are not null wherever it is true
+    are NOT NULL in the output.
+
+    See semantics 4.1.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.expressions.expression import Column, Literal
+    >>> from xmlpunct.expressions.functions import call
+    >>> from xmlpunct.types import INT
+    >>> big = call(">", Column(INT, True, "x"), Literal(INT, False, 2))
+    >>> show(Select(Schema.parse("x INT"), big), "1; 3; P([1,5])")
+    1; 3; P([1,5]) -> 3; P([1,5])
+    """
+
+    name = "select"
+    tuplewise = True
+
+    def __init__(self, schema: Schema, predicate: Expression) -> None:
+        super().__init__((schema,), schema.without_nulls(non_null(predicate).true))
+        self.predicate, self._condition = predicate, condition(predicate)
+
+    def opening(self) -> list[Punctuation]:
+        (given,) = self.inputs
+        return [*self._renamed(PunctuationBatch(news(given, never(given, self.predicate))))]
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        return self.passing(tuples, self._condition)
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        batch = self._renamed(batch)
+        if self._open and not batch.has_end and any(map(self._closes, batch.parts)):
+            batch = PunctuationBatch.union([batch, [Punctuation.everything(self.schema)]])
+        return self.schema.empty(), batch
+
+    @cached_property
+    def _open(self) -> dict[int, list[Pattern]]:
+        """The values for which the predicate can be true, of each attribute that is NOT NULL then."""
+        left = remaining(self.schema, never(self.schema, self.predicate))
+        open_ = dict[int, list[Pattern]]()
+        for place, a in enumerate(self.schema):
+            if not a.nullable and a.type.comparable:
+                values = IntervalSet(a.type, [a.reach(WILDCARD)])
+                open_[place] = (values & left[a.name] if a.name in left else values).patterns()
+        return open_
+
+    def _closes(self, part: PunctuationBatch) -> bool:
+        """Whether one of some punctuations matches every tuple for which the predicate can be true."""
+        if part.place is None:
+            return any(all(self._has(i, p.patterns[i]) for i in p.constrained) for p in part)
+        open_ = self._open.get(part.place, [])
+        if not part.ranged:
+            (only,) = open_ if len(open_) == 1 else [None]
+            return isinstance(only, Constant) and only.value in part.values
+        if not open_:
+            return False
+        (lows, highs), (firsts, lasts) = (
+            part.bounds,
+            IntervalSet(self.schema.attributes[part.place].type, open_).bounds,
+        )
+        return bool(((lows <= firsts[0]) & (highs >= lasts[-1])).any())
+
+    def _has(self, place: int, pattern: Pattern) -> bool:
+        """Whether a pattern matches all values of an attribute for which the predicate can be true."""
+        return place in self._open and all(covers(pattern, values) for values in self._open[place])
+
+    def _renamed(self, batch: PunctuationBatch) -> PunctuationBatch:
+        """Punctuations of the input as ones of the output, which may declare NOT NULL."""
+        return batch if self.schema is self.inputs[0] else batch.rename(self.schema)

@@ -1,0 +1,61 @@
+"""Punctuations as polars expressions, and those that have no better index."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_index import PunctuationIndex
+from xmlpunct.types.pattern import Constant, Empty, Pattern, Range, Values, Wildcard
+
+
+def pattern_expression(column: str, pattern: Pattern) -> pl.Expr:
+    """A polars expression: whether the column's value matches the pattern (never null)."""
+    at = pl.col(column)
+    if isinstance(pattern, Wildcard):
+        return pl.lit(True)
+    if isinstance(pattern, Empty):
+        return pl.lit(False)
+    if isinstance(pattern, Constant):
+        return at.eq_missing(pl.lit(pattern.value, dtype=pattern.type.dtype))
+    if isinstance(pattern, Values):
+        return at.is_in(pl.Series(pattern.members, dtype=pattern.type.dtype).implode()).fill_null(False)
+    assert isinstance(pattern, Range)
+    tests = [at.is_not_null()]
+    if pattern.low is not None:
+        low = pl.lit(pattern.low, dtype=pattern.type.dtype)
+        tests.append(at >= low if pattern.low_closed else at > low)
+    if pattern.high is not None:
+        high = pl.lit(pattern.high, dtype=pattern.type.dtype)
+        tests.append(at <= high if pattern.high_closed else at < high)
+    return pl.all_horizontal(tests).fill_null(False)
+
+
+def match_expression(p: Punctuation) -> pl.Expr:
+    """A polars expression: whether a tuple matches the punctuation."""
+    tests = [pattern_expression(p.schema.names[i], p.patterns[i]) for i in p.constrained]
+    return pl.all_horizontal(tests) if tests else pl.lit(True)
+
+
+class Others(PunctuationIndex):
+    """Punctuations of further forms: ranges in several attributes, lists that are too long, the end.
+
+    >>> from xmlpunct.schema import Schema
+    >>> s = Schema.parse("hour INT, min INT")
+    >>> others = Others(s)
+    >>> others.add(Punctuation.of(s, hour="(,5]", min="(,29]"))
+    True
+    >>> others.mask(s.frame([(5, 7), (5, 30)])).to_list()
+    [True, False]
+    """
+
+    def mask(self, tuples: pl.DataFrame) -> pl.Series:
+        tests = pl.any_horizontal([match_expression(p) for p in self])
+        # * alone gives one value, which a column beside it repeats for all tuples
+        return tuples.select(tests.alias("$hit"), *tuples.columns[:1])["$hit"]
+
+    def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:
+        tests = [match_expression(p).any().alias(str(i)) for i, p in enumerate(self)]
+        hits = tuples.select(tests).row(0)
+        return PunctuationBatch(p for p, hit in zip(self, hits, strict=True) if hit)

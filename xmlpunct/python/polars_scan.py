@@ -1,0 +1,72 @@
+"""XML as a lazy source of polars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from xmlpunct.base.errors import Reject
+from xmlpunct.base.forks import need_polars
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.firehose.reader import FirehoseReader
+from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.python.parse_api import Readable, opened, read_slices
+from xmlpunct.schema import Schema
+
+_STEP = 2**20
+
+
+def scan_xml(
+    source: Readable,
+    schema: Schema | None = None,
+    *,
+    element: str | None = None,
+    punct_namespace: str = PUNCT_NAMESPACE,
+    on_reject: Callable[[Reject], object] | None = None,
+) -> pl.LazyFrame:
+    """The tuples of a stream as a polars LazyFrame, which reads XML whenever it is collected.
+
+    Only the columns that are asked for are made of the XML, and only the tuples that pass a filter are kept. It
+    reads as far as it must for a ``head``. Without a ``schema``, or an ``element``, the beginning of the source says
+    what they are, and is read for that now. Everything else is as with `parse`; punctuations are left out. What can
+    be read once only raises `UsageError` when it is collected again.
+
+    >>> xml = b"<s><t><sid>S1</sid><hour>17</hour></t><t><sid>S2</sid><hour>18</hour></t></s>"
+    >>> scan_xml(xml).filter(pl.col("hour") > 17).select("sid").collect().rows()
+    [('S2',)]
+    """
+    need_polars()
+    given, guessed = opened(source), schema is None
+    if schema is None or element is None:
+        from xmlpunct.firehose.infer.document import infer, take_sample
+
+        sample, given = take_sample(given)
+        inferred = infer(sample, element, punct_namespace)
+        schema, element = schema or inferred.schema, inferred.element
+    columns, tag = schema, element
+
+    def reader(wanted: frozenset[str] | None = None) -> FirehoseReader:
+        return FirehoseReader(
+            given, [StreamSpec(tag, columns, tag, wanted, guessed=guessed)], punct_namespace
+        )
+
+    def read(
+        with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        names = columns.names if with_columns is None else with_columns
+        tested = [] if predicate is None else predicate.meta.root_names()
+        for part in read_slices(reader(frozenset([*names, *tested])), _STEP, on_reject):
+            tuples = part.tuples
+            if n_rows is not None:
+                tuples = tuples.head(n_rows)
+                n_rows -= tuples.height
+            yield (tuples if predicate is None else tuples.filter(predicate)).select(names)
+            if n_rows == 0:
+                return
+
+    reader()  # which says now what is wrong with the call
+    return register_io_source(
+        read, schema=columns.dtypes, explain_name="xmlpunct", explain_detail=f"{given.name}, <{tag}>"
+    )

@@ -1,0 +1,75 @@
+"""Queries from Python, on the local engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from xmlpunct.base.forks import need_polars
+from xmlpunct.connectors.source import Source
+from xmlpunct.python.parse_api import Readable
+from xmlpunct.python.query_results import QueryResults
+
+if TYPE_CHECKING:
+    from xmlpunct.engine.run.inputs.tables import Table, Tabular
+
+
+def query(
+    sql: str, params: Mapping[str, object] | None = None, **sources: Readable | Tabular
+) -> QueryResults:
+    """A query, to be run in this process by whoever reads its `QueryResults`.
+
+    ``sql`` declares its streams (CREATE STREAM) and holds one query, and no CREATE SINK. ``sources`` replace the
+    sources of streams, by name: a path, bytes, or a binary file. Or they are tables: polars data or lazy frames, pandas
+    data frames, and whatever gives Arrow data, as pyarrow's tables do. A table is a constant relation: all its rows,
+    then the end of the stream. It need not be declared; then its columns are as it has them. A stream of Arrow data is
+    read now, to its end, a lazy frame by each run, and the index of a pandas data frame not at all. Null is no array
+    but an empty one.
+
+    ``params`` has a value for each ``:name`` of the query: None, bool, int, float, Decimal, str, date or datetime. A
+    stream of the name ``params`` takes its source from its declaration alone.
+
+    Rejected tuples are logged as warnings on the logger ``xmlpunct``, the first few of a kind, then their number.
+    Raises `SqlError` and `UsageError` before anything is read, the latter for a column of a table that does not fit;
+    and its results `SourceError` where a source fails, after all that were certain by then.
+
+    >>> feed = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><hour>5</hour></t><t><hour>6</hour></t>
+    ...   <p:t><hour>5</hour></p:t><t><hour>6</hour></t></s>'''
+    >>> for result in query("CREATE STREAM t (hour INT); SELECT hour, COUNT(*) AS n FROM t GROUP BY hour", t=feed):
+    ...     print(result)
+    (5, 1)
+    <5, *>
+    (6, 2)
+    >>> import polars as pl
+    >>> shifts = pl.DataFrame({"hour": [5, 6], "name": ["Ada", "Bo"]})
+    >>> sql = "CREATE STREAM t (hour INT); SELECT name, COUNT(*) AS n FROM t JOIN shifts USING (hour) GROUP BY name"
+    >>> query(sql, t=feed, shifts=shifts).to_polars().rows()
+    [('Ada', 1), ('Bo', 2)]
+    >>> query("CREATE STREAM t (hour INT); SELECT hour + :n AS h FROM t", params={"n": 7}, t=feed).to_polars().rows()
+    [(12,), (13,), (13,)]
+    """
+    need_polars()
+    from xmlpunct.engine.inference import Inference
+    from xmlpunct.engine.run.inputs.tables import Table
+    from xmlpunct.engine.sql import plan
+    from xmlpunct.engine.sql.syntax.parameters import of_values
+
+    named: dict[str, str] = {}
+    given: dict[str, Source] = {}
+    tables: dict[str, Table] = {}
+    for name, source in sources.items():
+        if isinstance(source, str | os.PathLike):
+            named[name] = os.fspath(source)
+        elif (table := Table.of(source, name)) is not None:
+            tables[name] = table
+        else:
+            given[name] = source if isinstance(source, Source) else Source.of(source, name)
+            named[name] = given[name].name
+    inference = Inference(given=given)
+    planned = plan(sql, named, inference=inference, tables=tables, parameters=of_values(params or {}))
+    planned.refuse_sinks()
+    for stream in planned.streams:
+        if stream.declared in tables:
+            tables[stream.declared].check(stream.schema)
+    return QueryResults(planned, {**inference.given, **tables})

@@ -1,0 +1,98 @@
+"""Arrays: what stands several times in a tuple, as a list of rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from xmlpunct.base.errors import SchemaError
+from xmlpunct.base.paths import Path, read_path
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import XML, Type, Value
+from xmlpunct.types.pattern import WILDCARD
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ArrayType(Type):
+    """An array of rows, in the order in which they stood. In patterns it is ``*`` only."""
+
+    schema: Schema
+
+    comparable = False
+
+    def parse(self, text: str) -> Value:
+        raise ValueError(f"{self.name} has no pattern but *")
+
+    def accept(self, value: object) -> Value:
+        if not isinstance(value, list):
+            raise self._wrong(value)
+        return value
+
+    def json_column(self, values: pl.Expr) -> pl.Expr:
+        items = values.list.eval(self._object()).list.join(", ")
+        return pl.concat_str(pl.lit("["), items, pl.lit("]"))
+
+    def _object(self) -> pl.Expr:
+        """A polars expression: an item as a JSON object."""
+        parts: list[pl.Expr] = []
+        for a in self.schema:
+            value = a.type.json_column(pl.element().struct.field(a.name)).fill_null("null")
+            parts += [
+                pl.lit(f"{', ' if parts else '{'}{json.dumps(a.name, ensure_ascii=False)}: "),
+                value,
+            ]
+        return pl.concat_str(*parts, pl.lit("}"))
+
+    def __reduce__(self) -> tuple[Callable[[Schema], Type], tuple[Schema]]:
+        return (array_of, (self.schema,))
+
+
+_KNOWN: dict[Schema, ArrayType] = {}
+
+
+def array_of(schema: Schema) -> ArrayType:
+    """The type of arrays of such rows; there is one object of each."""
+    found = _KNOWN.get(schema)
+    if found is None:
+        if not len(schema):
+            raise SchemaError("an array has one column at least")
+        parts = [_column(a) for a in schema]
+        dtype = pl.List(pl.Struct({a.name: a.type.dtype for a in schema}))
+        made = ArrayType(f"ARRAY({', '.join(parts)})", dtype, False, None, None, schema)
+        found = _KNOWN.setdefault(schema, made)
+    return found
+
+
+def _column(a: Attribute) -> str:
+    """An attribute as it is declared."""
+    path = "" if a.path == a.name else f" PATH {a.path!r}"
+    domain = "" if a.domain is WILDCARD else f" CHECK {a.domain}"
+    return f"{a.name} {a.type}{path}{domain}{'' if a.nullable else ' NOT NULL'}"
+
+
+def path_of(attribute: Attribute) -> Path:
+    """The path of an attribute. Raises `SchemaError` for one that cannot be read."""
+    try:
+        return read_path(attribute.path)
+    except ValueError as error:
+        raise SchemaError(f"attribute {attribute.name}: {error}") from None
+
+
+def check_path(attribute: Attribute, path: Path, inside: bool) -> None:
+    """Raise `SchemaError` where a type does not go with a path, ``inside`` an array or not."""
+    name, wrong = attribute.name, ""
+    if path.up and inside:
+        wrong = ".. leads out of the array"
+    elif path.up and path.hops and path.hops[0].position:
+        wrong = "no position can follow .."
+    elif attribute.type is XML and (path.up or path.own or path.attribute is not None):
+        wrong = "XML is an element of the tuple, or itself"
+    elif isinstance(attribute.type, ArrayType) and (
+        path.up or path.own or path.attribute is not None or not path.hops
+    ):
+        wrong = "an array is made of elements in the tuple"
+    if wrong:
+        raise SchemaError(f"attribute {name}: PATH '{attribute.path}': {wrong}")

@@ -1,0 +1,86 @@
+"""A slice: consecutive tuples of a stream, in columns, and the punctuations among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from xmlpunct.base.codec import pack, unpack
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.schema import Schema
+
+_TUPLES, _PUNCTUATIONS = "tuples", "punctuations"
+
+
+@dataclass(slots=True, init=False)
+class Slice:
+    """Tuples as columns, and punctuations.
+
+    In a grammatical stream no tuple after a punctuation matches it, so the order of tuples and punctuations inside a
+    slice carries no information. Only lateness needs it: ``before`` has, for each punctuation, how many of the slice's
+    tuples came before it. It is empty where that is not known, as behind an operator.
+    """
+
+    tuples: pl.DataFrame
+    punctuations: PunctuationBatch
+    before: list[int]
+
+    def __init__(
+        self, tuples: pl.DataFrame, punctuations: Iterable[Punctuation] = (), before: list[int] | None = None
+    ) -> None:
+        self.tuples, self.punctuations = tuples, PunctuationBatch.of(punctuations)
+        self.before = [] if before is None else before
+
+    def __bool__(self) -> bool:
+        return bool(self.punctuations) or self.tuples.height > 0
+
+    def parts(self, size: int) -> Iterator[Slice]:
+        """The same in slices of about so many bytes of tuples, at least one; the punctuations are in the last.
+
+        >>> whole = Slice(pl.DataFrame({"n": [1, 2, 3]}))
+        >>> [part.tuples.rows() for part in whole.parts(16)]
+        [[(1,), (2,)], [(3,)]]
+        """
+        height, bytes_ = self.tuples.height, self.tuples.estimated_size()
+        rows = max(1, height if bytes_ <= size else height * size // int(bytes_))
+        last = max(0, height - 1) // rows * rows
+        for at in range(0, last, rows):
+            yield Slice(self.tuples.slice(at, rows))
+        yield Slice(self.tuples.slice(last), self.punctuations)
+
+    def to_bytes(self) -> bytes:
+        """The slice as named frames: its tuples, and its punctuations if there are any."""
+        frames = {_TUPLES: self.tuples}
+        if self.punctuations:
+            frames[_PUNCTUATIONS] = self.punctuations.to_frame(self.punctuations.schema)
+        return pack(frames)
+
+    @classmethod
+    def from_bytes(cls, schema: Schema, data: bytes) -> Slice:
+        """The inverse of `to_bytes`, for punctuations of ``schema``."""
+        frames = unpack(data)
+        said = frames.get(_PUNCTUATIONS)
+        return cls(frames[_TUPLES], () if said is None else PunctuationBatch.from_frame(schema, said))
+
+
+def without(tuples: pl.DataFrame, marked: pl.Series) -> pl.DataFrame:
+    """The tuples that are not marked. Mostly none is, and that costs nothing."""
+    return tuples.filter(~marked) if marked.any() else tuples
+
+
+def concat(schema: Schema, slices: Iterable[Slice]) -> Slice:
+    """Several slices as one: all tuples, then all punctuations. ``before`` is kept if all slices have it."""
+    parts = list(slices)
+    if len(parts) == 1:
+        return parts[0]
+    frames = [s.tuples for s in parts if s.tuples.height]
+    tuples = pl.concat(frames) if frames else schema.empty()
+    before, height = list[int](), 0
+    for s in parts:
+        before += (height + n for n in s.before)
+        height += s.tuples.height
+    punctuations = PunctuationBatch.concat(s.punctuations for s in parts)
+    return Slice(tuples, punctuations, before if len(before) == len(punctuations) else [])
