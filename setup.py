@@ -31,7 +31,7 @@ def extension(name: str, sources: list[str], headers: list[str]) -> Extension:
 
 
 def firehose(*names: str) -> list[str]:
-    return [f"xmlpunct/firehose/{name}" for name in names]
+    return [f"xmlpunct/firehose/native/{name}" for name in names]
 
 
 setup(

@@ -12,7 +12,7 @@ SLICE = 2**20
 """Bytes of a slice and of a task: the least that a task on Spark takes while there is more."""
 FEW_SHARDS = 2
 FILE_BYTES = 8 * 2**20
-"""The files that are planned: as large as the pieces that large ones are cut into (`xmlpunct.engine.run.inputs.cuts`)."""
+"""The files that are planned: the size of the pieces of large files (`xmlpunct.engine.run.inputs.cuts`)."""
 T = TypeVar("T")
 
 

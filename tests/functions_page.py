@@ -24,8 +24,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "functions.md"
 
 SECTIONS: dict[str, tuple[ModuleType, ...]] = {
     "Numbers": (fn.arithmetic, fn.rounding, fn.powers),
-    "Text": (fn.text, fn.matching, fn.regex, fn.lists, fn.json_text),
-    "Dates and times": (fn.times, fn.instants, fn.intervals, fn.formats),
+    "Text": (fn.text_functions, fn.matching, fn.regex, fn.lists, fn.json_text),
+    "Dates and times": (fn.moment_functions, fn.time_buckets, fn.interval_arithmetic, fn.time_formats),
     "Conditions": (fn.conditions,),
     "Conversions and XML": (casts, fn.xml),
 }

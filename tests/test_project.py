@@ -28,28 +28,21 @@ PACKAGE = ROOT / "xmlpunct"
 PARTS = ("engine", "firehose", "operators")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
-    "secrets printable",
-    "errors arrow column_lists cores escapes later names overlooked unrolled",
-    "paths",
-    "doubles types forks",
-    "frames codec",
-    "punctuations.pattern punctuations.cuts punctuations.text punctuations.intervals punctuations.numbered "
-    "punctuations.cut_ranks punctuations.ordinal_intervals",
-    "schema provenance changes",
-    "arrays",
+    "base",
+    "types",
+    "schema",
     "punctuations",
     "slice",
-    "punctuations.lateness",
     "expressions",
+    "connectors",
     "firehose operators",
     "engine",
-    "library results connectors spark",
+    "python spark",
     "__init__ __main__ cli",
 )
-"""The house, from the ground up: modules and packages, the more exact name before the less exact one.
+"""The folders, from the ground up. A module imports from its own floor and from the floors below.
 
-Whoever lives on a floor imports from it and from those below. Of those who share one, operators and firehose know
-nothing of each other.
+Of the two folders that share a floor, neither imports from the other.
 """
 STRANGERS = {"operators": "firehose", "firehose": "operators"}
 
@@ -257,7 +250,7 @@ def test_the_wheel_is_for_all_pythons_and_carries_what_is_compiled(wheel: Path) 
     assert "-cp311-abi3-" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
     compiled = {n for n in names if n.endswith(".so")}
-    assert compiled == {"xmlpunct/firehose/_native.abi3.so", "xmlpunct/operators/_hash_index.abi3.so"}
+    assert compiled == {"xmlpunct/firehose/native/_native.abi3.so", "xmlpunct/operators/_hash_index.abi3.so"}
     assert not [n for n in names if n.endswith((".c", ".h"))]
 
 

@@ -1,10 +1,18 @@
-"""What a connector is written with: docs/connectors.md shows how.
+"""Connectors: bytes in and out. This package exports what a connector is written with: docs/connectors.md shows how.
 
+>>> from xmlpunct.connectors import Connector
 >>> Connector().outlet("example://host", "example://host")
 Traceback (most recent call last):
 xmlpunct.base.errors.UsageError: nothing is written to example://: name a file, and copy it there
 """
 
-from xmlpunct.connectors.contract import Connector, Form, Inlet, Outlet, Results
+from typing import TYPE_CHECKING
+
+from xmlpunct.base.lazy_imports import found_later
+
+if TYPE_CHECKING:
+    from xmlpunct.connectors.contract import Connector, Form, Inlet, Outlet, Results
+else:
+    __getattr__, __dir__ = found_later(__name__, {"contract": "Connector Form Inlet Outlet Results"})
 
 __all__ = ["Connector", "Form", "Inlet", "Outlet", "Results"]

@@ -44,18 +44,18 @@ RUN, SEQUENCE = "xmlpunct.run", "xmlpunct.sequence"
 DIGEST, LINK = "xmlpunct.digest", "xmlpunct.link"
 """Of a message whose receiver cannot be asked: its digest, and that of the message before. See `chained`."""
 OWN = {
-    "": "stored:Files",
-    "file": "stored:Files",
-    "-": "stored:StandardInput",
-    "follow": "stored:GrowingFiles",
-    "data": "stored:DataUrls",
+    "": "local_files:Files",
+    "file": "local_files:Files",
+    "-": "local_files:StandardInput",
+    "follow": "local_files:GrowingFiles",
+    "data": "local_files:DataUrls",
     "tcp": "tcp:Sockets",
     "tcp-listen": "tcp:Sockets",
     "tls": "tcp:Sockets",
     "unix": "tcp:UnixSockets",
-    "http": "posting:Servers",
-    "https": "posting:Servers",
-    "http-listen": "posted:Listeners",
+    "http": "http_post:Servers",
+    "https": "http_post:Servers",
+    "http-listen": "http_listen:Listeners",
     "kafka": "kafka:Kafka",
     "mqtt": "mqtt:Mqtt",
     "mqtts": "mqtt:Mqtt",
@@ -64,8 +64,8 @@ OWN = {
     "duckdb": "databases:Databases",
     "postgresql": "databases:Databases",
 }
-"""The connectors of this package, by scheme; a path has none. What nobody else knows is for fsspec: see `remote`."""
-_REMOTE = "remote:Stores"
+"""The connectors of this package, by scheme; a path has none. fsspec opens all other schemes (`object_stores`)."""
+_REMOTE = "object_stores:Stores"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -386,7 +386,7 @@ def _connector(scheme: str) -> Connector | None:
 @cache
 def _own(place: str) -> Connector:
     module, _, name = place.partition(":")
-    made = getattr(importlib.import_module(f"xmlpunct.firehose.{module}"), name)()
+    made = getattr(importlib.import_module(f"xmlpunct.connectors.{module}"), name)()
     assert isinstance(made, Connector)
     return made
 

@@ -71,9 +71,9 @@ def refuse_columns(spec: str) -> None:
     """Raise `UsageError` for a source that is no path, but has ``{column}`` as if it were.
 
     >>> refuse_columns("file:///feeds/hour={hour}.xml")
-    >>> refuse_columns("s3://feeds/{sid}.xml")
+    >>> refuse_columns("s3://f/{a}.xml")
     Traceback (most recent call last):
-    xmlpunct.base.errors.UsageError: s3://feeds/{sid}.xml: {sid} is for the names of local files: name a path; a brace is %7B
+    xmlpunct.base.errors.UsageError: s3://f/{a}.xml: {a} is for the names of local files: name a path; a brace is %7B
     """
     found = _UNLISTED.match(spec)
     if found is not None and not (spec.startswith("follow:") and os.path.lexists(spec[7:])):

@@ -17,7 +17,9 @@ from xmlpunct.base.library_guard import guarded
 from xmlpunct.base.secrets import USER, hide
 from xmlpunct.connectors.archives import Reopen, members
 from xmlpunct.connectors.part_reader import PartReader
-from xmlpunct.connectors.source import Texts
+
+Texts = tuple[tuple[str, str], ...]
+"""The columns that the name of a part carries, each with its text; empty if it carries none."""
 
 Opener = Callable[[int], tuple[BinaryIO, bool]]
 """Opens a part; the file is to be closed if the second says so."""

@@ -19,10 +19,6 @@ The way of a byte, from a source to a slice:
     delivery       a slice, with its rejects and errors
 """
 
-from xmlpunct.base.xml_names import PUNCT_NAMESPACE, is_xml_name
-from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.part_reader import PartReader
-from xmlpunct.connectors.source import Source
 from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.parser import Parser, parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
@@ -36,10 +32,8 @@ from xmlpunct.firehose.spec import (
 )
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.firehose.writer import CsvWriter, JsonlWriter, Writer, XmlWriter, writer_for
-from xmlpunct.python.parse_api import Readable, parse, slices
 
 __all__ = [
-    "PUNCT_NAMESPACE",
     "CsvWriter",
     "ElementName",
     "FirehoseReader",
@@ -47,22 +41,15 @@ __all__ = [
     "Limits",
     "Parsed",
     "Parser",
-    "PartReader",
     "Position",
-    "Readable",
-    "Source",
     "Split",
     "Splitter",
     "StreamSpec",
     "Writer",
     "XmlWriter",
     "elements_of",
-    "is_xml_name",
-    "open_source",
-    "parse",
     "parse_conforming",
     "parse_split",
     "punctuation_element",
-    "slices",
     "writer_for",
 ]

@@ -13,6 +13,7 @@ import polars as pl
 
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.forks import polars_works
+from xmlpunct.connectors.source import Texts
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.firehose.typed_columns import column, shown
@@ -20,9 +21,6 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute
 from xmlpunct.types import Type, Value
 from xmlpunct.types.pattern import WILDCARD, constant
-
-Texts = tuple[tuple[str, str], ...]
-"""The columns that the name of a part carries, each with its text; empty if it carries none."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,11 @@ from typing import TYPE_CHECKING
 
 from xmlpunct.base.lazy_imports import found_later
 from xmlpunct.operators.driver import Counters, Pipeline, run
-from xmlpunct.operators.group import arg_min_max, collecting_aggregates, variance
+from xmlpunct.operators.group import (  # noqa: F401  importing them registers their records
+    arg_min_max,
+    collecting_aggregates,
+    variance,
+)
 from xmlpunct.operators.group.aggregate import Aggregate
 from xmlpunct.operators.group.group_by import GroupBy
 from xmlpunct.operators.group.partial_group_by import PartialGroupBy

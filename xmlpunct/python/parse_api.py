@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 from xmlpunct.base.errors import Reject
-from xmlpunct.base.unread import Notice, Watch
+from xmlpunct.base.unread import Watch
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.open_source import Source, open_source
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.source import Source
+from xmlpunct.engine.run.reject_log import RejectLog, log_notices
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.spec import Limits, StreamSpec
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
@@ -21,11 +21,6 @@ from xmlpunct.types import DOUBLE, NAN
 
 Readable = str | os.PathLike[str] | bytes | BinaryIO | Source
 """What can be read: what `open_source` takes (a path, a URL), bytes, a binary file, or an opened source."""
-
-_log = logging.getLogger("xmlpunct")
-_SHOWN, _MOST_KINDS = 5, 100
-_VALUES = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|<[^>]*>|[0-9]+""")
-"""What a reason says of one tuple."""
 
 
 def parse(
@@ -119,46 +114,6 @@ def read_slices(
     finally:
         log.end()
         reader.close()
-
-
-class RejectLog:
-    """Logs rejects as warnings: of each kind the first few, then how many there are, at each tenfold and at the end.
-
-    Rejects are of one kind if their reasons differ in values only.
-    """
-
-    def __init__(self) -> None:
-        self._kinds: dict[str, list[Any]] = {}  # how many there are, how many were told, and the last one
-
-    def add(self, reject: Reject) -> None:
-        """Log a reject, or count it."""
-        name = _VALUES.sub("", reject.reason)
-        if name not in self._kinds and len(self._kinds) >= _MOST_KINDS:
-            name = ""
-        kind = self._kinds.setdefault(name, [0, 0, reject])
-        kind[0] += 1
-        kind[2] = reject
-        if kind[0] <= _SHOWN:
-            kind[1] = kind[0]
-            _log.warning("%s", reject)
-        elif kind[0] >= 10 * max(kind[1], 1):
-            self._tell(kind)
-
-    def end(self) -> None:
-        """Log how many there were, where that was not told."""
-        for kind in self._kinds.values():
-            if kind[0] > kind[1]:
-                self._tell(kind)
-
-    def _tell(self, kind: list[Any]) -> None:
-        kind[1] = kind[0]
-        _log.warning("%s rejects of this kind by now, the last one: %s", f"{kind[0]:,}", kind[2])
-
-
-def log_notices(notices: Iterable[Notice]) -> None:
-    """Log as warnings what was overlooked."""
-    for notice in notices:
-        _log.warning("%s", notice)
 
 
 def rows(schema: Schema, found: Slice) -> list[Tuple]:

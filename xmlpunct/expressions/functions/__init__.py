@@ -28,9 +28,9 @@ from xmlpunct.expressions.functions.casts import NULL, cast, common_type, litera
 from xmlpunct.expressions.functions.moment_functions import UNITS
 
 __all__ = [
-    "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "conditions", "formats", "instants", "intervals",
-    "json_text", "lists",
-    "literal", "matching", "number", "of_type", "powers", "regex", "rounding", "text", "times", "try_cast", "xml",
+    "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "conditions", "interval_arithmetic", "json_text",
+    "lists", "literal", "matching", "moment_functions", "number", "of_type", "powers", "regex", "rounding",
+    "text_functions", "time_buckets", "time_formats", "try_cast", "xml",
 ]  # fmt: skip
 
 

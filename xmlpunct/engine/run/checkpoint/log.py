@@ -1,8 +1,8 @@
 """A file of records that grows at its end, each of which is there as a whole or not at all.
 
 All that a checkpoint has to know stands in such files: what the run is, what it has committed and read since, and
-how far each spool is complete. A record is `xmlpunct.base.codec.pack`ed: named pieces of bytes. Before each stands a header
-of 56 bytes, big-endian:
+how far each spool is complete. A record is packed by `xmlpunct.base.codec.pack`: named pieces of bytes. Before each
+stands a header of 56 bytes, big-endian:
 
 ==========  ========  ====================================================================================
 ``magic``   4 bytes   ``ff 58 50 31``: a record of this form begins here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections import deque
@@ -10,12 +11,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from xmlpunct import parse
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.paths import read_element
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Query, Stream
 from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
+from xmlpunct.firehose import FirehoseReader, StreamSpec
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types.pattern_text import parse_pattern
 
@@ -60,10 +62,17 @@ def _read(stream: Stream, given: str | Mapping[str, str], punct_namespace: str) 
     if "</" not in given:
         return Punctuation.parse(schema, given)
     document, element = f"<stream>{given}</stream>".encode(), read_element(stream.element)[-1]
-    found = list(parse(document, schema, element=element, punct_namespace=punct_namespace))
-    if len(found) == 1 and isinstance(found[0], Punctuation):
-        return found[0]
-    raise UsageError(f"{given} is not one punctuation of {stream.name}")
+    reader = FirehoseReader(Source.of(document), [StreamSpec(element, schema, element)], punct_namespace)
+    tuples, punctuations = 0, list[Punctuation]()
+    with contextlib.closing(reader):
+        while (parsed := reader.read(len(document))) is not None:
+            if parsed.error:
+                raise parsed.error
+            tuples += parsed.slices[0].tuples.height + len(parsed.rejects[0])
+            punctuations += parsed.slices[0].punctuations
+    if tuples or len(punctuations) != 1:
+        raise UsageError(f"{given} is not one punctuation of {stream.name}")
+    return punctuations[0]
 
 
 def punctuation_of(stream: Stream, patterns: Sequence[str]) -> Punctuation:
