@@ -25,9 +25,9 @@ class LastGroup:
     >>> last.check(6)
     Traceback (most recent call last):
     ...
-    xmlpunct.base.errors.XmlPunctError: out holds results that this checkpoint does not know: the checkpoint is older than \
-the output, or another copy of it wrote there: restore both as they were at one time, or start again with another \
---checkpoint and --replace
+    xmlpunct.base.errors.XmlPunctError: out holds results that this checkpoint does not know: the checkpoint is \
+older than the output, or another copy of it wrote there: restore both as they were at one time, or start again with \
+another --checkpoint and --replace
     """
 
     name: str

@@ -53,11 +53,10 @@ SPREAD = 2
 class LocalRun:
     """A query running in this process.
 
-    `read` gives a portion of the source whose turn it is, None when all have ended, and `process` what the
-    query makes of it; `advance` does both. Rejected tuples gather in ``rejects``, and what is to be told in
-    ``notices``, which the caller empties.
-    Whoever knows of something new to be read may ring ``bell``. ``sayings`` are what is said to it. With ``threads``
-    (None: as many as there are cores) others read ahead of this one, which changes nothing of what it gives.
+    `read` gives a portion of the next source, None when all have ended; `process` returns the results of a portion;
+    `advance` does both. The caller empties ``rejects`` and ``notices``. ``bell`` wakes a run that waits for input.
+    ``sayings`` are punctuations from outside. With ``threads`` (None: as many as there are cores) other threads read
+    ahead, which changes no result.
     """
 
     def __init__(
