@@ -14,7 +14,8 @@ BEGIN = """
 import os, signal, sys, threading
 import xmlpunct
 from xmlpunct import UsageError, forks
-from xmlpunct.firehose import FirehoseReader, Source, StreamSpec
+from xmlpunct.connectors.source import Source
+from xmlpunct.firehose import FirehoseReader, StreamSpec
 
 NS = "http://www.cse.ogi.edu/dot/niagara/punct"
 COLUMNS = "a INT, b STRING, x DOUBLE, m DECIMAL(5,2), d DATE, t TIMESTAMP, y BOOLEAN"

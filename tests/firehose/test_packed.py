@@ -256,7 +256,7 @@ def test_progress_counts_what_is_stored() -> None:
 
 BOMB = """
 import re, sys
-from xmlpunct.firehose import parse
+from xmlpunct import parse
 from xmlpunct.schema import Schema
 for path in sys.argv[1:]:
     try:

@@ -216,7 +216,8 @@ def test_all_goes_on_where_it_is_missing() -> None:
     program = """
 import sys
 sys.modules["xmlpunct.firehose.native._native"] = None
-from xmlpunct.firehose import FirehoseReader, Source, StreamSpec, native
+from xmlpunct.connectors.source import Source
+from xmlpunct.firehose import FirehoseReader, StreamSpec, native
 from xmlpunct.schema import Schema
 assert not native.COMPILED
 data = b"<r>" + b"<t><a>1</a><b>x</b></t>" * 1000 + b"</r>"
