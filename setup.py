@@ -17,12 +17,12 @@ HAS_LIMITED_API = not sysconfig.get_config_var("Py_GIL_DISABLED")
 MACROS = [("Py_LIMITED_API", f"0x{PYTHON[0]:02x}{PYTHON[1]:02x}0000")] if HAS_LIMITED_API else []
 
 
-def extension(name: str, sources: list[str], headers: list[str]) -> Extension:
+def extension(name: str, sources: list[str], included: list[str]) -> Extension:
     """An extension in C. Without a compiler it is left out, unless XMLPUNCT_REQUIRE_EXTENSION=1 says otherwise."""
     return Extension(
         name,
         sources=sources,
-        depends=headers,
+        depends=included,
         define_macros=MACROS,
         py_limited_api=HAS_LIMITED_API,
         extra_compile_args=["-O3"],
@@ -38,8 +38,8 @@ setup(
     ext_modules=[
         extension(
             "xmlpunct.firehose.native._native",
-            firehose("native.c", "walk.c", "values.c", "tokens.c"),
-            firehose("around.h", "native.h", "rows.h", "scan.h", "tags.h"),
+            firehose("native.c"),
+            firehose("native.h", "scan.c", "tags.c", "rows.c", "around.c", "walk.c", "tokens.c", "values.c"),
         ),
         extension("xmlpunct.operators._hash_index", ["xmlpunct/operators/hash_index.c"], []),
     ],

@@ -11,7 +11,7 @@ built into; the interpreter has to load them first:
 
     cp -r xmlpunct tests COPY
     cd COPY/xmlpunct/firehose
-    gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -shared -fPIC native.c walk.c values.c tokens.c \\
+    gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -shared -fPIC native.c \\
         -I"$(python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')" \\
         -o "_native$(python -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')"
     cd ../..

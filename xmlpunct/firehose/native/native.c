@@ -2,8 +2,21 @@
 
 #include "native.h"
 
+#include <float.h>
 #include <limits.h>
 #include <stdlib.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+/* The reader is one translation unit, so that the compiler inlines across its parts. Each part uses those before. */
+#include "scan.c"
+#include "tags.c"
+#include "rows.c"
+#include "around.c"
+#include "walk.c"
+#include "tokens.c"
+#include "values.c"
 
 /* The numbers in a buffer of 32-bit integers. */
 typedef struct {

@@ -231,47 +231,4 @@ typedef struct {
  * without memory. */
 enum { DONE, PART, PASS, NO_MEMORY };
 
-Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whole, int part);
-int walk(Walk *w, const uint8_t *opened, int64_t size, const Recalled *said, int64_t said_count, const uint8_t *texts,
-         int64_t texts_size);
-void walk_free(Walk *w);
-
-/* The first bytes of a name, as a word. */
-static inline uint64_t first_bytes(int32_t count)
-{
-    if (count >= 8)
-        return ~(uint64_t)0;
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    return ~(~(uint64_t)0 >> 8 * count);
-#else
-    return ((uint64_t)1 << 8 * count) - 1;
-#endif
-}
-
-/* A word of one byte. */
-#define EVERY(byte) (~(uint64_t)0 / 255 * (uint8_t)(byte))
-
-static inline uint64_t load(const uint8_t *at, const uint8_t *end)
-{
-    uint64_t found = 0;
-    if (end - at >= 8)
-        memcpy(&found, at, 8);
-    else if (end > at)
-        memcpy(&found, at, (size_t)(end - at));
-    return found;
-}
-
-static inline uint32_t name_hash(uint64_t head, const uint8_t *name, int32_t size)
-{
-    uint64_t last = 0;
-    if (size > 8)
-        memcpy(&last, name + size - 8, 8);
-    uint64_t mixed = (head ^ last * 31 ^ (uint64_t)size << 56) * 0x9E3779B97F4A7C15u;
-    return (uint32_t)(mixed >> 40);
-}
-
-PyObject *py_tokens(PyObject *self, PyObject *data);
-PyObject *py_skip(PyObject *self, PyObject *args);
-extern PyMethodDef value_methods[];
-
 #endif

@@ -1,12 +1,6 @@
 /* The tokens of a piece of XML, one by one: `markup.py` does the same without a compiler, and says what they are. And
  * whole elements, passed over by their names alone. */
 
-#include "native.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 /* Where some bytes end that are to come; NULL if they do not. */
 static const uint8_t *behind(const uint8_t *at, const uint8_t *end, const char *mark, int size)
 {
@@ -85,7 +79,7 @@ static int64_t tokens(const uint8_t *data, const uint8_t *end, int64_t *start, i
     return count;
 }
 
-PyObject *py_tokens(PyObject *self, PyObject *data)
+static PyObject *py_tokens(PyObject *self, PyObject *data)
 {
     if (!PyBytes_Check(data))
         return PyErr_Format(PyExc_TypeError, "tokens are in bytes");
@@ -220,7 +214,7 @@ static const uint8_t *skip(const uint8_t *at, const uint8_t *end, const uint8_t 
     return found;
 }
 
-PyObject *py_skip(PyObject *self, PyObject *args)
+static PyObject *py_skip(PyObject *self, PyObject *args)
 {
     Py_buffer data, names;
     long long enough;

@@ -4,10 +4,6 @@
  * A text is a place and a size (below 0: there is none) in two buffers that are seen as one, the second behind the
  * first. */
 
-#include "native.h"
-
-#include <float.h>
-
 #define INLINE 12 /* Arrow keeps texts up to this size beside their length */
 
 typedef struct {
@@ -336,11 +332,6 @@ static const struct {
     {"DATE", read_date, 4},   {"TIMESTAMP", read_timestamp, 8}, {"BOOLEAN", read_boolean, 1},
 };
 
-static inline int is_space(uint8_t byte)
-{
-    return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r';
-}
-
 /* Read all texts; 0 if one is not inside the buffers. `left` says which are not read, those that are none included. */
 static inline int read_all(const Texts *texts, Read read, int width, int scale, int whole, uint8_t *into, uint8_t *left)
 {
@@ -416,7 +407,7 @@ static PyObject *py_newlines(PyObject *self, PyObject *data)
     return PyLong_FromLongLong(found);
 }
 
-PyMethodDef value_methods[] = {
+static PyMethodDef value_methods[] = {
     {"newlines", py_newlines, METH_O, NULL},
     {"tokens", py_tokens, METH_O, NULL},
     {"skip", py_skip, METH_VARARGS, NULL},

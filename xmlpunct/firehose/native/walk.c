@@ -3,8 +3,6 @@
  * It proves or passes on: where it meets what it does not decide, or anything wrong, it gives up, and libxml2 reads
  * the split. Whatever it takes, libxml2 takes, and finds the same in it. Nothing here touches a Python object. */
 
-#include "around.h"
-
 /* Take the values of a start tag's attributes. */
 static int take_attributes(Walk *w, const Node *node, Tag *tag)
 {
@@ -423,7 +421,7 @@ static int instruction(Walk *w, const uint8_t **at)
 }
 
 /* Walk over the data, inside the elements that some start tags open, and that have given something already. */
-int walk(Walk *w, const uint8_t *opened, int64_t size, const Recalled *said, int64_t said_count, const uint8_t *texts,
+static int walk(Walk *w, const uint8_t *opened, int64_t size, const Recalled *said, int64_t said_count, const uint8_t *texts,
          int64_t texts_size)
 {
     int status;
@@ -470,7 +468,30 @@ int walk(Walk *w, const uint8_t *opened, int64_t size, const Recalled *said, int
     }
 }
 
-Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whole, int part)
+static void walk_free(Walk *w)
+{
+    for (int32_t i = 0; w->rows && i < w->tree->row_count; i++) {
+        free(w->rows[i].heads.at);
+        free(w->rows[i].cells.at);
+    }
+    for (int32_t i = 0; i <= DEEPEST; i++)
+        free(w->scratch[i].at);
+    Buffer *all[] = {&w->side, &w->spaces, &w->faults, &w->seen, &w->buckets, &w->late};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]->at);
+    free(w->rows);
+    free(w->counts);
+    free(w->first_cell);
+    free(w->missed);
+    free(w->marks);
+    free(w->order);
+    free(w->given);
+    free(w->around);
+    free(w->counters);
+    free(w);
+}
+
+static Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whole, int part)
 {
     Walk *w = calloc(1, sizeof *w);
     if (!w)
@@ -509,27 +530,4 @@ Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whol
             w->order[table->first + j] = table->first + (j + 1) % table->count;
     }
     return w;
-}
-
-void walk_free(Walk *w)
-{
-    for (int32_t i = 0; w->rows && i < w->tree->row_count; i++) {
-        free(w->rows[i].heads.at);
-        free(w->rows[i].cells.at);
-    }
-    for (int32_t i = 0; i <= DEEPEST; i++)
-        free(w->scratch[i].at);
-    Buffer *all[] = {&w->side, &w->spaces, &w->faults, &w->seen, &w->buckets, &w->late};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]->at);
-    free(w->rows);
-    free(w->counts);
-    free(w->first_cell);
-    free(w->missed);
-    free(w->marks);
-    free(w->order);
-    free(w->given);
-    free(w->around);
-    free(w->counters);
-    free(w);
 }

@@ -1,9 +1,4 @@
-/* Names, namespaces and attributes: what a start tag says. Included by `walk.c`. */
-
-#ifndef XMLPUNCT_TAGS_H
-#define XMLPUNCT_TAGS_H
-
-#include "scan.h"
+/* Names, namespaces and attributes: what a start tag says. */
 
 /* Whether a character beyond ASCII, of so many bytes, may be in a name, or begin one. */
 static RARE int is_name_character(const uint8_t *at, int size, int begins)
@@ -371,5 +366,3 @@ static int resolve_spaces(Walk *w, Tag *tag)
     }
     return DONE;
 }
-
-#endif

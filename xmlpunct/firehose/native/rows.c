@@ -1,9 +1,4 @@
-/* Texts and rows: what a walk fills. Included by `walk.c`. */
-
-#ifndef XMLPUNCT_ROWS_H
-#define XMLPUNCT_ROWS_H
-
-#include "scan.h"
+/* Texts and rows: what a walk fills. */
 
 /* Add a piece to the text of the innermost element. */
 static int collect(Walk *w, const uint8_t *at, const uint8_t *end, int kind, int odd)
@@ -211,5 +206,3 @@ static int count_name(Walk *w, int32_t node, int32_t attribute, Span space, Span
     all[at] = (int32_t)number;
     return append(&w->seen, &seen, sizeof seen) ? DONE : NO_MEMORY;
 }
-
-#endif

@@ -1,14 +1,38 @@
-/* Bytes: what may stand where, and where it ends. Included by `walk.c`. */
+/* Bytes: what may stand where, and where it ends. */
 
-#ifndef XMLPUNCT_SCAN_H
-#define XMLPUNCT_SCAN_H
-
-#include "native.h"
-
-#include <stdlib.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
+/* The first bytes of a name, as a word. */
+static inline uint64_t first_bytes(int32_t count)
+{
+    if (count >= 8)
+        return ~(uint64_t)0;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return ~(~(uint64_t)0 >> 8 * count);
+#else
+    return ((uint64_t)1 << 8 * count) - 1;
 #endif
+}
+
+/* A word of one byte. */
+#define EVERY(byte) (~(uint64_t)0 / 255 * (uint8_t)(byte))
+
+static inline uint64_t load(const uint8_t *at, const uint8_t *end)
+{
+    uint64_t found = 0;
+    if (end - at >= 8)
+        memcpy(&found, at, 8);
+    else if (end > at)
+        memcpy(&found, at, (size_t)(end - at));
+    return found;
+}
+
+static inline uint32_t name_hash(uint64_t head, const uint8_t *name, int32_t size)
+{
+    uint64_t last = 0;
+    if (size > 8)
+        memcpy(&last, name + size - 8, 8);
+    uint64_t mixed = (head ^ last * 31 ^ (uint64_t)size << 56) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(mixed >> 40);
+}
 
 enum { SPACE = 1, START = 2, PART_OF_NAME = 4, URI = 8 };
 
@@ -277,5 +301,3 @@ static inline int same(Span a, Span b)
 {
     return a.size == b.size && (!a.size || memcmp(a.at, b.at, (size_t)a.size) == 0);
 }
-
-#endif

@@ -1,11 +1,5 @@
 /* What the elements around tuples say of them: their attributes, and their children that ended before.
- * `ancestors.py` is the same for libxml2. Included by `walk.c`. */
-
-#ifndef XMLPUNCT_AROUND_H
-#define XMLPUNCT_AROUND_H
-
-#include "rows.h"
-#include "tags.h"
+ * `ancestors.py` is the same for libxml2. */
 
 /* What the element of a depth has given. */
 static inline Given *given_at(const Walk *w, int32_t depth, int32_t up)
@@ -172,5 +166,3 @@ static RARE int recall(Walk *w, const Recalled *said, int64_t count, const uint8
     }
     return 1;
 }
-
-#endif
