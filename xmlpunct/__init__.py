@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from xmlpunct.python.polars_scan import scan_xml
     from xmlpunct.python.query_api import query
     from xmlpunct.python.query_results import QueryResults
-    from xmlpunct.schema import Attribute, Schema
+    from xmlpunct.schema import Schema
+    from xmlpunct.schema.attribute import Attribute
     from xmlpunct.slice import Slice
 else:
     __getattr__, __dir__ = found_later(
@@ -41,7 +42,8 @@ else:
             "punctuations.punctuation": "Punctuation combine covers match",
             "punctuations.punctuation_set": "PunctuationSet",
             "python.query_results": "QueryResults",
-            "schema": "Attribute Schema",
+            "schema": "Schema",
+            "schema.attribute": "Attribute",
             "slice": "Slice",
         },
     )

@@ -21,7 +21,8 @@ from xmlpunct.expressions.expression import Absent, Column, Expression, Literal,
 from xmlpunct.expressions.functions.conditions import CASE
 from xmlpunct.operators.group.aggregate import FUNCTIONS
 from xmlpunct.operators.group.collecting_aggregates import has_between, quantile
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import BOOLEAN, INT
 
 

@@ -19,8 +19,9 @@ from xmlpunct.engine.sql.syntax.dialect import AggregateCall, at, check_comparab
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.operators.time.over.calls import AGGREGATES, EXTREMES, FRAMED, OFFSETS
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.change_columns import AT
 from xmlpunct.types import BOOLEAN, INT, Type
 from xmlpunct.types.ordinals import is_numbered

@@ -17,7 +17,8 @@ from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, named_colum
 from xmlpunct.engine.sql.syntax.promise_syntax import ORDER_OF, SCHEMES, OrderOf
 from xmlpunct.engine.sql.syntax.window_tables import Watermark
 from xmlpunct.operators.time.access_order import AccessOrder, slack_of
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import DATE, STRING, TIMESTAMP, Type
 
 

@@ -45,7 +45,7 @@ from xmlpunct.expressions.expression import Absent, Expression, Literal
 from xmlpunct.expressions.functions.conditions import IS_NULL, NOT
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.schema import Attribute
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.change_columns import AT, DIFF
 from xmlpunct.types import INT, TIMESTAMP, Type
 

@@ -41,7 +41,8 @@ def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> R
     type_ = left.node.schema[field.column].type
     if not isinstance(type_, ArrayType):
         refuse(f"{field.name} is of type {type_}, and no array", array)
-    names = [a.name for a in type_.schema]
+    field_names = [a.name for a in type_.attributes]
+    names = [*field_names]
     renamed = [*(given or ())] + ([offset] if isinstance(offset, exp.Identifier) else [])
     if offset:
         names.append(ORDINALITY)
@@ -54,8 +55,8 @@ def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> R
         refuse(f"two tables are named {shown}: give one an alias", right)
     unused = Unused([*left.node.schema.names, *(outer.node.schema.names if outer else ())])
     columns = [unused.take(f"{shown}.{n}") for n in names]
-    count = len(type_.schema)
-    fields = zip(columns[:count], type_.schema.names, strict=True)
+    count = len(field_names)
+    fields = zip(columns[:count], field_names, strict=True)
     node = Unnest(left.node, field.column, tuple(fields), columns[count] if offset else None, side == "LEFT")
     origins = renamed or [right] * len(names)
     more = (Field(shown, n, c, o) for n, c, o in zip(names, columns, origins, strict=True))

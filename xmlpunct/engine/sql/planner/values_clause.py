@@ -21,7 +21,8 @@ from xmlpunct.engine.sql.syntax.dialect import at, refuse
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import Program
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import BOOLEAN, Type, Value
 
 MOST = 10_000

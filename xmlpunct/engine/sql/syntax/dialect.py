@@ -23,8 +23,9 @@ from xmlpunct.engine.sql.syntax.window_syntax import WindowParser
 from xmlpunct.engine.sql.syntax.window_tables import without_emit
 from xmlpunct.expressions.expression import FUNCTIONS
 from xmlpunct.operators.group.aggregate import FUNCTIONS as AGGREGATE_FUNCTIONS
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of, check_path
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import XML, Type, parse_type
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
