@@ -57,6 +57,7 @@ REFUSED = [
     "x",
     "x INTEGER4",
     "x INT,",
+    "x INT) WITH (source = 'x'",
     "x INT, x STRING",
     "x INT y INT",
     "x INT); DROP TABLE s; --",

@@ -6,7 +6,7 @@ streams in this process; `match`, `combine` and `covers` reason about punctuatio
 
 from typing import TYPE_CHECKING
 
-from xmlpunct.base import column_lists, forks  # noqa: F401  forks registers itself in every process
+from xmlpunct.base import forks  # noqa: F401  forks registers itself in every process
 from xmlpunct.base.lazy_imports import found_later
 
 if TYPE_CHECKING:
@@ -48,16 +48,6 @@ else:
         },
     )
 
-
-def _read_columns(text: str) -> "Schema":
-    from xmlpunct.engine.sql.syntax.dialect import (
-        parse_columns,
-    )  # sqlglot takes a while to import, and few need it
-
-    return parse_columns(text)
-
-
-column_lists.read = _read_columns
 del TYPE_CHECKING, found_later
 
 __version__ = "0.1.0"

@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 
 import polars as pl
 
-from xmlpunct.base import column_lists
 from xmlpunct.base.doubles import canonical_column
 from xmlpunct.base.errors import SchemaError
 from xmlpunct.schema.attribute import Attribute, places_by_name
@@ -41,8 +40,10 @@ class Schema:
 
         Raises `SqlError` where it cannot be read and `SchemaError` where it makes no sense.
         """
-        schema: Schema = column_lists.read(text)
-        return schema
+        # sqlglot takes a while to import, and few need it
+        from xmlpunct.schema.column_attributes import parse_columns
+
+        return cls(parse_columns(text))
 
     @classmethod
     def of(cls, attributes: Iterable[Attribute]) -> Schema:

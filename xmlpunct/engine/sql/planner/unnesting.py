@@ -7,8 +7,8 @@ from sqlglot import exp
 from xmlpunct.engine.plan import Node, Project, Unnest, attributes, is_changing, plain, timing
 from xmlpunct.engine.sql.planner.scope import Field, Relation, Unused
 from xmlpunct.engine.sql.syntax.arguments import take
-from xmlpunct.engine.sql.syntax.dialect import refuse
 from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.sql_errors import refuse
 
 ORDINALITY = "ordinality"
 """What WITH ORDINALITY calls its column, unless it is given a name."""
