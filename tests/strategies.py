@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from xmlpunct.punctuations.forms import columns_of, has_column, range_key
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.slice import Slice
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, TIMESTAMP, Type, Value, decimal
 from xmlpunct.types import pattern as pt

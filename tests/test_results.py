@@ -28,7 +28,8 @@ from tests.strategies import POOLS
 from tests.test_threads import together
 from xmlpunct import Punctuation, QueryResults, SourceError, UsageError
 from xmlpunct.firehose.writer import XmlWriter
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.slice import Slice
 
 NS = "http://www.cse.ogi.edu/dot/niagara/punct"

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from xmlpunct.base.errors import SchemaError, SqlError
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import BOOLEAN, INT, STRING, decimal
 from xmlpunct.types.pattern import WILDCARD
 from xmlpunct.types.pattern_text import parse_pattern
@@ -56,6 +57,7 @@ REFUSED = [
     "x",
     "x INTEGER4",
     "x INT,",
+    "x INT) WITH (source = 'x'",
     "x INT, x STRING",
     "x INT y INT",
     "x INT); DROP TABLE s; --",

@@ -6,7 +6,7 @@ streams in this process; `match`, `combine` and `covers` reason about punctuatio
 
 from typing import TYPE_CHECKING
 
-from xmlpunct.base import column_lists, forks  # noqa: F401  forks registers itself in every process
+from xmlpunct.base import forks  # noqa: F401  forks registers itself in every process
 from xmlpunct.base.lazy_imports import found_later
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from xmlpunct.python.polars_scan import scan_xml
     from xmlpunct.python.query_api import query
     from xmlpunct.python.query_results import QueryResults
-    from xmlpunct.schema import Attribute, Schema
+    from xmlpunct.schema import Schema
+    from xmlpunct.schema.attribute import Attribute
     from xmlpunct.slice import Slice
 else:
     __getattr__, __dir__ = found_later(
@@ -41,21 +42,12 @@ else:
             "punctuations.punctuation": "Punctuation combine covers match",
             "punctuations.punctuation_set": "PunctuationSet",
             "python.query_results": "QueryResults",
-            "schema": "Attribute Schema",
+            "schema": "Schema",
+            "schema.attribute": "Attribute",
             "slice": "Slice",
         },
     )
 
-
-def _read_columns(text: str) -> "Schema":
-    from xmlpunct.engine.sql.syntax.dialect import (
-        parse_columns,
-    )  # sqlglot takes a while to import, and few need it
-
-    return parse_columns(text)
-
-
-column_lists.read = _read_columns
 del TYPE_CHECKING, found_later
 
 __version__ = "0.1.0"

@@ -58,6 +58,18 @@ def test_column_lists_are_read_whatever_is_imported_first() -> None:
     assert ran.stdout == "('a', 'b')\n"
 
 
+def test_a_column_list_is_read_without_the_engine() -> None:
+    program = """if True:
+        import sys
+        from xmlpunct.schema import Schema
+        assert "sqlglot" not in sys.modules
+        Schema.parse("a INT, b STRING")
+        print([name for name in sys.modules if name.startswith(("xmlpunct.engine", "xmlpunct.operators"))])
+        """
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert ran.stdout == "[]\n"
+
+
 @pytest.mark.parametrize(("before", "after"), [(None, max(1, cores() // 2)), ("7", 7)])
 def test_polars_leaves_half_of_the_cores_to_others(before: str | None, after: int) -> None:
     """In a command; not in a process that has the library. Who has said something else gets that."""

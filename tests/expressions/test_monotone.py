@@ -21,7 +21,8 @@ from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import compiled
 from xmlpunct.operators import Project
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, decimal
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.cut_points import cuts as intervals_of

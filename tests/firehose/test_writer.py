@@ -19,7 +19,8 @@ from xmlpunct.firehose import CsvWriter, JsonlWriter, Writer, XmlWriter, writer_
 from xmlpunct.firehose.result_elements import read_namespaces
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.slice import Slice
 from xmlpunct.types import INT, STRING, Type
 

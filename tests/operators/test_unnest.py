@@ -14,8 +14,9 @@ from tests.operators.harness import check_table, drive_twice, give
 from tests.strategies import LETTER, SMALL, Pool, Space, streams
 from xmlpunct.operators import Unnest
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import array_of
+from xmlpunct.schema.attribute import Attribute
 
 ITEM = Schema.parse("s STRING NOT NULL, q INT, deep ARRAY(v INT)")
 _ONE = {"s": "a", "q": 1, "deep": []}

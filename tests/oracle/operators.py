@@ -10,7 +10,8 @@ from typing import Any
 from tests.oracle.aggregates import NotRepresentable, Order, aggregate, xml_agg
 from tests.oracle.values import Row, same
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.pattern import Pattern
 
 

@@ -60,9 +60,10 @@ def _arrays(type_: ArrayType) -> tuple[Value, ...]:
     """Arrays of no items, of one, and of more, two of them alike."""
     pools = [
         _arrays(a.type)[:3] if isinstance(a.type, ArrayType) else [*VALUES[a.type][:3], *[None] * a.nullable]
-        for a in type_.schema
+        for a in type_.attributes
     ]
-    items = [dict(zip(type_.schema.names, values, strict=True)) for values in product(*pools)]
+    names = [a.name for a in type_.attributes]
+    items = [dict(zip(names, values, strict=True)) for values in product(*pools)]
     return ([], [items[0]], [items[-1], items[1], items[-1]], items[2:5])
 
 

@@ -109,7 +109,8 @@ class Grower:
             below = Select(below, self.predicate(plain))
         array = next(a for a in below.schema if isinstance(a.type, ArrayType))
         assert isinstance(array.type, ArrayType)
-        fields = self.rng.sample(array.type.schema.names, self.rng.randint(0, len(array.type.schema)))
+        names = [a.name for a in array.type.attributes]
+        fields = self.rng.sample(names, self.rng.randint(0, len(names)))
         number = self.name() if not fields or self.coin(0.5) else None
         named = tuple((self.name(), field) for field in fields)
         return self.unnested(Unnest(below, array.name, named, number, self.coin(0.5), keeps=False))

@@ -38,8 +38,8 @@ from xmlpunct.engine.run.stats import InputStats, RunStats
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Aggregate
 from xmlpunct.punctuations.punctuation import Punctuation, match
-from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import INT
 
 SEEDS = range(2000 if os.environ.get("XMLPUNCT_LONG") == "1" else 12)
@@ -50,12 +50,12 @@ Place = tuple[str, int]
 """A stream's file, and a byte in it."""
 
 
-def children(schema: Schema, values: Iterable[Any]) -> str:
+def children(attributes: Iterable[Attribute], values: Iterable[Any]) -> str:
     """Values as elements; an array as one for each of its items."""
     found = ""
-    for a, v in zip(schema, values, strict=True):
+    for a, v in zip(attributes, values, strict=True):
         if isinstance(a.type, ArrayType):
-            items = (children(a.type.schema, item.values()) for item in v or ())
+            items = (children(a.type.attributes, item.values()) for item in v or ())
             found += "".join(f"<{a.name}>{item}</{a.name}>" for item in items)
         elif v is not None:
             found += f"<{a.name}>{a.type.format(v)}</{a.name}>"

@@ -208,7 +208,7 @@ class Printer:
         """The items of an array. DuckDB has each as one value."""
         type_ = node.input.schema[node.array].type
         assert isinstance(type_, ArrayType)
-        said = ["item"] if self.duck else list(type_.schema.names)
+        said = ["item"] if self.duck else [a.name for a in type_.attributes]
         part = "item.{}" if self.duck else "{}"
         own = [quoted(a.name) for a in node.input.schema if node.keeps or a.name != node.array]
         columns = [f"u.{part.format(quoted(field))} AS {quoted(name)}" for name, field in node.fields]

@@ -23,10 +23,12 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
     attributes by which it closed its tuples, as CREATE STREAM declares them. The exit code is 0 if it is
     all that and every tuple fits the schema, else 1.
     """
-    from xmlpunct.engine.sql.syntax.dialect import columns_and_keys
+    from xmlpunct.schema import Schema
+    from xmlpunct.schema.column_attributes import columns_and_keys
 
     standard_output()  # before reading on for hours
-    declared, keys = (None, ()) if columns is None else columns_and_keys(columns)
+    attributes, keys = ((), ()) if columns is None else columns_and_keys(columns)
+    declared = None if columns is None else Schema.of(attributes)
     schema, opened = open_stream(source, declared, element, punct_namespace)
     report = check(opened, schema, element, punct_namespace, guessed=columns is None, keys=keys)
     for line in describe(source, report):

@@ -14,8 +14,9 @@ from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Opened
 from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import parse_type
 
 if TYPE_CHECKING:
@@ -99,9 +100,9 @@ class Inference:
         return sample
 
 
-def _listed(schema: Schema) -> Iterable[Record]:
-    for a in schema:
-        type_ = [*_listed(a.type.schema)] if isinstance(a.type, ArrayType) else str(a.type)
+def _listed(attributes: Iterable[Attribute]) -> Iterable[Record]:
+    for a in attributes:
+        type_ = [*_listed(a.type.attributes)] if isinstance(a.type, ArrayType) else str(a.type)
         yield [a.name, type_, a.nullable, a.path]
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from xmlpunct.expressions.expression import Call, Expression
 from xmlpunct.expressions.program import compiled, facts
 from xmlpunct.punctuations.grid import whole
-from xmlpunct.schema import Attribute
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import DOUBLE, Type, Value
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.cut_points import Cut, cuts, ends, first_value, hull, value_at

@@ -105,8 +105,9 @@ class Elements:
     def _items(self, element: str, type_: ArrayType, column: str) -> Elements:
         """How the items of an array are written."""
         try:
-            top = outline(element, type_.schema.names, self.namespaces)
-            return Elements(top, type_.schema, self.namespaces, self.declared, self.pretty, _field)
+            schema = Schema.of(type_.attributes)
+            top = outline(element, schema.names, self.namespaces)
+            return Elements(top, schema, self.namespaces, self.declared, self.pretty, _field)
         except UsageError as error:
             raise UsageError(f"array {column}: {error}") from None
 

@@ -18,7 +18,7 @@ from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.firehose.typed_columns import column, shown
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import Type, Value
 from xmlpunct.types.pattern import WILDCARD, constant
 

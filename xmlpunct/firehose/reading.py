@@ -11,7 +11,8 @@ from xmlpunct.firehose.ancestors import Branch
 from xmlpunct.firehose.shape import Shape, Step
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import SPACE, STRING, Type
 from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.types.pattern_text import parse_pattern

@@ -8,8 +8,9 @@ from functools import cached_property, lru_cache
 
 from xmlpunct.base.errors import SchemaError
 from xmlpunct.base.paths import Hop, Path
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, check_path, path_of
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import XML
 
 
@@ -164,7 +165,7 @@ class _Growing:
                 if step.item >= 0:
                     raise SchemaError(f"attribute {prefix}{a.name}: two arrays are at PATH '{a.path}'")
                 step.item = len(self.tables)
-                slots.append(self.table(a.type.schema, step, number, f"{prefix}{a.name}."))
+                slots.append(self.table(Schema.of(a.type.attributes), step, number, f"{prefix}{a.name}."))
                 continue
             key = str(path), a.type is XML
             if key not in known:

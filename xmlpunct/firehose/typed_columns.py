@@ -8,7 +8,7 @@ import polars as pl
 from xmlpunct.base.forks import polars_works
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.punctuations.pattern_expressions import pattern_expression
-from xmlpunct.schema import Attribute
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import STRING, XML, Type, Value
 from xmlpunct.types.pattern import WILDCARD
 

@@ -26,8 +26,9 @@ from xmlpunct.firehose.result_elements import (
 )
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.slice import Slice
 
 _FORBIDDEN = re.compile(FORBIDDEN)
@@ -94,7 +95,7 @@ class XmlWriter:
     ``root`` and ``element`` are names with a prefix of ``namespaces``, with a ``{uri}``, or with neither. What is
     ``pretty`` has a line for each element. Raises `UsageError` for names that XML does not allow.
 
-    >>> from xmlpunct.schema import Attribute
+    >>> from xmlpunct.schema.attribute import Attribute
     >>> from xmlpunct.types import INT
     >>> schema = Schema.of(Attribute(name, INT) for name in ("@id", "time/hour", "time/min"))
     >>> writer = XmlWriter(schema)

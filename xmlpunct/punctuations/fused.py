@@ -13,7 +13,8 @@ from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, from
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_index import FEW_PUNCTUATIONS
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.cut_points import Interval, cuts, ends
 from xmlpunct.types.interval_set import IntervalSet
 from xmlpunct.types.ordinals import is_numbered

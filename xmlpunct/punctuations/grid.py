@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from operator import and_
 
 from xmlpunct.punctuations.fused import Part
-from xmlpunct.schema import Attribute
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.cut_points import Cut
 from xmlpunct.types.pattern import WILDCARD
 

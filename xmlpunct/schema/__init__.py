@@ -8,76 +8,10 @@ from functools import cached_property, lru_cache
 
 import polars as pl
 
-from xmlpunct.base import column_lists
 from xmlpunct.base.doubles import canonical_column
 from xmlpunct.base.errors import SchemaError
-from xmlpunct.types import DOUBLE, Type
-from xmlpunct.types.pattern import (
-    WILDCARD,
-    Empty,
-    Pattern,
-    Values,
-    Wildcard,
-    bounds,
-    covers,
-    intersect,
-    interval,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """One attribute of a stream.
-
-    ``path`` says where its value stands in the XML element: a child (``sid``), a nested child (``a/b``) or
-    an XML attribute (``@id``, ``a/@id``); the default is the child of the attribute's own name. The reader refuses
-    anything that is no path. ``domain`` is the pattern of the values allowed (``*``: all); declaring one makes the
-    attribute NOT NULL.
-    """
-
-    name: str
-    type: Type
-    nullable: bool = True
-    path: str = ""
-    domain: Pattern = WILDCARD
-
-    def __post_init__(self) -> None:
-        if not self.path:
-            object.__setattr__(self, "path", self.name)
-        if isinstance(self.domain, Empty):
-            raise SchemaError(f"attribute {self.name}: no value satisfies its CHECK")
-        if self.domain is not WILDCARD:
-            object.__setattr__(self, "nullable", False)
-
-    def reach(self, pattern: Pattern) -> Pattern:
-        """The values of ``pattern`` that a tuple of this schema can have."""
-        if self.nullable:
-            return pattern
-        every = interval(self.type, None, None, False, False)
-        return intersect(pattern, self.domain if self.domain is not WILDCARD else every)
-
-    def closed_by(self, pattern: Pattern) -> bool:
-        """Whether ``pattern`` matches every value that a tuple can have here.
-
-        ``*`` does; ``(,)`` does on a NOT NULL attribute; and so does a pattern that covers a declared domain.
-        """
-        return isinstance(pattern, Wildcard) or covers(pattern, self.reach(WILDCARD))
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        """The ordinals of the least and the greatest value that a tuple can have here. The type is discrete.
-
-        >>> Schema.parse("n INT CHECK (n IN (3, 5, 9)), m INT CHECK (m BETWEEN 0 AND 6)")["n"].ends
-        (3, 9)
-        """
-        if isinstance(self.domain, Values):
-            return self.type.ordinal(self.domain.members[0]), self.type.ordinal(self.domain.members[-1])
-        found = bounds(self.domain)
-        return found or (self.type.ordinal(self.type.lowest), self.type.ordinal(self.type.highest))
-
-    def weakened(self) -> Attribute:
-        """The same attribute without NOT NULL and domain (the null-supplied side of an outer join)."""
-        return replace(self, nullable=True, domain=WILDCARD)
+from xmlpunct.schema.attribute import Attribute, places_by_name
+from xmlpunct.types import DOUBLE
 
 
 @lru_cache(maxsize=64)
@@ -98,11 +32,7 @@ class Schema:
     _places: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
-        places = {a.name: i for i, a in enumerate(self.attributes)}
-        if len(places) != len(self.attributes):
-            double = next(a.name for i, a in enumerate(self.attributes) if places[a.name] != i)
-            raise SchemaError(f"two attributes are named {double}")
-        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_places", places_by_name(self.attributes))
 
     @classmethod
     def parse(cls, text: str) -> Schema:
@@ -110,8 +40,10 @@ class Schema:
 
         Raises `SqlError` where it cannot be read and `SchemaError` where it makes no sense.
         """
-        schema: Schema = column_lists.read(text)
-        return schema
+        # sqlglot takes a while to import, and few need it
+        from xmlpunct.schema.column_attributes import parse_columns
+
+        return cls(parse_columns(text))
 
     @classmethod
     def of(cls, attributes: Iterable[Attribute]) -> Schema:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import polars as pl
 
 from xmlpunct.base.errors import SchemaError
 from xmlpunct.base.paths import Path, read_path
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema.attribute import Attribute, places_by_name
 from xmlpunct.types import XML, Type, Value
 from xmlpunct.types.pattern import WILDCARD
 
@@ -19,7 +19,8 @@ from xmlpunct.types.pattern import WILDCARD
 class ArrayType(Type):
     """An array of rows, in the order in which they stood. In patterns it is ``*`` only."""
 
-    schema: Schema
+    attributes: tuple[Attribute, ...]
+    """The columns of its rows."""
 
     comparable = False
 
@@ -38,7 +39,7 @@ class ArrayType(Type):
     def _object(self) -> pl.Expr:
         """A polars expression: an item as a JSON object."""
         parts: list[pl.Expr] = []
-        for a in self.schema:
+        for a in self.attributes:
             value = a.type.json_column(pl.element().struct.field(a.name)).fill_null("null")
             parts += [
                 pl.lit(f"{', ' if parts else '{'}{json.dumps(a.name, ensure_ascii=False)}: "),
@@ -46,24 +47,25 @@ class ArrayType(Type):
             ]
         return pl.concat_str(*parts, pl.lit("}"))
 
-    def __reduce__(self) -> tuple[Callable[[Schema], Type], tuple[Schema]]:
-        return (array_of, (self.schema,))
+    def __reduce__(self) -> tuple[Callable[[Iterable[Attribute]], Type], tuple[tuple[Attribute, ...]]]:
+        return (array_of, (self.attributes,))
 
 
-_KNOWN: dict[Schema, ArrayType] = {}
+_KNOWN: dict[tuple[Attribute, ...], ArrayType] = {}
 
 
-def array_of(schema: Schema) -> ArrayType:
-    """The type of arrays of such rows; there is one object of each."""
-    found = _KNOWN.get(schema)
-    if found is None:
-        if not len(schema):
+def array_of(attributes: Iterable[Attribute]) -> ArrayType:
+    """The type of arrays of rows with these columns; there is one object of each."""
+    columns = tuple(attributes)
+    known = _KNOWN.get(columns)
+    if known is None:
+        if not places_by_name(columns):
             raise SchemaError("an array has one column at least")
-        parts = [_column(a) for a in schema]
-        dtype = pl.List(pl.Struct({a.name: a.type.dtype for a in schema}))
-        made = ArrayType(f"ARRAY({', '.join(parts)})", dtype, False, None, None, schema)
-        found = _KNOWN.setdefault(schema, made)
-    return found
+        parts = [_column(a) for a in columns]
+        dtype = pl.List(pl.Struct({a.name: a.type.dtype for a in columns}))
+        made = ArrayType(f"ARRAY({', '.join(parts)})", dtype, False, None, None, columns)
+        known = _KNOWN.setdefault(columns, made)
+    return known
 
 
 def _column(a: Attribute) -> str:

@@ -5,7 +5,8 @@ No attribute has their names, for ``$`` cannot stand in an XML name.
 
 from __future__ import annotations
 
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import INT, Type
 
 AT = "$at"

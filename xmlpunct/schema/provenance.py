@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import INT, STRING
 
 SOURCE, LINE, BYTE = "$source", "$line", "$byte"

@@ -23,7 +23,8 @@ from tests.oracle.windows import ends, key, leaf
 from xmlpunct.operators import Operator, Over, OverCall, OverFrame, SortKey
 from xmlpunct.operators.time.over.calls import EXTREMES, FUNCTIONS, SUMS
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP
 
 BIDS = Schema.parse("k STRING, v INT, ts INT NOT NULL")

@@ -23,7 +23,8 @@ from xmlpunct.operators.relations.spans import least_over
 from xmlpunct.operators.relations.weights import finished
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.change_columns import AT
 from xmlpunct.types import DOUBLE, INT, NAN, decimal
 

@@ -22,7 +22,7 @@ from tests.oracle.cql.meaning import Elements, Meaning, up
 from tests.oracle.cql.query import is_transient, names, width
 from tests.oracle.values import Row
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.pattern import Pattern
 

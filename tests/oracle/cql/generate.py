@@ -15,7 +15,8 @@ from tests.oracle.cql.feeds import Element, Input, Time, instant, timestamp
 from tests.oracle.cql.query import names
 from tests.oracle.values import Row
 from xmlpunct.punctuations.punctuation import Punctuation, match
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import DATE, DOUBLE, INT, NAN, STRING, TIMESTAMP, DecimalType, Type, decimal
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.pattern import WILDCARD, Pattern

@@ -10,7 +10,8 @@ from tests.oracle.cql.checker import Checker, Output
 from tests.oracle.cql.feeds import timestamp
 from tests.oracle.values import Row
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.pattern import WILDCARD, Pattern

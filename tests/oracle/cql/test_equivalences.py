@@ -14,7 +14,8 @@ from tests.oracle.cql.feeds import Input, Time, timestamp
 from tests.oracle.cql.generate import Case, Feeder
 from tests.oracle.cql.meaning import Elements, Meaning
 from tests.oracle.values import Row
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import INT
 
 FEEDS = 500 if os.environ.get("XMLPUNCT_LONG") == "1" else 40

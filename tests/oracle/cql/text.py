@@ -11,7 +11,7 @@ from tests.oracle.cql import query as cql
 from tests.oracle.cql.feeds import Feed, Input, Inputs, timestamp
 from xmlpunct.expressions.functions import literal as expression
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import INT, TIMESTAMP, Type
 from xmlpunct.types.pattern import WILDCARD, Range
 

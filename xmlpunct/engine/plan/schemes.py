@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import BOOLEAN, Type
 from xmlpunct.types.pattern import Constant, Pattern, Range, Values
 

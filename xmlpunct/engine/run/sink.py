@@ -22,7 +22,8 @@ from xmlpunct.engine.run.run_options import RunOptions, XmlForm, is_url
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.writer import JsonlWriter
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.slice import Slice
 from xmlpunct.types import INT, STRING
 

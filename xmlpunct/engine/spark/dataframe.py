@@ -40,7 +40,8 @@ from xmlpunct.engine.spark.table.table_files import listed
 from xmlpunct.engine.spark.table.table_options import Mode
 from xmlpunct.engine.spark.worker_stubs import NAME, with_fragments
 from xmlpunct.engine.sql import plan
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 
 _log = logging.getLogger("xmlpunct")
 _GLANCE_SECONDS = 1.0

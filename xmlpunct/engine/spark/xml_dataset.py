@@ -39,7 +39,8 @@ from xmlpunct.engine.spark.column_dataset import Cluster
 from xmlpunct.engine.spark.outputs import Group, Taken
 from xmlpunct.engine.spark.table.spark_columns import Layout
 from xmlpunct.punctuations.punctuation import to_frame
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import STRING
 
 _ATTRIBUTE = "@"

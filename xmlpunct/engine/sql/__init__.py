@@ -19,10 +19,11 @@ from xmlpunct.engine.sql.planner.query_planner import Context, plan_outermost, w
 from xmlpunct.engine.sql.planner.relation_planner import instants_read
 from xmlpunct.engine.sql.planner.scope import Relation
 from xmlpunct.engine.sql.planner.sinks import check_queries, destination
-from xmlpunct.engine.sql.syntax.dialect import about, parse_statements, refuse
+from xmlpunct.engine.sql.syntax.dialect import parse_statements
 from xmlpunct.engine.sql.syntax.parameters import bound
 from xmlpunct.engine.sql.syntax.stream_syntax import SinkOf, View
 from xmlpunct.firehose.result_elements import is_column_path
+from xmlpunct.schema.sql_errors import about, refuse
 
 __all__ = ["plan"]
 

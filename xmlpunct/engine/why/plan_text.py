@@ -9,7 +9,7 @@ from xmlpunct.engine.plan import Node, PartialDupElim, PartialGroupBy, Project, 
 from xmlpunct.engine.rule_options import DROP_DUPELIMS, EDGE_AGGREGATION, EDGE_DUPELIM, RULE_OPTIONS, Rules
 from xmlpunct.engine.rules.drop_ignored import ignored
 from xmlpunct.engine.verdicts import mending, verdicts
-from xmlpunct.schema import Attribute
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.pattern import WILDCARD
 
 

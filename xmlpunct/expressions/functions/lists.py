@@ -7,8 +7,8 @@ import polars as pl
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Outcome
 from xmlpunct.expressions.functions.casts import of_type
 from xmlpunct.expressions.non_null import of_first
-from xmlpunct.schema import Attribute, Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import STRING, Type
 
 ITEM = "value"
@@ -21,7 +21,7 @@ def list_of(type_: Type) -> ArrayType:
     >>> list_of(STRING)
     ARRAY(value STRING PATH '.')
     """
-    return array_of(Schema.of([Attribute(ITEM, type_, path=".")]))
+    return array_of([Attribute(ITEM, type_, path=".")])
 
 
 def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:

@@ -9,7 +9,8 @@ from itertools import count
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.base.paths import Path, read_path
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import Type
 
 MOST_COLUMNS = 1000

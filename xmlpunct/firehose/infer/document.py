@@ -24,7 +24,8 @@ from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.firehose.splitter import Splitter
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import STRING
 
 SAMPLE_BYTES = 2**20

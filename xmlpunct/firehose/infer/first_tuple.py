@@ -14,7 +14,8 @@ from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.spec import StreamSpec, elements_of, expanded
 from xmlpunct.firehose.splitter import Splitter
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import STRING
 
 _STEP = 2**16

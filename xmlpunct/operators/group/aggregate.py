@@ -16,7 +16,8 @@ from xmlpunct.base.doubles import canonical_column, divided
 from xmlpunct.expressions.expression import Doc, Expression
 from xmlpunct.expressions.int128 import to_decimal, unscaled
 from xmlpunct.operators.time.prefix import SortKey
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import DOUBLE, INT, XML, DecimalType, Type, decimal
 
 SUMS = decimal(38, 0)

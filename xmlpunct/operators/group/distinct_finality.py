@@ -17,7 +17,8 @@ from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.punctuations.spans import Spans
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import INT
 from xmlpunct.types.cut_points import between
 from xmlpunct.types.interval_set import IntervalSet

@@ -18,7 +18,8 @@ from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.punctuations.spans import Spans, inside, unbounded
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.pattern import WILDCARD, Pattern, constant
 
 

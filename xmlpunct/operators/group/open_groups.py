@@ -12,7 +12,8 @@ from xmlpunct.operators.arrangement import Arrangement, distinct
 from xmlpunct.operators.group.aggregate import Accumulator
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import INT
 
 ALL = "$all"

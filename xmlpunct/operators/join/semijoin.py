@@ -15,7 +15,8 @@ from xmlpunct.operators.join.preserved import Preserved
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.slice import without
 from xmlpunct.types import BOOLEAN
 

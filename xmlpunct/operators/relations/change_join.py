@@ -27,7 +27,8 @@ from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.change_columns import AT, DIFF, changes, tuple_of
 from xmlpunct.slice import without
 from xmlpunct.types.ordinals import Ordinals

@@ -14,7 +14,8 @@ from xmlpunct.punctuations.pattern_expressions import match_expression
 from xmlpunct.punctuations.punctuation import Punctuation, Signature, covers, from_frame, to_frame
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet, pieces_of
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.change_columns import AT
 from xmlpunct.types import INT
 from xmlpunct.types.ordinals import Ordinals

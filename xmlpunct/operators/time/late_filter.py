@@ -8,7 +8,8 @@ from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.promised import Promised, earliest
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.provenance import is_attribute, with_origin
 from xmlpunct.slice import Slice
 from xmlpunct.slice.lateness import Lateness, reason

@@ -13,7 +13,8 @@ from xmlpunct.punctuations.fused import NULL, Fused, Part, Row
 from xmlpunct.punctuations.grid import Axis, first_open
 from xmlpunct.punctuations.pattern_expressions import pattern_expression
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import Value
 from xmlpunct.types.cut_points import between, cuts, ends, first_value
 from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, covers, interval

@@ -10,7 +10,8 @@ import polars as pl
 
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.program import Program
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 
 
 class Columns:

@@ -9,8 +9,9 @@ import polars as pl
 
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import INT
 
 _ITEM, _NUMBER = "$item", "$number"
@@ -47,7 +48,8 @@ class Unnest(Operator):
     ) -> None:
         type_ = schema[array].type
         assert isinstance(type_, ArrayType)
-        columns = [replace(type_.schema[field], name=name) for name, field in fields]
+        rows = Schema.of(type_.attributes)
+        columns = [replace(rows[field], name=name) for name, field in fields]
         if number is not None:
             columns.append(Attribute(number, INT, False))
         kept = [i for i, a in enumerate(schema) if keeps or a.name != array]

@@ -17,8 +17,9 @@ from xmlpunct.base.errors import Reject, SourceError, UsageError
 from xmlpunct.firehose.items import lists
 from xmlpunct.firehose.typed_columns import outside, shown
 from xmlpunct.operators.iterator import as_text
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.provenance import is_attribute
 from xmlpunct.slice import Slice
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, DecimalType, Type, decimal
@@ -147,7 +148,7 @@ def _type_of(dtype: pl.DataType) -> Type | None:
         known = {name: type_ for name, type_ in fields.items() if type_ is not None}
         if not known or len(known) < len(fields):
             return None
-        return array_of(Schema.of(Attribute(name, type_) for name, type_ in known.items()))
+        return array_of(Attribute(name, type_) for name, type_ in known.items())
     return {pl.Boolean(): BOOLEAN, pl.Date(): DATE}.get(dtype) or (
         TIMESTAMP if dtype == pl.Datetime else None
     )
@@ -161,7 +162,7 @@ def _fits(dtype: pl.DataType, type_: Type) -> bool:
         if not isinstance(dtype, pl.List | pl.Array) or not isinstance(dtype.inner, pl.Struct):
             return False
         fields = pl.Schema(dtype.inner.to_schema())
-        return all(a.name in fields and _fits(fields[a.name], a.type) for a in type_.schema)
+        return all(a.name in fields and _fits(fields[a.name], a.type) for a in type_.attributes)
     if isinstance(type_, DecimalType):
         digits, scale = _DIGITS.get(dtype, 39), 0
         if isinstance(dtype, pl.Decimal):
@@ -220,11 +221,12 @@ def _arrays(values: pl.Series, attribute: Attribute, type_: ArrayType) -> tuple[
     counts = values.list.len().fill_null(0).to_numpy()
     of = np.repeat(np.arange(len(values)), counts)
     items = values.explode(empty_as_null=False, keep_nulls=False)
-    fields, faulty = _read(items.struct.unnest(), type_.schema, f"{name}/")
+    schema = Schema.of(type_.attributes)
+    fields, faulty = _read(items.struct.unnest(), schema, f"{name}/")
     wrong = {int(of[item]): reason for item, reason in sorted(faulty.items(), reverse=True)}
     for item in items.is_null().arg_true():
         wrong[int(of[item])] = f"attribute {name}: an item is null"
-    return lists(name, type_.schema, fields.get_columns(), of, len(values)), wrong
+    return lists(name, schema, fields.get_columns(), of, len(values)), wrong
 
 
 def _converted(values: pl.Series, type_: Type) -> pl.Series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pyspark.sql import types as spark
@@ -20,6 +21,7 @@ from xmlpunct.firehose.infer.document import infer, take_sample
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import STRING
 
 NAME = "xmlpunct"
@@ -91,9 +93,9 @@ def _sampled(options: TableOptions) -> Inferred:
     return inferred
 
 
-def _texts(schema: Schema) -> Schema:
+def _texts(attributes: Iterable[Attribute]) -> Schema:
     """The same columns, all of them texts."""
     return Schema.of(
-        replace(a, type=array_of(_texts(a.type.schema)) if isinstance(a.type, ArrayType) else STRING)
-        for a in schema
+        replace(a, type=array_of(_texts(a.type.attributes)) if isinstance(a.type, ArrayType) else STRING)
+        for a in attributes
     )

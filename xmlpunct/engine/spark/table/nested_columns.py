@@ -15,8 +15,9 @@ from pyspark.sql import types as spark
 from xmlpunct.base.errors import SchemaError
 from xmlpunct.base.paths import XML_NAMESPACE, read_path
 from xmlpunct.engine.spark.table.spark_columns import Field, Layout, spark_type, type_of
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
+from xmlpunct.schema.attribute import Attribute
 
 PATH = "path"
 """The key of a field's metadata that says where its value stands."""
@@ -89,7 +90,7 @@ class Naming:
         if isinstance(given.elementType, spark.ArrayType):
             raise SchemaError(f"column {name}: an array of arrays has no place in XML: ARRAY<STRUCT<...>>")
         item = Attribute(_ITEM, type_of(given.elementType, name))
-        return Field(name, given, path), Attribute(path, array_of(Schema.of([item])))
+        return Field(name, given, path), Attribute(path, array_of([item]))
 
     def _path(self, column: spark.StructField, steps: tuple[str, ...], writing: bool = False) -> str:
         """Where a column's value stands in the tuple, or the row of an array."""
@@ -144,9 +145,9 @@ class Naming:
         assert attribute is not None
         if not isinstance(attribute.type, ArrayType):
             return spark_type(attribute.type)
-        rows = attribute.type.schema
+        rows = attribute.type.attributes
         if [a.path for a in rows] == [_ITEM]:
-            return spark.ArrayType(spark_type(rows.attributes[0].type))
+            return spark.ArrayType(spark_type(rows[0].type))
         top = _Element()
         for a in rows:
             top.add(a)

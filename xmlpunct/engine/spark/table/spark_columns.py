@@ -16,6 +16,7 @@ from xmlpunct.base.arrow_memory import from_arrow
 from xmlpunct.base.errors import SchemaError
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, DecimalType, Type, decimal
 
 _SAME: dict[spark.DataType, Type] = {
@@ -78,15 +79,15 @@ def spark_type(given: Type) -> spark.DataType:
     ['bigint', 'array<struct<qty:bigint>>']
     """
     if isinstance(given, ArrayType):
-        return spark.ArrayType(spark_schema(given.schema))
+        return spark.ArrayType(spark_schema(given.attributes))
     if isinstance(given, DecimalType):
         return spark.DecimalType(given.precision, given.scale)
     return _OURS[given]
 
 
-def spark_schema(schema: Schema) -> spark.StructType:
-    """Spark's columns for a schema: of the same names, all nullable, since it checks nothing."""
-    return spark.StructType([spark.StructField(a.name, spark_type(a.type)) for a in schema])
+def spark_schema(attributes: Iterable[Attribute]) -> spark.StructType:
+    """Spark's columns for attributes: of the same names, all nullable, since it checks nothing."""
+    return spark.StructType([spark.StructField(a.name, spark_type(a.type)) for a in attributes])
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class Field:
             return
         type_ = attributes[self.source]
         if isinstance(type_, ArrayType):
-            inside = {a.name: a.type for a in type_.schema}
+            inside = {a.name: a.type for a in type_.attributes}
             if self.fields:
                 parts = (f.expressions(pl.element().struct.field(f.name), inside) for f in self.fields)
                 by_name = {part.meta.output_name(): part for of_field in parts for part in of_field}
@@ -258,9 +259,9 @@ def _too_large(field: Field) -> pl.Expr | None:
     return field.outside(pl.col(field.source))
 
 
-def _named(schema: Schema) -> Iterator[Field]:
-    for a in schema:
-        inside = tuple(_named(a.type.schema)) if isinstance(a.type, ArrayType) else ()
+def _named(attributes: Iterable[Attribute]) -> Iterator[Field]:
+    for a in attributes:
+        inside = tuple(_named(a.type.attributes)) if isinstance(a.type, ArrayType) else ()
         yield Field(a.name, spark_type(a.type), a.name, inside)
 
 

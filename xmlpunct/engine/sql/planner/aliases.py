@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from xmlpunct.engine.sql.planner.scope import Names
-from xmlpunct.engine.sql.syntax.dialect import refuse
 from xmlpunct.expressions.expression import Expression
+from xmlpunct.schema.sql_errors import refuse
 
 
 class Aliases:

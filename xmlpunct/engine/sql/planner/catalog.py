@@ -15,11 +15,12 @@ from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.sql.planner.promises import access_order, promised_schemes
 from xmlpunct.engine.sql.planner.window_lengths import TIMES
-from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, keys_of, namespaces_of, refuse, schema_of
 from xmlpunct.engine.sql.syntax.promise_syntax import OrderOf
 from xmlpunct.firehose.libxml.xsd_validator import validity_of
 from xmlpunct.schema import Schema
+from xmlpunct.schema.column_attributes import attributes_of, keys_of, namespaces_of
 from xmlpunct.schema.provenance import ORIGIN, with_origin
+from xmlpunct.schema.sql_errors import at, check_comparable, refuse
 from xmlpunct.types import INT, STRING
 
 ORIGIN_NAMES = {a.name for a in ORIGIN}
@@ -58,7 +59,7 @@ def declared(
         source = _source(options, sources.get(name, name if table else None), statement)
         guessed = not any(isinstance(c, exp.ColumnDef) for c in statement.this.expressions)
         if not guessed:
-            schema = schema_of(statement)
+            schema = Schema.of(attributes_of(statement))
         elif table is not None:
             schema = table.schema
         elif source is None:

@@ -10,12 +10,13 @@ from xmlpunct.base.errors import UsageError
 from xmlpunct.base.escapes import in_attribute
 from xmlpunct.engine.sql.planner.scope import Relation
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.dialect import at, namespaces_of, refuse
 from xmlpunct.engine.sql.syntax.xml_syntax import XmlAttributes
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.functions.xml import ELEMENT, FOREST
 from xmlpunct.firehose.result_elements import check_uri, expand
+from xmlpunct.schema.column_attributes import namespaces_of
+from xmlpunct.schema.sql_errors import at, refuse
 from xmlpunct.types import STRING
 
 Reading = Generator[exp.Expr, Expression, Expression]

@@ -8,8 +8,9 @@ from itertools import count
 
 from xmlpunct.base.paths import XML_NAMESPACE
 from xmlpunct.engine.sql.syntax.dialect import PunctSQL
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.attribute import Attribute
 
 _NAMESPACE = re.compile(r"\{([^{}]+)\}")
 _LONG = 100
@@ -98,12 +99,12 @@ def _column(attribute: Attribute, prefixes: Mapping[str, str] = {}, indent: str 
     if not isinstance(attribute.type, ArrayType):
         parts[1] = str(attribute.type)
         return " ".join(parts)
-    schema = attribute.type.schema
-    parts[1] = f"ARRAY({', '.join(_column(a, prefixes) for a in schema)})"
+    columns = attribute.type.attributes
+    parts[1] = f"ARRAY({', '.join(_column(a, prefixes) for a in columns)})"
     if indent and len(" ".join(parts)) > _LONG:
         inner = indent + "  "
-        columns = f",\n{inner}".join(_column(a, prefixes, inner) for a in schema)
-        parts[1] = f"ARRAY(\n{inner}{columns}\n{indent})"
+        lines = f",\n{inner}".join(_column(a, prefixes, inner) for a in columns)
+        parts[1] = f"ARRAY(\n{inner}{lines}\n{indent})"
     return " ".join(parts)
 
 
@@ -120,8 +121,8 @@ def _prefixes(schema: Schema, wanted: Mapping[str, str]) -> dict[str, str]:
     return prefixes
 
 
-def _namespaces(schema: Schema) -> Iterator[str]:
-    for attribute in schema:
+def _namespaces(attributes: Iterable[Attribute]) -> Iterator[str]:
+    for attribute in attributes:
         yield from _NAMESPACE.findall(attribute.path)
         if isinstance(attribute.type, ArrayType):
-            yield from _namespaces(attribute.type.schema)
+            yield from _namespaces(attribute.type.attributes)

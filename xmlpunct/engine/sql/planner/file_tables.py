@@ -10,7 +10,7 @@ from xmlpunct.base.paths import read_element
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.planner.declaration import quoted
-from xmlpunct.engine.sql.syntax.dialect import at, refuse
+from xmlpunct.schema.sql_errors import at, refuse
 
 READ_XML = "read_xml"
 _USAGE = "read_xml('feeds/*.xml', element => 'item'): a source, and perhaps the tuples' element"

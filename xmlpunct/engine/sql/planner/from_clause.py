@@ -24,13 +24,13 @@ from xmlpunct.engine.sql.planner.unnesting import unnested
 from xmlpunct.engine.sql.planner.values_clause import constant_stream, is_constant, with_nulls
 from xmlpunct.engine.sql.planner.windowing import with_windows
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.dialect import refuse
 from xmlpunct.engine.sql.syntax.promise_syntax import ORDER_OF
 from xmlpunct.engine.sql.syntax.window_syntax import WINDOW, StreamOf
 from xmlpunct.engine.sql.syntax.window_tables import WindowTable
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.schema.provenance import is_attribute
+from xmlpunct.schema.sql_errors import refuse
 from xmlpunct.types import INT
 
 

@@ -15,13 +15,14 @@ from xmlpunct.engine.sql.planner.scalars import Scalars, SubqueryHandler
 from xmlpunct.engine.sql.planner.scope import Relation, Unused
 from xmlpunct.engine.sql.syntax.aggregate_syntax import Asked, taken_apart
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, refuse
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Absent, Column, Expression, Literal, replaced
 from xmlpunct.expressions.functions.conditions import CASE
 from xmlpunct.operators.group.aggregate import FUNCTIONS
 from xmlpunct.operators.group.collecting_aggregates import has_between, quantile
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
+from xmlpunct.schema.sql_errors import at, check_comparable, refuse
 from xmlpunct.types import BOOLEAN, INT
 
 

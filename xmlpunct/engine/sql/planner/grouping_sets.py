@@ -9,8 +9,8 @@ from math import prod
 from sqlglot import exp
 
 from xmlpunct.engine.sql.syntax.arguments import only
-from xmlpunct.engine.sql.syntax.dialect import refuse
 from xmlpunct.expressions.expression import Expression
+from xmlpunct.schema.sql_errors import refuse
 
 MOST = 64
 """How many sets a GROUP BY may have: each is a group-by of its own. CUBE of six columns has so many."""

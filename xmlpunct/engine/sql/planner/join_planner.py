@@ -24,7 +24,6 @@ from xmlpunct.engine.sql.planner.relation_planner import joined_relations
 from xmlpunct.engine.sql.planner.scalars import Scalars
 from xmlpunct.engine.sql.planner.scope import Field, Relation, Unused
 from xmlpunct.engine.sql.syntax.arguments import take
-from xmlpunct.engine.sql.syntax.dialect import at, refuse
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.conjunctions import conjunction, conjuncts, tolerant
 from xmlpunct.expressions.expression import Column, Expression, Literal
@@ -32,6 +31,7 @@ from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.join.join_bounds import bounds_of
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT
 from xmlpunct.operators.join.join_output import PRESERVED
+from xmlpunct.schema.sql_errors import at, refuse
 from xmlpunct.types import DOUBLE, Type
 
 

@@ -11,8 +11,8 @@ from xmlpunct.engine.plan import Limit, Node, Project, Sort, column
 from xmlpunct.engine.sql.planner.scalars import Scalars
 from xmlpunct.engine.sql.planner.scope import Names, Relation, unique
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.dialect import check_comparable, refuse
 from xmlpunct.expressions.expression import Expression
+from xmlpunct.schema.sql_errors import check_comparable, refuse
 
 
 @dataclass

@@ -15,13 +15,15 @@ from xmlpunct.engine.sql.planner.scope import Names, Relation, Unused
 from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of
 from xmlpunct.engine.sql.syntax.aggregate_syntax import taken_apart
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.dialect import AggregateCall, at, check_comparable, refuse
+from xmlpunct.engine.sql.syntax.dialect import AggregateCall
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.operators.time.over.calls import AGGREGATES, EXTREMES, FRAMED, OFFSETS
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.change_columns import AT
+from xmlpunct.schema.sql_errors import at, check_comparable, refuse
 from xmlpunct.types import BOOLEAN, INT, Type
 from xmlpunct.types.ordinals import is_numbered
 

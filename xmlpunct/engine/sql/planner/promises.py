@@ -13,11 +13,13 @@ from xmlpunct.engine.plan import Key, Project, Punctuate, Scan, Select
 from xmlpunct.engine.sql.planner.scope import Relation
 from xmlpunct.engine.sql.planner.window_lengths import length_of
 from xmlpunct.engine.sql.planner.windowing import watermark_order
-from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, named_columns, refuse
 from xmlpunct.engine.sql.syntax.promise_syntax import ORDER_OF, SCHEMES, OrderOf
-from xmlpunct.engine.sql.syntax.window_tables import Watermark
 from xmlpunct.operators.time.access_order import AccessOrder, slack_of
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
+from xmlpunct.schema.column_attributes import named_columns
+from xmlpunct.schema.column_list_parser import Watermark
+from xmlpunct.schema.sql_errors import at, check_comparable, refuse
 from xmlpunct.types import DATE, STRING, TIMESTAMP, Type
 
 
@@ -26,7 +28,8 @@ def promised_schemes(statement: exp.Expr, schema: Schema) -> tuple[tuple[str, ..
     schemes = statement.args.get(SCHEMES)
     if schemes is None:
         return None
-    return tuple(dict.fromkeys(named_columns(scheme, schema, "PUNCTUATED BY") for scheme in schemes))
+    types = {a.name: a.type for a in schema}
+    return tuple(dict.fromkeys(named_columns(scheme, types, "PUNCTUATED BY") for scheme in schemes))
 
 
 def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:

@@ -40,10 +40,10 @@ from xmlpunct.engine.sql.planner.stars import expanded
 from xmlpunct.engine.sql.planner.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.syntax.aggregate_syntax import is_aggregate
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.dialect import check_comparable, refuse
 from xmlpunct.engine.sql.syntax.stream_syntax import View
 from xmlpunct.engine.sql.syntax.window_syntax import StreamOf
 from xmlpunct.expressions.expression import Expression
+from xmlpunct.schema.sql_errors import check_comparable, refuse
 
 __all__ = ["Context", "plan_outermost", "plan_query", "with_views"]
 

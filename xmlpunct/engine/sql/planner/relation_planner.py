@@ -39,14 +39,14 @@ from xmlpunct.engine.plan import (
 from xmlpunct.engine.sql.planner.scope import Field, Names, Relation, Unused
 from xmlpunct.engine.sql.planner.window_lengths import LONGEST, length_of, origin_of
 from xmlpunct.engine.sql.syntax.arguments import take
-from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, refuse
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Absent, Expression, Literal
 from xmlpunct.expressions.functions.conditions import IS_NULL, NOT
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.schema import Attribute
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.change_columns import AT, DIFF
+from xmlpunct.schema.sql_errors import at, check_comparable, refuse
 from xmlpunct.types import INT, TIMESTAMP, Type
 
 NO_WINDOW = "stands beside windows or relations and has no window: say [NOW], [RANGE n] or [RANGE UNBOUNDED] behind it"

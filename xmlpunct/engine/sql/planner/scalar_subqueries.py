@@ -20,10 +20,10 @@ from xmlpunct.engine.sql.planner.join_planner import Equality, joined, split
 from xmlpunct.engine.sql.planner.scalars import Scalars
 from xmlpunct.engine.sql.planner.scope import Relation, Unused, unique
 from xmlpunct.engine.sql.syntax.arguments import only
-from xmlpunct.engine.sql.syntax.dialect import check_comparable, refuse
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression, replaced
 from xmlpunct.expressions.functions.conditions import CASE, COALESCE, SINGLE
+from xmlpunct.schema.sql_errors import check_comparable, refuse
 
 ONE_COLUMN = "a query that stands for a value has one column, and this one has {}"
 

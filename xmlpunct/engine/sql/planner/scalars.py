@@ -14,7 +14,6 @@ from xmlpunct.engine.sql.planner.constructors import Reading, element, forest
 from xmlpunct.engine.sql.planner.scope import Field, Relation
 from xmlpunct.engine.sql.syntax.aggregate_syntax import is_aggregate
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.dialect import at, refuse, type_of
 from xmlpunct.engine.sql.syntax.unsupported import PARAMETER, SUBQUERY, instead
 from xmlpunct.engine.sql.syntax.xml_syntax import XmlForest
 from xmlpunct.expressions import functions as fn
@@ -25,6 +24,8 @@ from xmlpunct.expressions.functions.conditions import BETWEEN, CASE, EQUAL, IS_N
 from xmlpunct.expressions.functions.matching import ILIKE, LIKE
 from xmlpunct.expressions.functions.moment_functions import part_of
 from xmlpunct.expressions.functions.text_functions import LTRIM, RTRIM, TRIM
+from xmlpunct.schema.sql_errors import at, refuse
+from xmlpunct.schema.sql_literals import type_of
 from xmlpunct.types import BOOLEAN, STRING
 
 FIELD = "field"

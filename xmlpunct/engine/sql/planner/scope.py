@@ -9,8 +9,8 @@ from functools import cached_property
 from sqlglot import exp
 
 from xmlpunct.engine.plan import Node, Project, attributes, column, timing
-from xmlpunct.engine.sql.syntax.dialect import refuse
 from xmlpunct.expressions.expression import Column
+from xmlpunct.schema.sql_errors import refuse
 
 
 @dataclass(frozen=True)

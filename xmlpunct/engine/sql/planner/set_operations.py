@@ -22,9 +22,9 @@ from xmlpunct.engine.sql.planner.relation_planner import check_alike
 from xmlpunct.engine.sql.planner.scope import Field, Relation
 from xmlpunct.engine.sql.planner.stars import matched
 from xmlpunct.engine.sql.syntax.arguments import take
-from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, refuse
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column
+from xmlpunct.schema.sql_errors import at, check_comparable, refuse
 
 _UNITED = (Union, Merge)
 Fields = tuple[Field, ...]

@@ -9,8 +9,8 @@ from sqlglot import exp
 from xmlpunct.base.errors import SqlError, UsageError
 from xmlpunct.engine.run.run_options import OUTPUT_FORMATS, Destination, XmlForm
 from xmlpunct.engine.sql.planner.catalog import flag, option_of, options_of
-from xmlpunct.engine.sql.syntax.dialect import refuse
 from xmlpunct.engine.sql.syntax.stream_syntax import SinkOf
+from xmlpunct.schema.sql_errors import refuse
 
 
 def destination(statement: SinkOf) -> Destination:

@@ -10,9 +10,9 @@ from xmlpunct.engine.plan import Project, timing
 from xmlpunct.engine.sql.planner.scalars import FIELD
 from xmlpunct.engine.sql.planner.scope import Field, Fields, Relation, unique
 from xmlpunct.engine.sql.syntax.arguments import take
-from xmlpunct.engine.sql.syntax.dialect import refuse
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.functions import literal
+from xmlpunct.schema.sql_errors import refuse
 
 Listed = list[tuple[str, exp.Expr]]
 """Output columns: name and syntax."""

@@ -15,9 +15,9 @@ from xmlpunct.engine.sql.planner.relation_planner import check_alike, not_in
 from xmlpunct.engine.sql.planner.scalars import Scalars
 from xmlpunct.engine.sql.planner.scope import Relation
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.dialect import refuse
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT
+from xmlpunct.schema.sql_errors import refuse
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from sqlglot import exp
 from xmlpunct.engine.plan import Node, Project, Unnest, attributes, is_changing, plain, timing
 from xmlpunct.engine.sql.planner.scope import Field, Relation, Unused
 from xmlpunct.engine.sql.syntax.arguments import take
-from xmlpunct.engine.sql.syntax.dialect import refuse
 from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.sql_errors import refuse
 
 ORDINALITY = "ordinality"
 """What WITH ORDINALITY calls its column, unless it is given a name."""
@@ -41,7 +41,8 @@ def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> R
     type_ = left.node.schema[field.column].type
     if not isinstance(type_, ArrayType):
         refuse(f"{field.name} is of type {type_}, and no array", array)
-    names = [a.name for a in type_.schema]
+    field_names = [a.name for a in type_.attributes]
+    names = [*field_names]
     renamed = [*(given or ())] + ([offset] if isinstance(offset, exp.Identifier) else [])
     if offset:
         names.append(ORDINALITY)
@@ -54,8 +55,8 @@ def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> R
         refuse(f"two tables are named {shown}: give one an alias", right)
     unused = Unused([*left.node.schema.names, *(outer.node.schema.names if outer else ())])
     columns = [unused.take(f"{shown}.{n}") for n in names]
-    count = len(type_.schema)
-    fields = zip(columns[:count], type_.schema.names, strict=True)
+    count = len(field_names)
+    fields = zip(columns[:count], field_names, strict=True)
     node = Unnest(left.node, field.column, tuple(fields), columns[count] if offset else None, side == "LEFT")
     origins = renamed or [right] * len(names)
     more = (Field(shown, n, c, o) for n, c, o in zip(names, columns, origins, strict=True))

@@ -17,11 +17,12 @@ from xmlpunct.engine.plan import Node, Project, Scan, Stream
 from xmlpunct.engine.sql.planner.scalars import Scalars
 from xmlpunct.engine.sql.planner.scope import Field, Relation
 from xmlpunct.engine.sql.syntax.arguments import only
-from xmlpunct.engine.sql.syntax.dialect import at, refuse
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import Program
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
+from xmlpunct.schema.sql_errors import at, refuse
 from xmlpunct.types import BOOLEAN, Type, Value
 
 MOST = 10_000

@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 
-from xmlpunct.engine.sql.syntax.dialect import literal
+from xmlpunct.schema.sql_literals import literal
 from xmlpunct.types import DATE, INT, TIMESTAMP, Type, parse_type
 from xmlpunct.types.durations import TIME_UNITS, epoch
 

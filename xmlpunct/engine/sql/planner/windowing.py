@@ -8,11 +8,12 @@ from xmlpunct.engine.plan import Hop, Node, Session, WindowPromises, is_changing
 from xmlpunct.engine.sql.planner.scope import Field, Relation, Unused
 from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of, origin_of
 from xmlpunct.engine.sql.syntax.arguments import take
-from xmlpunct.engine.sql.syntax.dialect import at, check_comparable, refuse
-from xmlpunct.engine.sql.syntax.window_tables import Watermark, WindowTable
+from xmlpunct.engine.sql.syntax.window_tables import WindowTable
 from xmlpunct.operators.time.access_order import AccessOrder
 from xmlpunct.operators.time.windows.frame import Frame
 from xmlpunct.schema import Schema
+from xmlpunct.schema.column_list_parser import Watermark
+from xmlpunct.schema.sql_errors import at, check_comparable, refuse
 from xmlpunct.types import Type
 
 START, END = "window_start", "window_end"

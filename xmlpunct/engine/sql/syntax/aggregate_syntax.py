@@ -7,9 +7,10 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.dialect import AggregateCall, refuse
+from xmlpunct.engine.sql.syntax.dialect import AggregateCall
 from xmlpunct.engine.sql.syntax.xml_syntax import XmlAgg
 from xmlpunct.operators.group.aggregate import FUNCTIONS, AggregateFunction
+from xmlpunct.schema.sql_errors import refuse
 
 _NODES: dict[type[exp.Expr], str] = {
     exp.Count: "COUNT",

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from xmlpunct.engine.sql.syntax.dialect import refuse
+from xmlpunct.schema.sql_errors import refuse
 
 _SPELLING = {
     "joins": "JOIN",

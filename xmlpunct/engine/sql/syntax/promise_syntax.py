@@ -1,4 +1,4 @@
-"""The syntax of what a stream promises: keys, PUNCTUATED BY, and PUNCTUATE."""
+"""The syntax of what a stream promises: PUNCTUATED BY and PUNCTUATE."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from xmlpunct.engine.sql.syntax.window_tables import WindowFunctionParser
-
-
-class Key(exp.Expression):
-    """PRIMARY KEY (a, b) or UNIQUE (a, b) in a column list, of the columns ``expressions``."""
-
-    arg_types: ClassVar = {"expressions": True}
 
 
 class OrderOf(exp.Expression):
@@ -30,33 +24,6 @@ ORDER_OF = "punctuate"
 
 class PromiseParser(WindowFunctionParser):
     """Reads them."""
-
-    def _parse_key(self) -> Key | None:
-        """PRIMARY KEY (a, b) or UNIQUE (a, b); nothing was read if it is a column of such a name."""
-        start = self._curr
-        if not (self._comes("PRIMARY KEY", "(") or self._comes("UNIQUE", "(")):
-            return None
-        self._advance()
-        found = Key(expressions=self._parse_names())
-        found.meta.update(start=start.start, end=self._prev.end)
-        return found
-
-    def _match_key(self) -> bool:
-        """Read PRIMARY KEY or UNIQUE, if it comes."""
-        return bool(self._match(TokenType.PRIMARY_KEY) or self._match_text_seq("UNIQUE"))
-
-    def _parse_names(self) -> list[exp.Expr]:
-        """Columns in parentheses."""
-        if not self._match(TokenType.L_PAREN):
-            self._fail("columns in parentheses")
-        names = (
-            []
-            if self._curr and self._curr.token_type == TokenType.R_PAREN
-            else self._parse_csv(self._parse_id_var)
-        )
-        if not self._match(TokenType.R_PAREN):
-            self._fail("a comma, or the end of the columns")
-        return names
 
     def _parse_promises(self, create: exp.Create) -> None:
         """PUNCTUATED BY (a), (b, c) and PUNCTUATE ORDER BY ..., in either order, as arguments of its own."""

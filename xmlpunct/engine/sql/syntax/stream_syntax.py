@@ -51,8 +51,7 @@ class StreamParser(PromiseParser):
         name = self._parse_id_var() or self._fail(f"a {kind.lower()} needs a name")
         columns: list[exp.Expr] = []  # none: they are to be inferred
         if self._match(TokenType.L_PAREN):
-            columns = self._parse_csv(self._parse_stream_item)
-            self._match_r_paren()
+            columns = self._parse_column_list()
         elif not (self._curr and self._curr.token_type == TokenType.WITH):
             what = kind.lower()
             self._fail(f"the {what}'s column list is missing: (name TYPE, ...), or WITH (source = '...')")
@@ -120,35 +119,3 @@ class StreamParser(PromiseParser):
         option = exp.Property(this=exp.var(key.name.lower()), value=value)
         option.meta.update(start=token.start, end=self._prev.end)
         return option
-
-    def _parse_stream_item(self) -> exp.Expr:
-        special = self._parse_namespaces() or self._parse_watermark() or self._parse_key()
-        return special or self._parse_stream_column()
-
-    def _parse_stream_column(self) -> exp.Expr:
-        token = self._curr
-        name = self._parse_id_var(any_token=True) or self._fail("a column's name")
-        is_array = self._curr and self._curr.text.upper() == "ARRAY" and self._next
-        if is_array and self._next.token_type == TokenType.L_PAREN:
-            self._advance()
-            kind: exp.Expr = exp.Schema(expressions=self._parse_wrapped_csv(self._parse_stream_column))
-        else:
-            kind = self._parse_types(schema=True) or self._fail("a column's type")
-        column = exp.ColumnDef(this=name, kind=kind)
-        column.meta.update(start=token.start, end=self._prev.end)
-        while self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
-            self._parse_stream_constraint(column)
-        return column
-
-    def _parse_stream_constraint(self, column: exp.ColumnDef) -> None:
-        if self._match_pair(TokenType.NOT, TokenType.NULL):
-            column.meta["not_null"] = True
-        elif self._match_text_seq("PATH"):
-            path = self._parse_string() or self._fail("PATH wants a quoted path: 'a/b' or '@id'")
-            column.meta["path"] = path
-        elif self._match_text_seq("CHECK"):
-            column.append("constraints", self._parse_wrapped(self._parse_disjunction))
-        elif self._match_key():
-            column.meta["key"] = True
-        else:
-            self._fail("a column has NOT NULL, PATH '...', CHECK (...), PRIMARY KEY and UNIQUE, nothing else")

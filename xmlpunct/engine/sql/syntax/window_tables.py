@@ -1,4 +1,4 @@
-"""The syntax of window table functions, of WATERMARK and of EMIT.
+"""The syntax of window table functions and of EMIT.
 
 TUMBLE, HOP and SESSION stand in FROM, alone or as TABLE(TUMBLE(...)), with their arguments by position or by name.
 """
@@ -43,12 +43,6 @@ class WindowTable(exp.Expression):
     }
 
 
-class Watermark(exp.Expression):
-    """WATERMARK FOR ``this`` AS ``expression``, in a column list."""
-
-    arg_types: ClassVar = {"this": True, "expression": True}
-
-
 class WindowFunctionParser(XmlParser):
     """Reads them."""
 
@@ -65,12 +59,6 @@ class WindowFunctionParser(XmlParser):
         if wrapped:
             self._match_r_paren()
         return found
-
-    def _comes(self, *texts: str, skip: int = 0) -> bool:
-        """Whether these tokens come next, behind some others."""
-        at = self._index + skip
-        coming = self._tokens[at : at + len(texts)]
-        return [token.text.upper() for token in coming] == list(texts)
 
     def _parse_window_table(self) -> WindowTable:
         start = self._curr
@@ -158,22 +146,6 @@ class WindowFunctionParser(XmlParser):
         """Whether a comma and an argument by name come next."""
         behind = self._tokens[self._index + 2 : self._index + 3]
         return bool(behind) and behind[0].token_type == TokenType.FARROW
-
-    def _parse_watermark(self) -> Watermark | None:
-        """WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, if that comes next."""
-        start = self._curr
-        if not self._comes("WATERMARK", "FOR"):
-            return None
-        self._advance(2)
-        column = self._parse_id_var(any_token=True) or self._fail("a column")
-        if not self._match_text_seq("AS"):
-            self._fail("AS and how far to wait: WATERMARK FOR ts AS ts - INTERVAL '5' SECOND")
-        begin = self._curr
-        expression = self._parse_disjunction() or self._fail("ts, or ts - how far to wait")
-        expression.meta.update(start=begin.start, end=self._prev.end)
-        found = Watermark(this=column, expression=expression)
-        found.meta.update(start=start.start, end=self._prev.end)
-        return found
 
 
 _FINAL = (["FINAL"], ["ON", "WINDOW", "CLOSE"])

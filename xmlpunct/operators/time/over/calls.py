@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from xmlpunct.operators.group.aggregate import Aggregate
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import DOUBLE, INT
 
 SUMS, EXTREMES = ("COUNT", "SUM", "AVG"), ("MIN", "MAX")

@@ -15,7 +15,8 @@ from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.change_columns import AT
 from xmlpunct.types.ordinals import Ordinals
 from xmlpunct.types.pattern import EMPTY, Pattern, ordinals

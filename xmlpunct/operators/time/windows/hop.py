@@ -14,7 +14,8 @@ from xmlpunct.operators.time.windows.spans import Grown, Spans
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.ordinals import ordinals_of, values_of
 from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 

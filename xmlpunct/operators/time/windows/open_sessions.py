@@ -17,7 +17,8 @@ from xmlpunct.operators.relations.slots import begins, numbered, order_by
 from xmlpunct.operators.time.windows.spans import Grown
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.ordinals import Ordinals, ordinals_of, values_of
 from xmlpunct.types.pattern import WILDCARD, ordinals
 

@@ -19,7 +19,8 @@ from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.change_columns import changes
 from xmlpunct.types.ordinals import Ordinals, values_of
 from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, ordinals

@@ -1,0 +1,92 @@
+"""Attributes: the name, type, place in the XML and domain of one column of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from xmlpunct.base.errors import SchemaError
+from xmlpunct.types import Type
+from xmlpunct.types.pattern import (
+    WILDCARD,
+    Empty,
+    Pattern,
+    Values,
+    Wildcard,
+    bounds,
+    covers,
+    intersect,
+    interval,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute of a stream.
+
+    ``path`` says where its value stands in the XML element: a child (``sid``), a nested child (``a/b``) or
+    an XML attribute (``@id``, ``a/@id``); the default is the child of the attribute's own name. The reader refuses
+    anything that is no path. ``domain`` is the pattern of the values allowed (``*``: all); declaring one makes the
+    attribute NOT NULL.
+    """
+
+    name: str
+    type: Type
+    nullable: bool = True
+    path: str = ""
+    domain: Pattern = WILDCARD
+
+    def __post_init__(self) -> None:
+        if not self.path:
+            object.__setattr__(self, "path", self.name)
+        if isinstance(self.domain, Empty):
+            raise SchemaError(f"attribute {self.name}: no value satisfies its CHECK")
+        if self.domain is not WILDCARD:
+            object.__setattr__(self, "nullable", False)
+
+    def reach(self, pattern: Pattern) -> Pattern:
+        """The values of ``pattern`` that a tuple of this schema can have."""
+        if self.nullable:
+            return pattern
+        every = interval(self.type, None, None, False, False)
+        return intersect(pattern, self.domain if self.domain is not WILDCARD else every)
+
+    def closed_by(self, pattern: Pattern) -> bool:
+        """Whether ``pattern`` matches every value that a tuple can have here.
+
+        ``*`` does; ``(,)`` does on a NOT NULL attribute; and so does a pattern that covers a declared domain.
+        """
+        return isinstance(pattern, Wildcard) or covers(pattern, self.reach(WILDCARD))
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The ordinals of the least and the greatest value that a tuple can have here. The type is discrete.
+
+        >>> from xmlpunct.types import INT
+        >>> from xmlpunct.types.pattern import values
+        >>> Attribute("n", INT, domain=values(INT, [3, 5, 9])).ends
+        (3, 9)
+        """
+        if isinstance(self.domain, Values):
+            return self.type.ordinal(self.domain.members[0]), self.type.ordinal(self.domain.members[-1])
+        found = bounds(self.domain)
+        return found or (self.type.ordinal(self.type.lowest), self.type.ordinal(self.type.highest))
+
+    def weakened(self) -> Attribute:
+        """The same attribute without NOT NULL and domain (the null-supplied side of an outer join)."""
+        return replace(self, nullable=True, domain=WILDCARD)
+
+
+def places_by_name(attributes: Iterable[Attribute]) -> dict[str, int]:
+    """The place of each attribute, by its name. Raises `SchemaError` if two have the same name.
+
+    >>> from xmlpunct.types import INT
+    >>> places_by_name([Attribute("a", INT), Attribute("b", INT)])
+    {'a': 0, 'b': 1}
+    """
+    places: dict[str, int] = {}
+    for place, attribute in enumerate(attributes):
+        if attribute.name in places:
+            raise SchemaError(f"two attributes are named {attribute.name}")
+        places[attribute.name] = place
+    return places

@@ -1,0 +1,54 @@
+"""Errors about a node of an SQL tree, with its place in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from sqlglot import exp
+
+from xmlpunct.base.errors import SqlError
+from xmlpunct.types import Type
+
+
+def place(node: exp.Expr) -> tuple[int | None, int | None]:
+    """Where a node stands in its SQL: character offsets, end exclusive; (None, None) if that is not known."""
+    at: exp.Expr | None = node
+    while at is not None:
+        metas = [n.meta for n in at.walk() if n.meta.get("end")]  # a * that stands nowhere is at 0
+        if metas:
+            return min(m["start"] for m in metas), max(m["end"] for m in metas) + 1
+        at = at.parent
+    return None, None
+
+
+def refuse(reason: str, node: exp.Expr) -> NoReturn:
+    """Raise `SqlError` about a node; `about` adds the text."""
+    raise SqlError(reason, "", *place(node))
+
+
+def check_comparable(type_: Type, what: str, node: exp.Expr) -> None:
+    """Refuse to compare, group or order values that cannot be."""
+    if not type_.comparable:
+        refuse(f"{what} does not take {type_.kind}, which is compared with nothing", node)
+
+
+@contextmanager
+def at(node: exp.Expr) -> Iterator[None]:
+    """Turn a ValueError raised inside into a `SqlError` about a node."""
+    try:
+        yield
+    except ValueError as error:
+        refuse(str(error), node)
+
+
+@contextmanager
+def about(sql: str) -> Iterator[None]:
+    """Add the text to a `SqlError` that is raised inside."""
+    try:
+        yield
+    except SqlError as error:
+        if error.sql:
+            raise
+        raise SqlError(error.reason, sql, error.start, error.end) from None
