@@ -212,25 +212,26 @@ def frontiers() -> Sheet:
 
 
 def house() -> Sheet:
-    """The layers of the package."""
-    s = Sheet("The house: a module imports from its own floor and from those below", 382)
+    """The folders of the package, each above the folders that it imports from."""
     floors = (
-        (("cli", "options and messages; the only layer that prints"),),
-        (("engine", "sql, plan, rules, partition, local, spark, checkpoint, exchange, sinks"),),
-        (
-            ("firehose", "XML in and out, sources, connectors"),
-            ("operators", "one relational operator a file"),
-        ),
-        (("expressions", "one record for each SQL function"),),
-        (("punctuations", "patterns, sets of punctuations, what was promised"),),
-        (("types, schema, slice, errors", "what all speak of"),),
+        (("cli", "options and messages; the only folder that prints"),),
+        (("python", "query, parse, slices, scan_xml"), ("spark", "the public PySpark interface")),
+        (("engine", "sql, plan, rules, partition, run, spark, view, why"),),
+        (("firehose", "XML to slices, slices to XML"), ("operators", "one relational operator per file")),
+        (("connectors", "files, sockets, HTTP, brokers, databases"),),
+        (("expressions", "one record for each SQL function"), ("slice", "tuples and punctuations")),
+        (("punctuations", "sets, indexes and joint covers of punctuations"),),
+        (("schema", "attributes and column lists"), ("types", "types, patterns, interval sets")),
+        (("base", "errors, secrets, names, frames"),),
     )
+    height = 52 * len(floors)
+    s = Sheet("The house: a module imports from its own floor and from the floors below", height + 90)
     s.path([(40, 40), (360, 10), (680, 40)])
     for row, rooms in enumerate(floors):
         width = (640 - 10 * (len(rooms) - 1)) / len(rooms)
-        for number, (name, what) in enumerate(rooms):
-            s.box(40 + number * (width + 10), 46 + 52 * row, width, 46, [name, what])
-    s.text(40, 374, "firehose and operators do not know each other", "dim")
+        for number, (name, content) in enumerate(rooms):
+            s.box(40 + number * (width + 10), 46 + 52 * row, width, 46, [name, content])
+    s.text(40, height + 70, "firehose and operators do not import from each other", "dim")
     return s
 
 
@@ -269,7 +270,7 @@ def way() -> Sheet:
         "exchange: a tuple goes by the hash of its key, a punctuation to all shards that it concerns.",
         "dim",
     )
-    s.text(16, 320, "Who receives from N shards believes what all N have said.", "dim")
+    s.text(16, 320, "A receiver of N shards uses a punctuation when all N have emitted it.", "dim")
     return s
 
 
