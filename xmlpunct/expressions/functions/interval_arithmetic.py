@@ -1,6 +1,6 @@
-"""Moments and how far they are apart: DATE and TIMESTAMP plus an interval, and the boundaries between two of them.
+"""Arithmetic of moments: DATE or TIMESTAMP plus an interval, and the number of unit boundaries between two moments.
 
-There is no type of intervals. One is a number of units, added by DATE_ADD, which SQL writes ``ts + INTERVAL '1' DAY``.
+There is no interval type. An interval is a number of units, added by DATE_ADD: in SQL ``ts + INTERVAL '1' DAY``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xmlpunct.types import DATE, INT, STRING, TIMESTAMP, Type
 from xmlpunct.types.durations import TIME_UNITS
 
 MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120, "CENTURY": 1200, "MILLENNIUM": 12000}
-"""The units that are no constant number of instants, in months."""
+"""The units of varying length, in months."""
 
 
 def unit_of(name: str) -> str:
@@ -43,7 +43,7 @@ def unit_of(name: str) -> str:
 
 
 def interval(text: str, unit: str) -> tuple[Expression, str]:
-    """A constant interval as a whole number of a unit. Raises ValueError where it is no such number.
+    """A constant interval as a whole number and its unit. Raises ValueError for other numbers.
 
     >>> [str(part) for part in interval("1.5", "hours")]
     ['5400000000', 'MICROSECOND']
@@ -63,7 +63,7 @@ def interval(text: str, unit: str) -> tuple[Expression, str]:
 
 
 def of_moments(operator: str, a: Expression, b: Expression) -> Expression:
-    """``a + b`` or ``a - b`` where one of them is a DATE or a TIMESTAMP. Raises ValueError."""
+    """``a + b`` or ``a - b`` where an operand is a DATE or a TIMESTAMP. Raises ValueError."""
     days = literal(STRING, "DAY")
     if operator == "-" and a.type is b.type is DATE:
         return DATE_DIFF(days, b, a)
@@ -81,7 +81,7 @@ def of_moments(operator: str, a: Expression, b: Expression) -> Expression:
 
 
 def shifted(operator: str, a: Expression, amount: Expression, unit: str) -> Expression:
-    """``a`` plus or minus so many of a `unit_of`. Raises ValueError."""
+    """``a`` plus or minus ``amount`` of a unit (see `unit_of`). Raises ValueError."""
     return SHIFT(a, _signed(operator, of_type("INTERVAL", amount, INT)), literal(STRING, unit))
 
 
@@ -112,7 +112,7 @@ _ENDS: dict[Type, tuple[int, int]] = {
     DATE: tuple((day - _EPOCH.date()).days for day in (date.min, date.max)),  # type: ignore[dict-item]
     TIMESTAMP: tuple((at - _EPOCH) // timedelta(microseconds=1) for at in (datetime.min, datetime.max)),  # type: ignore[dict-item]
 }
-"""The first and last instants of a type, from 1970 on."""
+"""The first and last instants of a type, in days or microseconds since 1970."""
 
 
 def _shift(call: Call, at: pl.Expr, amount: pl.Expr, _: pl.Expr) -> Outcome:
@@ -124,7 +124,7 @@ def _shift(call: Call, at: pl.Expr, amount: pl.Expr, _: pl.Expr) -> Outcome:
 
 
 def instant(type_: Type, number: pl.Expr) -> Outcome:
-    """The DATE or TIMESTAMP that is so many days or microseconds (128 bits) after 1970-01-01."""
+    """The DATE or TIMESTAMP ``number`` days or microseconds (128 bits) after 1970-01-01."""
     low, high = _ENDS[type_]
     fits = number.is_between(int128(low), int128(high))
     physical = pl.when(fits).then(number).cast(pl.Int32 if type_ is DATE else pl.Int64)
@@ -132,11 +132,11 @@ def instant(type_: Type, number: pl.Expr) -> Outcome:
 
 
 def _shift_months(call: Call, at: pl.Expr, months: pl.Expr) -> Outcome:
-    """The same day and time so many months on, or the last day of that month if it has no such day."""
+    """The same day and time ``months`` later, or the last day of that month if it is shorter."""
     month = at.dt.year().cast(pl.Int128) * int128(12) + at.dt.month().cast(pl.Int128) - int128(1) + months
     fits = month.is_between(int128(12), int128(12 * 10_000 - 1))
-    known = pl.when(fits).then(month).cast(pl.Int64)
-    first = pl.date(known // 12, known % 12 + 1, 1)
+    valid_month = pl.when(fits).then(month).cast(pl.Int64)
+    first = pl.date(valid_month // 12, valid_month % 12 + 1, 1)
     day = pl.min_horizontal(at.dt.day(), first.dt.month_end().dt.day()).cast(pl.Int64)
     time = at.to_physical() % TIME_UNITS["DAY"]
     physical = (first.to_physical().cast(pl.Int64) + day - 1) * TIME_UNITS["DAY"] + time
@@ -144,7 +144,7 @@ def _shift_months(call: Call, at: pl.Expr, months: pl.Expr) -> Outcome:
 
 
 def _monotone_shift(call: Call) -> tuple[int, bool] | None:
-    """With months it does not rise: from 30 January 23:00 and 31 January 01:00 a month on is the same day."""
+    """Months are not monotone: a month after 30 January 23:00 is later than a month after 31 January 01:00."""
     value, amount, unit = call.args
     of_days = isinstance(value, Call) and value.function == "CAST" and value.args[0].type is DATE
     if (
@@ -176,7 +176,7 @@ def _typed_difference(record: Function, args: tuple[Expression, ...]) -> Express
 
 
 def _number_of(unit: str) -> Callable[[pl.Expr], pl.Expr]:
-    """The number of the unit that a moment is in."""
+    """The number of the unit that contains a moment, counted from a fixed origin."""
     if unit in MONTHS:
         return lambda at: (at.dt.year().cast(pl.Int64) * 12 + at.dt.month() - 1) // MONTHS[unit]
     return lambda at: at.to_physical() // TIME_UNITS[unit]

@@ -1,4 +1,4 @@
-"""Arrays that expressions make: lists of values of one type."""
+"""Arrays computed by expressions: lists of values of one type."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from xmlpunct.schema.arrays import ArrayType, array_of
 from xmlpunct.types import STRING, Type
 
 ITEM = "value"
-"""The column of such an array."""
+"""The column of these arrays."""
 
 
 def list_of(type_: Type) -> ArrayType:
-    """The type of arrays of single values; each item is an element of its own in XML.
+    """The type of arrays of single values. Each item is a separate element in XML.
 
     >>> list_of(STRING)
     ARRAY(value STRING PATH '.')
@@ -29,7 +29,7 @@ def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
 
 
 def items(text: pl.Expr, separator: pl.Expr) -> pl.Expr:
-    """A list of the parts of a text: of the empty text one, and between empty separators its characters."""
+    """The parts of a text: one part of the empty text; the characters, if the separator is empty."""
     return (
         pl.when((text == "") | separator.is_null())
         .then(pl.concat_list(text))

@@ -1,4 +1,4 @@
-"""Texts in texts: LIKE and ILIKE, STARTS_WITH, CONTAINS, STRPOS."""
+"""Matching of texts: LIKE and ILIKE, STARTS_WITH, CONTAINS, STRPOS."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from xmlpunct.types import BOOLEAN, INT, STRING, Type
 
 def _typed_like(record: Function, args: tuple[Expression, ...]) -> Expression:
     text, *constants = (of_type(record.name, a, STRING) for a in args)
-    known = [a.value for a in constants if isinstance(a, Literal) and a.value is not None]
-    if len(known) < len(constants):
+    values = [a.value for a in constants if isinstance(a, Literal) and a.value is not None]
+    if len(values) < len(constants):
         raise ValueError(
             f"{record.name} wants a literal pattern: else say CONTAINS, STARTS_WITH or ENDS_WITH"
         )
-    if len(known) == 2 and len(known[1]) != 1:
+    if len(values) == 2 and len(values[1]) != 1:
         raise ValueError("ESCAPE wants one character")
     return record.call(BOOLEAN, text, *constants)
 
@@ -42,8 +42,8 @@ def _typed_any_case(record: Function, args: tuple[Expression, ...]) -> Expressio
 
 
 def _like(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
-    pattern, *rest = (a.value for a in call.args[1:] if isinstance(a, Literal))
-    return Outcome(text.str.contains(like_regex(pattern, rest[0] if rest else "")))
+    pattern, *escape = (a.value for a in call.args[1:] if isinstance(a, Literal))
+    return Outcome(text.str.contains(like_regex(pattern, escape[0] if escape else "")))
 
 
 def like_regex(pattern: str, escape: str) -> str:
@@ -52,15 +52,15 @@ def like_regex(pattern: str, escape: str) -> str:
     >>> like_regex("50!%_", "!")
     '^(?s:50%.)$'
     """
-    out, at = [], 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == escape and at + 1 < len(pattern):
-            at += 1
-            out.append(pl.escape_regex(pattern[at]))
+    out, index = [], 0
+    while index < len(pattern):
+        char = pattern[index]
+        if char == escape and index + 1 < len(pattern):
+            index += 1
+            out.append(pl.escape_regex(pattern[index]))
         else:
             out.append({"%": ".*", "_": "."}.get(char) or pl.escape_regex(char))
-        at += 1
+        index += 1
     return f"^(?s:{''.join(out)})$"
 
 
@@ -80,7 +80,7 @@ def _of_two(
     *called: str,
     syntax: Syntax | None = None,
 ) -> Function:
-    """A function of a text and what is looked for in it."""
+    """A function of a text and a text to find in it."""
 
     def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
         return record.call(type_, *(of_type(name, a, STRING) for a in args))
@@ -91,11 +91,11 @@ def _of_two(
     return Function(name, typed, evaluate, syntax, called=(name, *called), doc=Doc(form, meaning, example))
 
 
-def _place(text: pl.Expr, part: pl.Expr) -> pl.Expr:
-    """Where a part begins, counted from 1; 0 where it is not."""
+def _position(text: pl.Expr, part: pl.Expr) -> pl.Expr:
+    """The position at which a part begins, counted from 1; 0 if the text does not have it."""
     before = pl.when(part == "").then(pl.lit("")).otherwise(text.str.split(part).list.first())
-    found = before.str.len_chars().cast(pl.Int64) + 1
-    return pl.when(text.str.contains(part, literal=True)).then(found).when(text.is_not_null()).then(0)
+    position = before.str.len_chars().cast(pl.Int64) + 1
+    return pl.when(text.str.contains(part, literal=True)).then(position).when(text.is_not_null()).then(0)
 
 
 # fmt: off
@@ -120,5 +120,5 @@ CONTAINS = _of_two(
     "CONTAINS", BOOLEAN, lambda s, t: s.str.contains(t, literal=True), "CONTAINS(s, t)",
     "Whether t is in s.", "CONTAINS('Oslo', 'sl')")
 STRPOS = _of_two(
-    "STRPOS", INT, _place, "STRPOS(s, t), POSITION(t IN s)", "Where t begins in s, from 1 on; 0 where it is not.",
+    "STRPOS", INT, _position, "STRPOS(s, t), POSITION(t IN s)", "Where t begins in s, from 1 on; 0 where it is not.",
     "STRPOS('Oslo', 'l')", "INSTR", syntax=Syntax("StrPosition", "this substr"))

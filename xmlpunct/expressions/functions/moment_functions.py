@@ -1,4 +1,4 @@
-"""Functions of moments."""
+"""Functions of moments (DATE and TIMESTAMP)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _part(
     rises: bool = False,
     type_: Type = INT,
 ) -> Function:
-    """A part of a moment, which EXTRACT and DATE_PART give too; ``of_days``: also of a DATE."""
+    """A function for a part of a moment, also available by EXTRACT and DATE_PART. ``of_days``: also for a DATE."""
 
     def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
         (a,) = args
@@ -39,7 +39,7 @@ def _part(
 
 
 PARTS: dict[str, Function] = {}
-"""What EXTRACT and DATE_PART can give, by all its names."""
+"""The parts that EXTRACT and DATE_PART take, by all their names."""
 
 
 def _year(value: pl.Expr) -> pl.Expr:
@@ -111,11 +111,11 @@ def _typed_part(record: Function, args: tuple[Expression, ...]) -> Expression:
 
 def part_of(name: str, a: Expression) -> Expression:
     """A part of a moment by its name. Raises ValueError."""
-    found = PARTS.get(name.upper()) or PARTS.get(name.upper().removesuffix("S"))
-    if found is None:
+    function = PARTS.get(name.upper()) or PARTS.get(name.upper().removesuffix("S"))
+    if function is None:
         *parts, last = dict.fromkeys(part.name for part in PARTS.values())
         raise ValueError(f"EXTRACT gives {', '.join(parts)} or {last}, not {name}")
-    return found(a)
+    return function(a)
 
 
 DATE_PART = Function(
@@ -128,7 +128,7 @@ UNITS = {
     "SECOND": "1s", "MINUTE": "1m", "HOUR": "1h", "DAY": "1d", "WEEK": "1w", "MONTH": "1mo", "QUARTER": "1q",
     "YEAR": "1y",
 }  # fmt: skip
-"""What DATE_TRUNC can cut down to, and polars' word for it. A week begins on Monday."""
+"""The units that DATE_TRUNC takes, with their names in polars. A week begins on Monday."""
 
 
 def _typed_truncation(record: Function, args: tuple[Expression, ...]) -> Expression:

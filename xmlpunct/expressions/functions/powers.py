@@ -1,6 +1,6 @@
-"""Roots, powers and logarithms: functions of DOUBLEs that give NaN and INF where they have no number, as DuckDB's do.
+"""Roots, powers and logarithms: functions of DOUBLEs. Undefined results are NaN or INF, as in DuckDB.
 
-None is taken as monotone: NaN is greatest, and the last bit of a logarithm is not proved to rise.
+No function is declared monotone: NaN is the greatest value, and the last bit of a logarithm is not proved to rise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
 def _of_array(
     compute: Callable[..., np.ndarray[tuple[int], np.dtype[np.float64]]],
 ) -> Callable[[pl.Expr], pl.Expr]:
-    """A polars expression of a function of numpy."""
+    """A numpy function as a function of polars expressions."""
 
     def run(column: pl.Series) -> pl.Series:
         with np.errstate(all="ignore"):

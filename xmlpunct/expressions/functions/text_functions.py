@@ -28,7 +28,7 @@ from xmlpunct.types import INT, STRING, Type
 
 
 def _typed(type_: Type) -> Typing:
-    """Typing of functions of one string, perhaps followed by whole numbers."""
+    """Typing of functions of one string and any number of INTs."""
 
     def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
         numbers = (of_type(record.name, a, INT) for a in args[1:])
@@ -50,9 +50,9 @@ def _of_one(
 
 @cache
 def _capitals() -> dict[str, str]:
-    """The letters whose capitals are several characters (ß: SS), and the one that is DuckDB's capital of them.
+    """DuckDB's single-character capitals of letters that Unicode capitalises to several characters (ß: SS).
 
-    It is their form in titles, or they stay as they are; that of ß is ẞ.
+    The capital is the title form of the letter, if that is one character, or else the letter itself; for ß it is ẞ.
     """
     letters = (chr(i) for i in (*range(0x80, 0x2000), *range(0xFB00, 0xFB18)))
     wide = [letter for letter in letters if len(letter.upper()) > 1]
@@ -60,27 +60,28 @@ def _capitals() -> dict[str, str]:
 
 
 def _small() -> dict[str, str]:
-    """The capitals whose small letter is two characters, or depends on where it stands in a word."""
+    """Lower-case forms of capitals for which Unicode has two characters, or one that depends on the position."""
     return {"İ": "i", "Σ": "σ"}
 
 
 def _cased(
     convert: Callable[[pl.Series], pl.Series], exceptions: Callable[[], dict[str, str]]
 ) -> Callable[[pl.Expr], pl.Expr]:
-    """A change of case that makes one character of each, as DuckDB's does. polars' differs for ``exceptions``."""
+    """A change of case that maps each character to one, as in DuckDB. polars differs for ``exceptions``."""
 
     def run(column: pl.Series) -> pl.Series:
-        converted, known = convert(column), exceptions()
-        special = f"([{''.join(known)}])"
+        converted, forms = convert(column), exceptions()
+        special = f"([{''.join(forms)}])"
         rows = column.str.contains(special).arg_true()
         if not len(rows):
             return converted
         texts = [re.split(special, text) for text in column.gather(rows)]
         pieces = iter(convert(pl.Series([p for pieces in texts for p in pieces], dtype=pl.String)))
-        made = [
-            "".join(known.get(p, other) for p, other in zip(text, pieces, strict=False)) for text in texts
+        joined = [
+            "".join(forms.get(p, converted_piece) for p, converted_piece in zip(text, pieces, strict=False))
+            for text in texts
         ]
-        return converted.scatter(rows, made)
+        return converted.scatter(rows, joined)
 
     return lambda value: value.map_batches(run, pl.String(), is_elementwise=True)
 
@@ -90,7 +91,7 @@ _lower = _cased(lambda column: column.str.to_lowercase(), _small)
 
 
 def lowered(text: str) -> str:
-    """A text in small letters.
+    """A text in lower case, as LOWER returns it.
 
     >>> lowered("ΟΔΟΣ")
     'οδοσ'
@@ -106,13 +107,17 @@ def _concatenated(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(STRING, *(cast(a, STRING) for a in args))
 
 
-def _substring(call: Call, text: pl.Expr, *places: pl.Expr) -> Outcome:
-    count, first = text.str.len_chars().cast(pl.Int128), places[0].cast(pl.Int128)
+def _substring(call: Call, text: pl.Expr, *first_and_length: pl.Expr) -> Outcome:
+    count, first = text.str.len_chars().cast(pl.Int128), first_and_length[0].cast(pl.Int128)
     start = pl.when(first < 0).then(count + first).otherwise(first - 1)
-    end = start + places[1].cast(pl.Int128) if len(places) > 1 else pl.max_horizontal(start, count)
-    low, high = (bound(start, end).clip(0, 2**62) for bound in (pl.min_horizontal, pl.max_horizontal))
-    known = text.is_not_null() & start.is_not_null() & end.is_not_null()
-    return Outcome(pl.when(known).then(text.str.slice(low.cast(pl.Int64), (high - low).cast(pl.UInt64))))
+    end = (
+        start + first_and_length[1].cast(pl.Int128)
+        if len(first_and_length) > 1
+        else pl.max_horizontal(start, count)
+    )
+    low, high = (extreme(start, end).clip(0, 2**62) for extreme in (pl.min_horizontal, pl.max_horizontal))
+    no_nulls = text.is_not_null() & start.is_not_null() & end.is_not_null()
+    return Outcome(pl.when(no_nulls).then(text.str.slice(low.cast(pl.Int64), (high - low).cast(pl.UInt64))))
 
 
 def _typed_texts(type_: Type) -> Typing:
@@ -124,7 +129,9 @@ def _trim(name: str, cut: Callable[[pl.Expr, pl.Expr], pl.Expr], where: str, *ca
     def evaluate(call: Call, text: pl.Expr, chars: pl.Expr | None = None) -> Outcome:
         if chars is None:
             return Outcome(cut(text, pl.lit(" ")))
-        return Outcome(pl.when(chars.is_not_null()).then(cut(text, chars)))  # to polars null is white space
+        return Outcome(
+            pl.when(chars.is_not_null()).then(cut(text, chars))
+        )  # for null, polars would strip white space
 
     return Function(
         name, _typed_texts(STRING), evaluate, called=called, arity=(1, 2),
@@ -138,13 +145,13 @@ def _typed_part(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(STRING, text, separator, of_type(record.name, args[2], INT))
 
 
-def _part(call: Call, text: pl.Expr, separator: pl.Expr, place: pl.Expr) -> Outcome:
-    at = pl.when(place > 0).then(place - 1).otherwise(place)
+def _part(call: Call, text: pl.Expr, separator: pl.Expr, number: pl.Expr) -> Outcome:
+    index = pl.when(number > 0).then(number - 1).otherwise(number)
     size = items(text, separator).list.len().cast(pl.Int64)
-    found = items(text, separator).list.get(at.clip(-(2**31), 2**31), null_on_oob=True)
-    is_there = (place != 0) & at.is_between(-size, size - 1)
-    known = text.is_not_null() & separator.is_not_null() & place.is_not_null()
-    return Outcome(pl.when(known).then(pl.when(is_there).then(found).otherwise(pl.lit(""))))
+    part = items(text, separator).list.get(index.clip(-(2**31), 2**31), null_on_oob=True)
+    exists = (number != 0) & index.is_between(-size, size - 1)
+    no_nulls = text.is_not_null() & separator.is_not_null() & number.is_not_null()
+    return Outcome(pl.when(no_nulls).then(pl.when(exists).then(part).otherwise(pl.lit(""))))
 
 
 def _part_of(name: str, cut: Callable[[pl.Expr, pl.Expr], pl.Expr], which: str, example: str) -> Function:
@@ -157,18 +164,20 @@ def _part_of(name: str, cut: Callable[[pl.Expr, pl.Expr], pl.Expr], which: str, 
 
 
 LONGEST = 2**24
-"""REPEAT, LPAD and RPAD make no longer texts."""
+"""The greatest length of results of REPEAT, LPAD and RPAD."""
 
 
 def _times(text: pl.Expr, count: pl.Expr) -> pl.Expr:
-    """A text so many times, null where one of the two is."""
-    known = text.is_not_null() & count.is_not_null()
-    return pl.when(known).then(text.repeat_by(count.fill_null(0)).list.join(""))
+    """A text repeated ``count`` times; null if one of the two is."""
+    no_nulls = text.is_not_null() & count.is_not_null()
+    return pl.when(no_nulls).then(text.repeat_by(count.fill_null(0)).list.join(""))
 
 
 def _repeated(call: Call, text: pl.Expr, count: pl.Expr) -> Outcome:
-    long = count.clip(0) > LONGEST // text.str.len_bytes().clip(1)
-    return Outcome(_times(text, pl.when(long).then(0).otherwise(count.clip(0))), [(long, _TOO_LONG)])
+    is_too_long = count.clip(0) > LONGEST // text.str.len_bytes().clip(1)
+    return Outcome(
+        _times(text, pl.when(is_too_long).then(0).otherwise(count.clip(0))), [(is_too_long, _TOO_LONG)]
+    )
 
 
 _TOO_LONG = f"a text of more than {LONGEST:,} bytes"
@@ -185,18 +194,18 @@ def _padded(
 
     def evaluate(call: Call, text: pl.Expr, length: pl.Expr, padding: pl.Expr) -> Outcome:
         missing = length - text.str.len_chars().cast(pl.Int64)
-        long, size = length > LONGEST // 4, padding.str.len_chars().cast(pl.Int64)
-        wanted = pl.when(long).then(0).otherwise(missing.clip(0))
-        filling = _times(padding, -(-wanted // size.clip(1))).str.head(wanted)
-        known = text.is_not_null() & length.is_not_null() & padding.is_not_null()
+        is_too_long, size = length > LONGEST // 4, padding.str.len_chars().cast(pl.Int64)
+        padding_length = pl.when(is_too_long).then(0).otherwise(missing.clip(0))
+        filling = _times(padding, -(-padding_length // size.clip(1))).str.head(padding_length)
+        no_nulls = text.is_not_null() & length.is_not_null() & padding.is_not_null()
         value = (
             pl.when(missing > 0)
             .then(pl.concat_str(joined(text, filling)))
             .otherwise(text.str.head(length.clip(0, LONGEST)))
         )
         return Outcome(
-            pl.when(known).then(value),
-            [(long, _TOO_LONG), ((missing > 0) & (size == 0), "nothing to pad with")],
+            pl.when(no_nulls).then(value),
+            [(is_too_long, _TOO_LONG), ((missing > 0) & (size == 0), "nothing to pad with")],
         )
 
     return Function(
@@ -207,8 +216,8 @@ def _padded(
 
 
 def _replaced(call: Call, text: pl.Expr, old: pl.Expr, new: pl.Expr) -> Outcome:
-    known = text.is_not_null() & old.is_not_null() & new.is_not_null()
-    text = pl.when(known).then(
+    no_nulls = text.is_not_null() & old.is_not_null() & new.is_not_null()
+    text = pl.when(no_nulls).then(
         text
     )  # as high as all: polars joins the one list of a literal with one separator
     return Outcome(pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new)))

@@ -1,4 +1,4 @@
-"""Moments made of numbers, and the moments at which months and buckets of time begin or end."""
+"""Moments from numbers, last days of months, and buckets of time."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def _typed_date(record: Function, args: tuple[Expression, ...]) -> Expression:
 
 def _date(call: Call, *parts: pl.Expr) -> Outcome:
     bounds = zip(parts, ((1, 9999), (1, 12), (1, 31)), strict=True)
-    inside = pl.all_horizontal([part.is_between(*bound) for part, bound in bounds])
-    year, month, day = (pl.when(inside).then(part) for part in parts)
+    in_range = pl.all_horizontal([part.is_between(*bound) for part, bound in bounds])
+    year, month, day = (pl.when(in_range).then(part) for part in parts)
     first = pl.date(year, month, 1)
-    there = inside & (day <= first.dt.month_end().dt.day())
-    days = first.to_physical() + pl.when(there).then(day).cast(pl.Int32) - 1
-    return Outcome(days.cast(pl.Date), [(~there, "no such day")])
+    exists = in_range & (day <= first.dt.month_end().dt.day())
+    days = first.to_physical() + pl.when(exists).then(day).cast(pl.Int32) - 1
+    return Outcome(days.cast(pl.Date), [(~exists, "no such day")])
 
 
 def _typed_timestamp(record: Function, args: tuple[Expression, ...]) -> Expression:
@@ -69,7 +69,7 @@ def _typed_last_day(record: Function, args: tuple[Expression, ...]) -> Expressio
 
 
 def bucket(moment: Expression, amount: Expression, unit: str, origin: Expression | None) -> Expression:
-    """TIME_BUCKET of so many of a `unit_of`. Raises ValueError."""
+    """TIME_BUCKET with a width of ``amount`` units (see `unit_of`). Raises ValueError."""
     if not isinstance(amount, Literal) or amount.value is None or amount.value < 1:
         raise ValueError("TIME_BUCKET wants a constant interval above 0: INTERVAL '10' MINUTE")
     if moment.type not in (DATE, TIMESTAMP) and not is_null(moment):
@@ -79,10 +79,10 @@ def bucket(moment: Expression, amount: Expression, unit: str, origin: Expression
     if not isinstance(origin, Literal):
         raise ValueError("the origin of TIME_BUCKET is a literal: TIMESTAMP '2024-01-01 00:30:00'")
     type_: Type = moment.type if moment.type is DATE else TIMESTAMP
-    begun = TIME_BUCKET.call(
+    start = TIME_BUCKET.call(
         TIMESTAMP, cast(moment, TIMESTAMP), amount, literal(STRING, unit), cast(origin, TIMESTAMP)
     )
-    return cast(begun, type_)
+    return cast(start, type_)
 
 
 def _typed_bucket(record: Function, args: tuple[Expression, ...]) -> Expression:
@@ -92,15 +92,20 @@ def _typed_bucket(record: Function, args: tuple[Expression, ...]) -> Expression:
 def _bucket(call: Call, at: pl.Expr, *_: pl.Expr) -> Outcome:
     amount, unit, origin = (a.value for a in call.args[1:] if isinstance(a, Literal))
     if unit in TIME_UNITS:
-        width, since = int128(amount * TIME_UNITS[unit]), pl.lit(origin).to_physical().cast(pl.Int128)
-        return instant(TIMESTAMP, (at.to_physical().cast(pl.Int128) - since) // width * width + since)
+        width, origin_instant = (
+            int128(amount * TIME_UNITS[unit]),
+            pl.lit(origin).to_physical().cast(pl.Int128),
+        )
+        return instant(
+            TIMESTAMP, (at.to_physical().cast(pl.Int128) - origin_instant) // width * width + origin_instant
+        )
     width, first = amount * MONTHS[unit], origin.year * 12 + origin.month - 1
     month = at.dt.year().cast(pl.Int64) * 12 + at.dt.month() - 1
-    begun = (month - first) // width * width + first
-    inside = begun >= 12
-    known = pl.when(inside).then(begun)
-    value = pl.date(known // 12, known % 12 + 1, 1).cast(TIMESTAMP.dtype)
-    return Outcome(value, [(~inside, "TIMESTAMP overflow")])
+    start = (month - first) // width * width + first
+    in_range = start >= 12
+    valid_month = pl.when(in_range).then(start)
+    value = pl.date(valid_month // 12, valid_month % 12 + 1, 1).cast(TIMESTAMP.dtype)
+    return Outcome(value, [(~in_range, "TIMESTAMP overflow")])
 
 
 # fmt: off

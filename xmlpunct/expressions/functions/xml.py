@@ -1,7 +1,7 @@
-"""SQL's constructors of XML. What they make is complete in itself: text is escaped, and prefixes are declared.
+"""SQL's constructors of XML. Their results are self-contained: text is escaped, and prefixes are declared.
 
-Names are constants: of an element its name with what it declares (``g:a xmlns:g="u"``), of attributes and of a forest's
-elements their names with spaces between them.
+Names are constants: the name of an element with its namespace declarations (``g:a xmlns:g="u"``); the names of
+attributes, and of the elements of a forest, separated by spaces.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import STRING, XML
 
 MOST = 1000
-"""So many attributes, or parts of an element, are more than people write."""
+"""The greatest number of attributes plus parts of an element."""
 
 
 def _constant(record: Function, argument: Expression) -> str:
-    """The value of an argument that says names."""
+    """The value of an argument with names. Raises ValueError for other arguments."""
     if not isinstance(argument, Literal) or argument.type is not STRING or argument.value is None:
         raise ValueError(f"{record.name} wants names")
     return str(argument.value)
 
 
-def _names(call: Call, place: int) -> list[str]:
-    argument = call.args[place]
+def _names(call: Call, position: int) -> list[str]:
+    argument = call.args[position]
     assert isinstance(argument, Literal)
     return str(argument.value).split()
 
 
 def _content(record: Function, argument: Expression) -> Expression:
-    """An argument as XML."""
+    """An argument converted to XML."""
     _refuse_array(record.name, argument)
     return argument if argument.type is XML else TEXT(argument)
 
@@ -102,12 +102,12 @@ def _forest(call: Call, _: pl.Expr, *values: pl.Expr) -> Outcome:
         pl.concat_str(pl.lit(f"<{name}>"), value, pl.lit(f"</{name}>"))
         for name, value in zip(_names(call, 0), values, strict=True)
     ]
-    is_there = pl.any_horizontal(value.is_not_null() for value in values)
-    return Outcome(pl.when(is_there).then(pl.concat_str(*elements, ignore_nulls=True)))
+    exists = pl.any_horizontal(value.is_not_null() for value in values)
+    return Outcome(pl.when(exists).then(pl.concat_str(*elements, ignore_nulls=True)))
 
 
 def _named(names: Sequence[str], values: Sequence[Expression]) -> Pieces:
-    """Values with their names."""
+    """The text of values with their names."""
     pieces: Pieces = []
     for name, value in zip(names, values, strict=True):
         pieces += [", ", value, f' AS "{name}"']
@@ -124,7 +124,7 @@ def _written_element(call: Call) -> Pieces:
 
 
 _PLAIN = Notation(lambda call: [call.args[0]])
-"""Of what SQL does not say."""
+"""The notation of conversions that SQL does not write."""
 
 TEXT = Function(
     "XMLTEXT", _typed_text, lambda call, value: _escaped(call, value, IN_TEXT), notation=_PLAIN, arity=(1, 1)
