@@ -29,10 +29,10 @@ from xmlpunct.types.pattern import (
 class Attribute:
     """One attribute of a stream.
 
-    ``path`` says where its value stands in the XML element: a child (``sid``), a nested child (``a/b``) or
-    an XML attribute (``@id``, ``a/@id``); the default is the child of the attribute's own name. The reader refuses
-    anything that is no path. ``domain`` is the pattern of the values allowed (``*``: all); declaring one makes the
-    attribute NOT NULL.
+    ``path`` is the position of its value in the XML element: a child (``sid``), a nested child (``a/b``) or an XML
+    attribute (``@id``, ``a/@id``). The default is the child with the name of the attribute. The reader refuses a
+    malformed path. ``domain`` is the pattern of the allowed values (``*``: all); a declared one makes the attribute NOT
+    NULL.
     """
 
     name: str
@@ -53,27 +53,27 @@ class Attribute:
         """The values of ``pattern`` that a tuple of this schema can have."""
         if self.nullable:
             return pattern
-        every = interval(self.type, None, None, False, False)
-        return intersect(pattern, self.domain if self.domain is not WILDCARD else every)
+        all_values = interval(self.type, None, None, False, False)
+        return intersect(pattern, self.domain if self.domain is not WILDCARD else all_values)
 
     def closed_by(self, pattern: Pattern) -> bool:
-        """Whether ``pattern`` matches every value that a tuple can have here.
+        """Whether ``pattern`` matches every value that this attribute can have.
 
-        ``*`` does; ``(,)`` does on a NOT NULL attribute; and so does a pattern that covers a declared domain.
+        True for ``*``; for ``(,)`` if the attribute is NOT NULL; and for a pattern that covers a declared domain.
         """
         return isinstance(pattern, Wildcard) or covers(pattern, self.reach(WILDCARD))
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The ordinals of the least and the greatest value that a tuple can have here. The type is discrete.
+        """The ordinals of the least and the greatest value that this attribute can have. The type is discrete.
 
         >>> Schema.parse("n INT CHECK (n IN (3, 5, 9)), m INT CHECK (m BETWEEN 0 AND 6)")["n"].ends
         (3, 9)
         """
         if isinstance(self.domain, Values):
             return self.type.ordinal(self.domain.members[0]), self.type.ordinal(self.domain.members[-1])
-        found = bounds(self.domain)
-        return found or (self.type.ordinal(self.type.lowest), self.type.ordinal(self.type.highest))
+        ordinals = bounds(self.domain)
+        return ordinals or (self.type.ordinal(self.type.lowest), self.type.ordinal(self.type.highest))
 
     def weakened(self) -> Attribute:
         """The same attribute without NOT NULL and domain (the null-supplied side of an outer join)."""
@@ -81,8 +81,8 @@ class Attribute:
 
 
 @lru_cache(maxsize=64)
-def _nothing(dtype: pl.DataType) -> pl.Series:
-    """A column without values. polars is slow to make one, and there are few dtypes."""
+def _empty_column(dtype: pl.DataType) -> pl.Series:
+    """An empty column. Cached, because polars creates it slowly, and there are few dtypes."""
     return pl.Series(dtype=dtype)
 
 
@@ -95,14 +95,14 @@ class Schema:
     """
 
     attributes: tuple[Attribute, ...]
-    _places: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+    _indices: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
-        places = {a.name: i for i, a in enumerate(self.attributes)}
-        if len(places) != len(self.attributes):
-            double = next(a.name for i, a in enumerate(self.attributes) if places[a.name] != i)
+        indices = {a.name: i for i, a in enumerate(self.attributes)}
+        if len(indices) != len(self.attributes):
+            double = next(a.name for i, a in enumerate(self.attributes) if indices[a.name] != i)
             raise SchemaError(f"two attributes are named {double}")
-        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_indices", indices)
 
     @classmethod
     def parse(cls, text: str) -> Schema:
@@ -115,7 +115,7 @@ class Schema:
 
     @classmethod
     def of(cls, attributes: Iterable[Attribute]) -> Schema:
-        """A schema of these attributes."""
+        """A schema from its attributes."""
         return cls(tuple(attributes))
 
     def without_nulls(self, names: Collection[str] | None) -> Schema:
@@ -143,19 +143,19 @@ class Schema:
         return {a.name: a.type.dtype for a in self.attributes}
 
     def index(self, name: str) -> int:
-        """The place of the attribute of that name. Raises `SchemaError` if there is none."""
+        """The index of the attribute with a name. Raises `SchemaError` if there is none."""
         try:
-            return self._places[name]
+            return self._indices[name]
         except KeyError:
             raise SchemaError(f"no attribute {name}: there are {', '.join(self.names)}") from None
 
     @cached_property
     def _empty(self) -> pl.DataFrame:
-        return pl.DataFrame([_nothing(a.type.dtype).alias(a.name) for a in self.attributes])
+        return pl.DataFrame([_empty_column(a.type.dtype).alias(a.name) for a in self.attributes])
 
     def empty(self) -> pl.DataFrame:
-        """No tuples."""
-        return self._empty.clone()  # made once, for every slice asks for several
+        """A data frame without tuples."""
+        return self._empty.clone()  # built once: every slice needs several
 
     def frame(self, tuples: Iterable[tuple[object, ...]]) -> pl.DataFrame:
         """Tuples in schema order as a data frame."""
@@ -176,7 +176,7 @@ class Schema:
         return self.attributes[self.index(name)]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._indices
 
     def __reduce__(self) -> tuple[type[Schema], tuple[tuple[Attribute, ...]]]:
         return (Schema, (self.attributes,))
