@@ -44,13 +44,13 @@ class _Fork:
 _fork: _Fork | None = None
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     global _fork
     _fork = _Fork() if "polars" in sys.modules else None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def polars_works() -> bool:

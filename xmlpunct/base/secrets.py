@@ -33,8 +33,8 @@ _IS_SECRET = re.compile(
 """Names of options whose values are secrets, in any URL."""
 _IS_SECRET_ON_THE_WEB = re.compile(r"key|code|session|sas", re.IGNORECASE)
 """Further names in ``http://`` and ``https://`` URLs. In other connectors a ``key`` is a column."""
-_known: dict[str, str] = {}
-_with_spaces: dict[str, str] = {}
+_replacements: dict[str, str] = {}
+_masked_urls: dict[str, str] = {}
 """URLs whose passwords have spaces, which would end the URL in a text, with their masked forms."""
 
 
@@ -57,7 +57,7 @@ def expanded(url: str, is_quoted: bool = True) -> str:
         quoted = quote(raw, safe="")
         for text in (raw, quoted):
             if text:
-                _known[text] = match[0]
+                _replacements[text] = match[0]
         if not is_quoted and _DIVIDES.search(raw):
             raise ValueError(match[0])
         return quoted if is_quoted else raw
@@ -67,14 +67,14 @@ def expanded(url: str, is_quoted: bool = True) -> str:
 
 def hide(text: str) -> str:
     """A text without secrets. The name of its variable replaces a value that was `expanded`."""
-    for value in sorted(_known, key=len, reverse=True):
+    for value in sorted(_replacements, key=len, reverse=True):
         if value not in text:
             continue
-        if len(value) < _SHORT or _known[value] == MASK:
+        if len(value) < _SHORT or _replacements[value] == MASK:
             parts = re.split(rf"(?<![A-Za-z0-9]){re.escape(value)}(?![A-Za-z0-9])", text)
         else:
             parts = text.split(value)
-        text = _known[value].join(parts)
+        text = _replacements[value].join(parts)
     return without_passwords(text)
 
 
@@ -88,7 +88,7 @@ def without_passwords(text: str, is_url: bool = False) -> str:
     """
     if "://" not in text:
         return text
-    for typed, masked in _with_spaces.items():
+    for typed, masked in _masked_urls.items():
         text = text.replace(typed, masked)
     for url in [(0, len(text))] if is_url else [url.span() for url in _URL.finditer(text)][::-1]:
         for begin, end in _passwords(text[slice(*url)])[::-1]:
@@ -116,14 +116,14 @@ def note_passwords(url: str) -> None:
         return
     masked = without_passwords(url, is_url=True)
     if without_passwords(url) != masked:
-        _with_spaces[url] = masked
+        _masked_urls[url] = masked
     for begin, end in _passwords(url):
         if url[end : end + 1] == "@" and url[begin - 3 : begin] == "://":
             continue  # more often a user's name than a token
         typed = unquote(url[begin:end])
         for text in (url[begin:end], typed, quote(typed, safe="")):
             if len(text) >= _SHORTEST and text not in masked:
-                _known.setdefault(text, MASK)
+                _replacements.setdefault(text, MASK)
 
 
 def _passwords(url: str) -> list[tuple[int, int]]:

@@ -27,7 +27,7 @@ class Live:
     allow_say: bool = False
 
     @property
-    def wanted(self) -> bool:
+    def has_view(self) -> bool:
         """True if a frame or a page is shown, not only a line of progress."""
         return self.watch or self.http is not None
 
@@ -49,7 +49,7 @@ class Live:
         self, query: Query, options: RunOptions, stats: RunStats
     ) -> Iterator[Callable[[RunStats], None]]:
         """Show a run. Yields a function that the run calls for every slice. Raises `UsageError`."""
-        if not self.wanted:
+        if not self.has_view:
             with Progress(stats.engine) as progress:
                 yield progress.show
             return

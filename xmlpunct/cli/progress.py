@@ -58,7 +58,7 @@ class Progress:
 
         line = (
             f"{tuples:,} tuples  {self._rates['tuples']:,.0f}/s  state {stats.state_rows:,}  slices {stats.slices:,}"
-            f"  results {stats.tuples_out:,}{_waiting(stats)}"
+            f"  results {stats.tuples_out:,}{_idle_text(stats)}"
         )
         self._status.update(Text(printable(line)))  # in a str, rich would parse brackets as markup
 
@@ -72,7 +72,7 @@ def _terminal() -> Console | None:
     return Console(stderr=True)
 
 
-def _waiting(stats: RunStats) -> str:
+def _idle_text(stats: RunStats) -> str:
     """The idle inputs that block tuples of other inputs, in descending order of these tuples."""
     idle = sorted(stats.idle, key=lambda i: -i.holds_up)
     return "".join(f"  waiting for {i.input} since {i.seconds:.0f} s: {i.holds_up:,} tuples" for i in idle)

@@ -210,7 +210,11 @@ def run_command(
     refuse_overlaps(planned, options)
     live = Live(watch, http, allow_say)
     live.check(planned, options)
-    counted, stop, shows_notices = RunStats(engine, watched=live.wanted or partial is not None), Stop(), True
+    counted, stop, shows_notices = (
+        RunStats(engine, watched=live.has_view or partial is not None),
+        Stop(),
+        True,
+    )
 
     def finish() -> None:
         notices = counted.finish()

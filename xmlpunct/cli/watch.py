@@ -78,7 +78,7 @@ def _operators(moment: Moment) -> Table:
         colour = _COLOURS[WAITS if WAITS in states else FLOWS if b.rate > 0 else STILL]
         waits = ", ".join(f"#{i}: {n:,}" for i, n in zip(b.inputs, b.waits, strict=False) if n)
         table.add_row(
-            _text(f"{'  ' * depth}#{b.id} {b.name} {b.what}{_serves(b)}".rstrip()),
+            _text(f"{'  ' * depth}#{b.id} {b.name} {b.what}{_sink_names(b)}".rstrip()),
             f"{b.tuples_in:,}",
             f"{b.tuples_out:,}",
             Text(f"{b.rate:,.0f}", colour),
@@ -90,7 +90,7 @@ def _operators(moment: Moment) -> Table:
     return table
 
 
-def _serves(b: Box) -> str:
+def _sink_names(b: Box) -> str:
     return f" -> {', '.join(b.sinks)}" if b.sinks else ""
 
 

@@ -185,16 +185,16 @@ def in_pairs(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compil
     The function repeats its two operands several times, so a chain would grow exponentially with its length.
     """
 
-    def combined(a: Compiled, b: Compiled) -> Compiled:
-        def evaluated() -> Compiled:  # `sized` calls it again if the two became columns
+    def combine(a: Compiled, b: Compiled) -> Compiled:
+        def evaluate() -> Compiled:  # `sized` calls it again if the two became columns
             return Compiled(made(call.record.evaluate(call, a.value.expr, b.value.expr).value, [a, b]))
 
-        return compiler.sized(evaluated, [a, b])
+        return compiler.sized(evaluate, [a, b])
 
     left = [Compiled(a.value, depth=a.depth) for a in args]
     while len(left) > 1:
         odd = left[len(left) - len(left) % 2 :]
-        left = [combined(a, b) for a, b in zip(left[::2], left[1::2], strict=False)] + odd
+        left = [combine(a, b) for a, b in zip(left[::2], left[1::2], strict=False)] + odd
     return Compiled(left[0].value, first(a.error for a in args))
 
 

@@ -81,7 +81,7 @@ def _never(
         return outside(schema, predicate.name, pt.constant(BOOLEAN, truth))
     if not isinstance(predicate, Call):
         return []
-    record, args = predicate.record, [*map(_folded, predicate.args)]
+    record, args = predicate.record, [*map(_fold, predicate.args)]
     if record is NOT:
         return (yield args[0], not truth)
     if record in (AND, OR):
@@ -91,7 +91,7 @@ def _never(
         # a conjunction is true only if every part is, and false only if some part is
         if (record is AND) == truth:
             return [p for derived in by_operand for p in derived]
-        return reduce(_both, by_operand)
+        return reduce(_common_punctuations, by_operand)
     subject = args[-1] if isinstance(args[0], Literal) else args[0]
     monotone = Monotone.of(subject)
     if not isinstance(subject, Column) and monotone is None:
@@ -122,7 +122,7 @@ def _never(
     return [Punctuation.of(schema, **{source.name: gap}) for gap in (~open_values).patterns()]
 
 
-def _both(left: list[Punctuation], right: list[Punctuation]) -> list[Punctuation]:
+def _common_punctuations(left: list[Punctuation], right: list[Punctuation]) -> list[Punctuation]:
     """The punctuations that ``left`` and ``right`` both imply: the combination of each pair."""
     if len(left) * len(right) > COMBINATIONS:
         return []
@@ -130,7 +130,7 @@ def _both(left: list[Punctuation], right: list[Punctuation]) -> list[Punctuation
     return list(dict.fromkeys(c for c in combinations if c is not None))
 
 
-def _folded(e: Expression) -> Expression:
+def _fold(e: Expression) -> Expression:
     """A call of constants as a literal. Other expressions, and calls that fail, are unchanged."""
     if not (isinstance(e, Call) and e.constant and e.type.comparable):
         return e

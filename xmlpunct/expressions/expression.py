@@ -41,14 +41,14 @@ class Expression:
         """The tree with each part replaced for which ``change`` returns another one, topmost parts first."""
         changed: dict[int, Expression] = {}
 
-        def searched(e: Expression) -> Sequence[Expression]:
+        def arguments_to_search(e: Expression) -> Sequence[Expression]:
             new = change(e)
             if new is None:
                 return e.arguments
             changed[id(e)] = new
             return ()
 
-        for e in inside_out([self], searched):
+        for e in inside_out([self], arguments_to_search):
             if isinstance(e, Call) and id(e) not in changed:
                 args = tuple(changed.get(id(a), a) for a in e.args)
                 if any(new is not old for new, old in zip(args, e.args, strict=True)):

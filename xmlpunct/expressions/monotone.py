@@ -47,7 +47,7 @@ class Monotone:
         return None if monotone is None else cls(expression, *monotone)
 
     def goes_on(self, attribute: Attribute, upward: bool = True) -> bool:
-        """Whether results change up to the greatest (or least) value of ``attribute``: no result is final before."""
+        """Whether results keep changing as ``attribute`` rises (or falls) to its last value: none is final before."""
         return self._changes(attribute, 1 if upward else -1)
 
     def some_value(self, attribute: Attribute) -> Value | None:
@@ -66,7 +66,7 @@ class Monotone:
         return attribute.type.discrete and self._changes(attribute, 1) and self._changes(attribute, -1)
 
     def _changes(self, attribute: Attribute, sign: int) -> bool:
-        """Whether the results of the two greatest probes differ, among powers of two for which f does not fail."""
+        """Whether f differs between its two outermost valid probes, each of which is twice the next one."""
         type_ = attribute.type
         if type_.discrete:
             last = type_.ordinal(type_.highest if sign > 0 else type_.lowest)
@@ -158,14 +158,14 @@ class Monotone:
                 return interval[0] < cut if starts else interval[1] <= cut
             return interval[1] > cut if starts else interval[0] >= cut
 
-        def halved(cut: Cut, starts: bool) -> int:
+        def search(cut: Cut, starts: bool) -> int:
             a, b = first, last
             while a < b:
                 middle = (a + b) // 2
                 a, b = (middle + 1, b) if is_before(middle, cut, starts) else (a, middle)
             return a
 
-        start, stop = halved(lower, True), halved(upper, True)
+        start, stop = search(lower, True), search(upper, True)
         if type_ is DOUBLE:  # the neighbours of the range bound its image
             below, above = (
                 value(position) if first <= position < last else None for position in (start - 1, stop)

@@ -35,7 +35,7 @@ class Lateness:
 
     def __init__(self, schema: Schema, most: int = 1_000_000) -> None:
         self.schema = schema
-        self.said = Promised(schema, most)
+        self.promised = Promised(schema, most)
 
     def judge(self, slice_: Slice) -> pl.Series:
         """For each tuple of the next slice the scheme of a punctuation that it violates; null if there is none.
@@ -46,7 +46,7 @@ class Lateness:
         return pl.concat(judged) if len(judged) > 1 else judged[0]
 
     def _judge(self, tuples: pl.DataFrame, punctuations: list[Said]) -> pl.Series:
-        late_by = self.said.schemes(tuples)
+        late_by = self.promised.schemes(tuples)
         schemes: dict[tuple[int, ...], list[Said]] = {}
         for before, p in punctuations:
             if before < tuples.height:
@@ -55,7 +55,7 @@ class Lateness:
         for constrained, group in schemes.items():
             late = _is_late(self.schema, numbered, constrained, group)
             late_by = earliest(late_by, late, scheme_of(self.schema, constrained))
-        self.said.add(p for _, p in punctuations)
+        self.promised.add(p for _, p in punctuations)
         return late_by
 
 

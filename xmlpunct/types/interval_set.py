@@ -130,7 +130,7 @@ class IntervalSet:
         Returns one interval from the first to the last of them; or two, one each for the arrays and the lists.
         """
         popped = []
-        if (arrays := self._merged()) is not None:
+        if (arrays := self._merged_arrays()) is not None:
             ends = arrays.pop(low[1], high[1] - 1, touching)
             popped = [] if ends is None else [_interval(*ends)]
         lows, highs = self._lows, self._highs
@@ -230,7 +230,7 @@ class IntervalSet:
         """
         if self._lows:
             self._merge()
-        arrays = self._merged()
+        arrays = self._merged_arrays()
         return (_NONE, _NONE) if arrays is None else arrays.bounds
 
     @property
@@ -241,7 +241,7 @@ class IntervalSet:
         >>> IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).ends
         ((0, 5, 0), (0, 9, 0))
         """
-        arrays, ends = self._merged(), list(zip(self._lows[:1], self._highs[-1:], strict=True))
+        arrays, ends = self._merged_arrays(), list(zip(self._lows[:1], self._highs[-1:], strict=True))
         if arrays is not None and (array_ends := arrays.ends) is not None:
             ends.append(_interval(*array_ends))
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
@@ -253,7 +253,7 @@ class IntervalSet:
         >>> IntervalSet(DOUBLE, [pt.interval(DOUBLE, 1, 2, True, False)]).intervals()
         [((0, (False, 1.0), 0), (0, (False, 2.0), 0))]
         """
-        if self._merged() is None:
+        if self._merged_arrays() is None:
             return list(zip(self._lows, self._highs, strict=True))
         return _intervals(self.bounds)
 
@@ -279,7 +279,7 @@ class IntervalSet:
         return all(self._has(low, high) for low, high in ct.cuts(pattern))
 
     def _has(self, low: Cut, high: Cut) -> bool:
-        arrays = self._merged()
+        arrays = self._merged_arrays()
         if arrays is not None and arrays.has(low[1], high[1] - 1):
             return True
         index = bisect_right(self._lows, low) - 1
@@ -295,7 +295,7 @@ class IntervalSet:
         if isinstance(pattern, Wildcard):
             return self
         overlaps = IntervalSet(self.type)
-        arrays = self._merged()
+        arrays = self._merged_arrays()
         for low, high in ct.cuts(pattern):
             first, last = bisect_right(self._highs, low), bisect_left(self._lows, high)
             intervals = list(zip(self._lows[first:last], self._highs[first:last], strict=True))
@@ -363,7 +363,7 @@ class IntervalSet:
         >>> len(IntervalSet(INT, [pt.values(INT, [5, 7, 8])]))
         2
         """
-        arrays = self._merged()
+        arrays = self._merged_arrays()
         return len(self._lows) + (0 if arrays is None else len(arrays))
 
     def __eq__(self, other: object) -> bool:
@@ -433,7 +433,7 @@ class IntervalSet:
         self._lows, self._highs, self._columns = [], [], []
         self._arrays = OrdinalIntervals.of(parts)
 
-    def _merged(self) -> OrdinalIntervals | None:
+    def _merged_arrays(self) -> OrdinalIntervals | None:
         """The arrays, after merging the columns into them."""
         if self._columns:
             self._merge()

@@ -81,7 +81,7 @@ class Constant(Pattern):
         return value is not None and bool(self.type.key(value) == self.type.key(self.value))
 
     def __str__(self) -> str:
-        return _quoted(self.type.format(self.value), member=False)
+        return _quote(self.type.format(self.value), member=False)
 
     def __reduce__(self) -> Any:
         return constant, (self.type, self.value)
@@ -101,20 +101,20 @@ class Range(Pattern):
         if value is None:
             return False
         key = self.type.key
-        at = key(value)
+        value_key = key(value)
         if self.low is not None:
             low = key(self.low)
-            if at < low or (at == low and not self.low_closed):
+            if value_key < low or (value_key == low and not self.low_closed):
                 return False
         if self.high is not None:
             high = key(self.high)
-            if at > high or (at == high and not self.high_closed):
+            if value_key > high or (value_key == high and not self.high_closed):
                 return False
         return True
 
     def __str__(self) -> str:
-        low = "" if self.low is None else _quoted(self.type.format(self.low), member=True)
-        high = "" if self.high is None else _quoted(self.type.format(self.high), member=True)
+        low = "" if self.low is None else _quote(self.type.format(self.low), member=True)
+        high = "" if self.high is None else _quote(self.type.format(self.high), member=True)
         return f"{'[' if self.low_closed else '('}{low},{high}{']' if self.high_closed else ')'}"
 
     def __reduce__(self) -> Any:
@@ -132,11 +132,11 @@ class Values(Pattern):
         if value is None:
             return False
         key = self.type.key
-        at = key(value)
-        return any(key(member) == at for member in self.members)
+        value_key = key(value)
+        return any(key(member) == value_key for member in self.members)
 
     def __str__(self) -> str:
-        return "{" + ",".join(_quoted(self.type.format(v), member=True) for v in self.members) + "}"
+        return "{" + ",".join(_quote(self.type.format(v), member=True) for v in self.members) + "}"
 
     def __reduce__(self) -> Any:
         return values, (self.type, self.members)
@@ -229,8 +229,8 @@ def ordinals(type_: Type, first: int | None, last: int | None) -> Pattern:
 def bounds(pattern: Pattern) -> tuple[int, int] | None:
     """The first and last ordinal of a discrete constant or range; None for any other pattern."""
     if isinstance(pattern, Constant) and pattern.type.discrete:
-        at = pattern.type.ordinal(pattern.value)
-        return at, at
+        ordinal = pattern.type.ordinal(pattern.value)
+        return ordinal, ordinal
     if isinstance(pattern, Range) and pattern.type.discrete:
         type_ = pattern.type
         low = type_.lowest if pattern.low is None else pattern.low
@@ -308,7 +308,7 @@ def _tighter(
     return first if (a > b) == (sign > 0) else second
 
 
-def _quoted(text: str, member: bool) -> str:
+def _quote(text: str, member: bool) -> str:
     special = text[:1] in '*[({"' if text else True
     if not special:
         special = text[0] in SPACE or text[-1] in SPACE or "," in text

@@ -48,10 +48,10 @@ def _numbers(name: str, args: Sequence[Expression]) -> list[Expression]:
     return [cast(a, DOUBLE) for a in numbers] if type_ is DOUBLE else numbers
 
 
-def _typed(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None = None) -> Typing:
+def _type_call(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None = None) -> Typing:
     """Typing of functions of two numbers. ``of_decimals`` computes the type for DECIMAL (None: not supported)."""
 
-    def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+    def type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
         if any(a.type in (DATE, TIMESTAMP) for a in args):
             return of_moments(record.name, *args)
         a, b = _numbers(record.name, args)
@@ -62,7 +62,7 @@ def _typed(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None
         p, q = as_decimal(a.type), as_decimal(b.type)
         return record.call(of_decimals(p, q), cast(a, p), cast(b, q))
 
-    return typed
+    return type_call
 
 
 def _type_of_sum(p: DecimalType, q: DecimalType) -> DecimalType:
@@ -77,7 +77,7 @@ def _type_of_product(p: DecimalType, q: DecimalType) -> DecimalType:
     return decimal(min(p.precision + q.precision, 38), scale)
 
 
-def _typed_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
     a = of_number(record.name, args[0])
     return record.call(a.type, a)
 
@@ -164,7 +164,7 @@ def _by_zero(call: Call, divisor: pl.Expr) -> list[tuple[pl.Expr, str]]:
     return [(divisor == 0, "division by zero")]
 
 
-def _signed(
+def _sign_operation(
     wide: Callable[[pl.Expr], pl.Expr], double: Callable[[pl.Expr], pl.Expr]
 ) -> Callable[[Call, pl.Expr], Outcome]:
     def evaluate(call: Call, a: pl.Expr) -> Outcome:
@@ -208,14 +208,14 @@ def _with_divisor(call: Call) -> tuple[int, bool] | None:
     return (0, divisor > 0) if divisor else None
 
 
-def _typed_whole(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_whole_quotient(record: Function, args: tuple[Expression, ...]) -> Expression:
     quotient = DIVIDE(*args)
     if quotient.type is not INT:
         raise ValueError("// is of INTs: say TRUNC(a / b)")
     return quotient
 
 
-def _written_negative(call: Call) -> Pieces:
+def _write_negative(call: Call) -> Pieces:
     (argument,) = call.args
     if isinstance(argument, Literal) and str(argument).startswith("-"):
         return ["-(", argument, ")"]
@@ -224,45 +224,45 @@ def _written_negative(call: Call) -> Pieces:
 
 # fmt: off
 PLUS = Function(
-    "+", _typed(_type_of_sum), _operation(lambda a, b: a + b, _sum),
+    "+", _type_call(_type_of_sum), _operation(lambda a, b: a + b, _sum),
     Syntax("Add", "this expression"), infix(7), monotone=_with_addend(True),
     doc=Doc("a + b",
             "The sum. INT and DECIMAL are exact: what does not fit is a reject.",
             "2 + 0.5"))
 MINUS = Function(
-    "-", _typed(_type_of_sum), _operation(lambda a, b: a - b, partial(_sum, sign=-1)),
+    "-", _type_call(_type_of_sum), _operation(lambda a, b: a - b, partial(_sum, sign=-1)),
     Syntax("Sub", "this expression"), infix(7), monotone=_with_addend(False),
     doc=Doc("a - b",
             "The difference.",
             "2 - 5"))
 TIMES = Function(
-    "*", _typed(_type_of_product), _operation(lambda a, b: a * b, _product),
+    "*", _type_call(_type_of_product), _operation(lambda a, b: a * b, _product),
     Syntax("Mul", "this expression"), infix(8), monotone=_with_factor,
     doc=Doc("a * b",
             "The product.",
             "1.5 * 2.25"))
 DIVIDE = Function(
-    "/", _typed(), _quotient,
+    "/", _type_call(), _quotient,
     Syntax("Div", "this expression", unread="typed safe"), infix(8), monotone=_with_divisor,
     doc=Doc("a / b",
             "The quotient; of INTs without its rest, towards 0. By 0 is a reject.",
             "-7 / 2"))
 WHOLE_QUOTIENT = Function(
-    "//", _typed_whole, syntax=Syntax("IntDiv", "this expression"),
+    "//", _type_whole_quotient, syntax=Syntax("IntDiv", "this expression"),
     doc=Doc("a // b",
             "The quotient of INTs without its rest, towards 0.",
             "-7 // 2"))
-REMAINDER = Function("%", _typed(), _remainder, Syntax("Mod", "this expression"), infix(8),
+REMAINDER = Function("%", _type_call(), _remainder, Syntax("Mod", "this expression"), infix(8),
     doc=Doc("a % b, MOD(a, b)",
             "The rest of a division, with the sign of a. By 0 is a reject.",
             "MOD(-7, 3)"))
 NEGATIVE = Function(
-    "NEG", _typed_sign, _signed(minus, lambda a: canonical(-a)), arity=(1, 1),
-    notation=Notation(_written_negative, 9), monotone=lambda call: (0, False),
+    "NEG", _type_sign, _sign_operation(minus, lambda a: canonical(-a)), arity=(1, 1),
+    notation=Notation(_write_negative, 9), monotone=lambda call: (0, False),
     doc=Doc("-a",
             "The negative.",
             "-(2 - 5)"))
-ABS = Function("ABS", _typed_sign, _signed(pl.Expr.abs, pl.Expr.abs), Syntax("Abs"), arity=(1, 1),
+ABS = Function("ABS", _type_sign, _sign_operation(pl.Expr.abs, pl.Expr.abs), Syntax("Abs"), arity=(1, 1),
     doc=Doc("ABS(x)",
             "x without its sign.",
             "ABS(-2.5)"))

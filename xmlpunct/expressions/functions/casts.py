@@ -172,7 +172,7 @@ def each(value: pl.Expr, convert: Callable[[Any], Value], target: Type) -> pl.Ex
     return value.map_batches(run, target.dtype, is_elementwise=True)
 
 
-def _plain(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
+def _polars_cast(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
     return value.cast(target.dtype), True
 
 
@@ -226,15 +226,15 @@ def _kinds(source: Type, target: Type) -> tuple[Type, Type]:
 
 
 _RISING: dict[tuple[Type, Type], Conversion] = {
-    (INT, DOUBLE): _plain,
+    (INT, DOUBLE): _polars_cast,
     (INT, DECIMAL): _to_decimal,
     (DOUBLE, INT): _double_to_int,
     (DOUBLE, DECIMAL): lambda source, target, value: (each(value, partial(_round, target), target), False),
     (DECIMAL, INT): _decimal_to_int,
     (DECIMAL, DOUBLE): _decimal_to_double,
     (DECIMAL, DECIMAL): _to_decimal,
-    (BOOLEAN, INT): _plain,
-    (DATE, TIMESTAMP): _plain,
+    (BOOLEAN, INT): _polars_cast,
+    (DATE, TIMESTAMP): _polars_cast,
     (TIMESTAMP, DATE): lambda source, target, value: (value.dt.date(), True),
 }
 """Monotone conversions, which never fall. Numbers are rounded or truncated; NaN fails."""
@@ -252,30 +252,28 @@ CONVERSIONS: dict[tuple[Type, Type], Conversion] = {
         (t, STRING): lambda source, target, value: (source.format_column(value), True)
         for t in (INT, DECIMAL, BOOLEAN, DATE, TIMESTAMP)
     },
-    (DOUBLE, STRING): lambda source, target, value: (
-        each(value, source.format, target),
-        True,
-    ),  # also near zero
+    # Not `format_column`, which differs near zero.
+    (DOUBLE, STRING): lambda source, target, value: (each(value, source.format, target), True),
     (INT, BOOLEAN): lambda source, target, value: (value != 0, True),
 }
 """All conversions."""
 
 
-def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     raise ValueError("CAST wants a type")
 
 
-def _converted(call: Call, value: pl.Expr) -> Outcome:
+def _cast(call: Call, value: pl.Expr) -> Outcome:
     result, fails = cast_to(call.args[0].type, call.type, value)
     return Outcome(result, [] if fails is None else [(fails, f"no {call.type}")])
 
 
-def _attempted(call: Call, value: pl.Expr) -> Outcome:
+def _try_cast(call: Call, value: pl.Expr) -> Outcome:
     return Outcome(cast_to(call.args[0].type, call.type, value)[0])
 
 
 CAST = Function(
-    "CAST", _typed, _converted, arity=(1, 1),
+    "CAST", _type_call, _cast, arity=(1, 1),
     notation=Notation(lambda call: ["CAST(", call.args[0], f" AS {call.type})"]),
     monotone=lambda call: (0, True) if _kinds(call.args[0].type, call.type) in _RISING else None,
     doc=Doc("CAST(x AS type), x::type",
@@ -283,7 +281,7 @@ CAST = Function(
             "forms: `yes`, `inf`, `2024-02-29 12:00`.",
             "CAST(2.5 AS INT)"))  # fmt: skip
 TRY_CAST = Function(
-    "TRY_CAST", _typed, _attempted, arity=(1, 1), nullable=lambda args: True,
+    "TRY_CAST", _type_call, _try_cast, arity=(1, 1), nullable=lambda args: True,
     notation=Notation(lambda call: ["TRY_CAST(", call.args[0], f" AS {call.type})"]),
     doc=Doc("TRY_CAST(x AS type)",
             "x as another type, null where it has no such value.",

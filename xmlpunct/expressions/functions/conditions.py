@@ -51,24 +51,24 @@ def _all_null(args: Sequence[Expression]) -> bool:
     return all(a.nullable for a in args)
 
 
-def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(BOOLEAN, *(of_type(record.name, a, BOOLEAN) for a in args))
 
 
-def _typed_case(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_case(record: Function, args: tuple[Expression, ...]) -> Expression:
     *results, otherwise = unify([*args[1::2], args[-1]])
     tests = [of_type("CASE WHEN", test, BOOLEAN) for test in args[:-1:2]]
     pairs = [part for pair in zip(tests, results, strict=True) for part in pair]
     return record.call(otherwise.type, *pairs, otherwise)
 
 
-def _typed_together(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_unified(record: Function, args: tuple[Expression, ...]) -> Expression:
     """Typing of functions of any number of arguments of one type."""
     unified = unify(args)
     return record.call(unified[0].type, *unified)
 
 
-def _chosen(call: Call, *operands: pl.Expr) -> Outcome:
+def _case(call: Call, *operands: pl.Expr) -> Outcome:
     tests, results = operands[:-1:2], [*operands[1::2], operands[-1]]
 
     def branch(low: int, high: int) -> pl.Expr:
@@ -86,7 +86,7 @@ def _single(call: Call, value: pl.Expr, count: pl.Expr) -> Outcome:
     return Outcome(value, [(count > 1, "a query that stands for one value gives more than one")])
 
 
-def _written_case(call: Call) -> Pieces:
+def _write_case(call: Call) -> Pieces:
     pairs = zip(call.args[::2], call.args[1::2], strict=False)
     whens = [piece for when, then in pairs for piece in (" WHEN ", when, " THEN ", then)]
     return ["CASE", *whens, " ELSE ", call.args[-1], " END"]
@@ -95,13 +95,13 @@ def _written_case(call: Call) -> Pieces:
 # comparisons
 
 
-def _typed_comparison(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_comparison(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(BOOLEAN, *_comparable(record.name, *args))
 
 
 def _comparable(name: str, a: Expression, b: Expression) -> tuple[Expression, Expression]:
     """Two operands, cast so that they have one type or are exactly comparable numbers."""
-    a, b = _read_as(b.type, a), _read_as(a.type, b)
+    a, b = _convert_literal(b.type, a), _convert_literal(a.type, b)
     if a.type == b.type:
         return a, b
     if not (a.type.numeric and b.type.numeric):
@@ -111,7 +111,7 @@ def _comparable(name: str, a: Expression, b: Expression) -> tuple[Expression, Ex
     return a, b
 
 
-def _read_as(type_: Type, argument: Expression) -> Expression:
+def _convert_literal(type_: Type, argument: Expression) -> Expression:
     """A literal converted to the type of the other operand, if that has the value."""
     if not isinstance(argument, Literal) or argument.type == type_:
         return argument
@@ -124,7 +124,7 @@ def _read_as(type_: Type, argument: Expression) -> Expression:
     return argument
 
 
-def _typed_in(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_in(record: Function, args: tuple[Expression, ...]) -> Expression:
     if len(args) < 2:
         raise ValueError("IN wants a list of values")
     subject, *members = args
@@ -135,12 +135,12 @@ def _typed_in(record: Function, args: tuple[Expression, ...]) -> Expression:
     return reduce(lambda a, b: OR(a, b), tests)
 
 
-def _typed_between(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_between(record: Function, args: tuple[Expression, ...]) -> Expression:
     subject, low, high = args
     return AND(AT_LEAST(subject, low), AT_MOST(subject, high))
 
 
-def _typed_nullif(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_nullif(record: Function, args: tuple[Expression, ...]) -> Expression:
     a, b = args
     return CASE(EQUAL(a, b), literal(a.type, None), a)
 
@@ -230,7 +230,7 @@ def _is_member(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
     return Outcome(is_member if len(values) == len(members) else pl.when(is_member).then(True))
 
 
-def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome]:
+def _extreme(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome]:
     """Evaluation of the greatest or least operand that is not null. ``worse`` compares two operands."""
 
     def better(a: pl.Expr, b: pl.Expr) -> pl.Expr:
@@ -241,21 +241,21 @@ def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome
 
 # fmt: off
 OR = Function(
-    "OR", _typed, lambda call, *operands: Outcome(pl.any_horizontal(operands)),
+    "OR", _type_call, lambda call, *operands: Outcome(pl.any_horizontal(operands)),
     Syntax("Or", "this expression"), infix(1), compile=decided(lambda v: v), associative=True, idempotent=True,
     non_null=_non_null_or,
     doc=Doc("a OR b",
             "Whether one of them is true. Where one is, the other may fail.",
             "1 = 2 OR 2 = 2"))
 AND = Function(
-    "AND", _typed, lambda call, *operands: Outcome(pl.all_horizontal(operands)),
+    "AND", _type_call, lambda call, *operands: Outcome(pl.all_horizontal(operands)),
     Syntax("And", "this expression"), infix(2), compile=decided(lambda v: ~v), associative=True, idempotent=True,
     non_null=_non_null_and,
     doc=Doc("a AND b",
             "Whether both are true. Where one is false, the other may fail.",
             "1 = 2 AND 2 = 2"))
 NOT = Function(
-    "NOT", _typed, lambda call, value: Outcome(~value), Syntax("Not"), arity=(1, 1),
+    "NOT", _type_call, lambda call, value: Outcome(~value), Syntax("Not"), arity=(1, 1),
     notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3), non_null=lambda call, args: args[0].negated,
     doc=Doc("NOT a",
             "Whether a is false.",
@@ -268,7 +268,7 @@ IS_NULL = Function(
             "Whether a is null.",
             "NULLIF(1, 1) IS NULL"))
 CASE = Function(
-    "CASE", _typed_case, _chosen, arity=(1, maxsize), notation=Notation(_written_case), compile=branches,
+    "CASE", _type_case, _case, arity=(1, maxsize), notation=Notation(_write_case), compile=branches,
     nullable=lambda args: any_null([*args[1::2], args[-1]]), non_null=_non_null_case,
     doc=Doc("CASE WHEN a THEN x ... [ELSE y] END, CASE v WHEN a THEN x ... END, IF(a, x, y)",
             "The x behind the first condition that is true, else y.",
@@ -278,7 +278,7 @@ SINGLE = Function(
     nullable=lambda args: True, non_null=of_first)
 """A value, and the number of rows of the scalar subquery it comes from. It cannot be written in SQL."""
 COALESCE = Function(
-    "COALESCE", _typed_together, lambda call, *operands: Outcome(pl.coalesce(operands)),
+    "COALESCE", _type_unified, lambda call, *operands: Outcome(pl.coalesce(operands)),
     Syntax("Coalesce", "this expressions", unread="is_nvl is_null"), arity=MANY, nullable=_all_null,
     non_null=of_any, compile=until(lambda v: v.is_not_null()),
     doc=Doc("COALESCE(a, b, ...)",
@@ -305,7 +305,7 @@ def _comparison(
         return Outcome(compare(a, b))
 
     return Function(
-        name, _typed_comparison, evaluate, Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
+        name, _type_comparison, evaluate, Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
         nullable=_never_null if "DISTINCT" in name else any_null,
         non_null=NON_NULL.get(name, of_all),
         doc=Doc(f"a {name} b", meaning, f"1 {name} 2.5"))
@@ -332,28 +332,28 @@ NOT_DISTINCT = _comparison(
     (False, True, False),
     "Whether they are equal, where null equals null.")
 IN = Function(
-    "IN", _typed_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize), non_null=_non_null_in,
+    "IN", _type_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize), non_null=_non_null_in,
     notation=Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5),
     doc=Doc("a [NOT] IN (b, c, ...)",
             "Whether a equals one of them.",
             "2 IN (1, 2)"))
-BETWEEN = Function("BETWEEN", _typed_between, syntax=Syntax("Between", "this low high"), arity=(3, 3),
+BETWEEN = Function("BETWEEN", _type_between, syntax=Syntax("Between", "this low high"), arity=(3, 3),
     doc=Doc("a [NOT] BETWEEN [SYMMETRIC] b AND c",
             "a >= b AND a <= c; SYMMETRIC: or b and c the other way round.",
             "2 BETWEEN 1 AND 3"))
-NULLIF = Function("NULLIF", _typed_nullif, syntax=Syntax("Nullif", "this expression"),
+NULLIF = Function("NULLIF", _type_nullif, syntax=Syntax("Nullif", "this expression"),
     doc=Doc("NULLIF(a, b)",
             "Null where a = b, else a.",
             "NULLIF(2, 3)"))
 GREATEST = Function(
-    "GREATEST", _typed_together, _best(lambda a, b: b > a),  # NaN is greatest
+    "GREATEST", _type_unified, _extreme(lambda a, b: b > a),  # NaN is greatest
     Syntax("Greatest", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs,
     non_null=of_any,
     doc=Doc("GREATEST(a, b, ...)",
             "The greatest that is not null.",
             "GREATEST(1, 3, 2)"))
 LEAST = Function(
-    "LEAST", _typed_together, _best(lambda a, b: a > b),
+    "LEAST", _type_unified, _extreme(lambda a, b: a > b),
     Syntax("Least", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs,
     non_null=of_any,
     doc=Doc("LEAST(a, b, ...)",

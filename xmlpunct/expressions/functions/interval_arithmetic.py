@@ -72,7 +72,7 @@ def of_moments(operator: str, a: Expression, b: Expression) -> Expression:
     if operator == "+" and b.type is DATE:
         a, b = b, a
     if operator in "+-" and a.type is DATE and (b.type is INT or is_null(b)):
-        return SHIFT.call(DATE, a, _signed(operator, of_type(operator, b, INT)), days)
+        return SHIFT.call(DATE, a, _with_sign(operator, of_type(operator, b, INT)), days)
     if operator in "+-" and TIMESTAMP in (a.type, b.type):
         raise ValueError(
             f"{a.type} {operator} {b.type} has no unit: say {operator} INTERVAL '1' SECOND or the like"
@@ -82,10 +82,10 @@ def of_moments(operator: str, a: Expression, b: Expression) -> Expression:
 
 def shifted(operator: str, a: Expression, amount: Expression, unit: str) -> Expression:
     """``a`` plus or minus ``amount`` of a unit (see `unit_of`). Raises ValueError."""
-    return SHIFT(a, _signed(operator, of_type("INTERVAL", amount, INT)), literal(STRING, unit))
+    return SHIFT(a, _with_sign(operator, of_type("INTERVAL", amount, INT)), literal(STRING, unit))
 
 
-def _signed(operator: str, amount: Expression) -> Expression:
+def _with_sign(operator: str, amount: Expression) -> Expression:
     if operator == "+":
         return amount
     if isinstance(amount, Literal):
@@ -98,7 +98,7 @@ def _constant(a: Expression) -> str:
     return str(a.value)
 
 
-def _typed_shift(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_shift(record: Function, args: tuple[Expression, ...]) -> Expression:
     a, amount, unit = args
     if a.type not in (DATE, TIMESTAMP) and not is_null(a):
         raise ValueError(f"an INTERVAL is added to DATE or TIMESTAMP, not {a.type}")
@@ -115,12 +115,12 @@ _ENDS: dict[Type, tuple[int, int]] = {
 """The first and last instants of a type, in days or microseconds since 1970."""
 
 
-def _shift(call: Call, at: pl.Expr, amount: pl.Expr, _: pl.Expr) -> Outcome:
+def _shift(call: Call, moment: pl.Expr, amount: pl.Expr, _: pl.Expr) -> Outcome:
     unit = _constant(call.args[2])
     if unit in MONTHS:
-        return _shift_months(call, at, amount.cast(pl.Int128) * int128(MONTHS[unit]))
+        return _shift_months(call, moment, amount.cast(pl.Int128) * int128(MONTHS[unit]))
     step = 1 if call.type is DATE else TIME_UNITS[unit]
-    return instant(call.type, at.to_physical().cast(pl.Int128) + amount.cast(pl.Int128) * int128(step))
+    return instant(call.type, moment.to_physical().cast(pl.Int128) + amount.cast(pl.Int128) * int128(step))
 
 
 def instant(type_: Type, number: pl.Expr) -> Outcome:
@@ -131,14 +131,16 @@ def instant(type_: Type, number: pl.Expr) -> Outcome:
     return Outcome(physical.cast(type_.dtype), [(~fits, f"{type_} overflow")])
 
 
-def _shift_months(call: Call, at: pl.Expr, months: pl.Expr) -> Outcome:
+def _shift_months(call: Call, moment: pl.Expr, months: pl.Expr) -> Outcome:
     """The same day and time ``months`` later, or the last day of that month if it is shorter."""
-    month = at.dt.year().cast(pl.Int128) * int128(12) + at.dt.month().cast(pl.Int128) - int128(1) + months
+    month = (
+        moment.dt.year().cast(pl.Int128) * int128(12) + moment.dt.month().cast(pl.Int128) - int128(1) + months
+    )
     fits = month.is_between(int128(12), int128(12 * 10_000 - 1))
     valid_month = pl.when(fits).then(month).cast(pl.Int64)
     first = pl.date(valid_month // 12, valid_month % 12 + 1, 1)
-    day = pl.min_horizontal(at.dt.day(), first.dt.month_end().dt.day()).cast(pl.Int64)
-    time = at.to_physical() % TIME_UNITS["DAY"]
+    day = pl.min_horizontal(moment.dt.day(), first.dt.month_end().dt.day()).cast(pl.Int64)
+    time = moment.to_physical() % TIME_UNITS["DAY"]
     physical = (first.to_physical().cast(pl.Int64) + day - 1) * TIME_UNITS["DAY"] + time
     return Outcome(pl.when(fits).then(physical).cast(call.type.dtype), [(~fits, f"{call.type} overflow")])
 
@@ -156,7 +158,7 @@ def _monotone_shift(call: Call) -> tuple[int, bool] | None:
     return None
 
 
-def _written_shift(call: Call) -> Pieces:
+def _write_shift(call: Call) -> Pieces:
     value, amount, unit = call.args
     if call.type is DATE:
         return [value, " + ", "(", amount, ")"] if isinstance(amount, Call) else [value, " + ", amount]
@@ -165,7 +167,7 @@ def _written_shift(call: Call) -> Pieces:
     return [value, " + INTERVAL (", amount, f") {_constant(unit)}"]
 
 
-def _typed_difference(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_difference(record: Function, args: tuple[Expression, ...]) -> Expression:
     unit, a, b = args
     if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
         raise ValueError(f"{record.name} wants a literal unit: 'day'")
@@ -178,8 +180,8 @@ def _typed_difference(record: Function, args: tuple[Expression, ...]) -> Express
 def _number_of(unit: str) -> Callable[[pl.Expr], pl.Expr]:
     """The number of the unit that contains a moment, counted from a fixed origin."""
     if unit in MONTHS:
-        return lambda at: (at.dt.year().cast(pl.Int64) * 12 + at.dt.month() - 1) // MONTHS[unit]
-    return lambda at: at.to_physical() // TIME_UNITS[unit]
+        return lambda moment: (moment.dt.year().cast(pl.Int64) * 12 + moment.dt.month() - 1) // MONTHS[unit]
+    return lambda moment: moment.to_physical() // TIME_UNITS[unit]
 
 
 def _difference(call: Call, _: pl.Expr, a: pl.Expr, b: pl.Expr) -> Outcome:
@@ -198,13 +200,13 @@ def _monotone_difference(call: Call) -> tuple[int, bool] | None:
 
 # fmt: off
 SHIFT = Function(
-    "DATE_ADD", _typed_shift, _shift, arity=(3, 3), monotone=_monotone_shift, notation=Notation(_written_shift, 7),
+    "DATE_ADD", _type_shift, _shift, arity=(3, 3), monotone=_monotone_shift, notation=Notation(_write_shift, 7),
     doc=Doc("t + INTERVAL 'n' unit, t - INTERVAL 'n' unit, DATE_ADD(t, INTERVAL 'n' unit)",
             "A DATE or TIMESTAMP so much later or earlier, as a TIMESTAMP. A month on is the same day, or the last one "
             "of the month; so TIMESTAMPs and months keep no order, all else does. DATE + n is a DATE n days later.",
             "DATE '2024-01-31' + INTERVAL '1' MONTH"))
 DATE_DIFF = Function(
-    "DATE_DIFF", _typed_difference, _difference, called=("DATE_DIFF", "DATEDIFF"), arity=(3, 3),
+    "DATE_DIFF", _type_difference, _difference, called=("DATE_DIFF", "DATEDIFF"), arity=(3, 3),
     monotone=_monotone_difference,
     doc=Doc("DATE_DIFF(unit, t, u)",
             "How many boundaries of a unit lie between t and u; of weeks, how often 7 days. DATE - DATE is in days.",

@@ -74,7 +74,7 @@ def _value_at(text: str, path: Path) -> Any:
     """The value at a path; `_MISSING` if there is none. Raises ValueError if the text is no JSON."""
     value = _DECODER.decode(text)
     if "\\u" in text:
-        _written(value).encode()  # raises for an unpaired surrogate
+        _to_json(value).encode()  # raises for an unpaired surrogate
     for step in path:
         if isinstance(step, str) and isinstance(value, dict):
             value = value.get(step, _MISSING)
@@ -101,30 +101,30 @@ def _number(text: str) -> str:
     return decimal if "." in decimal else f"{decimal}.0"
 
 
-def _written(value: Any) -> str:
+def _to_json(value: Any) -> str:
     if isinstance(value, _Number):
         return _number(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_written(k)}:{_written(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{_to_json(k)}:{_to_json(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_written, value)) + "]"
+        return "[" + ",".join(map(_to_json, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
 def _scalar(value: Any) -> str | None:
-    return None if value is None or value is _MISSING or isinstance(value, dict | list) else _written(value)
+    return None if value is None or value is _MISSING or isinstance(value, dict | list) else _to_json(value)
 
 
 def _text_or_json(value: Any) -> str | None:
     is_text = isinstance(value, str) and not isinstance(value, _Number)
-    return None if value is None or value is _MISSING else value if is_text else _written(value)
+    return None if value is None or value is _MISSING else value if is_text else _to_json(value)
 
 
 def _json(value: Any) -> str | None:
-    return None if value is _MISSING else _written(value)
+    return None if value is _MISSING else _to_json(value)
 
 
-def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     text, path = of_type(record.name, args[0], STRING), args[1]
     if is_null(path):
         return Literal(STRING, True, None)
@@ -139,40 +139,40 @@ def _of_path(to_text: Callable[[Any], str | None]) -> Callable[[Call, pl.Expr, p
         (path_text,) = (a.value for a in call.args[1:] if isinstance(a, Literal))
         path = read_path(path_text)
 
-        def extracted(document: str) -> str | None:
+        def extract(document: str) -> str | None:
             try:
                 return to_text(_value_at(document, path))
             except RecursionError:
                 raise ValueError("nested too deeply") from None
 
         def is_json(document: str) -> bool:
-            extracted(document)
+            extract(document)
             return True
 
         return Outcome(
-            each(text, extracted, STRING), [(each(text, is_json, BOOLEAN).is_null(), "malformed JSON")]
+            each(text, extract, STRING), [(each(text, is_json, BOOLEAN).is_null(), "malformed JSON")]
         )
 
     return evaluate
 
 
-def _always(args: Any) -> bool:
+def _nullable(args: Any) -> bool:
     """The nullability of results that are null if the path has no value."""
     return True
 
 
 # fmt: off
 JSON_VALUE = Function(
-    "JSON_VALUE", _typed, _of_path(_scalar), called=("JSON_VALUE",), nullable=_always,
+    "JSON_VALUE", _type_call, _of_path(_scalar), called=("JSON_VALUE",), nullable=_nullable,
     doc=Doc("JSON_VALUE(s, path)",
             "The number, text (in quotes, as JSON has it) or truth value at a path; null where there is none.",
             "JSON_VALUE('{\"a\": [1, 2.50]}', '$.a[1]')"))
 JSON_EXTRACT = Function(
-    "JSON_EXTRACT", _typed, _of_path(_json), called=("JSON_EXTRACT",), nullable=_always,
+    "JSON_EXTRACT", _type_call, _of_path(_json), called=("JSON_EXTRACT",), nullable=_nullable,
     doc=Doc("JSON_EXTRACT(s, path), s -> path", "What stands at a path, as JSON in a STRING. A path is `'$.a[0]'`, the "
             "name of a member, or the place of an item from 0 on.", "'{\"a\": {\"b\": 1}}' -> 'a'"))
 JSON_EXTRACT_STRING = Function(
-    "JSON_EXTRACT_STRING", _typed, _of_path(_text_or_json), called=("JSON_EXTRACT_STRING",), nullable=_always,
+    "JSON_EXTRACT_STRING", _type_call, _of_path(_text_or_json), called=("JSON_EXTRACT_STRING",), nullable=_nullable,
     doc=Doc("JSON_EXTRACT_STRING(s, path), s ->> path",
             "What stands at a path: a text without quotes, anything else as JSON.",
             "JSON_EXTRACT_STRING('{\"a\": \"x\"}', '$.a')"))

@@ -24,12 +24,12 @@ def list_of(type_: Type) -> ArrayType:
     return array_of(Schema.of([Attribute(ITEM, type_, path=".")]))
 
 
-def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(list_of(STRING), *(of_type(record.name, a, STRING) for a in args))
 
 
 def items(text: pl.Expr, separator: pl.Expr) -> pl.Expr:
-    """The parts of a text: one part of the empty text; the characters, if the separator is empty."""
+    """The parts of a text between separators. An empty text has one part; an empty separator splits characters."""
     return (
         pl.when((text == "") | separator.is_null())
         .then(pl.concat_list(text))
@@ -43,7 +43,7 @@ def _split(call: Call, text: pl.Expr, separator: pl.Expr) -> Outcome:
 
 
 SPLIT = Function(
-    "SPLIT", _typed, _split, called=("SPLIT", "STRING_SPLIT", "STR_SPLIT", "STRING_TO_ARRAY"),
+    "SPLIT", _type_call, _split, called=("SPLIT", "STRING_SPLIT", "STR_SPLIT", "STRING_TO_ARRAY"),
     nullable=lambda args: args[0].nullable, non_null=of_first,
     doc=Doc("SPLIT(s, separator)", "The parts of s, an array of rows with the one column `value`, for UNNEST.",
             "SPLIT('a,b', ',')"),

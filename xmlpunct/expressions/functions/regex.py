@@ -54,7 +54,7 @@ def _text(call: Call, position: int) -> str:
     return str(argument.value)
 
 
-def _typed_test(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_test(record: Function, args: tuple[Expression, ...]) -> Expression:
     text = of_type(record.name, args[0], STRING)
     if any(map(is_null, args[1:])):
         return Literal(BOOLEAN, True, None)
@@ -63,14 +63,14 @@ def _typed_test(record: Function, args: tuple[Expression, ...]) -> Expression:
     )
 
 
-def _typed_whole(record: Function, args: tuple[Expression, ...]) -> Expression:
-    test = _typed_test(record, args)
+def _type_full_match(record: Function, args: tuple[Expression, ...]) -> Expression:
+    test = _type_test(record, args)
     if not isinstance(test, Call):
         return test
     return REGEXP_LIKE.call(BOOLEAN, test.args[0], _literal(f"^(?:{_text(test, 1)})$"))
 
 
-def _typed_replacement(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_replacement(record: Function, args: tuple[Expression, ...]) -> Expression:
     text = of_type(record.name, args[0], STRING)
     if any(map(is_null, args[1:])):
         return Literal(STRING, True, None)
@@ -91,7 +91,7 @@ def _groups(pattern: str) -> int:
 def _rewrite(name: str, replacement: str, groups: int) -> str:
     r"""A replacement in the syntax of polars, where group ``\1`` is written ``${1}``."""
 
-    def rewritten(match: re.Match[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
         escaped = match[1]
         if escaped == "\\":
             return "\\"
@@ -101,10 +101,10 @@ def _rewrite(name: str, replacement: str, groups: int) -> str:
             raise ValueError(f"the pattern has {groups} groups, and so no \\{escaped}")
         return f"${{{escaped}}}"
 
-    return re.sub(r"\\(.?)", rewritten, replacement.replace("$", "$$"), flags=re.DOTALL)
+    return re.sub(r"\\(.?)", rewrite, replacement.replace("$", "$$"), flags=re.DOTALL)
 
 
-def _replaced(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
+def _replace(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
     value = _rewrite(call.function, _text(call, 2), _groups(_text(call, 1)))
     pattern = of_polars(_text(call, 1))
     return Outcome(
@@ -112,7 +112,7 @@ def _replaced(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
     )
 
 
-def _typed_extraction(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_extraction(record: Function, args: tuple[Expression, ...]) -> Expression:
     text = of_type(record.name, args[0], STRING)
     group = of_type(record.name, args[2], INT) if len(args) > 2 else Literal(INT, False, 0)
     if is_null(args[1]) or is_null(group):
@@ -125,7 +125,7 @@ def _typed_extraction(record: Function, args: tuple[Expression, ...]) -> Express
     return record.call(STRING, text, _literal(pattern), group)
 
 
-def _extracted(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
+def _extract(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
     (group,) = (a.value for a in call.args[2:] if isinstance(a, Literal))
     value = text.str.extract(of_polars(_text(call, 1)), group).fill_null("")
     return Outcome(pl.when(text.is_not_null()).then(value))
@@ -133,25 +133,25 @@ def _extracted(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
 
 # fmt: off
 REGEXP_LIKE = Function(
-    "REGEXP_LIKE", _typed_test, lambda call, text, *_: Outcome(text.str.contains(of_polars(_text(call, 1)))),
+    "REGEXP_LIKE", _type_test, lambda call, text, *_: Outcome(text.str.contains(of_polars(_text(call, 1)))),
     called=("REGEXP_LIKE", "REGEXP_MATCHES"), arity=(2, 3),
     doc=Doc("REGEXP_LIKE(s, pattern [, flags])",
             "Whether a part of s matches a pattern of RE2, whose \\d, \\w, \\s and \\b are about ASCII. Flags: i "
             "ignores case, s lets . match a line's end, m is for lines.",
             "REGEXP_LIKE('Oslo', '^os', 'i')"))
 REGEXP_FULL_MATCH = Function(
-    "REGEXP_FULL_MATCH", _typed_whole, syntax=Syntax("SimilarTo", "this expression"),
+    "REGEXP_FULL_MATCH", _type_full_match, syntax=Syntax("SimilarTo", "this expression"),
     called=("REGEXP_FULL_MATCH",), arity=(2, 3),
     doc=Doc("REGEXP_FULL_MATCH(s, pattern [, flags]), s [NOT] SIMILAR TO pattern",
             "Whether all of s matches.",
             "'Oslo' SIMILAR TO '[A-Z][a-z]+'"))
 REGEXP_REPLACE = Function(
-    "REGEXP_REPLACE", _typed_replacement, _replaced, called=("REGEXP_REPLACE",), arity=(3, 4),
+    "REGEXP_REPLACE", _type_replacement, _replace, called=("REGEXP_REPLACE",), arity=(3, 4),
     doc=Doc("REGEXP_REPLACE(s, pattern, replacement [, flags])",
             "s with the first match replaced, with the flag g every one. \\1 in the replacement is a group.",
             "REGEXP_REPLACE('17:30', '(\\d+):(\\d+)', '\\2 past \\1')"))
 REGEXP_EXTRACT = Function(
-    "REGEXP_EXTRACT", _typed_extraction, _extracted, called=("REGEXP_EXTRACT",), arity=(2, 3),
+    "REGEXP_EXTRACT", _type_extraction, _extract, called=("REGEXP_EXTRACT",), arity=(2, 3),
     doc=Doc("REGEXP_EXTRACT(s, pattern [, group])",
             "The first match in s, or a group of it; empty where nothing matches.",
             "REGEXP_EXTRACT('lane 42', '[0-9]+')"))

@@ -18,7 +18,7 @@ _FIRST_INTEGERS = 2.0**52
 """DOUBLEs of at least this size are integers."""
 
 
-def _typed_round(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_round(record: Function, args: tuple[Expression, ...]) -> Expression:
     a = of_number(record.name, args[0])
     digits = of_type(record.name, args[1], INT) if len(args) > 1 else Literal(INT, False, 0)
     if not isinstance(digits, Literal):
@@ -37,7 +37,7 @@ def _typed_round(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(a.type, a, digits)
 
 
-def _rounded(call: Call, a: pl.Expr, _: pl.Expr) -> Outcome:
+def _round(call: Call, a: pl.Expr, _: pl.Expr) -> Outcome:
     (digits,) = (e.value for e in call.args[1:] if isinstance(e, Literal))
     if call.type is DOUBLE:
         factor = 10.0 ** abs(digits)
@@ -69,7 +69,7 @@ def _rounded(call: Call, a: pl.Expr, _: pl.Expr) -> Outcome:
     return Outcome(value, [(overflows | failures[0][0], failures[0][1])])
 
 
-def _typed_whole(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_to_integer(record: Function, args: tuple[Expression, ...]) -> Expression:
     a = of_number(record.name, args[0])
     if a.type is INT or is_null(a):
         return a
@@ -94,7 +94,7 @@ def _to_integer(
     return evaluate
 
 
-def _typed_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(INT, of_number(record.name, args[0]))
 
 
@@ -108,22 +108,22 @@ def _sign(call: Call, a: pl.Expr) -> Outcome:
 
 # fmt: off
 ROUND = Function(
-    "ROUND", _typed_round, _rounded, called=("ROUND",), arity=(1, 2), monotone=lambda call: (0, True),
+    "ROUND", _type_round, _round, called=("ROUND",), arity=(1, 2), monotone=lambda call: (0, True),
     doc=Doc("ROUND(x [, digits])", "x to so many digits behind the point; negative: before it. Halves go away from 0.",
             "ROUND(2.345, 2)"))
 FLOOR = Function(
-    "FLOOR", _typed_whole, _to_integer(pl.Expr.floor, lambda wide: wide != wide), syntax=Syntax("Floor"), arity=(1, 1),
-    monotone=lambda call: (0, True),
+    "FLOOR", _type_to_integer, _to_integer(pl.Expr.floor, lambda wide: wide != wide), syntax=Syntax("Floor"),
+    arity=(1, 1), monotone=lambda call: (0, True),
     doc=Doc("FLOOR(x)", "The greatest whole number that is not above x.", "FLOOR(-2.5)"))
 CEIL = Function(
-    "CEIL", _typed_whole, _to_integer(pl.Expr.ceil, lambda wide: wide == wide), syntax=Syntax("Ceil"), arity=(1, 1),
+    "CEIL", _type_to_integer, _to_integer(pl.Expr.ceil, lambda wide: wide == wide), syntax=Syntax("Ceil"), arity=(1, 1),
     monotone=lambda call: (0, True), doc=Doc("CEIL(x)", "The least whole number that is not below x.", "CEIL(-2.5)"))
 TRUNC = Function(
-    "TRUNC", _typed_whole,
+    "TRUNC", _type_to_integer,
     _to_integer(lambda x: pl.when(x < 0).then(x.ceil()).otherwise(x.floor()), lambda wide: wide < 0),
     called=("TRUNC",), arity=(1, 1), monotone=lambda call: (0, True),
     doc=Doc("TRUNC(x)", "x without the digits behind its point.", "TRUNC(-2.5)"))
 SIGN = Function(
-    "SIGN", _typed_sign, _sign, called=("SIGN",), arity=(1, 1),
+    "SIGN", _type_sign, _sign, called=("SIGN",), arity=(1, 1),
     monotone=lambda call: None if call.args[0].type is DOUBLE else (0, True),  # NaN is greatest, and its sign 0
     doc=Doc("SIGN(x)", "-1, 0 or 1.", "SIGN(-2.5)"))

@@ -36,7 +36,7 @@ def _format(name: str, argument: Expression, specifiers: Mapping[str, str]) -> s
     return text
 
 
-def _typed_writing(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_strftime(record: Function, args: tuple[Expression, ...]) -> Expression:
     moment, text = args
     if moment.type is STRING and text.type in (DATE, TIMESTAMP):
         moment, text = text, moment
@@ -48,7 +48,7 @@ def _typed_writing(record: Function, args: tuple[Expression, ...]) -> Expression
     return record.call(STRING, cast(moment, TIMESTAMP), text)
 
 
-def _written(call: Call, moment: pl.Expr, _: pl.Expr) -> Outcome:
+def _strftime(call: Call, moment: pl.Expr, _: pl.Expr) -> Outcome:
     pattern = _SPECIFIER.sub(
         lambda match: match[0].replace("%f", "%6f") if match[0] == ".%f" else _WRITTEN[match[0]],
         _format(call.function, call.args[1], _WRITTEN),
@@ -56,7 +56,7 @@ def _written(call: Call, moment: pl.Expr, _: pl.Expr) -> Outcome:
     return Outcome(moment.dt.strftime(pattern))
 
 
-def _typed_reading(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_strptime(record: Function, args: tuple[Expression, ...]) -> Expression:
     text, form = (of_type(record.name, a, STRING) for a in args)
     if is_null(form):
         return literal(TIMESTAMP, None)
@@ -69,7 +69,7 @@ def _typed_reading(record: Function, args: tuple[Expression, ...]) -> Expression
     return record.call(TIMESTAMP, text, form)
 
 
-def _read(call: Call, text: pl.Expr) -> pl.Expr:
+def _strptime(call: Call, text: pl.Expr) -> pl.Expr:
     """The moments of texts, null where a text has none."""
     form = _format(call.function, call.args[1], _READ)
     patterns, end = list[str](), 0
@@ -85,12 +85,12 @@ def _read(call: Call, text: pl.Expr) -> pl.Expr:
 
 
 def _month_or_day(name: str, form: str, meaning: str) -> Function:
-    def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+    def type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
         return STRFTIME(args[0], literal(STRING, form))
 
     return Function(
         name,
-        typed,
+        type_call,
         called=(name,),
         arity=(1, 1),
         doc=Doc(f"{name}(t)", meaning, f"{name}(DATE '2024-02-29')"),
@@ -99,17 +99,17 @@ def _month_or_day(name: str, form: str, meaning: str) -> Function:
 
 # fmt: off
 STRFTIME = Function(
-    "STRFTIME", _typed_writing, _written, called=("STRFTIME",),
+    "STRFTIME", _type_strftime, _strftime, called=("STRFTIME",),
     doc=Doc("STRFTIME(t, format)", f"A DATE or TIMESTAMP as text. The format has `{' '.join(_WRITTEN)}`.",
             "STRFTIME(TIMESTAMP '2024-02-29 17:05:00', '%d.%m.%Y %H:%M')"))
 STRPTIME = Function(
-    "STRPTIME", _typed_reading,
-    lambda call, text, _: Outcome(_read(call, text), [(_read(call, text).is_null(), "no such moment")]),
+    "STRPTIME", _type_strptime,
+    lambda call, text, _: Outcome(_strptime(call, text), [(_strptime(call, text).is_null(), "no such moment")]),
     called=("STRPTIME",),
     doc=Doc("STRPTIME(s, format)", f"The TIMESTAMP that a text says in a format of `{' '.join(_READ)}`.",
             "STRPTIME('29.2.2024 17:05', '%d.%m.%Y %H:%M')"))
 TRY_STRPTIME = Function(
-    "TRY_STRPTIME", _typed_reading, lambda call, text, _: Outcome(_read(call, text)), called=("TRY_STRPTIME",),
+    "TRY_STRPTIME", _type_strptime, lambda call, text, _: Outcome(_strptime(call, text)), called=("TRY_STRPTIME",),
     nullable=lambda args: True,
     doc=Doc("TRY_STRPTIME(s, format)", "STRPTIME, null where the text is no such moment.",
             "TRY_STRPTIME('today', '%Y-%m-%d')"))

@@ -54,7 +54,7 @@ def _refuse_array(name: str, argument: Expression) -> None:
         raise ValueError(f"{name} does not take an array: UNNEST it, and gather its items with XMLAGG")
 
 
-def _typed_element(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_element(record: Function, args: tuple[Expression, ...]) -> Expression:
     _constant(record, args[0])
     last = 2 + len(_constant(record, args[1]).split())
     if last > len(args):
@@ -63,13 +63,13 @@ def _typed_element(record: Function, args: tuple[Expression, ...]) -> Expression
     return record.call(XML, *args[:2], *attributes, *(_content(record, a) for a in args[last:]))
 
 
-def _typed_forest(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_forest(record: Function, args: tuple[Expression, ...]) -> Expression:
     if len(_constant(record, args[0]).split()) != len(args) - 1:
         raise ValueError(f"{record.name} wants a value for each name")
     return record.call(XML, args[0], *(_content(record, a) for a in args[1:]))
 
 
-def _typed_text(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_text(record: Function, args: tuple[Expression, ...]) -> Expression:
     (argument,) = args
     _refuse_array("an attribute" if record is VALUE else "XML", argument)
     if argument.type is XML:
@@ -77,7 +77,7 @@ def _typed_text(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(XML, argument)
 
 
-def _escaped(call: Call, value: pl.Expr, references: Mapping[str, str]) -> Outcome:
+def _escape(call: Call, value: pl.Expr, references: Mapping[str, str]) -> Outcome:
     type_ = call.args[0].type
     if type_ is not STRING:
         return Outcome(type_.format_column(value))
@@ -106,7 +106,7 @@ def _forest(call: Call, _: pl.Expr, *values: pl.Expr) -> Outcome:
     return Outcome(pl.when(exists).then(pl.concat_str(*elements, ignore_nulls=True)))
 
 
-def _named(names: Sequence[str], values: Sequence[Expression]) -> Pieces:
+def _with_names(names: Sequence[str], values: Sequence[Expression]) -> Pieces:
     """The text of values with their names."""
     pieces: Pieces = []
     for name, value in zip(names, values, strict=True):
@@ -114,11 +114,11 @@ def _named(names: Sequence[str], values: Sequence[Expression]) -> Pieces:
     return pieces[1:]
 
 
-def _written_element(call: Call) -> Pieces:
+def _write_element(call: Call) -> Pieces:
     names = _names(call, 1)
     pieces: Pieces = [f'XMLELEMENT(NAME "{_names(call, 0)[0]}"']
     if names:
-        pieces += [", XMLATTRIBUTES(", *_named(names, call.args[2 : 2 + len(names)]), ")"]
+        pieces += [", XMLATTRIBUTES(", *_with_names(names, call.args[2 : 2 + len(names)]), ")"]
     content = call.args[2 + len(names) :]
     return [*pieces, *([", "] if content else []), *listed(content), ")"]
 
@@ -127,20 +127,20 @@ _PLAIN = Notation(lambda call: [call.args[0]])
 """The notation of conversions that SQL does not write."""
 
 TEXT = Function(
-    "XMLTEXT", _typed_text, lambda call, value: _escaped(call, value, IN_TEXT), notation=_PLAIN, arity=(1, 1)
+    "XMLTEXT", _type_text, lambda call, value: _escape(call, value, IN_TEXT), notation=_PLAIN, arity=(1, 1)
 )
 VALUE = Function(
-    "XMLATTRIBUTE", _typed_text, lambda call, value: _escaped(call, value, IN_ATTRIBUTE), notation=_PLAIN,
+    "XMLATTRIBUTE", _type_text, lambda call, value: _escape(call, value, IN_ATTRIBUTE), notation=_PLAIN,
     arity=(1, 1), takes_whole=True)  # fmt: skip
 ELEMENT = Function(
-    "XMLELEMENT", _typed_element, _element, notation=Notation(_written_element), arity=(2, 2 + MOST),
+    "XMLELEMENT", _type_element, _element, notation=Notation(_write_element), arity=(2, 2 + MOST),
     nullable=lambda args: False, non_null=of_none, takes_whole=True,
     doc=Doc("XMLELEMENT(NAME name [, XMLATTRIBUTES(x AS name, ...)], content, ...)",
             "An element. Null is left out.",
             "XMLELEMENT(NAME \"a\", XMLATTRIBUTES(1 AS \"n\"), 'x')"))  # fmt: skip
 FOREST = Function(
-    "XMLFOREST", _typed_forest, _forest,
-    notation=Notation(lambda call: ["XMLFOREST(", *_named(_names(call, 0), call.args[1:]), ")"]),
+    "XMLFOREST", _type_forest, _forest,
+    notation=Notation(lambda call: ["XMLFOREST(", *_with_names(_names(call, 0), call.args[1:]), ")"]),
     nullable=lambda args: all(a.nullable for a in args[1:]), non_null=lambda call, args: of_any(call, args[1:]),
     arity=(2, 1 + MOST), takes_whole=True,
     doc=Doc("XMLFOREST(x AS name, ...)",
