@@ -26,7 +26,7 @@ NESTED, NAMESPACE, UNDECLARED, DROPPED = "nested", "namespace", "undeclared", "d
 STRANGER = "stranger"
 ELEMENT, ONLY, PATH = "element", "only", "path"
 ABSENT = "absent"
-"""The number of tuples without a value at a path. At the end of the input, if it is all tuples: `PATH`."""
+"""The number of tuples without a value at a path. If it is all tuples at the end, the kind is `PATH`."""
 
 CLOSED = "closed"
 """The number of punctuations that follow from file names, and so were not found in the files."""

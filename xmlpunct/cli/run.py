@@ -210,11 +210,8 @@ def run_command(
     refuse_overlaps(planned, options)
     live = Live(watch, http, allow_say)
     live.check(planned, options)
-    counted, stop, shows_notices = (
-        RunStats(engine, watched=live.has_view or partial is not None),
-        Stop(),
-        True,
-    )
+    counted = RunStats(engine, watched=live.has_view or partial is not None)
+    stop, shows_notices = Stop(), True
 
     def finish() -> None:
         notices = counted.finish()

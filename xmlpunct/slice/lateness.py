@@ -16,7 +16,7 @@ from xmlpunct.types.pattern import WILDCARD, constant
 
 _ROW, _BEFORE = "$row", "$before"
 _PIECE = 64
-"""A slice is judged in pieces, each with at most this number of punctuations with ranges or lists.
+"""A slice is judged in pieces, each with about this number of punctuations with ranges or lists.
 
 Each punctuation is compared with all tuples of its piece, so without pieces the work grows with the product of the two
 numbers. Benchmarks show no difference between sizes from 8 to 64.

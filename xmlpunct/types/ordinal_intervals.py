@@ -45,7 +45,7 @@ class OrdinalIntervals:
         order = np.argsort(firsts, kind="stable")
         firsts, reached = firsts[order], np.maximum.accumulate(lasts[order])
         begins, ends = np.ones(len(firsts), np.bool_), np.ones(len(firsts), np.bool_)
-        # A fused interval begins after a gap. Only the first can begin at -2^63, so that - 1 does not overflow.
+        # A fused interval begins after a gap. The first comparison excludes -2^63, for which - 1 would overflow.
         begins[1:] = (firsts[1:] > reached[:-1]) & (firsts[1:] - 1 > reached[:-1])
         ends[:-1] = begins[1:]
         return cls(firsts[begins], reached[ends])

@@ -18,7 +18,7 @@ from xmlpunct.expressions.functions.casts import cast
 from xmlpunct.types import DOUBLE
 
 
-def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _typing(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(DOUBLE, *(cast(of_number(record.name, a), DOUBLE) for a in args))
 
 
@@ -40,17 +40,12 @@ _log10, _log2 = _of_array(np.log10), _of_array(np.log2)  # polars' log10(1000) i
 
 def _of_one(name: str, compute: Callable[[pl.Expr], pl.Expr], doc: Doc) -> Function:
     return Function(
-        name,
-        _type_call,
-        lambda call, x: Outcome(canonical(compute(x))),
-        called=(name,),
-        arity=(1, 1),
-        doc=doc,
+        name, _typing, lambda call, x: Outcome(canonical(compute(x))), called=(name,), arity=(1, 1), doc=doc
     )
 
 
 def _type_log(record: Function, args: tuple[Expression, ...]) -> Expression:
-    return _type_call(record, args) if len(args) > 1 else LOG10(*args)
+    return _typing(record, args) if len(args) > 1 else LOG10(*args)
 
 
 # fmt: off
@@ -64,6 +59,6 @@ LOG = Function(
     called=("LOG",), arity=(1, 2),
     doc=Doc("LOG([base,] x)", "The logarithm, to base 10 unless another is given.", "LOG(2, 8)"))
 POWER = Function(
-    "POWER", _type_call, lambda call, x, y: Outcome(canonical(x.pow(y))), Syntax("Pow", "this expression"),
+    "POWER", _typing, lambda call, x, y: Outcome(canonical(x.pow(y))), Syntax("Pow", "this expression"),
     called=("POWER", "POW"),
     doc=Doc("POWER(x, y), x ^ y, x ** y", "x to the power of y, as a DOUBLE.", "POWER(2, 10)"))

@@ -107,14 +107,10 @@ def _type_concat(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(STRING, *(cast(a, STRING) for a in args))
 
 
-def _substring(call: Call, text: pl.Expr, *first_and_length: pl.Expr) -> Outcome:
-    count, first = text.str.len_chars().cast(pl.Int128), first_and_length[0].cast(pl.Int128)
+def _substring(call: Call, text: pl.Expr, *range_: pl.Expr) -> Outcome:
+    count, first = text.str.len_chars().cast(pl.Int128), range_[0].cast(pl.Int128)
     start = pl.when(first < 0).then(count + first).otherwise(first - 1)
-    end = (
-        start + first_and_length[1].cast(pl.Int128)
-        if len(first_and_length) > 1
-        else pl.max_horizontal(start, count)
-    )
+    end = start + range_[1].cast(pl.Int128) if len(range_) > 1 else pl.max_horizontal(start, count)
     low, high = (extreme(start, end).clip(0, 2**62) for extreme in (pl.min_horizontal, pl.max_horizontal))
     no_nulls = text.is_not_null() & start.is_not_null() & end.is_not_null()
     return Outcome(pl.when(no_nulls).then(text.str.slice(low.cast(pl.Int64), (high - low).cast(pl.UInt64))))
@@ -178,10 +174,8 @@ def _repeated_text(text: pl.Expr, count: pl.Expr) -> pl.Expr:
 
 def _repeat(call: Call, text: pl.Expr, count: pl.Expr) -> Outcome:
     is_too_long = count.clip(0) > LONGEST // text.str.len_bytes().clip(1)
-    return Outcome(
-        _repeated_text(text, pl.when(is_too_long).then(0).otherwise(count.clip(0))),
-        [(is_too_long, _TOO_LONG)],
-    )
+    times = pl.when(is_too_long).then(0).otherwise(count.clip(0))
+    return Outcome(_repeated_text(text, times), [(is_too_long, _TOO_LONG)])
 
 
 _TOO_LONG = f"a text of more than {LONGEST:,} bytes"

@@ -92,14 +92,8 @@ def _type_bucket(record: Function, args: tuple[Expression, ...]) -> Expression:
 def _bucket(call: Call, moment: pl.Expr, *_: pl.Expr) -> Outcome:
     amount, unit, origin = (a.value for a in call.args[1:] if isinstance(a, Literal))
     if unit in TIME_UNITS:
-        width, origin_instant = (
-            int128(amount * TIME_UNITS[unit]),
-            pl.lit(origin).to_physical().cast(pl.Int128),
-        )
-        return instant(
-            TIMESTAMP,
-            (moment.to_physical().cast(pl.Int128) - origin_instant) // width * width + origin_instant,
-        )
+        width, zero = int128(amount * TIME_UNITS[unit]), pl.lit(origin).to_physical().cast(pl.Int128)
+        return instant(TIMESTAMP, (moment.to_physical().cast(pl.Int128) - zero) // width * width + zero)
     width, first = amount * MONTHS[unit], origin.year * 12 + origin.month - 1
     month = moment.dt.year().cast(pl.Int64) * 12 + moment.dt.month() - 1
     start = (month - first) // width * width + first
