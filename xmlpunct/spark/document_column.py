@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def from_xml(
-    column: Column | str, schema: StructType | str, options: Mapping[str, str] | None = None, **more: str
+    column: Column | str,
+    schema: StructType | str,
+    options: Mapping[str, str] | None = None,
+    **named_options: str,
 ) -> Column:
     """Parse the XML documents in a column: a struct for each; or, with the option ``element``, an array of structs.
 
@@ -28,4 +31,4 @@ def from_xml(
     need_spark()
     from xmlpunct.engine.spark.table.document_columns import read_documents
 
-    return read_documents(column, schema, {**(options or {}), **more})
+    return read_documents(column, schema, {**(options or {}), **named_options})
