@@ -44,8 +44,8 @@ settings.load_profile("long" if os.environ.get("XMLPUNCT_LONG") == "1" else "ci"
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     TURNS.begin(item.nodeid)
-    secrets._known.clear()  # a password of an earlier test is masked in every later message
-    secrets._with_spaces.clear()
+    secrets._replacements.clear()  # a password of an earlier test is masked in every later message
+    secrets._masked_urls.clear()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -190,8 +190,8 @@ def results() -> Results:
 
 
 def test_web_servers(soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("web", "posting"):
-        monkeypatch.setattr(f"xmlpunct.firehose.{module}.PAUSES", (0.01, 0.01))
+    for module in ("http", "http_post"):
+        monkeypatch.setattr(f"xmlpunct.connectors.{module}.PAUSES", (0.01, 0.01))
     url = "http://127.0.0.1:1/s"
     with pytest.raises(SourceError, match="refused"):
         connector_of(url).source(url, url)

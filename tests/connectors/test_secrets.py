@@ -231,9 +231,10 @@ TYPED = ["hush42word", "hu/sh42", "hu@sh42", "hu#sh?42", "hu:sh%2F42", "hu sh42"
 def test_a_typed_password_is_in_no_message(
     typed: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("xmlpunct.base.secrets._known", {})  # what an earlier test has told must not hide it
-    for module in ("web", "posting"):
-        monkeypatch.setattr(f"xmlpunct.firehose.{module}.PAUSES", ())
+    # A password of an earlier test must not be masked by its entry.
+    monkeypatch.setattr("xmlpunct.base.secrets._replacements", {})
+    for module in ("http", "http_post"):
+        monkeypatch.setattr(f"xmlpunct.connectors.{module}.PAUSES", ())
     monkeypatch.setattr(Retries.__init__, "__defaults__", ((),))
     urls = [f"{scheme}://me:{typed}@127.0.0.1:{port}/t" for port in ("1", "x") for scheme in SCHEMES]
     urls += [f"https://127.0.0.1:x/t?access_token={typed}", f"http://127.0.0.1:1/t?key={typed}"]

@@ -15,7 +15,7 @@ import pytest
 
 from xmlpunct.base.errors import SourceError, SqlError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.cli.progress import _waiting
+from xmlpunct.cli.progress import _idle_text
 from xmlpunct.engine.run.local.local_run import open_sources
 from xmlpunct.engine.run.local.running import LocalRun
 from xmlpunct.engine.run.stats import RunStats
@@ -132,7 +132,7 @@ def test_whom_others_wait_for_is_named() -> None:
         (idle,) = run.stats.idle
         assert (idle.input, idle.holds_up) == ("b", 5)
         assert idle.seconds >= 1
-        assert re.fullmatch(r"  waiting for b since [12] s: 5 tuples", _waiting(run.stats))
+        assert re.fullmatch(r"  waiting for b since [12] s: 5 tuples", _idle_text(run.stats))
         (found,) = run.stats.as_dict()["idle"]
         assert set(found) == {"input", "seconds", "holds_up"}
 

@@ -1,1 +1,1 @@
-"""What every part of xmlpunct stands on: errors, secrets, names, paths, framing, lazy imports."""
+"""Foundations without dependencies on other folders: errors, secrets, names, paths, framing, lazy imports."""

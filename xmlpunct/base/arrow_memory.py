@@ -1,6 +1,6 @@
-"""Columns from Arrow's and numpy's memory, without copies.
+"""Columns that share the memory of Arrow and numpy arrays, without copies.
 
-Given an array of pyarrow or of numpy, polars first imports parts of both, which takes 50 ms and is of no use here.
+For an array of pyarrow or numpy, polars first imports parts of both, which takes 50 ms and is not needed here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 class _Exported:
-    """An array of which polars sees the Arrow C data interface alone."""
+    """An array that exposes only the Arrow C data interface to polars."""
 
     def __init__(self, array: pa.Array) -> None:
         self._array = array
@@ -36,7 +36,7 @@ def from_arrow(name: str, array: pa.Array) -> pl.Series:
 
 
 def integers(name: str, values: npt.NDArray[np.int64], null: Flags | None = None) -> pl.Series:
-    """Numbers, shape (n,), as a column that shares their memory; null where ``null`` says so.
+    """Numbers, shape (n,), as a column that shares their memory; null where ``null`` is True.
 
     >>> integers("hour", np.array([5, 6]), np.array([False, True])).to_list()
     [5, None]
@@ -68,5 +68,5 @@ def booleans(flags: Flags) -> pl.Series:
 
 
 def bitmap(flags: Flags) -> pa.Buffer:
-    """Flags as Arrow keeps them."""
+    """Flags as a bitmap in Arrow's layout."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

@@ -1,6 +1,6 @@
-"""The one framing of what is written down or travels: named pieces of bytes, most of which are data frames.
+"""The framing of stored and transmitted data: named pieces of bytes, most of them data frames.
 
-Slices, the state of operators, and the records of a checkpoint are written so.
+Slices, the state of operators, and the records of a checkpoint use it.
 """
 
 from __future__ import annotations
@@ -11,39 +11,39 @@ from collections.abc import Mapping
 import polars as pl
 
 _LENGTH = 8
-"""How many bytes hold the length that stands before each name and each piece."""
+"""The size in bytes of the length in front of each name and each piece."""
 
 
-def pack(named: Mapping[str, pl.DataFrame | bytes]) -> bytes:
-    """Named pieces as one, each name and each piece behind its length. A frame is written as an Arrow IPC stream.
+def pack(pieces: Mapping[str, pl.DataFrame | bytes]) -> bytes:
+    """Pack named pieces into one: a length in front of each name and each piece. A frame is an Arrow IPC stream.
 
     >>> unpack(pack({"a": pl.DataFrame({"n": [1, 2]})}))["a"].rows()
     [(1,), (2,)]
     """
     out = io.BytesIO()
-    for name, piece in named.items():
+    for name, piece in pieces.items():
         _put(out, name.encode())
         _put(out, piece)
     return out.getvalue()
 
 
 def pieces(data: bytes) -> dict[str, bytes]:
-    """What was packed, as bytes.
+    """The named pieces of packed data, as bytes.
 
     >>> pieces(pack({"a": b"one", "b": b""}))
     {'a': b'one', 'b': b''}
     """
     parts: list[bytes] = []
-    at = 0
-    while at < len(data):
-        begin = at + _LENGTH
-        at = begin + int.from_bytes(data[at:begin], "big")
-        parts.append(data[begin:at])
+    offset = 0
+    while offset < len(data):
+        begin = offset + _LENGTH
+        offset = begin + int.from_bytes(data[offset:begin], "big")
+        parts.append(data[begin:offset])
     return {name.decode(): piece for name, piece in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def unpack(data: bytes) -> dict[str, pl.DataFrame]:
-    """What was packed, where all of it is frames."""
+    """The named pieces of packed data, all of which must be frames."""
     return {name: load(piece) for name, piece in pieces(data).items()}
 
 
@@ -60,7 +60,7 @@ def load(piece: bytes) -> pl.DataFrame:
 
 
 def _put(out: io.BytesIO, piece: pl.DataFrame | bytes) -> None:
-    """Write a piece behind its length; a frame is written in place, since it may be large."""
+    """Write the length of a piece, then the piece. A frame, which may be large, is written without a copy."""
     start = out.tell()
     out.write(bytes(_LENGTH))
     if isinstance(piece, pl.DataFrame):

@@ -1,8 +1,8 @@
-"""DOUBLE in canonical form: there is one NaN, which equals itself and is greatest, and zero has no sign.
+"""DOUBLE in canonical form: one NaN, which equals itself and is the greatest value, and a zero without sign.
 
-Values get this form where they enter (`xmlpunct.types.DOUBLE`, `canonical_column`) and where expressions and aggregates
-make them (`canonical`), so equal values print alike. Hashing and joins need equal values to have the same bits; they
-do not rely on this, and take `words`.
+Values are converted when they are read (`xmlpunct.types.DOUBLE`, `canonical_column`), and when expressions and
+aggregates compute them (`canonical`), so equal values print alike. Hashing and joins need equal bits for equal values;
+they do not rely on the conversion, but use `words`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from xmlpunct.base.arrow_memory import Flags, floats, integers
 def canonical(value: pl.Expr) -> pl.Expr:
     """A polars expression: DOUBLEs in canonical form.
 
-    It names its operand once, so that nested arithmetic does not grow with every level. (polars optimises adding 0
-    away.)
+    The expression uses its operand once, so that nested arithmetic does not grow with every level. (Adding 0 instead
+    does not work: polars optimises it away.)
     """
     return value.map_batches(canonical_column, pl.Float64(), is_elementwise=True)
 
 
 def paired(compute: Callable[[Any, Any], NDArray[np.float64]], a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """A polars expression: numpy's function of two columns of DOUBLEs; null where one of the two is."""
+    """A polars expression: a numpy function of two columns of DOUBLEs; null if one of them is null."""
 
     def run(pairs: pl.Series) -> pl.Series:
         x, y = pairs.struct.field("a"), pairs.struct.field("b")
@@ -39,20 +39,20 @@ def paired(compute: Callable[[Any, Any], NDArray[np.float64]], a: pl.Expr, b: pl
     return pl.struct(a.alias("a"), b.alias("b")).map_batches(run, pl.Float64(), is_elementwise=True)
 
 
-def divided(value: pl.Expr, by: pl.Expr | float) -> pl.Expr:
-    """A polars expression: DOUBLEs divided by others, or by a number, each quotient rounded once.
+def divided(value: pl.Expr, divisor: pl.Expr | float) -> pl.Expr:
+    """A polars expression: DOUBLEs divided by a column or a number, each quotient rounded once.
 
-    (By a number or a scalar column polars multiplies by 1 / by, which makes 28 / 10 no 2.8.)
+    (For a number or a scalar column polars multiplies by 1 / divisor, so that 28 / 10 is not 2.8.)
 
     >>> pl.select(divided(pl.lit(pl.Series([28.0, None])), 10.0)).to_series().to_list()
     [2.8, None]
     """
-    if isinstance(by, pl.Expr):
-        return paired(np.divide, value, by)
+    if isinstance(divisor, pl.Expr):
+        return paired(np.divide, value, divisor)
 
     def quotient(column: pl.Series) -> pl.Series:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return floats(column.name, column.to_numpy() / by, _nulls(column))
+            return floats(column.name, column.to_numpy() / divisor, _nulls(column))
 
     return value.map_batches(quotient, pl.Float64(), is_elementwise=True)
 
@@ -63,27 +63,28 @@ def canonical_column(column: pl.Series) -> pl.Series:
     >>> canonical_column(pl.Series("x", [-0.0, None, -float("nan")])).to_list()
     [0.0, None, nan]
     """
-    return floats(column.name, _plain(column), _nulls(column))
+    return floats(column.name, _canonical_values(column), _nulls(column))
 
 
 def words(column: pl.Series) -> NDArray[np.uint64]:
-    """A 64-bit word for each DOUBLE of a column, shape (n,), equal for equal values; anything for nulls."""
-    return _plain(column).view(np.uint64)
+    """A 64-bit word for each DOUBLE of a column, shape (n,), equal for equal values; arbitrary for nulls."""
+    return _canonical_values(column).view(np.uint64)
 
 
 def bits(name: str, column: pl.Series) -> pl.Series:
-    """The `words` of a column as numbers to compare for equality, null where it is.
+    """The `words` of a column as integers to compare for equality; null stays null.
 
-    The column is new, so it is not marked as sorted even if the DOUBLEs were: -1 is below 1, but its word is above.
+    The column is new, so it is not marked as sorted even if the DOUBLEs were: -1 < 1, but their words are in the
+    opposite order.
     """
-    return integers(name, _plain(column).view(np.int64), _nulls(column))
+    return integers(name, _canonical_values(column).view(np.int64), _nulls(column))
 
 
-def _plain(column: pl.Series) -> NDArray[np.float64]:
-    """The values in canonical form, anything for nulls, in memory of their own."""
-    with np.errstate(invalid="ignore"):  # of a signalling NaN
+def _canonical_values(column: pl.Series) -> NDArray[np.float64]:
+    """A copy of the values in canonical form; arbitrary for nulls."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN would warn
         values: NDArray[np.float64] = column.to_numpy() + 0.0  # -0 becomes 0; polars gives NaN for null
-    values[np.isnan(values)] = np.nan  # NaN has many spellings
+    values[np.isnan(values)] = np.nan  # NaN has many bit patterns
     return values
 
 

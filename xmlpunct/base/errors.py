@@ -1,14 +1,14 @@
-"""What can go wrong, as one tree.
+"""The tree of exceptions.
 
 ::
 
-    XmlPunctError                 base of everything this package raises on purpose
+    XmlPunctError                 base of all exceptions that this package raises on purpose
     |-- UsageError                a wrong call: an option, a file that is missing, an extra not installed
-    |   `-- SqlError              a query that cannot run; carries the SQL and the place in it
-    |-- SchemaError               a column list or a domain that makes no sense
-    |-- PatternError              a pattern or punctuation that cannot be read; never guessed
+    |   `-- SqlError              a query that cannot run; carries the SQL and the position in it
+    |-- SchemaError               an invalid column list or domain
+    |-- PatternError              a malformed pattern or punctuation; never guessed
     |-- SourceError               a source that failed: malformed XML, a cut connection, a wrong punctuation
-    |   `-- TransientError        a fault outside the data, such as of a disk: the same run can go on later
+    |   `-- TransientError        a fault outside the data, such as of a disk: the same run can resume
     `-- StrictError               ``--strict``: the first reject ends the run
 """
 
@@ -44,10 +44,10 @@ class UsageError(XmlPunctError):
 
 
 class SqlError(UsageError):
-    """A query that cannot run, and the place at fault.
+    """A query that cannot run, and the position of the error.
 
-    ``sql`` is the text; ``start`` and ``end`` (exclusive) are character offsets into it, or None if the place is not
-    known. ``str()`` gives the reason and the line with the place underlined.
+    ``sql`` is the text; ``start`` and ``end`` (exclusive) are character offsets into it, or None if the position is
+    unknown. ``str()`` returns the reason, and the line with the error underlined.
 
     >>> print(SqlError("unknown column hours", "SELECT hours FROM s", 7, 12))
     unknown column hours (line 1, column 8)
@@ -72,21 +72,21 @@ class SqlError(UsageError):
             hide(printable(part, keep="\t")) for part in (line[:column], line[column:end], line[end:])
         )
         lead = "".join("\t" if c == "\t" else " " for c in before)
-        place = f"(line {number}, column {column + 1})"
-        return f"{reason} {place}\n  {before}{marked}{after}\n  {lead}{'^' * max(1, len(marked))}"
+        position = f"(line {number}, column {column + 1})"
+        return f"{reason} {position}\n  {before}{marked}{after}\n  {lead}{'^' * max(1, len(marked))}"
 
 
 class SchemaError(XmlPunctError):
-    """A schema that makes no sense: two attributes of one name, a domain that no value satisfies."""
+    """An invalid schema: two attributes of one name, or a domain that no value satisfies."""
 
     exit_code = 2
 
 
 class PatternError(XmlPunctError):
-    """A pattern that cannot be read as one.
+    """A malformed pattern.
 
-    ``attribute`` is the attribute it was given for (None if unknown), ``text`` the whole pattern and
-    ``position`` the 0-based character in ``text`` at which reading failed.
+    ``attribute`` is the attribute of the pattern (None if unknown), ``text`` the whole pattern and ``position`` the
+    0-based character in ``text`` at which parsing failed.
     """
 
     def __init__(self, reason: str, text: str = "", position: int = 0, attribute: str | None = None):
@@ -94,15 +94,15 @@ class PatternError(XmlPunctError):
         super().__init__(reason)
 
     def __str__(self) -> str:
-        where = f"attribute {printable(self.attribute)}: " if self.attribute else ""
-        return f"{where}{printable(self.reason)} in pattern {self.text!r} at character {self.position + 1}"
+        prefix = f"attribute {printable(self.attribute)}: " if self.attribute else ""
+        return f"{prefix}{printable(self.reason)} in pattern {self.text!r} at character {self.position + 1}"
 
 
 class SourceError(XmlPunctError):
-    """A source failed. What came before the failure was delivered; the stream has not ended.
+    """A source failed. All elements before the failure were delivered; the stream has not ended.
 
-    ``source`` is its name, ``line`` is 1-based, and ``byte`` is a 0-based offset into it. Both are None where the
-    failure has no place, such as a file that cannot be opened.
+    ``source`` is its name, ``line`` is 1-based, and ``byte`` is a 0-based offset into it. Both are None if the
+    failure has no position: for example, the file cannot be opened.
     """
 
     def __init__(self, source: str, reason: str, line: int | None = None, byte: int | None = None):
@@ -113,26 +113,26 @@ class SourceError(XmlPunctError):
         return (type(self), (self.source, self.reason, self.line, self.byte))
 
     def __str__(self) -> str:
-        place = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
-        return printable(f"{self.source}{place}: {self.reason}")
+        position = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
+        return printable(f"{self.source}{position}: {self.reason}")
 
 
 class TransientError(SourceError):
     """A fault outside the data: a disk, a network file system, a file that is missing, too many open files.
 
-    No checkpoint records it. Once it is mended, the same run goes on.
+    Checkpoints do not record it. After a repair, the same run resumes.
     """
 
     REMEDY = "nothing is lost: once that is mended, the same command goes on"
-    """The note of one that ends a run with a checkpoint."""
+    """The note of an error that ends a run with a checkpoint."""
 
 
-def read_error(source: str, what: str, error: Exception) -> SourceError:
+def read_error(source: str, action: str, error: Exception) -> SourceError:
     """The error of a source for an exception that reading it raised.
 
-    `kind_of` decides whether it is final. What the operating system says of a file or of this machine is transient.
-    Final are a connection that was lost, since the bytes behind that are lost too, and an exception without an error
-    number, which is about the bytes.
+    `kind_of` decides whether it is transient. An error of the operating system, about a file or this machine, is
+    transient. A lost connection is final, since the bytes after it are lost too. So is an exception without an error
+    number, which is about the contents.
 
     >>> type(read_error("a.xml", "cannot be read", OSError(116, "Stale file handle"))).__name__
     'TransientError'
@@ -140,27 +140,27 @@ def read_error(source: str, what: str, error: Exception) -> SourceError:
     SourceError('cannot be read: Connection reset by peer')
     """
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return kind_of(error)(source, f"{what}: {reason}")
+    return kind_of(error)(source, f"{action}: {reason}")
 
 
 def kind_of(error: Exception) -> type[SourceError]:
-    """The class of the error that an exception of a library becomes: `TransientError` or `SourceError`."""
+    """The class of error for an exception of a library: `TransientError` or `SourceError`."""
     is_transient = isinstance(error, OSError) and bool(error.errno) and not isinstance(error, ConnectionError)
     return TransientError if is_transient else SourceError
 
 
 @contextmanager
-def reading(source: str, what: str = "cannot be read") -> Iterator[None]:
+def reading(source: str, action: str = "cannot be read") -> Iterator[None]:
     """Turn an OSError into the `read_error` of a source."""
     try:
         yield
     except OSError as error:
-        raise read_error(source, what, error) from None
+        raise read_error(source, action, error) from None
 
 
 @contextmanager
 def undoing(cleanup: Callable[[], object]) -> Iterator[None]:
-    """Run ``cleanup`` if the block raises. If that fails, too, it is a note of the first error, not in its place.
+    """Run ``cleanup`` if the block raises. A failure of ``cleanup`` is added to that error as a note.
 
     >>> with undoing(lambda: 1 / 0):
     ...     raise UsageError("the cause")
@@ -180,22 +180,22 @@ def undoing(cleanup: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def ended_by(close: Callable[[], object]) -> Iterator[None]:
-    """Run ``close`` behind the block; if the block raises, as `undoing` does."""
+    """Run ``close`` after the block; if the block raises, as in `undoing`."""
     with undoing(close):
         yield
     close()
 
 
 class StrictError(XmlPunctError):
-    """``--strict`` was asked for and a tuple was rejected."""
+    """A tuple was rejected in a run with ``--strict``."""
 
 
 MOST_TEXT = 64 * 1024
-"""So many bytes of a rejected tuple's text are kept."""
+"""The greatest number of bytes that a reject retains of the text of its tuple."""
 
 
 def cut(text: str) -> str:
-    """The text of a reject, without what is beyond `MOST_TEXT` bytes; dots say so.
+    """The text of a reject, truncated to `MOST_TEXT` bytes; dots mark the truncation.
 
     >>> len(cut("x" * 100_000)), cut("short")
     (65539, 'short')
@@ -208,11 +208,11 @@ def cut(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A tuple that was left out, and why.
+    """A tuple that was rejected, and the reason.
 
-    ``line`` (1-based) and ``byte`` (0-based) say where it began in ``source``; both are None for a tuple
-    that was computed rather than read. ``text`` is the tuple as it stood there, or its values
-    as JSON if an operator rejected it; of a long one the first 64 KiB.
+    ``line`` (1-based) and ``byte`` (0-based) are the position at which it begins in ``source``; both are None for a
+    tuple that was computed rather than read. ``text`` is the XML of the tuple, or its values as JSON if an operator
+    rejected it; at most the first 64 KiB.
     """
 
     source: str
@@ -222,9 +222,9 @@ class Reject:
     text: str
 
     def place(self) -> tuple[bool, str, int]:
-        """The sort key: by source and place; rejects that were computed come last."""
+        """The sort key: by source and position; rejects of computed tuples are last."""
         return (self.byte is None, self.source, self.byte or 0)
 
     def __str__(self) -> str:
-        place = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
-        return printable(f"{self.source}{place}: {self.reason}")
+        position = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
+        return printable(f"{self.source}{position}: {self.reason}")

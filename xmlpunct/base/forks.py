@@ -1,7 +1,8 @@
-"""Whether polars works here: in a process that was forked, it may not.
+"""Detect whether polars works in this process. In a forked process it may not.
 
-polars computes in threads that it starts at first use. A fork has none of its parent's threads, so if the parent had
-used polars, the fork waits for them for ever. A process that was forked earlier, or spawned, is fine.
+polars computes in threads that it starts at first use. A forked process has none of its parent's threads. So if the
+parent had used polars before the fork, polars waits for these threads for ever. A process that was forked before that,
+or spawned, is fine.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ import time
 from xmlpunct.base.errors import UsageError
 
 _SHORT, _LONG = 1.0, 5.0
-"""How many seconds to wait for polars in a fork: where there is another way, and where there is none.
+"""Seconds to wait for polars in a forked process: if there is a fallback, and if there is none.
 
-No matter of speed: polars answers in milliseconds if it works, so a loaded machine still answers in time.
+If polars works, it answers in milliseconds. The limits are long enough for a loaded machine.
 """
 
 
 class _Fork:
-    """A process that was forked. A thread tries polars, and waits for ever if that does not work."""
+    """A forked process. A thread tries polars, and waits for ever if polars does not work."""
 
     def __init__(self) -> None:
-        self._works, self._begun = threading.Event(), 0.0
+        self._works, self._first_try = threading.Event(), 0.0
 
     def works(self, seconds: float) -> bool:
-        """Whether polars has answered, at the latest so many seconds after it was first tried."""
-        if not self._begun:
-            self._begun = time.monotonic()
+        """Whether polars answered within ``seconds`` after the first try."""
+        if not self._first_try:
+            self._first_try = time.monotonic()
             threading.Thread(target=self._try, name="try polars", daemon=True).start()
-        return self._works.wait(max(self._begun + seconds - time.monotonic(), 0.0))
+        return self._works.wait(max(self._first_try + seconds - time.monotonic(), 0.0))
 
     def _try(self) -> None:
-        import polars as pl  # whoever asks has it
+        import polars as pl  # already imported by the callers
 
         pl.DataFrame({"a": [1]}).lazy().select(pl.col("a") + 1).collect()
         self._works.set()
@@ -43,13 +44,13 @@ class _Fork:
 _fork: _Fork | None = None
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     global _fork
     _fork = _Fork() if "polars" in sys.modules else None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def polars_works() -> bool:
@@ -58,7 +59,7 @@ def polars_works() -> bool:
 
 
 def need_polars() -> None:
-    """Raise `UsageError` where polars would wait for ever."""
+    """Raise `UsageError` if polars would wait for ever."""
     if _fork is not None and not _fork.works(_LONG):
         raise UsageError(
             "polars does not work in a process that was forked after it was used: start the process in another way"

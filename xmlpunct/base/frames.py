@@ -18,16 +18,16 @@ Snapshot = Mapping[str, pl.DataFrame]
 
 
 class Part(Protocol):
-    """Something retained, which counts, saves and restores itself."""
+    """A part of an operator's state, which can be counted, saved and restored."""
 
     def __len__(self) -> int:
-        """How many tuples, or punctuations, it holds."""
+        """The number of retained tuples or punctuations."""
 
     def snapshot(self) -> Snapshot:
-        """What it holds. A frame that did not change is the same object as in the snapshot before."""
+        """The contents. A frame that did not change is the same object as in the previous snapshot."""
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Hold what a snapshot has, instead of what it holds."""
+        """Replace the contents by a snapshot."""
 
 
 def any_of(masks: Sequence[pl.Series], height: int) -> pl.Series:
@@ -43,8 +43,8 @@ def grouped(snapshot: Snapshot) -> dict[str, dict[str, pl.DataFrame]]:
     """A snapshot ``{"a/b": ...}`` as ``{"a": {"b": ...}}``."""
     groups: dict[str, dict[str, pl.DataFrame]] = {}
     for key, frame in snapshot.items():
-        name, _, rest = key.partition("/")
-        groups.setdefault(name, {})[rest] = frame
+        name, _, key_in_group = key.partition("/")
+        groups.setdefault(name, {})[key_in_group] = frame
     return groups
 
 
@@ -54,7 +54,7 @@ def snapshot_of(parts: Mapping[str, Part]) -> dict[str, pl.DataFrame]:
 
 
 def restore(parts: Mapping[str, Part], snapshot: Snapshot) -> None:
-    """The inverse of `snapshot_of`: each part takes its own. A part that is not in the snapshot held nothing."""
+    """The inverse of `snapshot_of`. A part that the snapshot does not have becomes empty."""
     groups = grouped(snapshot)
     for name, part in parts.items():
         part.restore(groups.get(name, {}))
@@ -72,16 +72,18 @@ def join(
 ) -> pl.DataFrame:
     """`polars.DataFrame.join` by the columns ``on`` (in ``right``: ``right_on``), in which NaN equals NaN.
 
-    DOUBLEs are joined by their bits, for polars has two ways to join. It hashes, or it merges where a column is
-    marked as sorted, as one of a single row always is. Merging takes NaN for equal to nothing.
+    DOUBLEs are joined by their bits, because polars has two algorithms: a hash join, and a merge join for columns that
+    are marked as sorted, which single-row columns always are. In its merge join NaN does not equal NaN.
     """
     left_on, right_on = list(on), list(right_on or on)
     words = []
-    for i, (mine, its) in enumerate(zip(left_on, right_on, strict=True)):
-        if left[mine].dtype == pl.Float64:
+    for i, (left_name, right_name) in enumerate(zip(left_on, right_on, strict=True)):
+        if left[left_name].dtype == pl.Float64:
             word = f"$word{i}"
-            left = left.hstack([bits(word, left[mine])])
-            right = right.clone().replace_column(right.get_column_index(its), bits(its, right[its]))
+            left = left.hstack([bits(word, left[left_name])])
+            right = right.clone().replace_column(
+                right.get_column_index(right_name), bits(right_name, right[right_name])
+            )
             left_on[i] = word
             words.append(word)
     pairs = left.join(

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when somebody first asks for them."""
+"""Names of a package that are imported at first access."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from importlib import import_module
 def found_later(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package that imports some of its modules late.
+    """The ``__getattr__`` and ``__dir__`` of a package that imports some of its modules at first access.
 
-    ``homes`` are these modules, named from the package on, each with the names to be found in it. The package says the
-    same under TYPE_CHECKING, for mypy and editors.
+    ``homes`` maps each of these modules, relative to the package, to the names that it defines. The package repeats the
+    imports under TYPE_CHECKING, for mypy and editors.
     """
     home_of = {name: f"{package}.{module}" for module, names in homes.items() for name in names.split()}
 
     def find(name: str) -> object:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found: object = getattr(import_module(home_of[name]), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        value: object = getattr(import_module(home_of[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *home_of})

@@ -1,7 +1,7 @@
-"""The boundary to libraries that read foreign bytes: their exceptions become our errors here.
+"""The boundary to libraries that read foreign bytes: their exceptions become `SourceError` here.
 
-On bad input, tarfile, zipfile, zlib, http.client, codecs and lxml raise errors of their own, and sometimes ValueError,
-OverflowError, RecursionError or MemoryError. Every call of such a library stands in `guarded`. It catches every
+On bad input, tarfile, zipfile, zlib, http.client, codecs and lxml raise their own exceptions, and sometimes ValueError,
+OverflowError, RecursionError or MemoryError. Every call of these libraries is inside `guarded`. It catches every
 Exception, because a list of types would be incomplete.
 """
 
@@ -16,16 +16,16 @@ from xmlpunct.base.errors import SourceError, XmlPunctError, kind_of
 @contextmanager
 def guarded(
     source: str,
-    what: str = "cannot be read",
+    action: str = "cannot be read",
     line: int | None = None,
     byte: int | None = None,
     passing: tuple[type[Exception], ...] = (),
     raising: type[SourceError] | None = None,
 ) -> Iterator[None]:
-    """Turn an exception of a library into a `SourceError` of a source: ``what`` cannot be done, and the reason.
+    """Turn an exception of a library into a `SourceError` of a source. Its text is ``action`` and the reason.
 
-    Our own errors, and those of the ``passing`` types, pass. The exception is the cause of the error, and decides its
-    class (`kind_of`) unless ``raising`` names it.
+    An `XmlPunctError`, and exceptions of the ``passing`` types, pass unchanged. The exception is the cause of the
+    error. It also decides the class of the error (`kind_of`), unless ``raising`` names a class.
 
     >>> with guarded("s.xml", byte=7):
     ...     raise OverflowError("Python int too large to convert to C long")
@@ -40,8 +40,8 @@ def guarded(
     except passing:
         raise
     except Exception as error:
-        at = f", at byte {byte}" if byte and line is None else ""
-        raise (raising or kind_of(error))(source, f"{what}: {why(error)}{at}", line, byte) from error
+        position = f", at byte {byte}" if byte and line is None else ""
+        raise (raising or kind_of(error))(source, f"{action}: {why(error)}{position}", line, byte) from error
 
 
 def why(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Paths: where a value stands in its tuple's element. XPath's child and attribute steps, and no more."""
+"""Paths: the position of a value in its tuple's element. Only XPath's child and attribute steps."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _FORMS = "a child, a/b, a[1], a[@rel='self'], @id, a/@id, ., a/text(), ../@id or
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A step to a child: its name, which is expanded or else that of elements in the tuples' namespace or in none.
+    """A step to a child element by name.
 
-    Of those it may be the one of a ``position``, or those whose ``attribute`` has a value.
+    A name that is not expanded fits elements in the tuples' namespace or in none. A ``position`` selects one of the
+    elements with the name; an ``attribute`` selects the elements in which it has ``value``.
     """
 
     name: str
@@ -39,11 +40,11 @@ class Hop:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its name says all."""
+        """True if it has no position and no condition."""
         return not (self.position or self.attribute)
 
     def names(self, space: str) -> tuple[str, ...]:
-        """The expanded names of the elements that it means, in tuples of a namespace (empty: none)."""
+        """The expanded names of the elements that it fits, in tuples of a namespace (empty: none)."""
         return (self.name,) if self.name[:1] == "{" or not space else (self.name, f"{{{space}}}{self.name}")
 
     def __str__(self) -> str:
@@ -55,7 +56,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """``up`` to an ancestor, down some children, and there an ``attribute``, all text, or the element's ``own`` text.
+    """``up`` to an ancestor, down some children, then an ``attribute``, all text, or only the element's ``own`` text.
 
     >>> str(read_path("../g:a[@rel='self']/@id", {"g": "urn:g"}))
     "../{urn:g}a[@rel='self']/@id"
@@ -73,41 +74,41 @@ class Path:
 
 
 def read_path(path: str, namespaces: Mapping[str, str] | None = None) -> Path:
-    """Read a path, whose prefixes stand for some namespaces; the empty one for that of names without a prefix.
+    """Parse a path. ``namespaces`` maps its prefixes to URIs; the empty prefix is for names without a prefix.
 
-    Raises ValueError for a path that is not understood.
+    Raises ValueError for a malformed path.
     """
     if path == ".":
         return Path(0, ())
-    spaces, up, at = {"xml": XML_NAMESPACE, **(namespaces or {})}, 0, 0
-    while path.startswith("../", at):
-        up, at = up + 1, at + 3
+    spaces, up, offset = {"xml": XML_NAMESPACE, **(namespaces or {})}, 0, 0
+    while path.startswith("../", offset):
+        up, offset = up + 1, offset + 3
     hops: list[Hop] = []
-    while at < len(path):
-        if path[at:] == "text()" and (hops or not up):
+    while offset < len(path):
+        if path[offset:] == "text()" and (hops or not up):
             return Path(up, tuple(hops), own=True)
-        found = _STEP.match(path, at)
-        if found is None or not is_xml_name(found["local"]) or (found["at"] and found["test"]):
+        match = _STEP.match(path, offset)
+        if match is None or not is_xml_name(match["local"]) or (match["at"] and match["test"]):
             break
-        name = _name(path, found["uri"], found["prefix"], found["local"], spaces, not found["at"])
-        if found["at"]:
+        name = _name(path, match["uri"], match["prefix"], match["local"], spaces, not match["at"])
+        if match["at"]:
             if name == "xmlns":
                 raise ValueError(
                     f"PATH '{path}': xmlns declares a namespace and is no XML attribute that can be read"
                 )
-            if found.end() < len(path):
+            if match.end() < len(path):
                 break
             return Path(up, tuple(hops), name)
-        if found["alocal"]:
-            if not is_xml_name(found["alocal"]):
+        if match["alocal"]:
+            if not is_xml_name(match["alocal"]):
                 break
-            attribute = _name(path, found["auri"], found["aprefix"], found["alocal"], spaces, False)
-            value = found["one"] if found["one"] is not None else found["two"]
+            attribute = _name(path, match["auri"], match["aprefix"], match["alocal"], spaces, False)
+            value = match["one"] if match["one"] is not None else match["two"]
             hops.append(Hop(name, attribute=attribute, value=value))
         else:
-            hops.append(Hop(name, int(found["position"] or 0)))
-        at = found.end()
-        if at == len(path):
+            hops.append(Hop(name, int(match["position"] or 0)))
+        offset = match.end()
+        if offset == len(path):
             return Path(up, tuple(hops))
     raise ValueError(f"PATH '{path}' is no path: {_FORMS}")
 
@@ -121,15 +122,15 @@ def read_condition(text: str, namespaces: Mapping[str, str] | None = None) -> tu
     >>> read_condition("@type = 'bid'")
     ('type', 'bid')
     """
-    found = _CONDITION.fullmatch(text)
-    attribute = read_path(found[1], namespaces).attribute if found else None
-    if found is None or attribute is None:
+    match = _CONDITION.fullmatch(text)
+    attribute = read_path(match[1], namespaces).attribute if match else None
+    if match is None or attribute is None:
         raise ValueError(f"{text} is no condition: @name = 'value'")
-    return attribute, found[2][1:-1]
+    return attribute, match[2][1:-1]
 
 
 def read_element(element: str, namespaces: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """The expanded names of a tuple's element and of those right around it, outermost first.
+    """The expanded names of a tuple's element and of its nearest ancestors in the path, outermost first.
 
     >>> read_element("g:order/line", {"g": "urn:g"})
     ('{urn:g}order', 'line')

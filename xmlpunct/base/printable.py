@@ -1,4 +1,4 @@
-"""Foreign text on a terminal: control characters as escapes, so that they move no cursor and forge no line."""
+"""Foreign text on a terminal: control characters as escapes, so that they cannot move the cursor or forge a line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 _CONTROLS = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL and C1
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what changes the direction of text
-    "\u2028\u2029\ud800-\udfff\ufffe\uffff]"  # further ends of lines, and what is no character
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # changes of the direction of text
+    "\u2028\u2029\ud800-\udfff\ufffe\uffff]"  # further line ends, surrogates and noncharacters
 )
 
 

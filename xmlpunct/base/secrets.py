@@ -1,8 +1,8 @@
 """Secrets: values of ``${NAME}`` in URLs, and passwords that are typed into URLs. Neither is printed or stored.
 
-A URL keeps its ``${NAME}`` wherever it is written: in a checkpoint, a plan, a message. It is expanded where something
-is opened, and `hide` replaces the value in every error from then on. Of a typed password, `MASK` is stored and shown:
-of what stands behind the user's name, and of the values of options such as ``?token=``.
+A URL keeps its ``${NAME}`` wherever it is written: in a checkpoint, a plan, a message. It is expanded only when the
+source is opened, and from then on `hide` replaces the value in every error. A typed password is stored and shown as
+`MASK`: the password after the user's name, and the values of options such as ``?token=``.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from urllib.parse import quote, unquote
 MASK = "***"
 _NAME = re.compile(r"\$\{([^{}]*)\}")
 _DIVIDES = re.compile(r"[/@:?#\[\]]")
-"""What a URL is divided by, where nothing is quoted."""
+"""The delimiters of a URL, which must not occur in an unquoted value."""
 _SHORT = 8
-"""A secret of fewer characters is hidden where it is a word, lest every 1 in a message becomes one."""
+"""A secret of fewer characters is hidden only as a whole word: else every 1 in a message might be replaced."""
 _SHORTEST = 4
-"""A typed password of fewer characters is hidden in URLs alone."""
+"""A typed password of fewer characters is hidden in URLs only."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S*")
 USER = re.compile(r"(?<=://)(?:(?P<named>[^\s:/?#@]*:)(?!\d*[/?#])(?P<password>\S*)|(?P<token>[^\s:/?#]*))@")
-"""The user and password of a URL, to the last ``@``: one with ``@`` or ``/`` in it makes the URL malformed, and must
-not be shown in the error about that. Digits before a ``/`` are a port; an ``@`` behind them is part of the path."""
+"""The user and password of a URL, up to the last ``@``. A password with ``@`` or ``/`` makes the URL malformed, and
+the error must not show it. Digits before a ``/`` are a port; an ``@`` after them is part of the path."""
 _OPTION = re.compile(r"(?<=[?&#;])(?P<name>[^\s=&#]+)=(?P<value>[^\s&]*?)(?=[:,.;)\]'\"]*(?:[\s&]|$))")
 _IS_SECRET = re.compile(
     r"(?<![a-z])pass(?![a-z])|passw|passphrase|passcode|pwd|secret|token|auth(?!or)|credential|signature"
     r"|(?<![a-z])sig(?![a-z])|(?:api|access|account)[-_.]?key",
     re.IGNORECASE,
 )
-"""Names of options whose values are secrets, of any URL."""
+"""Names of options whose values are secrets, in any URL."""
 _IS_SECRET_ON_THE_WEB = re.compile(r"key|code|session|sas", re.IGNORECASE)
-"""Further ones of ``http://`` and ``https://``; to our own connectors a ``key`` is a column."""
-_known: dict[str, str] = {}
-_with_spaces: dict[str, str] = {}
-"""URLs whose passwords have spaces, which end a URL in a text; and the same URLs without passwords."""
+"""Further names in ``http://`` and ``https://`` URLs. In other connectors a ``key`` is a column."""
+_replacements: dict[str, str] = {}
+_masked_urls: dict[str, str] = {}
+"""URLs whose passwords have spaces, which would end the URL in a text, with their masked forms."""
 
 
 def expanded(url: str, is_quoted: bool = True) -> str:
-    """A URL with the values of the variables that it names, quoted as in any URL, or as they are.
+    """A URL with the values of its variables, percent-encoded if ``is_quoted``.
 
-    Raises KeyError for one that is not set, and ValueError for one that has to be quoted, and may not be.
+    Raises KeyError for a variable that is not set, and without ``is_quoted`` ValueError for a value with delimiters.
 
     >>> os.environ["EXAMPLE_PASSWORD"] = "s3cret&more"
     >>> expanded("kafka://host/topic?sasl.password=${EXAMPLE_PASSWORD}")
@@ -50,36 +50,36 @@ def expanded(url: str, is_quoted: bool = True) -> str:
     'refused: ${EXAMPLE_PASSWORD}'
     """
 
-    def value(found: re.Match[str]) -> str:
-        given = os.environ.get(found[1])
-        if given is None:
-            raise KeyError(found[0])
-        quoted = quote(given, safe="")
-        for text in (given, quoted):
+    def value(match: re.Match[str]) -> str:
+        raw = os.environ.get(match[1])
+        if raw is None:
+            raise KeyError(match[0])
+        quoted = quote(raw, safe="")
+        for text in (raw, quoted):
             if text:
-                _known[text] = found[0]
-        if not is_quoted and _DIVIDES.search(given):
-            raise ValueError(found[0])
-        return quoted if is_quoted else given
+                _replacements[text] = match[0]
+        if not is_quoted and _DIVIDES.search(raw):
+            raise ValueError(match[0])
+        return quoted if is_quoted else raw
 
     return _NAME.sub(value, url)
 
 
 def hide(text: str) -> str:
-    """A text in which no secret stands any more: of one that was `expanded`, the name of its variable."""
-    for value in sorted(_known, key=len, reverse=True):
+    """A text without secrets. The name of its variable replaces a value that was `expanded`."""
+    for value in sorted(_replacements, key=len, reverse=True):
         if value not in text:
             continue
-        if len(value) < _SHORT or _known[value] == MASK:
+        if len(value) < _SHORT or _replacements[value] == MASK:
             parts = re.split(rf"(?<![A-Za-z0-9]){re.escape(value)}(?![A-Za-z0-9])", text)
         else:
             parts = text.split(value)
-        text = _known[value].join(parts)
+        text = _replacements[value].join(parts)
     return without_passwords(text)
 
 
 def without_passwords(text: str, is_url: bool = False) -> str:
-    """A text in which `MASK` stands for each password that was typed into a URL. All of a URL may be one, with spaces.
+    """A text with `MASK` in place of each password in a URL. ``is_url``: all of the text is one URL, even with spaces.
 
     >>> without_passwords("https://me:pw@host/feed?token=abc: not found")
     'https://me:***@host/feed?token=***: not found'
@@ -88,7 +88,7 @@ def without_passwords(text: str, is_url: bool = False) -> str:
     """
     if "://" not in text:
         return text
-    for typed, masked in _with_spaces.items():
+    for typed, masked in _masked_urls.items():
         text = text.replace(typed, masked)
     for url in [(0, len(text))] if is_url else [url.span() for url in _URL.finditer(text)][::-1]:
         for begin, end in _passwords(text[slice(*url)])[::-1]:
@@ -97,37 +97,37 @@ def without_passwords(text: str, is_url: bool = False) -> str:
 
 
 def stored(value: Any) -> Any:
-    """Plain values as they may be stored: without the passwords of the URLs in them."""
+    """Plain values without the passwords of the URLs in them, safe to store."""
     if isinstance(value, str):
         return without_passwords(value, is_url=_URL.match(value) is not None)
     if isinstance(value, dict):
-        return {stored(key): stored(each) for key, each in value.items()}
+        return {stored(key): stored(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(stored, value))
     return value
 
 
 def note_passwords(url: str) -> None:
-    """Have `hide` replace the passwords that are typed into a URL wherever they stand, from now on.
+    """Make `hide` replace the passwords of this URL in all texts from now on.
 
-    One that is also the name of something in the URL is replaced in URLs only: messages need that name.
+    A password that also occurs elsewhere in the URL is replaced in URLs only: messages need that name.
     """
     if "://" not in url:
         return
     masked = without_passwords(url, is_url=True)
     if without_passwords(url) != masked:
-        _with_spaces[url] = masked
+        _masked_urls[url] = masked
     for begin, end in _passwords(url):
         if url[end : end + 1] == "@" and url[begin - 3 : begin] == "://":
-            continue  # a user's name, more often than a token
+            continue  # more often a user's name than a token
         typed = unquote(url[begin:end])
         for text in (url[begin:end], typed, quote(typed, safe="")):
             if len(text) >= _SHORTEST and text not in masked:
-                _known.setdefault(text, MASK)
+                _replacements.setdefault(text, MASK)
 
 
 def _passwords(url: str) -> list[tuple[int, int]]:
-    """Where passwords stand in a URL, in order."""
+    """The spans of the passwords in a URL, in order."""
     flat = re.sub(r"\s", "_", url)
     spans = [user.span("token" if user["password"] is None else "password") for user in USER.finditer(flat)]
     is_web = flat.startswith(("http://", "https://"))

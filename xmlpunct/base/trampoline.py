@@ -10,12 +10,12 @@ R = TypeVar("R")
 
 
 def unrolled(visit: Callable[[N], Generator[N, R, R]], root: N) -> R:
-    """What ``visit`` returns for the root of a tree. ``visit`` yields a node below it, and is sent what that returns.
+    """The result of ``visit`` for the root of a tree. ``visit`` yields a child node, and is sent the child's result.
 
     >>> def depth(node: list) -> Generator[list, int, int]:
     ...     deepest = 0
-    ...     for below in node:
-    ...         deepest = max(deepest, (yield below))
+    ...     for child in node:
+    ...         deepest = max(deepest, (yield child))
     ...     return deepest + 1
     >>> unrolled(depth, [[], [[]]])
     3

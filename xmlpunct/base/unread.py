@@ -1,14 +1,14 @@
-"""What looks like data and is not read: counted by kind and name, and reported once for each.
+"""Overlooked data: XML that looks like data but is not read. Counted by kind and name, and reported once for each.
 
-- ``nested``: elements of the tuples' name inside a tuple, of which they are part; by their name.
-- ``namespace``: tuples that have nothing at a path but something in a namespace that is not read; by path.
+- ``nested``: elements with the tuples' name inside a tuple, which are part of that tuple; by their name.
+- ``namespace``: tuples without an element at a path, but with one in a namespace that is not read; by path.
 - ``stranger``: elements with the tuples' name, in a namespace of neither tuples nor punctuations; by expanded name.
-- ``undeclared``: elements and attributes of tuples beyond the columns, which nobody declared; by path.
-- ``dropped``: punctuations that constrain what is not declared; by the tuples' element.
-- ``element``: an input without tuples and punctuations; by the element looked for.
-- ``only``: an input with punctuations and no tuple, where tuples are looked for in a certain place, and punctuations
-  are not: perhaps there are some elsewhere; by the element looked for.
-- ``path``: no tuple has anything at a path; by path, with the number of tuples.
+- ``undeclared``: elements and attributes of tuples that are no column of an inferred schema; by path.
+- ``dropped``: punctuations that constrain undeclared attributes; by the tuples' element.
+- ``element``: an input without tuples and punctuations; by the tuples' element.
+- ``only``: an input with punctuations and no tuple. Tuples are read only below certain parents, punctuations anywhere,
+  so there may be tuples below other parents; by the tuples' element.
+- ``path``: a path at which no tuple has a value; by path, with the number of tuples.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ NESTED, NAMESPACE, UNDECLARED, DROPPED = "nested", "namespace", "undeclared", "d
 STRANGER = "stranger"
 ELEMENT, ONLY, PATH = "element", "only", "path"
 ABSENT = "absent"
-"""In how many tuples nothing is at a path. Only at the end is it known whether that is all of them (`PATH`)."""
+"""The number of tuples without a value at a path. If it is all tuples at the end, the kind is `PATH`."""
 
 CLOSED = "closed"
-"""How many punctuations follow from the names of files, and say nothing of what was found in these."""
+"""The number of punctuations that follow from file names, and so were not found in the files."""
 COUNTS = (ABSENT, CLOSED)
-"""The kinds that are counted for the end alone."""
+"""The kinds that are only counted, for use at the end of the input."""
 
 MOST = 20
-"""How many such names of a kind are counted apart, so that memory is bounded; the rest count together, as `OTHERS`."""
+"""The number of names of a kind that are counted separately, to bound memory. Further names count as `OTHERS`."""
 OTHERS = "..."
 _URI = re.compile(r"\{[^{}]*\}")
 _SHOWN = 10
-"""How many names a message lists."""
+"""The number of names that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something of one kind that was overlooked in an input, under some names, for the first time."""
+    """Overlooked data of one kind in an input, with the names that are new since the last notice."""
 
     input: str
     kind: str
@@ -51,12 +51,12 @@ class Notice:
 
     @property
     def fails(self) -> bool:
-        """Whether it is an error under ``--strict``. A path where nothing is may just be optional."""
+        """Whether it is an error under ``--strict``. A path without values is not: it may be optional."""
         return self.kind in (NESTED, NAMESPACE, STRANGER, ELEMENT)
 
     def __str__(self) -> str:
-        more = len(self.names) - _SHOWN
-        names = ", ".join(self.names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+        unlisted = len(self.names) - _SHOWN
+        names = ", ".join(self.names[:_SHOWN]) + (f" and {unlisted:,} more" if unlisted > 0 else "")
         return printable(f"{self.input}: {_TEXTS[self.kind].format(names)}")
 
 
@@ -73,29 +73,29 @@ _TEXTS = {
 }
 
 
-def add(total: Overlooked, more: Overlooked) -> Overlooked:
-    """Add ``more`` to ``total``; return the counts of names that are new there.
+def add(total: Overlooked, counts: Overlooked) -> Overlooked:
+    """Add ``counts`` to ``total``; return the counts of names that are new there.
 
     >>> total = {}
     >>> add(total, {"nested": {"t": 2}}), add(total, {"nested": {"t": 1}}), total
     ({'nested': {'t': 2}}, {}, {'nested': {'t': 3}})
     """
     new: Overlooked = {}
-    for kind, names in more.items():
-        known = total.setdefault(kind, {})
+    for kind, names in counts.items():
+        counted = total.setdefault(kind, {})
         for name, number in names.items():
-            if kind in (UNDECLARED, STRANGER) and name not in known and len(known) >= MOST:
+            if kind in (UNDECLARED, STRANGER) and name not in counted and len(counted) >= MOST:
                 name = OTHERS
-            if name not in known:
+            if name not in counted:
                 new.setdefault(kind, {})[name] = number
-            known[name] = known.get(name, 0) + number
+            counted[name] = counted.get(name, 0) + number
     return new
 
 
 def end(total: Overlooked, element: str, tuples: int, punctuations: int, in_order: bool = True) -> Overlooked:
-    """Note that no more of an input is read; return what is new. ``in_order``: its end was reached.
+    """Evaluate the counts at the end of an input; return new counts. ``in_order``: the end was reached without error.
 
-    ``tuples`` counts rejects too.
+    ``tuples`` includes rejects.
     """
     absent = total.pop(ABSENT, {})
     punctuations -= sum(total.pop(CLOSED, {}).values())
@@ -116,7 +116,7 @@ def notices(input_: str, new: Overlooked) -> list[Notice]:
 
 @dataclass(slots=True)
 class Watch:
-    """Counts what is overlooked in one input, whose tuples are ``element``."""
+    """Counts overlooked data in one input, whose tuples are ``element``."""
 
     input: str
     element: str
@@ -125,18 +125,18 @@ class Watch:
     _punctuations: int = 0
 
     def take(self, tuples: int, punctuations: int, overlooked: Overlooked) -> list[Notice]:
-        """The notices after reading more of it."""
+        """The notices after reading a further part of the input."""
         self._tuples += tuples
         self._punctuations += punctuations
         return notices(self.input, add(self._total, overlooked))
 
     def end(self, in_order: bool) -> list[Notice]:
-        """The notices when no more is read."""
+        """The notices at the end of reading."""
         return notices(self.input, end(self._total, self.element, self._tuples, self._punctuations, in_order))
 
 
 def gathered(pairs: Iterable[tuple[str, str]]) -> Overlooked:
-    """How often each kind and name occurs."""
+    """The number of occurrences of each kind and name."""
     total: Overlooked = {}
     for kind, name in pairs:
         names = total.setdefault(kind, {})

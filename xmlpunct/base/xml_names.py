@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 PUNCT_NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"
-"""The namespace of punctuations, unless another is chosen."""
+"""The default namespace of punctuations."""
 
 _START = (
     r"A-Z_a-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F"
@@ -15,5 +15,5 @@ _XML_NAME = re.compile(rf"[{_START}][{_START}\-.0-9\u00B7\u0300-\u036F\u203F-\u2
 
 
 def is_xml_name(name: str) -> bool:
-    """Whether an element can be named so (without a prefix)."""
+    """Whether ``name`` is a valid name of an element, without a prefix."""
     return _XML_NAME.fullmatch(name) is not None

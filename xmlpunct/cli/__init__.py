@@ -20,10 +20,10 @@ from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.base.printable import printable
 from xmlpunct.base.secrets import hide
 from xmlpunct.cli.terminal import LAYOUT, hold_places
-from xmlpunct.cli.terminal import say as tell  # there is a command of that name
+from xmlpunct.cli.terminal import say as write_message  # the command `say` has the same name
 
 INTERRUPTED = 130
-"""The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
+"""The exit code after Ctrl-C, as in shells: 128 plus the number of SIGINT."""
 
 COMMANDS = {
     "check": "Tell whether a stream is well formed and grammatical.",
@@ -36,11 +36,11 @@ COMMANDS = {
     "say": "Say a punctuation to a running query.",
     "why": "Tell what the results of a run wait for.",
 }
-"""The commands, each in the module of its name, and what they do."""
+"""A summary for each command. Each command is in the module of its name."""
 
 
 class _Commands(click.Group):
-    """Commands that are loaded when they are called. Their reader may stop early, as ``head`` does: no failure."""
+    """Loads a command when it is called. A reader that stops early, such as ``head``, is no failure."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]
@@ -58,7 +58,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # which click would take for a failure
+        except BrokenPipeError:  # click would exit with 1
             return 0
 
 
@@ -78,39 +78,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _share_cores()
     code = invoke(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # it is ending already
+        signal.signal(number, signal.SIG_IGN)  # the process is ending already
     sys.exit(code)
 
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line; return the exit code."""
     _log_to_terminal()
     try:
         result = cli.main(args=arguments, prog_name="xmlpunct", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        shown = StringIO()
-        error.show(shown)
+        text = StringIO()
+        error.show(text)
         with suppress(OSError):
-            click.echo(printable(hide(shown.getvalue()), LAYOUT), err=True, nl=False)
+            click.echo(printable(hide(text.getvalue()), LAYOUT), err=True, nl=False)
         return error.exit_code
     except (KeyboardInterrupt, click.exceptions.Abort):
         _drop_output()  # do not wait for a reader that may have stopped
         return INTERRUPTED
     except XmlPunctError as error:
-        tell("\n".join([str(error), *getattr(error, "__notes__", ())]))
+        write_message("\n".join([str(error), *getattr(error, "__notes__", ())]))
         return error.exit_code
     except Exception as error:
         if os.environ.get("XMLPUNCT_DEBUG"):
             raise
-        tell(_unforeseen(error))
+        write_message(_unexpected_message(error))
         return 1
     finally:
-        _give_up_output()
+        _flush_output()
 
 
 def _share_cores() -> None:
-    """Leave half of the cores to the threads that read. polars takes all, unless it is told when it is imported."""
+    """Leave half of the cores to the threads that read. polars uses all, unless a limit is set before its import."""
     os.environ.setdefault("POLARS_MAX_THREADS", str(max(1, cores() // 2)))
 
 
@@ -122,15 +122,15 @@ class _OneLine(logging.Formatter):
 
 
 def _log_to_terminal() -> None:
-    """Show what xmlpunct logs, and not what its libraries do: py4j logs whole tracebacks."""
+    """Show log records of xmlpunct, and none of its libraries: py4j logs whole tracebacks."""
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine("xmlpunct: %(message)s"))
     logging.getLogger("xmlpunct").handlers = [handler]
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-def _give_up_output() -> None:
-    """Drop what standard output does not take, so that Python does not complain again when it closes it."""
+def _flush_output() -> None:
+    """Flush standard output; if that fails, drop its buffer, so that Python reports no second error at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -139,15 +139,16 @@ def _give_up_output() -> None:
 
 
 def _drop_output() -> None:
+    """Redirect standard output to the null device."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _unforeseen(error: Exception) -> str:
+def _unexpected_message(error: Exception) -> str:
     """The message for an unexpected error: the system's own, or that it is a fault of xmlpunct."""
     if isinstance(error, MemoryError):
         return "out of memory: a smaller --slice takes less"
     if isinstance(error, OSError) and error.strerror:
         return printable(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
-    said = printable(f"internal error: {type(error).__name__}: {error}")
-    return f"{said}\nXMLPUNCT_DEBUG=1 shows where. Please report it."
+    message = printable(f"internal error: {type(error).__name__}: {error}")
+    return f"{message}\nXMLPUNCT_DEBUG=1 shows where. Please report it."

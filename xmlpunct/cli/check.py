@@ -26,22 +26,22 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
     from xmlpunct.schema import Schema
     from xmlpunct.schema.column_attributes import columns_and_keys
 
-    standard_output()  # before reading on for hours
+    standard_output()  # fail before reading for hours
     attributes, keys = ((), ()) if columns is None else columns_and_keys(columns)
     declared = None if columns is None else Schema.of(attributes)
     schema, opened = open_stream(source, declared, element, punct_namespace)
     report = check(opened, schema, element, punct_namespace, guessed=columns is None, keys=keys)
     for line in describe(source, report):
         put_line(printable(line))
-    for told in (*report.notices, *report.examples):
-        say(str(told))
+    for message in (*report.notices, *report.examples):
+        say(str(message))
     if report.error is not None:
         say(str(report.error))
     return 0 if report.fine else 1
 
 
 def describe(source: str, report: Report) -> list[str]:
-    """A report for people to read."""
+    """The lines of a report."""
     from xmlpunct.engine.sql.planner.declaration import clause
 
     formed = "well formed" if report.error is None else "broken"
@@ -52,8 +52,8 @@ def describe(source: str, report: Report) -> list[str]:
         f"  {report.punctuations:,} punctuations, {report.dropped:,} of them dropped for an undeclared attribute",
     ]
     for scheme, count in sorted(report.schemes.items(), key=lambda item: (-item[1], item[0])):
-        said = ", ".join(f"{name} by {kind}" for name, kind in scheme) or "everything"
-        lines.append(f"  {count:,} close {said}")
+        attributes = ", ".join(f"{name} by {kind}" for name, kind in scheme) or "everything"
+        lines.append(f"  {count:,} close {attributes}")
     if report.offered:
         lines.append(f"  {clause(report.offered)}")
     return lines

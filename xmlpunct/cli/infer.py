@@ -49,9 +49,9 @@ def infer_command(
         raise UsageError(f"--sample {sample} is too much, for it is held in memory: 64MiB is the most")
     lines: list[str] = []
     if xsd is None or element is None:
-        taken, _ = take_sample(open_source(source), size)
-        inferred = infer(taken, element, punct_namespace)
-        element, lines = inferred.element, told(inferred, taken)
+        sampled, _ = take_sample(open_source(source), size)
+        inferred = infer(sampled, element, punct_namespace)
+        element, lines = inferred.element, told(inferred, sampled)
     if xsd is not None:
         inferred = XsdFile(xsd).infer(read_element(element)[-1])
         lines = [f"From {xsd}.", *left_out(inferred)]
@@ -59,12 +59,12 @@ def infer_command(
     text = declaration(name, inferred.schema, source, element, lines, inferred.prefixes)
     if sys.stdout.isatty():
         put_line(text)
-    else:  # it is SQL to be run, whose source may hold a password
+    else:  # SQL to be run: a password in its source is not hidden
         put(f"{text}\n".encode(errors="backslashreplace"))
 
 
 def told(inferred: Inferred, sample: Sample) -> list[str]:
-    """What the columns were inferred from, and what they leave out, for people to read."""
+    """Lines that describe the sample, and the content that is left out of the columns."""
     name = expanded(read_element(inferred.element)[-1])[1]
     where = f"{sample.size:,} bytes, which are all" if sample.is_whole else f"the first {sample.size:,} bytes"
     lines = [f"From {inferred.tuples:,} elements <{name}> in {where}.", *left_out(inferred)]
@@ -72,5 +72,5 @@ def told(inferred: Inferred, sample: Sample) -> list[str]:
 
 
 def left_out(inferred: Inferred) -> list[str]:
-    """What is no column, and why."""
-    return [f"Left out: {what}." for what in inferred.left_out]
+    """A line for each kind of content that is no column, with the reason."""
+    return [f"Left out: {content}." for content in inferred.left_out]

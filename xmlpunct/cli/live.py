@@ -1,4 +1,4 @@
-"""How a run is shown while it lives: a line of progress, a frame on the terminal, a page."""
+"""The display of a running query: a line of progress, a frame on the terminal, or a web page."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from xmlpunct.engine.run.stats import RunStats
 
 @dataclass(frozen=True)
 class Live:
-    """What was asked for: ``--watch``, ``--http`` and ``--allow-say``."""
+    """The options ``--watch``, ``--http`` and ``--allow-say``."""
 
     watch: bool = False
     http: str | None = None
     allow_say: bool = False
 
     @property
-    def wanted(self) -> bool:
-        """Whether more is to be shown than a line of progress."""
+    def has_view(self) -> bool:
+        """True if a frame or a page is shown, not only a line of progress."""
         return self.watch or self.http is not None
 
     @cached_property
     def sayings(self) -> Sayings | None:
-        """What is said to the run, if that is allowed."""
+        """The queue of punctuations that users send to the run, if that is allowed."""
         return Sayings() if self.allow_say else None
 
     def check(self, query: Query, options: RunOptions) -> None:
-        """Raises `UsageError` for what does not go together."""
+        """Raise `UsageError` for options that exclude each other."""
         outputs = [options.to(answer.destination).output for answer in query.answers]
         if self.watch and None in outputs and sys.stdout.isatty():
             raise UsageError("--watch needs the terminal for itself: write the results to a file, with -o")
@@ -48,8 +48,8 @@ class Live:
     def shown(
         self, query: Query, options: RunOptions, stats: RunStats
     ) -> Iterator[Callable[[RunStats], None]]:
-        """Show a run; gives what it is to call for every slice. Raises `UsageError`."""
-        if not self.wanted:
+        """Show a run. Yields a function that the run calls for every slice. Raises `UsageError`."""
+        if not self.has_view:
             with Progress(stats.engine) as progress:
                 yield progress.show
             return

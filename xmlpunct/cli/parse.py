@@ -40,16 +40,16 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
     guessed = columns is None
     parts = slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed)
     name = expanded(read_element(element)[-1])[1]
-    root = "stream" if name != "stream" else "streams"  # lest the root read as a tuple
+    root = "stream" if name != "stream" else "streams"  # the root must not look like a tuple
     writer = writer_for(format_, schema, root=root, element=name, punct_namespace=punct_namespace)
     output, log = Output(schema, writer), RejectLog()
     put(writer.start())
     try:
         for part in parts:
-            fit, rejects = output.fitting(part)
+            written, rejects = output.fitting(part)
             for reject in rejects:
                 log.add(reject)
-            put(writer.body(fit))
+            put(writer.body(written))
     finally:
         log.end()
     put(writer.end())

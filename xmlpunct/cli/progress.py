@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 REFRESH_SECONDS = 0.2
-"""The line changes no more often: nobody reads faster."""
+"""The shortest time between two updates of the line: nobody reads faster."""
 
 
 class Progress:
     """Shows tuples, the rate of the last seconds, state and slices on standard error, if that is a terminal.
 
-    Until something has come, or an input is found idle, it says what is being started.
+    Until the first data arrives, or an input is idle, it shows that the run is starting.
     """
 
     def __init__(self, engine: str, console: Console | None = None) -> None:
         self._starting = "starting Spark" if engine == "spark" else "starting"
         self._console = console or _terminal()
         self._status: Status | None = None
-        self._shown = 0.0
+        self._updated = 0.0
         self._rates = Rates()
 
     def __enter__(self) -> Progress:
@@ -45,34 +45,34 @@ class Progress:
             self._status.stop()
 
     def show(self, stats: RunStats) -> None:
-        """Show where a run stands. It may be called for every slice."""
+        """Show the progress of a run. Cheap enough to be called for every slice."""
         now = time.monotonic()
-        if self._status is None or now - self._shown < REFRESH_SECONDS:
+        if self._status is None or now - self._updated < REFRESH_SECONDS:
             return
         if not (stats.idle or any(i.tuples or i.rejected or i.punctuations for i in stats.inputs.values())):
             return
-        self._shown = now
+        self._updated = now
         tuples = sum(i.tuples for i in stats.inputs.values())
         self._rates.take(now, {"tuples": tuples})
         from rich.text import Text
 
         line = (
             f"{tuples:,} tuples  {self._rates['tuples']:,.0f}/s  state {stats.state_rows:,}  slices {stats.slices:,}"
-            f"  results {stats.tuples_out:,}{_waiting(stats)}"
+            f"  results {stats.tuples_out:,}{_idle_text(stats)}"
         )
-        self._status.update(Text(printable(line)))  # of a str, rich would take what is in brackets for markup
+        self._status.update(Text(printable(line)))  # in a str, rich would parse brackets as markup
 
 
 def _terminal() -> Console | None:
     """Standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         return None
-    from rich.console import Console  # which is of no use elsewhere, and takes a while to import
+    from rich.console import Console  # slow to import, and needed only for a terminal
 
     return Console(stderr=True)
 
 
-def _waiting(stats: RunStats) -> str:
-    """The silent inputs that hold others up, the worst first."""
+def _idle_text(stats: RunStats) -> str:
+    """The idle inputs that block tuples of other inputs, in descending order of these tuples."""
     idle = sorted(stats.idle, key=lambda i: -i.holds_up)
     return "".join(f"  waiting for {i.input} since {i.seconds:.0f} s: {i.holds_up:,} tuples" for i in idle)

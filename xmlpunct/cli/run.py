@@ -210,16 +210,17 @@ def run_command(
     refuse_overlaps(planned, options)
     live = Live(watch, http, allow_say)
     live.check(planned, options)
-    counted, stop, told = RunStats(engine, watched=live.wanted or partial is not None), Stop(), True
+    counted = RunStats(engine, watched=live.has_view or partial is not None)
+    stop, shows_notices = Stop(), True
 
-    def tell() -> None:
+    def finish() -> None:
         notices = counted.finish()
-        for notice in notices if told else ():
+        for notice in notices if shows_notices else ():
             say(str(notice))
         if stats is not None:
             write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
 
-    with asked_by_signals(stop), live.shown(planned, options, counted) as show, ended_by(tell):
+    with asked_by_signals(stop), live.shown(planned, options, counted) as show, ended_by(finish):
         try:
             if engine == "local":
                 from xmlpunct.engine.run.local.local_run import run as run_local
@@ -236,13 +237,13 @@ def run_command(
                 report_stop(counted, checkpoint)
             raise
         except StrictError:
-            told = False
+            shows_notices = False
             raise
     report(counted, rejects)
 
 
 def refuse_idle(options: str) -> None:
-    """Refuse the options of where a SELECT's results go, of which there is none. Raises `UsageError`."""
+    """Refuse options for the output of a SELECT, where all results go to sinks. Raises `UsageError`."""
     for option in options.split(", "):
         name = {"-o": "output", "--format": "format_"}.get(option, option.strip("-").replace("-", "_"))
         if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -252,10 +253,10 @@ def refuse_idle(options: str) -> None:
             )
 
 
-def read_sources(given: tuple[str, ...]) -> dict[str, str]:
+def read_sources(options: tuple[str, ...]) -> dict[str, str]:
     """``NAME=SOURCE`` options as a mapping. Raises `UsageError`."""
     sources: dict[str, str] = {}
-    for text in given:
+    for text in options:
         name, equals, source = text.partition("=")
         if not name or not equals or not source:
             raise UsageError(f"-s {text}: write NAME=SOURCE")
@@ -266,7 +267,7 @@ def read_sources(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a small file. Raises `UsageError` if that is impossible."""
+    """Write a small file. Raises `UsageError` if it cannot be written."""
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
@@ -275,23 +276,23 @@ def write_text(path: str, text: str) -> None:
 
 @contextmanager
 def asked_by_signals(stop: Stop) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM ask for a stop, in the thread that gets signals."""
+    """Let Ctrl-C and SIGTERM request a stop. No effect outside the main thread, which receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {
+    handlers = {
         number: signal.signal(number, lambda *_: stop.ask()) for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Keep the garbage collector off what is loaded by now: looking through that delays results."""
+    """Exempt the objects loaded so far from garbage collection, since scanning them delays results."""
     gc.freeze()
     try:
         yield
@@ -300,18 +301,18 @@ def undisturbed() -> Iterator[None]:
 
 
 def report_stop(stats: RunStats, checkpoint: str | None) -> None:
-    """Say on standard error how far a run came before it was stopped."""
-    where = f"{stats.tuples_out:,} tuples, {stats.bytes_out:,} bytes"
-    further = "" if checkpoint is None else f"; the same command goes on from {checkpoint}"
-    say(f"stopped after {where}{further}")
+    """Report on standard error the output of a run that was stopped."""
+    written = f"{stats.tuples_out:,} tuples, {stats.bytes_out:,} bytes"
+    resumption = "" if checkpoint is None else f"; the same command goes on from {checkpoint}"
+    say(f"stopped after {written}{resumption}")
 
 
 def report(stats: RunStats, rejects: str | None) -> None:
-    """Say on standard error what was left out, if anything."""
+    """Report on standard error rejected, dropped and forgotten tuples and punctuations, if any."""
     if stats.rejected:
-        where = f"see {rejects}" if rejects else "--rejects FILE keeps them"
+        hint = f"see {rejects}" if rejects else "--rejects FILE keeps them"
         tuples = "tuple" if stats.rejected == 1 else "tuples"
-        say(f"{stats.rejected:,} {tuples} rejected; {where}")
+        say(f"{stats.rejected:,} {tuples} rejected; {hint}")
     if stats.late:
         say(f"{stats.late:,} results came after a punctuation that excluded them: dropped")
     if stats.all_forgotten:

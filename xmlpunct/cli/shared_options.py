@@ -1,4 +1,4 @@
-"""What several commands have in common: options, the query, and the schema of one stream."""
+"""Parts shared by several commands: options, the query, and the schema of one stream."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ schema_option = click.option(
 
 
 def read_query(path: str | None, sql: str | None) -> str:
-    """The text of the query: of a file, of ``-q``, or of both. Raises `UsageError`."""
+    """The text of the query: from a file, from ``-q``, or from both. Raises `UsageError`."""
     if path is None and sql is None:
         raise UsageError("no query: name a file with one, or give it with -q")
     parts = []
@@ -82,17 +82,17 @@ def read_query(path: str | None, sql: str | None) -> str:
     return "\n".join([*parts, *([sql] if sql is not None else [])])
 
 
-def read_params(given: tuple[str, ...]) -> dict[str, str]:
+def read_params(arguments: tuple[str, ...]) -> dict[str, str]:
     """``NAME=VALUE`` arguments as literals of SQL. Raises `UsageError`."""
     from xmlpunct.engine.sql.syntax.parameters import of_texts
 
-    return of_texts(_by_name(given, "NAME=VALUE", "--param "))
+    return of_texts(_by_name(arguments, "NAME=VALUE", "--param "))
 
 
-def _by_name(given: tuple[str, ...], form: str, option: str = "") -> dict[str, str]:
-    """Arguments with a ``=`` as a mapping. Raises `UsageError`."""
+def _by_name(arguments: tuple[str, ...], form: str, option: str = "") -> dict[str, str]:
+    """``NAME=TEXT`` arguments as a mapping. Raises `UsageError`."""
     texts: dict[str, str] = {}
-    for text in given:
+    for text in arguments:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise UsageError(f"{option}{text}: write {form}, as in hour=17")
@@ -103,7 +103,7 @@ def _by_name(given: tuple[str, ...], form: str, option: str = "") -> dict[str, s
 
 
 def open_stream(source: str, declared: Schema | None, element: str, namespace: str) -> tuple[Schema, Source]:
-    """A source, and its schema: as ``declared``, or else guessed from the first tuple."""
+    """A source and its schema: the ``declared`` one, or else one inferred from the first tuple."""
     from xmlpunct.connectors.open_source import open_source
     from xmlpunct.firehose.infer.first_tuple import sniff
 
@@ -111,6 +111,6 @@ def open_stream(source: str, declared: Schema | None, element: str, namespace: s
     return sniff(opened, element, namespace) if declared is None else (declared, opened)
 
 
-def read_patterns(given: tuple[str, ...]) -> dict[str, str]:
+def read_patterns(arguments: tuple[str, ...]) -> dict[str, str]:
     """``COLUMN=PATTERN`` arguments as a mapping. Raises `UsageError`."""
-    return _by_name(given, "COLUMN=PATTERN")
+    return _by_name(arguments, "COLUMN=PATTERN")

@@ -1,4 +1,4 @@
-"""Standard output and standard error, even full or closed; and the texts that options take."""
+"""Standard output and standard error, even if full or closed; and the types of text options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xmlpunct.base.secrets import hide
 from xmlpunct.engine.run.durable_files import standard_output, writing
 
 LAYOUT = "\n\t"
-"""The control characters in our own text. Foreign text in it has been made `printable` without any."""
+"""The control characters allowed in messages. Foreign text in a message is `printable` and has none."""
 
 
 def put(data: bytes) -> None:
@@ -26,27 +26,27 @@ def put(data: bytes) -> None:
 
 
 def put_line(line: str) -> None:
-    """Write a line for people to standard output. Raises `XmlPunctError`."""
+    """Write a line to standard output, without secrets and control characters. Raises `XmlPunctError`."""
     put(f"{printable(hide(line), LAYOUT)}\n".encode())
 
 
 def say(message: str) -> None:
-    """Say something on standard error. If that fails, the exit code still tells."""
+    """Write a message to standard error. A failure is ignored: the exit code still reports the outcome."""
     with suppress(OSError):
         click.echo(f"xmlpunct: {printable(hide(message), LAYOUT)}", err=True)
 
 
 def hold_places() -> None:
-    """Occupy the numbers of closed standard streams, so that no file that is opened becomes standard output."""
-    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(number, True)
-    os.close(number)
+    """Occupy the descriptors of closed standard streams, so that no opened file becomes standard output."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
 
 
 class _Text(click.types.StringParamType):
-    """A text of at least one character; ``readable`` if it has to be one that XML or SQL can hold."""
+    """A text of at least one character. A ``readable`` one must be valid UTF-8, for XML or SQL."""
 
     def __init__(self, readable: bool = True) -> None:
         self._readable = readable
@@ -66,4 +66,4 @@ class _Text(click.types.StringParamType):
 
 
 TEXT, PLACE = _Text(), _Text(readable=False)
-"""A place is a file or directory, whose name may be any bytes."""
+"""`PLACE`: a file, directory or URL. File names may be any bytes."""

@@ -20,7 +20,7 @@ _COLOURS = {WAITS: "red", FLOWS: "green", STILL: "dim"}
 
 
 class Watch:
-    """Shows a view on standard error while the run lives; where that is no terminal, its last moment only."""
+    """Shows a view on standard error during a run; if that is no terminal, only the last moment, at the end."""
 
     def __init__(self, view: View, console: Console | None = None) -> None:
         self._view, self._console = view, console or Console(stderr=True)
@@ -43,13 +43,13 @@ class Watch:
             self._console.print(last)
 
     def show(self, stats: RunStats) -> None:
-        """Show the view's latest moment, which it has made of the run's numbers."""
+        """Show the latest moment of the view, which already reflects ``stats``."""
         if self._live is not None:
             self._live.update(frame(self._view.latest), refresh=True)
 
 
 def frame(moment: Moment) -> Group:
-    """What the terminal shows of a moment: its operators as a tree, its inputs, and who waits for whom."""
+    """A moment on the terminal: a tree of operators, tables of inputs and sinks, and the waiting operators."""
     waits = [_text(line, "red") for line in waiting(moment)]
     return Group(_title(moment), _operators(moment), _inputs(moment.inputs), *_sinks(moment.outputs), *waits)
 
@@ -66,19 +66,19 @@ def _title(moment: Moment) -> Text:
 def _operators(moment: Moment) -> Table:
     table = _table("operator", "in", "out", "out/s", "retained", "held", "waits for")
     by_number = {b.id: b for b in moment.boxes}
-    below = [(by_number[output.root], 0) for output in reversed(moment.outputs)]
-    shown = set[int]()
-    while below:
-        b, depth = below.pop()
-        if b.id in shown:
+    stack = [(by_number[output.root], 0) for output in reversed(moment.outputs)]
+    printed = set[int]()
+    while stack:
+        b, depth = stack.pop()
+        if b.id in printed:
             table.add_row(_text(f"{'  ' * depth}#{b.id} {b.name}: as above"))
             continue
-        shown.add(b.id)
-        doing = [does(moment, b, port) for port in range(len(b.inputs))]
-        colour = _COLOURS[WAITS if WAITS in doing else FLOWS if b.rate > 0 else STILL]
+        printed.add(b.id)
+        states = [does(moment, b, port) for port in range(len(b.inputs))]
+        colour = _COLOURS[WAITS if WAITS in states else FLOWS if b.rate > 0 else STILL]
         waits = ", ".join(f"#{i}: {n:,}" for i, n in zip(b.inputs, b.waits, strict=False) if n)
         table.add_row(
-            _text(f"{'  ' * depth}#{b.id} {b.name} {b.what}{_serves(b)}".rstrip()),
+            _text(f"{'  ' * depth}#{b.id} {b.name} {b.what}{_sink_names(b)}".rstrip()),
             f"{b.tuples_in:,}",
             f"{b.tuples_out:,}",
             Text(f"{b.rate:,.0f}", colour),
@@ -86,24 +86,24 @@ def _operators(moment: Moment) -> Table:
             f"{b.held_punctuations:,}",
             Text(waits, "red"),
         )
-        below += [(by_number[i], depth + 1) for i in reversed(b.inputs)]
+        stack += [(by_number[i], depth + 1) for i in reversed(b.inputs)]
     return table
 
 
-def _serves(b: Box) -> str:
+def _sink_names(b: Box) -> str:
     return f" -> {', '.join(b.sinks)}" if b.sinks else ""
 
 
 def _sinks(outputs: tuple[OutputMoment, ...]) -> list[Table]:
-    """What was written of each answer, where there are several."""
+    """A table of the output of each answer, if there are several."""
     if len(outputs) < 2:
         return []
     table = _table("sink", "results", "results/s", "punctuations", "bytes", "late")
     for o in outputs:
         name = f"{o.name} (complete)" if o.complete else o.name
         counts = (o.tuples, o.punctuations, o.bytes, o.late)
-        tuples, *others = (f"{count:,}" for count in counts)
-        table.add_row(_text(name), tuples, f"{o.rate:,.0f}", *others)
+        tuples, *numbers = (f"{count:,}" for count in counts)
+        table.add_row(_text(name), tuples, f"{o.rate:,.0f}", *numbers)
     return [table]
 
 
@@ -111,19 +111,19 @@ def _inputs(inputs: tuple[InputMoment, ...]) -> Table:
     table = _table("input", "tuples", "tuples/s", "punctuations", "last one", "rejected", "to read")
     for i in inputs:
         age = "none yet" if i.punctuation_age is None else f"{i.punctuation_age:.0f} s ago"
-        behind = "ended" if i.ended else "?" if i.behind is None else f"{i.behind:,} B"
-        counts = (f"{i.tuples:,}", f"{i.rate:,.0f}", f"{i.punctuations:,}", age, f"{i.rejected:,}", behind)
+        unread = "ended" if i.ended else "?" if i.behind is None else f"{i.behind:,} B"
+        counts = (f"{i.tuples:,}", f"{i.rate:,.0f}", f"{i.punctuations:,}", age, f"{i.rejected:,}", unread)
         table.add_row(_text(i.name), *counts)
     return table
 
 
 def _text(line: str, style: str = "") -> Text:
-    """A line as it is: of a str, rich would take what is in brackets for markup."""
+    """A literal line: in a str, rich would parse brackets as markup."""
     return Text(printable(line), style)
 
 
 def _table(first: str, *numbers: str) -> Table:
-    """A table as wide as the terminal, in which only the first column is cut."""
+    """A table as wide as the terminal. Only the first column is truncated."""
     table = Table(box=box.SIMPLE, pad_edge=False, expand=True)
     table.add_column(first, overflow="ellipsis", no_wrap=True, ratio=1)
     for name in numbers:

@@ -34,13 +34,13 @@ def why_command(
 
     if (checkpoint is None) == (url is None):
         raise UsageError("say which run: --checkpoint DIR, or --http URL")
-    wanted = read_patterns(patterns)
+    conditions = read_patterns(patterns)
     if url is not None:
-        waits = ask(url, wanted)
+        waits = ask(url, conditions)
         lines = [told(wait) for wait in waits]
     else:
-        found = why_stopped(Path(str(checkpoint)), wanted)
-        waits, lines = [wait.as_dict() for wait in found], [str(wait) for wait in found]
+        stopped = why_stopped(Path(str(checkpoint)), conditions)
+        waits, lines = [wait.as_dict() for wait in stopped], [str(wait) for wait in stopped]
     if as_json:
         put_line(json.dumps(waits, indent=2, ensure_ascii=False))
     else:
@@ -50,12 +50,10 @@ def why_command(
 
 
 def told(wait: dict[str, Any]) -> str:
-    """A wait as a line."""
+    """One wait as a line of text."""
     element = ElementTree.fromstring(wait["punctuation"])
     patterns = [
         text for e in element.iter() for text in (*e.attrib.values(), *([] if len(e) else [e.text or ""]))
     ]
-    what = f"{wait['input']}: <{', '.join(patterns)}>"
-    return (
-        f"{wait.get('sink', '')} waits for {what}, since {wait['since']:,.0f} s ({wait['operator']})".lstrip()
-    )
+    punctuation = f"{wait['input']}: <{', '.join(patterns)}>"
+    return f"{wait.get('sink', '')} waits for {punctuation}, since {wait['since']:,.0f} s ({wait['operator']})".lstrip()

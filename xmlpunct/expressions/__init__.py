@@ -1,7 +1,7 @@
-"""SQL expressions over columns: their form, their functions, their evaluation, and what they say about punctuations."""
+"""SQL expressions over columns: trees, functions, evaluation, and the punctuations that they imply."""
 
 from __future__ import annotations
 
 from xmlpunct.expressions import functions
 
-__all__ = ["functions"]  # with an expression come the records of its functions
+__all__ = ["functions"]  # importing it registers the record of each function

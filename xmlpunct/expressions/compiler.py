@@ -1,12 +1,12 @@
 """Expressions as polars expressions over columns, each operand computed once.
 
-An expression gives two columns: its results, and for a tuple that fails the number of the reason (else null). The
-result of a failing tuple is arbitrary; nothing raises. An operand that decides nothing (a branch not taken, the other
-operand of AND where one is false) cannot fail.
+An expression yields two columns: its results, and its errors. An error is the number of a reason if the tuple fails,
+else null. The result of a failing tuple is arbitrary; evaluation never raises. An operand that does not affect the
+result (a branch not taken, an operand of AND beside one that is false) cannot fail.
 
-A small expression becomes one polars expression. But a function may name an operand several times, and what reads its
-result may do so too. So an operand that is too large to repeat, or too deep for polars, first gets a column of its own.
-*Stages* compute such columns, and later stages read them.
+A small expression becomes one polars expression. But a function may use an operand several times, and the consumer of
+its result may do so too. So an operand that is too large to repeat, or too deep for polars, is first computed into a
+separate column. *Stages* compute these columns, and later stages read them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import polars as pl
 from xmlpunct.expressions.expression import Call, Column, Expression, Literal, inside_out
 
 REPEATED = 32
-"""An operand that reads more columns than that is not repeated. Others are: a stage costs a slice of 20 tuples some
-50 us, and latency counts (`benchmarks/latency.py`)."""
+"""An operand that reads more columns than this is not repeated. Smaller ones are repeated, because a stage costs some
+50 us for a slice of 20 tuples, and latency counts (`benchmarks/latency.py`)."""
 DEEPEST = 8
-"""No more calls than that stand inside each other in a polars expression. Deeper ones take polars longer for each call
+"""The greatest depth of nested calls in a polars expression. In deeper ones polars takes longer for each call
 (`tests/engine/test_large_expressions.py` has thousands)."""
 NUMBER = pl.Int32()
 """The type of the numbers of reasons."""
@@ -31,7 +31,7 @@ NUMBER = pl.Int32()
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A polars expression: the first stage that can compute it, and how many columns it reads, repeated ones too."""
+    """A polars expression, the first stage that can compute it, and the number of columns it reads, with repeats."""
 
     expr: pl.Expr
     stage: int = 0
@@ -40,7 +40,7 @@ class Part:
 
 @dataclass
 class Compiled:
-    """The results and the errors of an expression in which ``depth`` calls stand inside each other.
+    """The results and the errors of an expression with ``depth`` nested calls.
 
     ``error`` is None where the expression cannot fail.
     """
@@ -59,33 +59,33 @@ class Compiled:
 
 
 class Compiler:
-    """Compiles expressions to ``stages`` of columns by name. ``reasons`` has what the numbers of reasons stand for."""
+    """Compiles expressions to ``stages`` of columns by name. An error is an index of ``reasons``."""
 
-    def __init__(self, expressions: Sequence[Expression], taken: Iterable[str]) -> None:
+    def __init__(self, expressions: Sequence[Expression], used_names: Iterable[str]) -> None:
         self.stages: list[dict[str, Part]] = []
         self.reasons: list[tuple[str, Call]] = []
         self._columns: dict[Part, Part] = {}
-        self._taken = {*taken, *(name for e in expressions for name in e.columns())}
-        alike: dict[object, int] = {}  # expressions that are alike are compiled once
-        places: dict[int, int] = {}
-        different: list[tuple[Expression, list[int]]] = []
+        self._used_names = {*used_names, *(name for e in expressions for name in e.columns())}
+        number_of_key: dict[object, int] = {}  # equal expressions are compiled once
+        numbers: dict[int, int] = {}
+        distinct: list[tuple[Expression, list[int]]] = []
         uses = Counter[int]()
         for e in inside_out(expressions, _operands):
-            args = [places[id(a)] for a in _operands(e)]
+            args = [numbers[id(a)] for a in _operands(e)]
             key = (e.function, e.type, *args) if isinstance(e, Call) else e
-            places[id(e)] = alike.setdefault(key, len(different))
-            if places[id(e)] == len(different):
-                different.append((e, args))
+            numbers[id(e)] = number_of_key.setdefault(key, len(distinct))
+            if numbers[id(e)] == len(distinct):
+                distinct.append((e, args))
                 uses.update(args)
-        made: list[Compiled] = []
-        for place, (e, args) in enumerate(different):
-            made.append(self._compile(e, [made[i] for i in args]))
-            if uses[place] > 1 and uses[place] * made[-1].size > REPEATED:
-                self._keep(made[-1])
-        self.compiled = [made[places[id(e)]] for e in expressions]
+        codes: list[Compiled] = []
+        for number, (e, args) in enumerate(distinct):
+            codes.append(self._compile(e, [codes[i] for i in args]))
+            if uses[number] > 1 and uses[number] * codes[-1].size > REPEATED:
+                self._to_columns(codes[-1])
+        self.compiled = [codes[numbers[id(e)]] for e in expressions]
 
-    def _keep(self, code: Compiled) -> None:
-        """Put what an expression gives into columns."""
+    def _to_columns(self, code: Compiled) -> None:
+        """Compute the results and errors of an expression into columns."""
         code.value, code.error = self.column(code.value), code.error and self.column(code.error)
         code.depth = 0
 
@@ -101,18 +101,18 @@ class Compiler:
         return code if code.size else _constant(code)
 
     def sized(self, compile_: Callable[[], Compiled], args: Sequence[Compiled]) -> Compiled:
-        """What is compiled of operands. They become columns first if they are too large or too deep."""
+        """Compile a call. Its operands become columns first if the result would be too large or too deep."""
         code = compile_()
         code.depth = 1 + max((a.depth for a in args), default=0)
         if (code.size > REPEATED and code.size > sum(a.size for a in args)) or code.depth > DEEPEST:
             for a in args:
-                self._keep(a)
+                self._to_columns(a)
             code = compile_()
             code.depth = 1
         return code
 
     def column(self, part: Part) -> Part:
-        """A part as a column, unless it is one or a constant."""
+        """A part as a column, unless it is a column or a constant already."""
         if not part.size or part.expr.meta.is_column():
             return part
         if part not in self._columns:
@@ -124,10 +124,10 @@ class Compiler:
 
     def fresh(self) -> str:
         """A name that no column has."""
-        number = len(self._taken)
-        while (name := f"${number}") in self._taken:
+        number = len(self._used_names)
+        while (name := f"${number}") in self._used_names:
             number += 1
-        self._taken.add(name)
+        self._used_names.add(name)
         return name
 
     def failure(self, fails: pl.Expr, reason: str, call: Call) -> pl.Expr:
@@ -140,70 +140,70 @@ def _operands(e: Expression) -> Sequence[Expression]:
     return e.operands if isinstance(e, Call) else ()
 
 
-def made(expr: pl.Expr, of: Iterable[Compiled | Part]) -> Part:
-    """An expression made of others."""
-    parts = [p for o in of for p in (o.parts if isinstance(o, Compiled) else [o])]
+def made(expr: pl.Expr, sources: Iterable[Compiled | Part]) -> Part:
+    """A part whose expression is built from the expressions of other parts."""
+    parts = [p for o in sources for p in (o.parts if isinstance(o, Compiled) else [o])]
     return Part(expr, max((p.stage for p in parts), default=0), len(expr.meta.root_names()))
 
 
 def first(errors: Iterable[Part | None]) -> Part | None:
     """The first of several errors, in the order of evaluation."""
-    known = [e for e in errors if e is not None]
-    return made(pl.coalesce([e.expr for e in known]), known) if len(known) > 1 else next(iter(known), None)
+    parts = [e for e in errors if e is not None]
+    return made(pl.coalesce([e.expr for e in parts]), parts) if len(parts) > 1 else next(iter(parts), None)
 
 
 def _constant(code: Compiled) -> Compiled:
-    """An expression without columns as its one result, since polars does not broadcast every single value."""
+    """An expression without columns, evaluated: polars does not broadcast every single-row expression."""
     value = pl.select(code.value.expr.alias("value"))["value"]
     error = None if code.error is None else pl.select(code.error.expr).item()
     if error is not None:
         return Compiled(Part(pl.lit(None, dtype=value.dtype)), Part(pl.lit(error, dtype=NUMBER)))
-    if isinstance(value.dtype, pl.List):  # a list would be read as a column
+    if isinstance(value.dtype, pl.List):  # polars would read a list as a column
         return Compiled(Part(pl.lit(value).first()))
     return Compiled(Part(pl.lit(value[0], dtype=value.dtype)))
 
 
 Compile = Callable[[Compiler, Call, Sequence[Compiled]], Compiled]
-"""How a function evaluates its operands."""
+"""Compiles a call: the rule by which a function evaluates its operands."""
 
 
 def _strict(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
     """A function that evaluates all its operands, in their order."""
     outcome = call.record.evaluate(call, *(a.value.expr for a in args))
-    # a null operand gives null and never fails; the reason of an operand that failed comes first
-    known = [a.value.expr.is_not_null() for e, a in zip(call.operands, args, strict=True) if e.nullable]
-    own = [
-        made(compiler.failure(pl.all_horizontal(fails, *known), reason, call), args)
+    # a null operand yields null and never fails; the reason of a failed operand comes first
+    not_null = [a.value.expr.is_not_null() for e, a in zip(call.operands, args, strict=True) if e.nullable]
+    failures = [
+        made(compiler.failure(pl.all_horizontal(fails, *not_null), reason, call), args)
         for fails, reason in outcome.failures
     ]
-    return Compiled(made(outcome.value, args), first([*(a.error for a in args), *own]))
+    return Compiled(made(outcome.value, args), first([*(a.error for a in args), *failures]))
 
 
 def in_pairs(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    """A function that evaluates all its operands. It is applied to pairs, then to pairs of the results.
+    """Compile an associative function as a balanced tree: applied to pairs, then to pairs of the results.
 
-    It names its two operands several times, so a chain would grow with every level.
+    The function repeats its two operands several times, so a chain would grow exponentially with its length.
     """
 
-    def of(a: Compiled, b: Compiled) -> Compiled:
-        def best() -> Compiled:  # again, if the two have become columns meanwhile
+    def combine(a: Compiled, b: Compiled) -> Compiled:
+        def evaluate() -> Compiled:  # `sized` calls it again if the two became columns
             return Compiled(made(call.record.evaluate(call, a.value.expr, b.value.expr).value, [a, b]))
 
-        return compiler.sized(best, [a, b])
+        return compiler.sized(evaluate, [a, b])
 
     left = [Compiled(a.value, depth=a.depth) for a in args]
     while len(left) > 1:
         odd = left[len(left) - len(left) % 2 :]
-        left = [of(a, b) for a, b in zip(left[::2], left[1::2], strict=False)] + odd
+        left = [combine(a, b) for a, b in zip(left[::2], left[1::2], strict=False)] + odd
     return Compiled(left[0].value, first(a.error for a in args))
 
 
 def until(stop: Callable[[pl.Expr], pl.Expr]) -> Compile:
-    """Functions that evaluate no operand after one for which ``stop`` holds."""
+    """A rule for functions that evaluate operands in order, until ``stop`` holds for one."""
 
     def compile_(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
         values = [a.value.expr for a in args]
-        errors: list[Guarded] = [(a.error, place, False) for place, a in enumerate(args)]
+        errors: list[Guarded] = [(a.error, position, False) for position, a in enumerate(args)]
         value = call.record.evaluate(call, *values).value
         return Compiled(made(value, args), _guarded(compiler, args, [*map(stop, values)], errors))
 
@@ -211,14 +211,14 @@ def until(stop: Callable[[pl.Expr], pl.Expr]) -> Compile:
 
 
 def decided(stop: Callable[[pl.Expr], pl.Expr]) -> Compile:
-    """Functions whose result one operand can decide. Where ``stop`` holds of the result, no other operand fails."""
+    """A rule for functions such as AND: no error counts if ``stop`` holds for the result of the valid operands."""
 
     def compile_(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-        known = [
+        valid = [
             a.value.expr if a.error is None else pl.when(a.error.expr.is_null()).then(a.value.expr)
             for a in args
         ]
-        value, error = made(call.record.evaluate(call, *known).value, args), first(a.error for a in args)
+        value, error = made(call.record.evaluate(call, *valid).value, args), first(a.error for a in args)
         if error is None:
             return Compiled(value)
         if value.size > REPEATED:
@@ -230,18 +230,18 @@ def decided(stop: Callable[[pl.Expr], pl.Expr]) -> Compile:
 
 
 def branches(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    """CASE: it evaluates tests until one holds, then the result of that one."""
+    """CASE: evaluate tests until one holds, then the result of that test."""
     tests, results = args[:-1:2], args[1::2]
     errors: list[Guarded] = []
-    for place, (test, result) in enumerate(zip(tests, results, strict=True)):
-        errors += [(test.error, place, False), (result.error, place, True)]
+    for position, (test, result) in enumerate(zip(tests, results, strict=True)):
+        errors += [(test.error, position, False), (result.error, position, True)]
     errors.append((args[-1].error, len(tests), False))
     value = call.record.evaluate(call, *(a.value.expr for a in args)).value
     return Compiled(made(value, args), _guarded(compiler, tests, [t.value.expr for t in tests], errors))
 
 
 def attempted(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    """TRY: null where its operand fails."""
+    """TRY: null if the operand fails."""
     (operand,) = args
     if operand.error is None:
         return Compiled(operand.value)
@@ -249,24 +249,27 @@ def attempted(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compi
 
 
 Guarded = tuple[Part | None, int, bool]
-"""The errors of an operand. It is evaluated if none of so many tests holds, and if True, the next one does."""
+"""The errors of an operand, the number n of tests before it, and a flag.
+
+The operand is evaluated if none of the first n tests holds; and, with the flag, only if the next test does.
+"""
 
 
 def _guarded(
     compiler: Compiler, tests: Sequence[Compiled], stops: Sequence[pl.Expr], errors: Iterable[Guarded]
 ) -> Part | None:
-    """The first of the errors of the operands that are evaluated. ``stops`` tells where tests hold."""
-    known = [(error, place, exact) for error, place, exact in errors if error is not None]
-    count = max((place + exact for _, place, exact in known), default=0)
+    """The first error of the operands that are evaluated. ``stops`` are the conditions under which tests hold."""
+    fallible = [(error, position, exact) for error, position, exact in errors if error is not None]
+    count = max((position + exact for _, position, exact in fallible), default=0)
     if not count:
-        return first(error for error, _, _ in known)
-    places = [pl.when(stop).then(pl.lit(i, dtype=NUMBER)) for i, stop in enumerate(stops[:count])]
-    held = made(pl.coalesce(places).fill_null(count), tests[:count])
-    if held.size * len(known) > REPEATED:
-        held = compiler.column(held)
+        return first(error for error, _, _ in fallible)
+    indices = [pl.when(stop).then(pl.lit(i, dtype=NUMBER)) for i, stop in enumerate(stops[:count])]
+    first_true = made(pl.coalesce(indices).fill_null(count), tests[:count])
+    if first_true.size * len(fallible) > REPEATED:
+        first_true = compiler.column(first_true)
     raised = []
-    for error, place, exact in known:
-        evaluated = held.expr == place if exact else held.expr >= place
-        always = not (place or exact)
-        raised.append(error if always else made(pl.when(evaluated).then(error.expr), [held, error]))
+    for error, position, exact in fallible:
+        evaluated = first_true.expr == position if exact else first_true.expr >= position
+        always = not (position or exact)
+        raised.append(error if always else made(pl.when(evaluated).then(error.expr), [first_true, error]))
     return first(raised)

@@ -1,4 +1,4 @@
-"""Conditions as the parts that AND joins, and the program of a condition that tuples have to satisfy."""
+"""Conjuncts of conditions, and the program of a condition that tuples must satisfy."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from xmlpunct.types import BOOLEAN
 
 
 def conjuncts(predicate: Expression | None) -> list[Expression]:
-    """The parts that AND joins (None: no part)."""
+    """The conjuncts of a predicate (None: no conjunct)."""
     if isinstance(predicate, Call) and predicate.record is AND:
         return list(predicate.operands)
     return [] if predicate is None else [predicate]
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression:
-    """The parts, at least one, joined by AND."""
+    """The conjunction of ``parts``, of which there must be at least one."""
     return reduce(lambda a, b: AND.call(BOOLEAN, a, b), parts)
 
 
 def condition(predicate: Expression, implied: Sequence[Expression] = ()) -> Program:
-    """The program of a predicate that a tuple has to satisfy. It is null or false of tuples that do not.
+    """The program of a predicate that a tuple must satisfy. Its result is null or false for other tuples.
 
-    It fails where one part fails and no other part is false or null. ``implied`` are further conditions that hold
-    wherever the predicate does: it does not fail where one of them is false.
+    It fails if one conjunct fails and no other conjunct is false or null. ``implied`` are further conditions that
+    follow from the predicate: where one of them is false, the program does not fail.
 
     >>> import polars as pl
     >>> from xmlpunct.expressions.expression import Column
@@ -47,12 +47,12 @@ def condition(predicate: Expression, implied: Sequence[Expression] = ()) -> Prog
 
 
 def tolerant(part: Expression) -> Expression:
-    """A condition that holds where another one does, and where that fails."""
+    """A condition that holds where ``part`` holds or fails."""
     return COALESCE(TRY(part), literal(BOOLEAN, True)) if can_fail(part) else part
 
 
 def strict(part: Expression) -> Expression:
-    """The inverse of `tolerant`: what a condition is made of, if it is made so."""
+    """The inverse of `tolerant`; the condition itself if it has another form."""
     match part:
         case Call(function="COALESCE", args=(Call(function="TRY", args=(inner,)), Literal(value=True))):
             return inner

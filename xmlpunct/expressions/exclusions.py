@@ -1,4 +1,4 @@
-"""What never comes: punctuations that a declared domain or a predicate makes true from the start."""
+"""Punctuations that hold from the start of a stream, by a declared domain or a predicate."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from xmlpunct.types.interval_set import IntervalSet
 from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 
 GAPS = 64
-"""Of a pattern with more gaps only the outermost two are said: who reads the stream has to hold them all."""
+"""If a pattern has more gaps, only the outermost two are emitted: consumers must retain every punctuation."""
 PIECES = 8
-"""Of more values of an expression only the range around them counts: finding what gives each takes some 5 ms."""
+"""More values of an expression are replaced by the range around them: each preimage takes some 5 ms."""
 COMBINATIONS = 256
-"""Alternatives with more combinations say nothing. Neither limit is a matter of speed."""
+"""Alternatives with more combinations imply no punctuation here. Speed did not determine this limit."""
 
 
 def outside(schema: Schema, name: str, pattern: Pattern) -> list[Punctuation]:
-    """Punctuations that leave an attribute nothing but null and the values of a pattern."""
+    """Punctuations that close all values of an attribute but null and the values of ``pattern``."""
     if pattern is WILDCARD:
         return []
     gaps = (~IntervalSet(schema[name].type, [pattern])).patterns()
@@ -41,7 +41,7 @@ def outside(schema: Schema, name: str, pattern: Pattern) -> list[Punctuation]:
 
 
 def news(schema: Schema, punctuations: Iterable[Punctuation]) -> list[Punctuation]:
-    """Those that say more than the domains of a schema do, each once."""
+    """The distinct punctuations that the domains of the schema do not imply."""
     return [
         p
         for p in dict.fromkeys(punctuations)
@@ -50,28 +50,28 @@ def news(schema: Schema, punctuations: Iterable[Punctuation]) -> list[Punctuatio
 
 
 def remaining(schema: Schema, punctuations: Iterable[Punctuation]) -> dict[str, IntervalSet]:
-    """The values that punctuations about one attribute alone leave open, for each attribute that they are about."""
+    """For each attribute, the values left open by the punctuations that constrain only that attribute."""
     values = dict[str, IntervalSet]()
     for p in punctuations:
         if len(p.constrained) == 1:
-            (place,) = p.constrained
-            a = schema.attributes[place]
-            left = values.get(a.name, IntervalSet.everything(a.type))
-            values[a.name] = left & ~IntervalSet(a.type, [p.patterns[place]])
+            (index,) = p.constrained
+            a = schema.attributes[index]
+            open_values = values.get(a.name, IntervalSet.everything(a.type))
+            values[a.name] = open_values & ~IntervalSet(a.type, [p.patterns[index]])
     return values
 
 
 def never(schema: Schema, predicate: Expression, truth: bool = True) -> list[Punctuation]:
     """Punctuations that match no tuple for which a predicate is true (or, without ``truth``, false).
 
-    Comparisons with constants say something, of a column or of a `Monotone` expression, however AND, OR and NOT join
-    them. Nothing else does.
+    They follow from comparisons of a column or a `Monotone` expression with constants, joined by AND, OR and NOT in any
+    way. Other predicates imply none.
     """
     return unrolled(lambda way: _never(schema, *way), (predicate, truth))
 
 
 Way = tuple[Expression, bool]
-"""A predicate, and which of its values is looked at."""
+"""A predicate, and the truth value for which punctuations are derived."""
 
 
 def _never(
@@ -81,91 +81,94 @@ def _never(
         return outside(schema, predicate.name, pt.constant(BOOLEAN, truth))
     if not isinstance(predicate, Call):
         return []
-    record, args = predicate.record, [*map(_folded, predicate.args)]
+    record, args = predicate.record, [*map(_fold, predicate.args)]
     if record is NOT:
         return (yield args[0], not truth)
     if record in (AND, OR):
-        ways = []
+        by_operand = []
         for argument in predicate.operands:
-            ways.append((yield argument, truth))
+            by_operand.append((yield argument, truth))
         # a conjunction is true only if every part is, and false only if some part is
-        return [p for way in ways for p in way] if (record is AND) == truth else reduce(_both, ways)
+        if (record is AND) == truth:
+            return [p for derived in by_operand for p in derived]
+        return reduce(_common_punctuations, by_operand)
     subject = args[-1] if isinstance(args[0], Literal) else args[0]
     monotone = Monotone.of(subject)
     if not isinstance(subject, Column) and monotone is None:
         return []
     type_ = subject.type
     if record is IS_NULL and isinstance(subject, Column):
-        known = pt.interval(type_, None, None, False, False)
-        return [Punctuation.of(schema, **{subject.name: known})] if truth else []
-    comparison = _described(record, args, subject is args[0])
+        all_values = pt.interval(type_, None, None, False, False)
+        return [Punctuation.of(schema, **{subject.name: all_values})] if truth else []
+    comparison = _comparison(record, args, subject is args[0])
     if comparison is None:
         return []
-    pattern, yes = comparison
+    pattern, holds_inside = comparison
     if isinstance(subject, Column):
-        if truth == yes:
+        if truth == holds_inside:
             return outside(schema, subject.name, pattern)
         return [Punctuation.of(schema, **{subject.name: pattern})] if pattern is not EMPTY else []
     assert monotone is not None
     results = IntervalSet(type_, [pattern])
-    wanted = (results if truth == yes else ~results).patterns()
+    possible = (results if truth == holds_inside else ~results).patterns()
     source = schema[monotone.source]
     parts = [
-        monotone.preimage(source, p) for p in (wanted if len(wanted) <= PIECES else [hull(type_, wanted)])
+        monotone.preimage(source, p)
+        for p in (possible if len(possible) <= PIECES else [hull(type_, possible)])
     ]
     if WILDCARD in parts:
         return []
-    left = IntervalSet(source.type, parts)
-    return [Punctuation.of(schema, **{source.name: gap}) for gap in (~left).patterns()]
+    open_values = IntervalSet(source.type, parts)
+    return [Punctuation.of(schema, **{source.name: gap}) for gap in (~open_values).patterns()]
 
 
-def _both(some: list[Punctuation], others: list[Punctuation]) -> list[Punctuation]:
-    """What each pair of some and others says in common."""
-    if len(some) * len(others) > COMBINATIONS:
+def _common_punctuations(left: list[Punctuation], right: list[Punctuation]) -> list[Punctuation]:
+    """The punctuations that ``left`` and ``right`` both imply: the combination of each pair."""
+    if len(left) * len(right) > COMBINATIONS:
         return []
-    combinations = (combine(p, q) for p in some for q in others)
+    combinations = (combine(p, q) for p in left for q in right)
     return list(dict.fromkeys(c for c in combinations if c is not None))
 
 
-def _folded(e: Expression) -> Expression:
-    """A call of constants as its value. Other expressions, and calls that fail, stay as they are."""
+def _fold(e: Expression) -> Expression:
+    """A call of constants as a literal. Other expressions, and calls that fail, are unchanged."""
     if not (isinstance(e, Call) and e.constant and e.type.comparable):
         return e
     (results,), reasons = compiled(e).run(pl.DataFrame({"row": [0]}))
     return e if reasons is not None else Literal(e.type, results[0] is None, results[0])
 
 
-def _described(record: Function, args: Sequence[Expression], forward: bool) -> tuple[Pattern, bool] | None:
-    """A comparison with constants as a pattern, and whether it is true of its values or of all others.
+def _comparison(record: Function, args: Sequence[Expression], forward: bool) -> tuple[Pattern, bool] | None:
+    """A comparison with constants: a pattern, and True if it holds for the values of the pattern, else its complement.
 
-    None if it is no comparison, or if the place of a constant is not known.
+    None if it is no comparison, or if a constant has no known position among the values.
     """
     holds, type_ = record.holds, args[0 if forward else -1].type
     if record is not IN and holds is None:
         return None
     constants = args[1:] if forward else args[:-1]
-    places = [_places(type_, c) for c in constants]
-    known = [place for place in places if place is not None]
-    if len(known) < len(places):
+    positions = [_cuts_around(type_, c) for c in constants]
+    known_cuts = [pair for pair in positions if pair is not None]
+    if len(known_cuts) < len(positions):
         return None
     if holds is None:
         return pt.values(type_, (c.value for c in constants if isinstance(c, Literal))), True
-    below, at, above = holds if forward else holds[::-1]
+    less, equal, greater = holds if forward else holds[::-1]
     first, _ = ends(type_)
-    ((before, after),) = known
-    if below == above:
-        return between(type_, before, after), at
-    return between(type_, first, after if at == below else before), below
+    ((before, after),) = known_cuts
+    if less == greater:
+        return between(type_, before, after), equal
+    return between(type_, first, after if equal == less else before), less
 
 
-def _places(type_: Type, constant: Expression) -> tuple[Cut, Cut] | None:
-    """The places just before and just after a constant, among the values of a type. None: not known."""
+def _cuts_around(type_: Type, constant: Expression) -> tuple[Cut, Cut] | None:
+    """The cuts just before and just after a constant, among the values of a type. None if unknown."""
     if not isinstance(constant, Literal) or constant.value is None:
         return None
     value = constant.value
     if constant.type == type_:
-        (around,) = cuts(pt.constant(type_, value))
-        return around
+        (interval,) = cuts(pt.constant(type_, value))
+        return interval
     numbers = type_.numeric and constant.type.numeric
     if not numbers or type_ is DOUBLE or (constant.type is DOUBLE and not math.isfinite(value)):
         return None

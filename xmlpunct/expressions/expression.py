@@ -3,8 +3,8 @@
 The trees are values: they compare, hash and pickle. `xmlpunct.expressions.functions` builds typed calls,
 `xmlpunct.expressions.program` compiles them, ``str`` prints them as SQL.
 
-A tree may be thousands of calls deep, and calls in it may share an argument. So nothing here recurses, and what
-looks at a whole tree looks at each call once.
+A tree may be thousands of calls deep, and calls in it may share an argument. So no function here recurses, and a
+traversal visits each call once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xmlpunct.types import DOUBLE, Type, Value
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression. ``type`` is its result's, ``nullable`` whether the result may be null."""
+    """An expression. ``type`` is the type of its result; ``nullable`` is True if the result may be null."""
 
     type: Type
     nullable: bool
@@ -31,24 +31,24 @@ class Expression:
         return ()
 
     def columns(self) -> Iterator[str]:
-        """The names of the columns that it reads, each as often as it is an argument."""
+        """The names of the columns that it reads, once for each use as an argument."""
         if isinstance(self, Column):
             yield self.name
         for part in inside_out([self]):
             yield from (a.name for a in part.arguments if isinstance(a, Column))
 
     def rewrite(self, change: Callable[[Expression], Expression | None]) -> Expression:
-        """The tree with every part replaced for which ``change`` gives another one, topmost parts first."""
+        """The tree with each part replaced for which ``change`` returns another one, topmost parts first."""
         changed: dict[int, Expression] = {}
 
-        def unchanged(e: Expression) -> Sequence[Expression]:
+        def arguments_to_search(e: Expression) -> Sequence[Expression]:
             new = change(e)
             if new is None:
                 return e.arguments
             changed[id(e)] = new
             return ()
 
-        for e in inside_out([self], unchanged):
+        for e in inside_out([self], arguments_to_search):
             if isinstance(e, Call) and id(e) not in changed:
                 args = tuple(changed.get(id(a), a) for a in e.args)
                 if any(new is not old for new, old in zip(args, e.args, strict=True)):
@@ -60,7 +60,7 @@ def inside_out(
     roots: Sequence[Expression],
     arguments: Callable[[Expression], Sequence[Expression]] = lambda e: e.arguments,
 ) -> Iterator[Expression]:
-    """Some expressions and all that they are made of, each once and after its ``arguments``."""
+    """All parts of some expressions in postorder: each once, after its ``arguments``."""
     waiting: list[tuple[Expression, bool]] = [(e, False) for e in reversed(roots)]
     entered = set[int]()
     while waiting:
@@ -102,7 +102,7 @@ class Literal(Expression):
 
 @dataclass(frozen=True)
 class Absent(Literal):
-    """The null of a key of which there is no tuple: in an outer join of relations, or left out by a grouping set."""
+    """The null of a missing key: of the unmatched side of an outer join, or of a column not in a grouping set."""
 
     def __reduce__(self) -> tuple[type[Literal], tuple[Type, bool, Value]]:
         return (Absent, (self.type, self.nullable, self.value))
@@ -112,7 +112,7 @@ class Absent(Literal):
 
 
 def replaced(expression: Expression, new: Mapping[Expression, Expression]) -> Expression:
-    """An expression with other ones for some of its parts, which may be null: so may be what is computed of them."""
+    """An expression with some parts replaced. The new parts may be null, and so all calls that use them."""
     changed: dict[int, Expression] = {}
     for e in inside_out([expression]):
         if e in new:
@@ -123,7 +123,7 @@ def replaced(expression: Expression, new: Mapping[Expression, Expression]) -> Ex
 
 
 LONGEST = 1_000_000
-"""A longer text of an expression is cut, because calls that share arguments can make it endless."""
+"""The longest text of an expression; shared arguments can make the full text exponentially long."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,7 +137,7 @@ class Call(Expression):
     function: str
     args: tuple[Expression, ...]
     constant: bool = field(init=False)
-    """Whether it reads no column."""
+    """True if it reads no column."""
     _hash: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -151,14 +151,14 @@ class Call(Expression):
 
     @property
     def record(self) -> Function:
-        """What is known of its function."""
+        """The record of its function."""
         return FUNCTIONS[self.function]
 
     @property
     def operands(self) -> Sequence[Expression]:
-        """The arguments; of an associative function those of the whole chain.
+        """The arguments; for an associative function the arguments of the whole chain of nested calls.
 
-        An AND that stands in another one twice counts once, and so does an OR.
+        If the function is idempotent (AND, OR), a nested call that occurs twice is expanded once.
         """
         if not self.record.associative:
             return self.args
@@ -196,17 +196,17 @@ class Call(Expression):
 
     @property
     def _head(self) -> tuple[Any, ...]:
-        """What it is, but for its arguments."""
+        """The fields other than the arguments, for equality."""
         return (self.type, self.nullable, self.function, len(self.args))
 
     def __reduce__(self) -> tuple[Callable[[list[Any]], Expression], tuple[list[Any]]]:
-        """As a list of its parts, in which a call's arguments are places of others."""
+        """Pickle a list of the parts in postorder. The arguments of a call are indices of this list."""
         parts: list[Any] = []
-        places: dict[int, int] = {}
+        indices: dict[int, int] = {}
         for e in inside_out([self]):
-            places[id(e)] = len(parts)
+            indices[id(e)] = len(parts)
             if isinstance(e, Call):
-                parts.append((e.type, e.nullable, e.function, [places[id(a)] for a in e.args]))
+                parts.append((e.type, e.nullable, e.function, [indices[id(a)] for a in e.args]))
             else:
                 parts.append(e)
         return _restored, (parts,)
@@ -226,36 +226,38 @@ class Call(Expression):
                 length += len(texts[-1])
         return "".join([*texts, "..."] if waiting else texts)
 
-    def operand(self, place: int) -> Pieces:
-        """An argument of an operator, in parentheses where another tree would be read without them."""
-        argument = self.args[place]
+    def operand(self, position: int) -> Pieces:
+        """The text of an operand, in parentheses if SQL would be parsed differently without them."""
+        argument = self.args[position]
         if not isinstance(argument, Call):
             return [argument]
-        mine, its = self.record.notation, argument.record.notation
-        joined = place == 0 and mine.joins
-        same = self.record.idempotent and argument.function == self.function
-        loose = its.binding < mine.binding or (its.binding == mine.binding and not (joined or same))
-        return ["(", argument, ")"] if loose else [argument]
+        outer, inner = self.record.notation, argument.record.notation
+        is_joined = position == 0 and outer.joins
+        is_repeated = self.record.idempotent and argument.function == self.function
+        needs_parentheses = inner.binding < outer.binding or (
+            inner.binding == outer.binding and not (is_joined or is_repeated)
+        )
+        return ["(", argument, ")"] if needs_parentheses else [argument]
 
 
 def _restored(parts: list[Any]) -> Expression:
     """The inverse of `Call.__reduce__`."""
-    made: list[Expression] = []
+    expressions: list[Expression] = []
     for part in parts:
         if isinstance(part, Expression):
-            made.append(part)
+            expressions.append(part)
         else:
-            type_, nullable, function, places = part
-            made.append(Call(type_, nullable, function, tuple(made[i] for i in places)))
-    return made[-1]
+            type_, nullable, function, indices = part
+            expressions.append(Call(type_, nullable, function, tuple(expressions[i] for i in indices)))
+    return expressions[-1]
 
 
 Pieces = list[str | Expression]
-"""The text of a call, with arguments in the place of theirs."""
+"""The text of a call, in which arguments are not printed yet."""
 
 
 def listed(args: Iterable[Expression]) -> Pieces:
-    """Arguments with commas between them."""
+    """Arguments separated by commas."""
     return [piece for a in args for piece in (", ", a)][1:]
 
 
@@ -269,10 +271,10 @@ def _as_infix(call: Call) -> Pieces:
 
 @dataclass(frozen=True)
 class Notation:
-    """How a call is printed.
+    """The printed form of a call.
 
-    ``binding`` says how tightly an operator binds its operands. With ``joins``, a left operand that binds alike needs
-    no parentheses.
+    ``binding`` is the precedence of an operator. With ``joins``, a left operand of the same precedence needs no
+    parentheses.
     """
 
     write: Callable[[Call], Pieces] = _as_call
@@ -286,9 +288,9 @@ def infix(binding: int, joins: bool = True) -> Notation:
 
 
 class Syntax(NamedTuple):
-    """How SQL is read: the class of sqlglot's node, and those of its arguments that are operands or lists of them.
+    """The parsed form of a call: the class of sqlglot's node, and its arguments that are operands or lists of operands.
 
-    Arguments that are ``unread`` change nothing. All three are words with spaces between them.
+    ``unread`` arguments are ignored. All three fields are names separated by spaces.
     """
 
     node: str
@@ -297,7 +299,7 @@ class Syntax(NamedTuple):
 
 
 class Doc(NamedTuple):
-    """An entry of docs/functions.md: how a function is written, what it gives, and an example that can be computed."""
+    """An entry of docs/functions.md: the form of a call, the meaning of its result, and an example that runs."""
 
     form: str
     meaning: str
@@ -305,7 +307,7 @@ class Doc(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a function gives: results, and the ways it can fail, each a condition and a reason."""
+    """The result of a call: its values, and its failures, each a condition and a reason."""
 
     value: pl.Expr
     failures: Sequence[tuple[pl.Expr, str]] = ()
@@ -316,7 +318,7 @@ def _no_evaluation(call: Call, *operands: pl.Expr) -> Outcome:
 
 
 def any_null(args: Sequence[Expression]) -> bool:
-    """Null where one of the arguments is."""
+    """True if an argument may be null."""
     return any(a.nullable for a in args)
 
 
@@ -325,23 +327,23 @@ Typing = Callable[["Function", tuple[Expression, ...]], Expression]
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """All that is known of a SQL function. The modules in `xmlpunct.expressions.functions` have one for each.
+    """The record of a SQL function. The modules in `xmlpunct.expressions.functions` have one for each function.
 
-    - ``typing`` makes the call, or what stands for it, of arguments. It casts them as the function needs them, and
-      raises ValueError where it has no type for them.
+    - ``typing`` returns the call, or an equivalent expression, for typed arguments. It adds the casts that the function
+      needs, and raises ValueError if the function does not take these types.
     - ``evaluate`` takes a call and the results of its operands. A null operand never fails.
     - ``nullable``: whether the result can be null, by the arguments. ``non_null``: the columns that are not null
-      wherever the call is not null, from those of the arguments. The default is `of_all`, for strict functions.
-    - ``monotone``: the place of the one argument that is no constant, and whether the call never falls as that grows
-      (True) or never rises (False). Otherwise None.
-    - ``arity``: how many arguments there are at least and at most.
-    - ``syntax`` and ``notation``: how SQL is read and printed. ``called``: the names of a function that is read as
-      ``NAME(argument, ...)`` and nothing else. Where neither is enough, the planner has a reader.
+      wherever the call is not null, from the same sets of the arguments. The default is `of_all`, for strict functions.
+    - ``monotone``: the index of the only argument that is no constant, and True if the call never falls as it grows,
+      False if it never rises. None for other calls.
+    - ``arity``: the least and the greatest number of arguments.
+    - ``syntax`` and ``notation``: the forms in which SQL is parsed and printed. ``called``: names of a function that is
+      only written ``NAME(argument, ...)``. If neither suffices, the planner has a reader.
     - ``doc``: its entry in docs/functions.md.
-    - ``compile``: how operands are evaluated (None: all of them, in order), see `xmlpunct.expressions.compiler`.
-    - ``holds``: of a comparison, whether it holds where the first operand is less, equal, and greater.
-    - ``takes_whole``: whether it takes XML and arrays, which are compared with nothing.
-    - ``associative``: a chain of calls is one call of many operands; ``idempotent``: one that comes twice counts once.
+    - ``compile``: the evaluation of operands (None: all of them, in order), see `xmlpunct.expressions.compiler`.
+    - ``holds``: for a comparison, whether it holds if the first operand is less, equal, and greater.
+    - ``takes_whole``: True if it takes XML and arrays, types without comparisons.
+    - ``associative``: a chain of calls is one call of many operands; ``idempotent``: repeated operands count once.
     """
 
     name: str
@@ -365,22 +367,22 @@ class Function:
         FUNCTIONS[self.name] = self
 
     def __call__(self, *args: Expression) -> Expression:
-        least, most = self.arity
-        if not least <= len(args) <= most:
-            wanted = str(least) if least == most else f"{least} to {most}"
-            raise ValueError(f"{self.name} takes {wanted} argument{'s' * (wanted != '1')}, not {len(args)}")
-        whole = next((a.type for a in args if not a.type.comparable), None)
-        if whole is not None and not self.takes_whole:
-            raise ValueError(f"{self.name} does not take {whole.kind}, which is compared with nothing")
+        least, greatest = self.arity
+        if not least <= len(args) <= greatest:
+            counts = str(least) if least == greatest else f"{least} to {greatest}"
+            raise ValueError(f"{self.name} takes {counts} argument{'s' * (counts != '1')}, not {len(args)}")
+        incomparable = next((a.type for a in args if not a.type.comparable), None)
+        if incomparable is not None and not self.takes_whole:
+            raise ValueError(f"{self.name} does not take {incomparable.kind}, which is compared with nothing")
         return self.typing(self, args)
 
     def call(self, type_: Type, *args: Expression) -> Call:
-        """A call whose arguments are already as the function needs them."""
+        """A call whose arguments already have the types that the function needs."""
         return Call(type_, self.nullable(args), self.name, args)
 
 
 MANY = (1, 1000)
-"""The arity of functions of any number of arguments: more than people write, and as many as tests try."""
+"""The arity of functions with any number of arguments. Tests go up to this limit."""
 
 FUNCTIONS: dict[str, Function] = {}
-"""Every function there is, by name."""
+"""Every function by name."""

@@ -1,4 +1,4 @@
-"""Decimals as what they are: unscaled 128-bit integers."""
+"""Decimals as unscaled 128-bit integers, which is their form in polars."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from xmlpunct.types import DecimalType
 
 @cache
 def int128(value: int) -> pl.Expr:
-    """A 128-bit constant: a bound or a power of ten. polars takes its time to make one."""
+    """A 128-bit constant. Cached, because polars creates it slowly."""
     return pl.lit(value, dtype=pl.Int128)
 
 
 def minus(wide: pl.Expr) -> pl.Expr:
-    """The negative, which polars does not offer on 128 bits."""
+    """The negative: polars has no negation of 128-bit integers."""
     return int128(0) - wide
 
 
@@ -31,7 +31,7 @@ def to_decimal(wide: pl.Expr, type_: DecimalType) -> pl.Expr:
 
 
 def rescale(wide: pl.Expr, type_: DecimalType, scale: int) -> tuple[pl.Expr, pl.Expr | None]:
-    """Unscaled decimals in units of another, not larger, last place; and where these have more than 38 digits."""
+    """Unscaled decimals at a ``scale`` that is not smaller, and the condition under which they exceed 38 digits."""
     factor = 10 ** (scale - type_.scale)
     fits = type_.precision + scale - type_.scale <= 38
     if factor == 1:

@@ -1,6 +1,6 @@
-"""Which columns are not null wherever an expression has a value, or a condition holds (semantics 7).
+"""The columns that are not null wherever an expression has a value, or a condition holds (semantics 7).
 
-A tuple for which an expression fails is rejected, so it counts nowhere.
+A tuple for which an expression fails is rejected, so it is not considered.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 Names = frozenset[str] | None
-"""Names of columns. None: all there are, because there is no such tuple."""
+"""Names of columns. None: all columns, because no tuple fulfils the condition."""
 
 
 class NonNull(NamedTuple):
@@ -21,24 +21,24 @@ class NonNull(NamedTuple):
 
     @property
     def negated(self) -> NonNull:
-        """That of NOT."""
+        """The sets of the negated expression."""
         return NonNull(self.value, self.false, self.true)
 
 
 ALL = NonNull(None, None, None)
-"""Of the literal NULL."""
+"""The sets of the literal NULL."""
 
 Inference = Callable[[Any, Sequence[NonNull]], NonNull]
-"""How the non-null columns of a call (an `expression.Call`) follow from those of its arguments."""
+"""Derives the non-null columns of a call (an `expression.Call`) from the sets of its arguments."""
 
 
 def union(sets: Iterable[Names]) -> Names:
     """The columns in any of some sets."""
     names = frozenset[str]()
-    for some in sets:
-        if some is None:
+    for columns in sets:
+        if columns is None:
             return None
-        names = names if some <= names else names | some
+        names = names if columns <= names else names | columns
     return names
 
 
@@ -49,9 +49,9 @@ def intersection(sets: Iterable[Names]) -> Names:
     ['b']
     """
     names: Names = None
-    for some in sets:
-        if some is not None:
-            names = some if names is None or some <= names else names & some
+    for columns in sets:
+        if columns is not None:
+            names = columns if names is None or columns <= names else names & columns
     return names
 
 
@@ -73,6 +73,6 @@ def of_first(call: Any, arguments: Sequence[NonNull]) -> NonNull:
 
 
 def of_none(call: Any, arguments: Sequence[NonNull]) -> NonNull:
-    """A function that may have a value where every argument is null."""
-    nothing = frozenset[str]()
-    return NonNull(nothing, nothing, nothing)
+    """A function that may have a value even if every argument is null."""
+    no_columns = frozenset[str]()
+    return NonNull(no_columns, no_columns, no_columns)

@@ -1,4 +1,4 @@
-"""Expressions that are computed for data frames."""
+"""Compiled expressions, evaluated over data frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xmlpunct.types import BOOLEAN
 
 
 class Results(NamedTuple):
-    """A column for each expression, and each tuple's reason if one of them fails; None if no tuple fails."""
+    """A column for each expression, and the reason of each tuple that fails; None if no tuple fails."""
 
     columns: pl.DataFrame
     reasons: pl.Series | None
@@ -33,10 +33,10 @@ class Program:
     """
 
     def __init__(self, columns: Iterable[tuple[str, Expression]]) -> None:
-        given = dict(columns)
-        compiler = Compiler(list(given.values()), given)
-        self._names, self._reasons, self._error = list(given), compiler.reasons, ""
-        results = {name: column.value for name, column in zip(given, compiler.compiled, strict=True)}
+        expressions = dict(columns)
+        compiler = Compiler(list(expressions.values()), expressions)
+        self._names, self._reasons, self._error = list(expressions), compiler.reasons, ""
+        results = {name: column.value for name, column in zip(expressions, compiler.compiled, strict=True)}
         error = first(column.error for column in compiler.compiled)
         if error is not None:
             self._error = compiler.fresh()
@@ -44,17 +44,17 @@ class Program:
         direct = [part.expr.alias(name) for name, part in results.items() if not part.stage]
         self._direct = _in_full_height(direct) if direct else None
         staged = {name: part for name, part in results.items() if part.stage}
-        self._stages = [*map(_in_full_height, _planned([*compiler.stages, staged]))] if staged else []
+        self._stages = [*map(_in_full_height, _stage_columns([*compiler.stages, staged]))] if staged else []
         self.simple = direct[0] if len(results) == 1 and not staged else None
-        """The program as one polars expression, if that is all it is. Its result may have one row for all tuples."""
+        """The program as one polars expression, if one suffices. Its result may have one row for all tuples."""
 
     @property
     def can_fail(self) -> bool:
-        """Whether it can fail on some tuple."""
+        """True if it can fail on some tuple."""
         return bool(self._error)
 
     def run(self, tuples: pl.DataFrame) -> Results:
-        """What the expressions give for each of these tuples."""
+        """The results of the expressions for each tuple."""
         results = frame = tuples
         for stage in self._stages:
             frame = frame.select(stage).to_series().struct.unnest()
@@ -77,7 +77,7 @@ _HEIGHT = "$height"
 
 
 def _in_full_height(columns: Sequence[pl.Expr]) -> pl.Expr:
-    """The columns as fields of a struct, which have the height of the frame. As columns of ``select`` they may not.
+    """The columns as fields of a struct, which have the height of the frame. Columns of ``select`` may have one row.
 
     polars computes some expressions over columns of one value as one value: ``pl.lit(5) < scalar_column`` has one row,
     and select does not broadcast it.
@@ -87,69 +87,69 @@ def _in_full_height(columns: Sequence[pl.Expr]) -> pl.Expr:
     return pl.struct(full.alias(_HEIGHT), *columns)
 
 
-def _planned(stages: list[dict[str, Part]]) -> list[list[pl.Expr]]:
-    """For each stage, what it computes and what it passes on to later ones."""
-    *before, last = stages
-    plan, read = [[part.expr.alias(name) for name, part in last.items()]], _read(last)
-    for stage in reversed(before):
+def _stage_columns(stages: list[dict[str, Part]]) -> list[list[pl.Expr]]:
+    """For each stage, the columns that it computes and the ones that it forwards to later stages."""
+    *earlier, last = stages
+    plan, read = [[part.expr.alias(name) for name, part in last.items()]], _columns_read(last)
+    for stage in reversed(earlier):
         computed = {name: part for name, part in stage.items() if name in read}
-        passed = [pl.col(name) for name in read if name not in stage]
-        plan.append([*passed, *(part.expr.alias(name) for name, part in computed.items())])
-        read = dict.fromkeys(name for name in read if name not in stage) | _read(computed)
+        forwarded = [pl.col(name) for name in read if name not in stage]
+        plan.append([*forwarded, *(part.expr.alias(name) for name, part in computed.items())])
+        read = dict.fromkeys(name for name in read if name not in stage) | _columns_read(computed)
     return plan[::-1]
 
 
-def _read(stage: dict[str, Part]) -> dict[str, None]:
+def _columns_read(stage: dict[str, Part]) -> dict[str, None]:
     return dict.fromkeys(name for part in stage.values() for name in part.expr.meta.root_names())
 
 
 def compiled(expression: Expression) -> Program:
-    """The program of one expression, which is compiled once."""
+    """The cached program of one expression."""
     program: Program | None = expression.__dict__.get("_program")
     if program is None:
         program = Program([("value", expression)])
-        if isinstance(expression, Call):  # which pickles no more than its fields
+        if isinstance(expression, Call):  # not pickled: a call pickles its fields only
             expression.__dict__["_program"] = program
     return program
 
 
 class Facts(NamedTuple):
-    """What is known of an expression beside its type and whether it can be null."""
+    """Properties of an expression beside its type and nullability."""
 
     can_fail: bool = False
-    """Whether evaluation can fail on some tuple, or may."""
+    """True if evaluation may fail on some tuple."""
     monotone: tuple[str, bool] | None = None
-    """The one column it depends on, and whether it never falls (or else never rises) as that grows."""
+    """The only column it depends on, and True if it never falls as that grows, False if it never rises."""
 
 
 def facts(expression: Expression) -> Facts:
-    """What the records of its functions say of an expression."""
+    """The properties of an expression, from the records of its functions."""
     for e in inside_out([expression]):
         if isinstance(e, Call) and "_facts" not in e.__dict__:
             e.__dict__["_facts"] = _facts(e)
-    return _known(expression)
+    return _cached_facts(expression)
 
 
 def can_fail(expression: Expression) -> bool:
-    """Whether evaluation can fail on some tuple, or may."""
+    """Whether evaluation may fail on some tuple."""
     return facts(expression).can_fail
 
 
-def _known(e: Expression) -> Facts:
+def _cached_facts(e: Expression) -> Facts:
     if isinstance(e, Column):
         return Facts(monotone=(e.name, True))
-    known: Facts = e.__dict__.get("_facts", Facts())
-    return known
+    cached: Facts = e.__dict__.get("_facts", Facts())
+    return cached
 
 
 def _facts(call: Call) -> Facts:
-    """The facts of a call, of whose arguments they are known."""
+    """The facts of a call whose arguments already have theirs."""
     if call.constant:
         return Facts(compiled(call).can_fail)
-    arguments, step = [_known(a) for a in call.args], call.record.monotone(call)
+    arguments, slope = [_cached_facts(a) for a in call.args], call.record.monotone(call)
     monotone = None
-    if step is not None and (below := arguments[step[0]].monotone) is not None:
-        monotone = (below[0], below[1] == step[1])
+    if slope is not None and (inner := arguments[slope[0]].monotone) is not None:
+        monotone = (inner[0], inner[1] == slope[1])
     fails = any(a.can_fail for a in arguments)
     return Facts(
         fails or bool(call.record.evaluate(call, *(pl.col("") for _ in call.args)).failures), monotone
@@ -165,23 +165,23 @@ def non_null(expression: Expression) -> NonNull:
     >>> sorted(non_null(call("AND", call(">", x, number("3")), call("NOT", call("IS NULL", y)))).true)
     ['x', 'y']
     """
-    known: dict[int, NonNull] = {}
+    sets: dict[int, NonNull] = {}
     for e in inside_out([expression]):
         if isinstance(e, Call):
-            known[id(e)] = e.record.non_null(e, [known[id(a)] for a in e.args])
+            sets[id(e)] = e.record.non_null(e, [sets[id(a)] for a in e.args])
         elif isinstance(e, Column):
             names = frozenset([e.name])
-            known[id(e)] = NonNull(names, names, names)
+            sets[id(e)] = NonNull(names, names, names)
         else:
-            known[id(e)] = _of_literal(e)
-    return known[id(expression)]
+            sets[id(e)] = _of_literal(e)
+    return sets[id(expression)]
 
 
 def _of_literal(e: Expression) -> NonNull:
-    """Those of a constant: a value that it has not stands for no tuple."""
-    nothing = frozenset[str]()
+    """The sets of a constant. A truth value that it does not have fits no tuple, so all columns count."""
+    no_columns = frozenset[str]()
     if not isinstance(e, Literal) or e.value is None:
         return ALL
     if e.type is not BOOLEAN:
-        return NonNull(nothing, nothing, nothing)
-    return NonNull(nothing, nothing if e.value else None, None if e.value else nothing)
+        return NonNull(no_columns, no_columns, no_columns)
+    return NonNull(no_columns, no_columns if e.value else None, None if e.value else no_columns)

@@ -28,36 +28,36 @@ def scan_xml(
 ) -> pl.LazyFrame:
     """The tuples of a stream as a polars LazyFrame, which reads XML whenever it is collected.
 
-    Only the columns that are asked for are made of the XML, and only the tuples that pass a filter are kept. It
-    reads as far as it must for a ``head``. Without a ``schema``, or an ``element``, the beginning of the source says
-    what they are, and is read for that now. Everything else is as with `parse`; punctuations are left out. What can
-    be read once only raises `UsageError` when it is collected again.
+    Only the selected columns are parsed, and only the tuples that pass the filter are retained. A ``head`` stops
+    reading early. A missing ``schema`` or ``element`` is inferred from the beginning of the source, which is read for
+    that at the call. The other parameters are those of `parse`; punctuations are left out. A source that can be read
+    only once raises `UsageError` when it is collected again.
 
     >>> xml = b"<s><t><sid>S1</sid><hour>17</hour></t><t><sid>S2</sid><hour>18</hour></t></s>"
     >>> scan_xml(xml).filter(pl.col("hour") > 17).select("sid").collect().rows()
     [('S2',)]
     """
     need_polars()
-    given, guessed = opened(source), schema is None
+    opened_source, guessed = opened(source), schema is None
     if schema is None or element is None:
         from xmlpunct.firehose.infer.document import infer, take_sample
 
-        sample, given = take_sample(given)
+        sample, opened_source = take_sample(opened_source)
         inferred = infer(sample, element, punct_namespace)
         schema, element = schema or inferred.schema, inferred.element
     columns, tag = schema, element
 
-    def reader(wanted: frozenset[str] | None = None) -> FirehoseReader:
+    def reader(used_columns: frozenset[str] | None = None) -> FirehoseReader:
         return FirehoseReader(
-            given, [StreamSpec(tag, columns, tag, wanted, guessed=guessed)], punct_namespace
+            opened_source, [StreamSpec(tag, columns, tag, used_columns, guessed=guessed)], punct_namespace
         )
 
     def read(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
         names = columns.names if with_columns is None else with_columns
-        tested = [] if predicate is None else predicate.meta.root_names()
-        for part in read_slices(reader(frozenset([*names, *tested])), _STEP, on_reject):
+        filter_columns = [] if predicate is None else predicate.meta.root_names()
+        for part in read_slices(reader(frozenset([*names, *filter_columns])), _STEP, on_reject):
             tuples = part.tuples
             if n_rows is not None:
                 tuples = tuples.head(n_rows)
@@ -66,7 +66,7 @@ def scan_xml(
             if n_rows == 0:
                 return
 
-    reader()  # which says now what is wrong with the call
+    reader()  # raises at the call for wrong arguments
     return register_io_source(
-        read, schema=columns.dtypes, explain_name="xmlpunct", explain_detail=f"{given.name}, <{tag}>"
+        read, schema=columns.dtypes, explain_name="xmlpunct", explain_detail=f"{opened_source.name}, <{tag}>"
     )

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 def query(
     sql: str, params: Mapping[str, object] | None = None, **sources: Readable | Tabular
 ) -> QueryResults:
-    """A query, to be run in this process by whoever reads its `QueryResults`.
+    """Plan a query. It runs in this process whenever its `QueryResults` are read.
 
-    ``sql`` declares its streams (CREATE STREAM) and holds one query, and no CREATE SINK. ``sources`` replace the
-    sources of streams, by name: a path, bytes, or a binary file. Or they are tables: polars data or lazy frames, pandas
-    data frames, and whatever gives Arrow data, as pyarrow's tables do. A table is a constant relation: all its rows,
-    then the end of the stream. It need not be declared; then its columns are as it has them. A stream of Arrow data is
-    read now, to its end, a lazy frame by each run, and the index of a pandas data frame not at all. Null is no array
-    but an empty one.
+    ``sql`` declares the streams (CREATE STREAM) and holds one query, and no CREATE SINK. ``sources`` replace the
+    sources of streams, by name. A source is a path, bytes, or a binary file; or a table: a polars data frame or lazy
+    frame, a pandas data frame, or any object that exports Arrow data, such as a pyarrow table. A table is a constant
+    relation: all its rows, then the end of the stream. It need not be declared: by default its columns are those of the
+    data. A stream of Arrow data is read to its end at the call, and a lazy frame by each run. The index of a pandas
+    data frame is ignored. A null array is read as an empty array.
 
     ``params`` has a value for each ``:name`` of the query: None, bool, int, float, Decimal, str, date or datetime. A
     stream of the name ``params`` takes its source from its declaration alone.
 
     Rejected tuples are logged as warnings on the logger ``xmlpunct``, the first few of a kind, then their number.
-    Raises `SqlError` and `UsageError` before anything is read, the latter for a column of a table that does not fit;
-    and its results `SourceError` where a source fails, after all that were certain by then.
+    Raises `SqlError`, and `UsageError` for a column of a table that does not fit, before anything is read. If a source
+    fails, reading the results raises `SourceError` after all results that were certain by then.
 
     >>> feed = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><hour>5</hour></t><t><hour>6</hour></t>
     ...   <p:t><hour>5</hour></p:t><t><hour>6</hour></t></s>'''
@@ -55,19 +55,19 @@ def query(
     from xmlpunct.engine.sql import plan
     from xmlpunct.engine.sql.syntax.parameters import of_values
 
-    named: dict[str, str] = {}
-    given: dict[str, Source] = {}
+    names: dict[str, str] = {}
+    opened: dict[str, Source] = {}
     tables: dict[str, Table] = {}
     for name, source in sources.items():
         if isinstance(source, str | os.PathLike):
-            named[name] = os.fspath(source)
+            names[name] = os.fspath(source)
         elif (table := Table.of(source, name)) is not None:
             tables[name] = table
         else:
-            given[name] = source if isinstance(source, Source) else Source.of(source, name)
-            named[name] = given[name].name
-    inference = Inference(given=given)
-    planned = plan(sql, named, inference=inference, tables=tables, parameters=of_values(params or {}))
+            opened[name] = source if isinstance(source, Source) else Source.of(source, name)
+            names[name] = opened[name].name
+    inference = Inference(given=opened)
+    planned = plan(sql, names, inference=inference, tables=tables, parameters=of_values(params or {}))
     planned.refuse_sinks()
     for stream in planned.streams:
         if stream.declared in tables:

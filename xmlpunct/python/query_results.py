@@ -1,4 +1,4 @@
-"""What a query gives, to be read in several ways."""
+"""The results of a query, as Python values or data frames."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from xmlpunct.engine.plan import Query
     from xmlpunct.engine.run.inputs.tables import Table
 
-_AT_ONCE = 1000
-"""After so many results the other tasks of an event loop have a turn."""
+_RESULTS_PER_TURN = 1000
+"""The number of results after which the other tasks of an event loop get a turn."""
 
 
 class QueryResults:
-    """The results of a query: of `query`.
+    """The results of `query`.
 
-    Iterating, with ``for`` or with ``async for``, gives tuples and punctuations as they become certain. As columns
-    there are tuples only: `batches`, `to_polars`, and Arrow data for whoever reads that, as DuckDB and pyarrow do.
+    Iteration, with ``for`` or ``async for``, yields tuples and punctuations as they become certain. The columnar forms
+    have tuples only: `batches`, `to_polars`, and an Arrow stream, which DuckDB and pyarrow can read.
 
-    Each time the results are read, in whatever way, the query runs anew, over its sources from their beginning; before
-    that nothing is read. What can be read once only (standard input, a socket, a pipe, a file object that cannot seek)
-    raises `UsageError` the second time. Who reads no further lets go of the iterator: that ends the run. They may
-    be read several times at once, and in any thread.
+    The query runs anew each time its results are read, over its sources from their beginning; nothing is read before
+    that. A source that can be read only once (standard input, a socket, a pipe, a file object that cannot seek) raises
+    `UsageError` the second time. Dropping the iterator ends the run. Several iterators may run at the same time, in any
+    threads.
 
     >>> import xmlpunct
     >>> feed = b"<s><t><hour>5</hour></t><t><hour>6</hour></t></s>"
@@ -45,9 +45,9 @@ class QueryResults:
     ([(5, False), (6, True)], {'hour': 6, 'late': True})
     """
 
-    def __init__(self, query: Query, given: Mapping[str, Source | Table]) -> None:
-        self._run = _Run(query, given)
-        self._begun: Iterator[Tuple | Punctuation] | None = None
+    def __init__(self, query: Query, sources: Mapping[str, Source | Table]) -> None:
+        self._run = _Run(query, sources)
+        self._iterator: Iterator[Tuple | Punctuation] | None = None
 
     @property
     def schema(self) -> Schema:
@@ -55,35 +55,35 @@ class QueryResults:
         return self._run.schema
 
     def __iter__(self) -> Iterator[Tuple | Punctuation]:
-        """The tuples and punctuations of a run; of the one that ``next`` has begun and not ended, the others."""
-        return chain.from_iterable(self._run.elements()) if self._begun is None else self
+        """The tuples and punctuations of a new run; or the remaining ones of the run that ``next`` began."""
+        return chain.from_iterable(self._run.elements()) if self._iterator is None else self
 
     def __next__(self) -> Tuple | Punctuation:
-        """The first tuple or punctuation of a run, and with the next call the next of the same run."""
-        if self._begun is None:
-            self._begun = iter(self)
+        """The next tuple or punctuation of a run, which the first call begins."""
+        if self._iterator is None:
+            self._iterator = iter(self)
         try:
-            return next(self._begun)
+            return next(self._iterator)
         except BaseException:
-            self._begun = None
+            self._iterator = None
             raise
 
     async def __aiter__(self) -> AsyncIterator[Tuple | Punctuation]:
-        """The same for asyncio. A thread of its own runs the query, so that the event loop never waits."""
-        import asyncio  # who needs it has it; it would make everybody's start slower
+        """Iterate in asyncio. A separate thread runs the query, so that the event loop never waits."""
+        import asyncio  # not at the top: it would slow down every start
 
         loop, slices = asyncio.get_running_loop(), self._run.elements(watched=True)
         thread = ThreadPoolExecutor(1, thread_name_prefix="xmlpunct query")
         try:
-            while (found := await loop.run_in_executor(thread, next, slices, None)) is not None:
-                for number, element in enumerate(found, 1):
+            while (elements := await loop.run_in_executor(thread, next, slices, None)) is not None:
+                for number, element in enumerate(elements, 1):
                     yield element
-                    if number % _AT_ONCE == 0:
+                    if number % _RESULTS_PER_TURN == 0:
                         await asyncio.sleep(0)
         finally:
-            ended = thread.submit(slices.close)  # after the step that a cancelled task has left
+            closing = thread.submit(slices.close)  # queued behind the step that a cancelled task left running
             thread.shutdown(wait=False)
-            await asyncio.shield(asyncio.wrap_future(ended))
+            await asyncio.shield(asyncio.wrap_future(closing))
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """The tuples as data frames, none of them empty, each as soon as its tuples are certain."""
@@ -94,27 +94,30 @@ class QueryResults:
         return pl.concat([self.schema.empty(), *self.batches()])
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The tuples as a stream of Arrow data, which runs the query when the first batch is asked for."""
+        """The tuples as an Arrow stream. Requesting its first batch starts the run."""
         schema = self.schema.empty().to_arrow().schema
-        found = (batch for frame in self.batches() for batch in frame.to_arrow().to_batches())
-        return pa.RecordBatchReader.from_batches(schema, found).__arrow_c_stream__(requested_schema)
+        batches = (batch for frame in self.batches() for batch in frame.to_arrow().to_batches())
+        return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__(requested_schema)
 
 
 class _Run:
-    """What to run, and how it is read. It knows nothing of who reads it, so that what is left is freed at once."""
+    """A planned query and its sources.
 
-    def __init__(self, query: Query, given: Mapping[str, Source | Table]) -> None:
+    It has no reference to its readers, so that an abandoned iterator is freed, and its run ended, at once.
+    """
+
+    def __init__(self, query: Query, sources: Mapping[str, Source | Table]) -> None:
         self.schema = query.root.schema
-        self._query, self._given = query, given
+        self._query, self._sources = query, sources
         self._opening = threading.Lock()
 
     def slices(self, watched: bool = False) -> Iterator[Slice]:
-        """A run. One that is ``watched`` never waits for long: it gives empty slices."""
+        """The slices of one run. A ``watched`` run yields empty slices rather than wait for long."""
         from xmlpunct.engine.run.local.local_run import open_sources, results
 
         need_polars()
         with self._opening:
-            sources = open_sources(self._query, self._given)
+            sources = open_sources(self._query, self._sources)
         log = RejectLog()
         try:
             yield from results(self._query, sources, log.add, watched)

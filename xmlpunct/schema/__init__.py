@@ -15,8 +15,8 @@ from xmlpunct.types import DOUBLE
 
 
 @lru_cache(maxsize=64)
-def _nothing(dtype: pl.DataType) -> pl.Series:
-    """A column without values. polars is slow to make one, and there are few dtypes."""
+def _empty_column(dtype: pl.DataType) -> pl.Series:
+    """An empty column. Cached, because polars creates it slowly, and there are few dtypes."""
     return pl.Series(dtype=dtype)
 
 
@@ -29,10 +29,10 @@ class Schema:
     """
 
     attributes: tuple[Attribute, ...]
-    _places: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+    _indices: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_places", places_by_name(self.attributes))
+        object.__setattr__(self, "_indices", places_by_name(self.attributes))
 
     @classmethod
     def parse(cls, text: str) -> Schema:
@@ -47,7 +47,7 @@ class Schema:
 
     @classmethod
     def of(cls, attributes: Iterable[Attribute]) -> Schema:
-        """A schema of these attributes."""
+        """A schema from its attributes."""
         return cls(tuple(attributes))
 
     def without_nulls(self, names: Collection[str] | None) -> Schema:
@@ -75,19 +75,19 @@ class Schema:
         return {a.name: a.type.dtype for a in self.attributes}
 
     def index(self, name: str) -> int:
-        """The place of the attribute of that name. Raises `SchemaError` if there is none."""
+        """The index of the attribute with a name. Raises `SchemaError` if there is none."""
         try:
-            return self._places[name]
+            return self._indices[name]
         except KeyError:
             raise SchemaError(f"no attribute {name}: there are {', '.join(self.names)}") from None
 
     @cached_property
     def _empty(self) -> pl.DataFrame:
-        return pl.DataFrame([_nothing(a.type.dtype).alias(a.name) for a in self.attributes])
+        return pl.DataFrame([_empty_column(a.type.dtype).alias(a.name) for a in self.attributes])
 
     def empty(self) -> pl.DataFrame:
-        """No tuples."""
-        return self._empty.clone()  # made once, for every slice asks for several
+        """A data frame without tuples."""
+        return self._empty.clone()  # built once: every slice needs several
 
     def frame(self, tuples: Iterable[tuple[object, ...]]) -> pl.DataFrame:
         """Tuples in schema order as a data frame."""
@@ -108,7 +108,7 @@ class Schema:
         return self.attributes[self.index(name)]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._indices
 
     def __reduce__(self) -> tuple[type[Schema], tuple[tuple[Attribute, ...]]]:
         return (Schema, (self.attributes,))

@@ -1,4 +1,4 @@
-"""Arrays: what stands several times in a tuple, as a list of rows."""
+"""Arrays: repeated elements of a tuple, as a list of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xmlpunct.types.pattern import WILDCARD
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ArrayType(Type):
-    """An array of rows, in the order in which they stood. In patterns it is ``*`` only."""
+    """An array of rows, in document order. Its only pattern is ``*``."""
 
     attributes: tuple[Attribute, ...]
     """The columns of its rows."""
@@ -51,32 +51,32 @@ class ArrayType(Type):
         return (array_of, (self.attributes,))
 
 
-_KNOWN: dict[tuple[Attribute, ...], ArrayType] = {}
+_ARRAY_TYPES: dict[tuple[Attribute, ...], ArrayType] = {}
 
 
 def array_of(attributes: Iterable[Attribute]) -> ArrayType:
-    """The type of arrays of rows with these columns; there is one object of each."""
+    """The type of arrays of rows with these columns; one object for each list of columns."""
     columns = tuple(attributes)
-    known = _KNOWN.get(columns)
-    if known is None:
+    type_ = _ARRAY_TYPES.get(columns)
+    if type_ is None:
         if not places_by_name(columns):
             raise SchemaError("an array has one column at least")
         parts = [_column(a) for a in columns]
         dtype = pl.List(pl.Struct({a.name: a.type.dtype for a in columns}))
-        made = ArrayType(f"ARRAY({', '.join(parts)})", dtype, False, None, None, columns)
-        known = _KNOWN.setdefault(columns, made)
-    return known
+        new = ArrayType(f"ARRAY({', '.join(parts)})", dtype, False, None, None, columns)
+        type_ = _ARRAY_TYPES.setdefault(columns, new)
+    return type_
 
 
 def _column(a: Attribute) -> str:
-    """An attribute as it is declared."""
+    """The declaration of an attribute."""
     path = "" if a.path == a.name else f" PATH {a.path!r}"
     domain = "" if a.domain is WILDCARD else f" CHECK {a.domain}"
     return f"{a.name} {a.type}{path}{domain}{'' if a.nullable else ' NOT NULL'}"
 
 
 def path_of(attribute: Attribute) -> Path:
-    """The path of an attribute. Raises `SchemaError` for one that cannot be read."""
+    """The parsed path of an attribute. Raises `SchemaError` for a malformed one."""
     try:
         return read_path(attribute.path)
     except ValueError as error:
@@ -84,17 +84,17 @@ def path_of(attribute: Attribute) -> Path:
 
 
 def check_path(attribute: Attribute, path: Path, inside: bool) -> None:
-    """Raise `SchemaError` where a type does not go with a path, ``inside`` an array or not."""
-    name, wrong = attribute.name, ""
+    """Raise `SchemaError` if the type of an attribute does not fit its path. ``inside``: of an array."""
+    name, error = attribute.name, ""
     if path.up and inside:
-        wrong = ".. leads out of the array"
+        error = ".. leads out of the array"
     elif path.up and path.hops and path.hops[0].position:
-        wrong = "no position can follow .."
+        error = "no position can follow .."
     elif attribute.type is XML and (path.up or path.own or path.attribute is not None):
-        wrong = "XML is an element of the tuple, or itself"
+        error = "XML is an element of the tuple, or itself"
     elif isinstance(attribute.type, ArrayType) and (
         path.up or path.own or path.attribute is not None or not path.hops
     ):
-        wrong = "an array is made of elements in the tuple"
-    if wrong:
-        raise SchemaError(f"attribute {name}: PATH '{attribute.path}': {wrong}")
+        error = "an array is made of elements in the tuple"
+    if error:
+        raise SchemaError(f"attribute {name}: PATH '{attribute.path}': {error}")

@@ -1,6 +1,6 @@
-"""The columns that make a tuple a change of a relation: when it happens, and how many copies come or go.
+"""The columns of changes of a relation: the instant, and the number of copies that are inserted or deleted.
 
-No attribute has their names, for ``$`` cannot stand in an XML name.
+No attribute has these names, because ``$`` cannot occur in an XML name.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from xmlpunct.types import INT, Type
 AT = "$at"
 """The instant from which a change holds. Its type is that of the query's timestamps."""
 DIFF = "$diff"
-"""How many copies of the tuple come, or go if it is negative. It is never 0."""
+"""The number of inserted copies of the tuple; negative for deleted ones. It is never 0."""
 
 
 def changes(schema: Schema, type_: Type) -> Schema:
-    """The changes of a relation of ``schema``, whose instants are of a type.
+    """The schema of the changes of a relation; ``type_`` is the type of instants.
 
     >>> changes(Schema.parse("ip STRING"), INT).names
     ('ip', '$at', '$diff')
@@ -25,5 +25,5 @@ def changes(schema: Schema, type_: Type) -> Schema:
 
 
 def tuple_of(schema: Schema) -> Schema:
-    """The attributes of the tuples of changes, without what makes them changes."""
+    """The schema of a relation, from the schema of its changes."""
     return Schema.of(a for a in schema if a.name not in (AT, DIFF))

@@ -1,6 +1,6 @@
-"""Where a tuple stood in its source: columns that travel with tuples while an operator may reject them.
+"""Provenance: the position of a tuple in its source, in columns that tuples carry while an operator may reject them.
 
-No attribute has their names, for ``$`` cannot stand in an XML name.
+No attribute has these names, because ``$`` cannot occur in an XML name.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ SOURCE, LINE, BYTE = "$source", "$line", "$byte"
 ORIGIN = (Attribute(SOURCE, STRING, False), Attribute(LINE, INT, False), Attribute(BYTE, INT, False))
 
 _Numbers = list[int] | npt.NDArray[np.int64]
-"""A number per tuple; an array has shape (n,)."""
+"""One number per tuple; an array has shape (n,)."""
 
 
 def with_origin(schema: Schema) -> Schema:
-    """The attributes of a schema, and behind them where each tuple stood."""
+    """A schema followed by the columns of `ORIGIN`."""
     return schema if SOURCE in schema else Schema.of((*schema, *ORIGIN))
 
 
 def without_origin(schema: Schema) -> Schema:
-    """The attributes of a schema, and not where each tuple stood."""
+    """A schema without the columns of `ORIGIN`."""
     return Schema.of(schema.attributes[: -len(ORIGIN)]) if SOURCE in schema else schema
 
 
 def is_attribute(name: str) -> bool:
-    """Whether a column is an attribute, and not one of the engine's own."""
+    """Whether a column is an attribute, not an internal column of the engine."""
     return name[:1] != "$"
 
 

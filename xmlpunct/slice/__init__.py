@@ -20,8 +20,8 @@ class Slice:
     """Tuples as columns, and punctuations.
 
     In a grammatical stream no tuple after a punctuation matches it, so the order of tuples and punctuations inside a
-    slice carries no information. Only lateness needs it: ``before`` has, for each punctuation, how many of the slice's
-    tuples came before it. It is empty where that is not known, as behind an operator.
+    slice carries no information. Only lateness needs it: ``before`` has, for each punctuation, the number of the
+    slice's tuples that precede it. It is empty where the order is unknown, as in the output of an operator.
     """
 
     tuples: pl.DataFrame
@@ -38,17 +38,17 @@ class Slice:
         return bool(self.punctuations) or self.tuples.height > 0
 
     def parts(self, size: int) -> Iterator[Slice]:
-        """The same in slices of about so many bytes of tuples, at least one; the punctuations are in the last.
+        """Smaller slices of about ``size`` bytes of tuples; at least one. The last one has the punctuations.
 
-        >>> whole = Slice(pl.DataFrame({"n": [1, 2, 3]}))
-        >>> [part.tuples.rows() for part in whole.parts(16)]
+        >>> numbers = Slice(pl.DataFrame({"n": [1, 2, 3]}))
+        >>> [part.tuples.rows() for part in numbers.parts(16)]
         [[(1,), (2,)], [(3,)]]
         """
         height, bytes_ = self.tuples.height, self.tuples.estimated_size()
         rows = max(1, height if bytes_ <= size else height * size // int(bytes_))
         last = max(0, height - 1) // rows * rows
-        for at in range(0, last, rows):
-            yield Slice(self.tuples.slice(at, rows))
+        for offset in range(0, last, rows):
+            yield Slice(self.tuples.slice(offset, rows))
         yield Slice(self.tuples.slice(last), self.punctuations)
 
     def to_bytes(self) -> bytes:
@@ -62,17 +62,19 @@ class Slice:
     def from_bytes(cls, schema: Schema, data: bytes) -> Slice:
         """The inverse of `to_bytes`, for punctuations of ``schema``."""
         frames = unpack(data)
-        said = frames.get(_PUNCTUATIONS)
-        return cls(frames[_TUPLES], () if said is None else PunctuationBatch.from_frame(schema, said))
+        punctuations = frames.get(_PUNCTUATIONS)
+        return cls(
+            frames[_TUPLES], () if punctuations is None else PunctuationBatch.from_frame(schema, punctuations)
+        )
 
 
 def without(tuples: pl.DataFrame, marked: pl.Series) -> pl.DataFrame:
-    """The tuples that are not marked. Mostly none is, and that costs nothing."""
+    """The tuples that are not marked. Free if none is marked, which is the common case."""
     return tuples.filter(~marked) if marked.any() else tuples
 
 
 def concat(schema: Schema, slices: Iterable[Slice]) -> Slice:
-    """Several slices as one: all tuples, then all punctuations. ``before`` is kept if all slices have it."""
+    """One slice of all tuples and all punctuations. It has ``before`` if all slices have it."""
     parts = list(slices)
     if len(parts) == 1:
         return parts[0]

@@ -16,86 +16,91 @@ from xmlpunct.types.pattern import WILDCARD, constant
 
 _ROW, _BEFORE = "$row", "$before"
 _PIECE = 64
-"""A slice is judged in pieces, each cut after so many punctuations with ranges or lists.
+"""A slice is judged in pieces, each with about this number of punctuations with ranges or lists.
 
-Each is compared with all tuples of its piece, so without pieces the work grows with the product of both. No benchmark
-tells sizes from 8 to 64 apart.
+Each punctuation is compared with all tuples of its piece, so without pieces the work grows with the product of the two
+numbers. Benchmarks show no difference between sizes from 8 to 64.
 """
 
 Said = tuple[int, Punctuation]
-"""A punctuation behind the number of tuples before it."""
+"""The number of tuples before a punctuation, and the punctuation."""
 
 
 class Lateness:
-    """Judges the slices of one source, in order and by document position, as a grammatical stream demands.
+    """Finds the late tuples in the slices of one source, which it receives in order.
 
-    `Promised` remembers what was said; ``most`` is its limit.
+    A tuple is late if a punctuation before it in the document matches it. `Promised` retains the punctuations received
+    so far; ``most`` is its limit.
     """
 
     def __init__(self, schema: Schema, most: int = 1_000_000) -> None:
         self.schema = schema
-        self.said = Promised(schema, most)
+        self.promised = Promised(schema, most)
 
-    def judge(self, given: Slice) -> pl.Series:
+    def judge(self, slice_: Slice) -> pl.Series:
         """For each tuple of the next slice the scheme of a punctuation that it violates; null if there is none.
 
-        The scheme is that of `Promised.schemes`, so it does not depend on how the stream was cut.
+        The scheme is that of `Promised.schemes`, so it does not depend on how the stream was cut into slices.
         """
-        judged = [self._judge(tuples, said) for tuples, said in _pieces(given)]
+        judged = [self._judge(tuples, punctuations) for tuples, punctuations in _pieces(slice_)]
         return pl.concat(judged) if len(judged) > 1 else judged[0]
 
-    def _judge(self, tuples: pl.DataFrame, said: list[Said]) -> pl.Series:
-        late_by = self.said.schemes(tuples)
+    def _judge(self, tuples: pl.DataFrame, punctuations: list[Said]) -> pl.Series:
+        late_by = self.promised.schemes(tuples)
         schemes: dict[tuple[int, ...], list[Said]] = {}
-        for before, p in said:
+        for before, p in punctuations:
             if before < tuples.height:
                 schemes.setdefault(p.constrained, []).append((before, p))
         numbered = tuples.with_row_index(_ROW) if schemes else tuples
-        for places, some in schemes.items():
-            late = _behind(self.schema, numbered, places, some)
-            late_by = earliest(late_by, late, scheme_of(self.schema, places))
-        self.said.add(p for _, p in said)
+        for constrained, group in schemes.items():
+            late = _is_late(self.schema, numbered, constrained, group)
+            late_by = earliest(late_by, late, scheme_of(self.schema, constrained))
+        self.promised.add(p for _, p in punctuations)
         return late_by
 
 
-def _pieces(given: Slice) -> Iterator[tuple[pl.DataFrame, list[Said]]]:
-    """A slice in pieces, each with its tuples and its punctuations: about `_PIECE` that are tried singly."""
-    start, count, said = 0, 0, list[Said]()
-    for before, p in zip(given.before, given.punctuations, strict=True):
+def _pieces(slice_: Slice) -> Iterator[tuple[pl.DataFrame, list[Said]]]:
+    """A slice in pieces: the tuples and punctuations of each. About `_PIECE` of these are compared one by one."""
+    start, count, punctuations = 0, 0, list[Said]()
+    for before, p in zip(slice_.before, slice_.punctuations, strict=True):
         if count == _PIECE and before > start:
-            yield given.tuples[start:before], said
-            start, count, said = before, 0, []
-        said.append((before - start, p))
+            yield slice_.tuples[start:before], punctuations
+            start, count, punctuations = before, 0, []
+        punctuations.append((before - start, p))
         count += p.constants is None
-    yield given.tuples[start:], said
+    yield slice_.tuples[start:], punctuations
 
 
-def _behind(schema: Schema, numbered: pl.DataFrame, places: tuple[int, ...], said: list[Said]) -> pl.Series:
-    """For each tuple, whether it stands behind a punctuation that matches it. All constrain the same attributes."""
+def _is_late(
+    schema: Schema, numbered: pl.DataFrame, positions: tuple[int, ...], punctuations: list[Said]
+) -> pl.Series:
+    """For each tuple, whether a punctuation before it matches it. All constrain the attributes at ``positions``."""
     late = any_of([], numbered.height)
-    tests = [match_expression(p) & (pl.col(_ROW) >= before) for before, p in said if p.constants is None]
+    tests = [
+        match_expression(p) & (pl.col(_ROW) >= before) for before, p in punctuations if p.constants is None
+    ]
     if tests:
         late = late | numbered.select(pl.any_horizontal(tests)).to_series()
     rows = [
-        (*(getattr(p.patterns[i], "value") for i in places), before)  # noqa: B009 - all are constants
-        for before, p in said
+        (*(getattr(p.patterns[i], "value") for i in positions), before)  # noqa: B009 - all are constants
+        for before, p in punctuations
         if p.constants is not None
     ]
     if rows:
-        names = [schema.names[i] for i in places]
+        names = [schema.names[i] for i in positions]
         dtypes = {name: schema[name].type.dtype for name in names}
-        firsts = pl.DataFrame(rows, schema={**dtypes, _BEFORE: pl.UInt32()}, orient="row")
-        firsts = firsts.group_by(names).agg(pl.col(_BEFORE).min())
-        matches = join(numbered.select(_ROW, *names), firsts, names, "inner")
-        behind = matches.filter(pl.col(_ROW) >= pl.col(_BEFORE))[_ROW]
-        late = late.scatter(behind, True) if behind.len() else late
+        first_closed = pl.DataFrame(rows, schema={**dtypes, _BEFORE: pl.UInt32()}, orient="row")
+        first_closed = first_closed.group_by(names).agg(pl.col(_BEFORE).min())
+        matches = join(numbered.select(_ROW, *names), first_closed, names, "inner")
+        late_rows = matches.filter(pl.col(_ROW) >= pl.col(_BEFORE))[_ROW]
+        late = late.scatter(late_rows, True) if late_rows.len() else late
     return late
 
 
 def violated(schema: Schema, row: Mapping[str, object], scheme: str) -> Punctuation:
-    """What a late tuple violates: the punctuation of ``scheme`` at the tuple's own values.
+    """The punctuation of ``scheme`` with the values of a late tuple.
 
-    The stream's punctuations, alone or fused, cover it.
+    The punctuations that the stream emitted before the tuple imply it.
     """
     names = set(scheme.split(",")) if scheme else set()
     return Punctuation(

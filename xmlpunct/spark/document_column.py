@@ -13,19 +13,22 @@ if TYPE_CHECKING:
 
 
 def from_xml(
-    column: Column | str, schema: StructType | str, options: Mapping[str, str] | None = None, **more: str
+    column: Column | str,
+    schema: StructType | str,
+    options: Mapping[str, str] | None = None,
+    **named_options: str,
 ) -> Column:
-    """The XML documents in a column, read: a struct for each; or, with the option ``element``, an array of structs.
+    """Parse the XML documents in a column: a struct for each; or, with the option ``element``, an array of structs.
 
-    Without ``element`` the root of a document is the tuple, whatever its name. ``schema`` is Spark's, or its DDL, with
-    columns as ``format("xmlpunct")`` has them. The other options are those of elements, ``mode`` (PERMISSIVE or
-    FAILFAST), ``columnNameOfCorruptRecord`` and ``rowValidationXSDPath``, given in a dict or by name.
+    Without ``element`` the root of a document is the tuple, whatever its name. ``schema`` is a Spark schema or its DDL,
+    with the columns of ``format("xmlpunct")``. The other options, in a dict or by name, are the ones for elements,
+    ``mode`` (PERMISSIVE or FAILFAST), ``columnNameOfCorruptRecord`` and ``rowValidationXSDPath``.
 
-    Null gives null. In the mode PERMISSIVE, what cannot be read gives a struct of nulls, whose column for corrupt
-    records, if the schema has it, holds the text, or what is wrong with the document. Raises `UsageError` and
-    `SchemaError` for wrong options and columns.
+    Null yields null. In the mode PERMISSIVE, an unreadable document yields a struct of nulls. If the schema has a
+    column for corrupt records, it holds the text or the error of the document. Raises `UsageError` and `SchemaError`
+    for wrong options and columns.
     """
     need_spark()
     from xmlpunct.engine.spark.table.document_columns import read_documents
 
-    return read_documents(column, schema, {**(options or {}), **more})
+    return read_documents(column, schema, {**(options or {}), **named_options})

@@ -1,4 +1,4 @@
-"""What a Spark session needs to know of xmlpunct."""
+"""Spark sessions in which xmlpunct is registered."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _log = logging.getLogger("xmlpunct")
 
 
 def start(master: str = "local[*]") -> SparkSession:
-    """A Spark session that is registered: the one that runs, or a new one on ``master``.
+    """A registered Spark session: the active one, or a new one on ``master``.
 
-    A new one runs Python tasks with this process' Python, finds the Java of ``pip install 'xmlpunct[java]'`` where
-    there is no other, and has as many shuffle partitions as it runs tasks at a time. Stop it as any other. Raises
+    A new session runs Python tasks with the Python of this process, and has one shuffle partition for each task slot.
+    If there is no Java, it uses the one of ``pip install 'xmlpunct[java]'``. Stop the session like any other. Raises
     `UsageError` if PySpark or Java is missing.
     """
     need_spark()
@@ -31,12 +31,11 @@ def start(master: str = "local[*]") -> SparkSession:
 def register(spark: SparkSession) -> None:
     """Let a session read and write ``format("xmlpunct")``, and run `query`.
 
-    Where Spark's Python finds the installed package, the format is known to every session without this.
+    The format needs no registration in sessions whose Python has the package installed.
 
-    Queries keep state that only RocksDB can hold, so it becomes the provider of the session's state store, with
-    changelog checkpoints, if the session has Spark's default; this is logged. Another provider, chosen by somebody, is
-    left as it is: then `query` is refused. Works under Spark Connect too. Raises `UsageError` if PySpark
-    is missing.
+    Queries need RocksDB for their state. If the session has Spark's default provider of state stores, RocksDB with
+    changelog checkpoints replaces it, and this is logged. A provider that the user chose remains; then `query` is
+    refused. Works under Spark Connect too. Raises `UsageError` if PySpark is missing.
     """
     need_spark()
     from xmlpunct.engine.spark.spark_session import active, knows, with_state_store

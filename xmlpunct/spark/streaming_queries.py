@@ -24,26 +24,27 @@ def query(
 ) -> DataFrame:
     """A query as a streaming data frame of its result's tuples, for any of Spark's sinks.
 
-    ``sql`` is as for `xmlpunct.query`, without ORDER BY and LIMIT. ``frames`` are the streams by name: data frames,
-    streaming or not, or paths of XML. A frame need not be declared; then its columns are as it has them. Its
-    punctuations are in a column (see `punctuated`), or follow from PUNCTUATE ORDER BY, where a micro-batch is in the
-    order of its partitions. A frame that is not streaming is written as XML, now, and ends; a streaming one never ends.
+    ``sql`` is as for `xmlpunct.query`, without ORDER BY and LIMIT. ``frames`` has the streams by name: data frames,
+    streaming or static, or paths of XML. A frame need not be declared: by default its columns are those of the frame.
+    Its punctuations are in a column (see `punctuated`), or follow from PUNCTUATE ORDER BY; the rows of a micro-batch
+    are in the order of its partitions. A static frame is written as XML at the call, and ends; a streaming one never
+    ends.
 
-    With ``columnNameOfPunctuation`` the result has that column, too: in a row of a punctuation it has its text, and
-    the others are null. Results do not pass the driver. Each comes once if the sink takes micro-batches once.
+    With ``columnNameOfPunctuation`` the result has a column of that name. In the row of a punctuation it holds the
+    text of the punctuation, and the other columns are null. Results do not pass through the driver. Each result is
+    delivered exactly once if the sink commits each micro-batch once.
 
-    Rejects are logged where they are found, by the workers; in the ``mode`` FAILFAST the first one ends the query.
-    Where a source fails, the micro-batch with the failure fails, and with it the streaming query; the micro-batches
-    before it are written.
+    The workers log rejects. In the ``mode`` FAILFAST the first reject ends the query. If a source fails, the
+    micro-batch with the failure fails, and with it the streaming query; the micro-batches before it are written.
 
-    ``maxBytesPerTrigger`` is how much of the XML a micro-batch reads, such as ``8MiB``. Without it, micro-batches
+    ``maxBytesPerTrigger`` is the amount of XML that a micro-batch reads, such as ``8MiB``. Without it, micro-batches
     begin with 32 MiB and adapt.
 
-    ``shards`` are how many parts the state has: as many as Spark runs tasks, if not given. A checkpoint belongs to a
-    query, its inputs and its shards, and refuses any other. ``spool`` is a directory for what has to be copied before
-    it is read: sockets, compressed files, frames that are not streaming. Without it they go with this process, and a
-    query over a socket cannot go on after a restart. Spark's tasks run elsewhere: paths, and the spool, have to be the
-    same there.
+    ``shards`` is the number of shards of the state; by default Spark's number of task slots. A checkpoint belongs to a
+    query, its inputs and its shards, and refuses any other. ``spool`` is a directory for inputs that are copied before
+    they are read: sockets, compressed files, static frames. Without it the copies are deleted with this process, and a
+    query over a socket cannot resume after a restart. Spark's tasks may run on other machines: paths and the spool
+    must be the same there.
 
     Raises `SqlError` and `UsageError` before anything runs, and `SourceError` for a source that cannot be opened.
     """
@@ -57,8 +58,8 @@ def query(
 def punctuated(frame: DataFrame, column: str) -> Any:
     """A data frame for `query` whose ``column`` has punctuations: texts such as ``<*, [17,20), *>``.
 
-    A row in which it is null is a tuple; else the other columns do not count, and the text has a pattern for each of
-    them, in order. That is what ``columnNameOfPunctuation`` gives.
+    A row in which ``column`` is null is a tuple. Any other row is a punctuation: its text has a pattern for each of the
+    other columns, in order, and their values are ignored. ``columnNameOfPunctuation`` writes the same form.
     """
     need_spark()
     from xmlpunct.engine.spark.dataframe import Punctuated

@@ -1,8 +1,8 @@
 """Attribute types: their values, their XML Schema lexical forms, their order.
 
-A type knows how a value reads and prints, alone and in a column, how values compare, and whether they are *discrete*.
-A discrete type is bounded and every value has an ordinal, an int that grows by one from each value to the next; ranges
-over it are canonical when closed. DOUBLE and STRING are *dense*.
+A type parses, prints and compares values, one by one and in columns. It is *discrete* or *dense*. A discrete type is
+bounded, and each value has an ordinal, an int that grows by one from each value to the next; ranges over it are
+canonical when closed. DOUBLE and STRING are dense.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def decimal(precision: int, scale: int) -> DecimalType:
         digits = tuple(map(int, str(bound)))
         high, low = Decimal((0, digits, -scale)), Decimal((1, digits, -scale))
         name = f"DECIMAL({precision},{scale})"
-        made = DecimalType(name, pl.Decimal(precision, scale), True, low, high, precision, scale)
-        type_ = _DECIMALS.setdefault(key, made)  # whichever thread was first
+        new = DecimalType(name, pl.Decimal(precision, scale), True, low, high, precision, scale)
+        type_ = _DECIMALS.setdefault(key, new)  # the object of the first thread
     return type_
 
 
 def parse_type(name: str) -> Type:
-    """The type of that SQL name; ValueError for any other.
+    """The type with a SQL name. Raises ValueError for other names.
 
     >>> parse_type("decimal(5, 2)")
     DECIMAL(5,2)
@@ -72,12 +72,12 @@ def parse_type(name: str) -> Type:
     spelling = re.sub(r"\s+", "", name).upper()
     if spelling in _NAMED:
         return _NAMED[spelling]
-    found = re.fullmatch(r"DECIMAL\((\d{1,3}),(\d{1,3})\)", spelling)
-    if not found:
-        known = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP"
-        raise ValueError(f"no type {name}: there are {known}")
-    return decimal(int(found[1]), int(found[2]))
+    match = re.fullmatch(r"DECIMAL\((\d{1,3}),(\d{1,3})\)", spelling)
+    if not match:
+        names = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP"
+        raise ValueError(f"no type {name}: there are {names}")
+    return decimal(int(match[1]), int(match[2]))
 
 
-for _class in {*map(type, _NAMED.values()), DecimalType}:  # in every process there is one object of each type
+for _class in {*map(type, _NAMED.values()), DecimalType}:  # unpickling returns the one object of each type
     copyreg.pickle(_class, lambda type_: (parse_type, (type_.name,)))

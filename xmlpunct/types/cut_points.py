@@ -1,4 +1,4 @@
-"""Cuts: the places between neighbouring values of a type, and patterns as intervals from one cut to another."""
+"""Cuts: positions between neighbouring values of a type. A pattern is a list of intervals between two cuts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from xmlpunct.types.pattern import (
 )
 
 Cut = tuple[int, Any, int]
-"""A place between values: (-1, ..) before all, (0, key, 0) just before a value, (0, key, 1) just after it,
+"""A position between values: (-1, ..) before all, (0, key, 0) just before a value, (0, key, 1) just after it,
 (1, ..) after all."""
 
 Interval = tuple[Cut, Cut]
-"""The values from one place to another."""
+"""The values between two cuts."""
 
 
 def cuts(pattern: Pattern) -> list[Interval]:
@@ -56,7 +56,7 @@ _AFTER_ALL: Cut = (1, 0, 0)
 
 
 def _cut(type_: Type, value: Value, after: int) -> Cut:
-    """The place just before (0) or just after (1) a dense value. A place has one name: after INF is before NaN."""
+    """The cut just before (0) or just after (1) a dense value. Equal cuts have one form: after INF is before NaN."""
     key = type_.key(value)
     if not after and type_.lowest is not None and key == type_.key(type_.lowest):
         return _BEFORE_ALL
@@ -66,14 +66,14 @@ def _cut(type_: Type, value: Value, after: int) -> Cut:
 
 
 def ends(type_: Type) -> Interval:
-    """The places before and after all values of a type."""
+    """The cuts before and after all values of a type."""
     if type_.discrete:
         return (0, type_.ordinal(type_.lowest), 0), (0, type_.ordinal(type_.highest) + 1, 0)
     return _BEFORE_ALL, _AFTER_ALL
 
 
 def between(type_: Type, low: Cut, high: Cut) -> Pattern:
-    """The pattern of the values from one place to another: the inverse of `cuts`, for one interval.
+    """The pattern of the values between two cuts: the inverse of `cuts`, for one interval.
 
     >>> from xmlpunct.types import INT
     >>> print(between(INT, *cuts(interval(INT, 17, 20, True, False))[0]))
@@ -89,7 +89,7 @@ def between(type_: Type, low: Cut, high: Cut) -> Pattern:
 
 
 def hull(type_: Type, patterns: Iterable[Pattern], *, below: bool = False, above: bool = False) -> Pattern:
-    """One range of all values that some patterns describe, those between, and ``below`` or ``above`` all these.
+    """The smallest range that covers some patterns; with ``below`` or ``above``, extended without bound.
 
     >>> from xmlpunct.types import INT
     >>> from xmlpunct.types.pattern import constant
@@ -110,7 +110,7 @@ def hull(type_: Type, patterns: Iterable[Pattern], *, below: bool = False, above
 
 
 def first_value(type_: Type, low: Cut, high: Cut, descending: bool = False) -> Value | None:
-    """The lowest (or highest) value between two places; None if there is none, as above 3.0 among DOUBLEs."""
+    """The lowest (or highest) value between two cuts; None if there is none, as just above 3.0 among DOUBLEs."""
     if type_.discrete:
         return type_.at(high[1] - 1 if descending else low[1])
     if descending:
@@ -125,5 +125,5 @@ def first_value(type_: Type, low: Cut, high: Cut, descending: bool = False) -> V
 
 
 def value_at(type_: Type, cut: Cut) -> Value:
-    """The dense value beside a place."""
+    """The dense value at a cut."""
     return cut[1][1] if type_ is DOUBLE else cut[1]

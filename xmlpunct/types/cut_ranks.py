@@ -1,4 +1,4 @@
-"""Values of a dense type and the cuts between them, numbered in the same order, so that numpy can search them."""
+"""Ranks of values and cuts in a common order, so that numpy can search intervals of a dense type."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from xmlpunct.types.ordinals import Ordinals
 def ranked(
     type_: Type, column: pl.Series, lows: list[Cut], highs: list[Cut]
 ) -> tuple[Ordinals, Ordinals, Ordinals]:
-    """The numbers of a column's values, and the first and last numbers of the intervals, in the same order.
+    """The ranks of a column's values, and the first and last ranks of the intervals.
 
-    Values at which there are cuts have odd numbers; what lies between two of them has the even one between.
+    Values at which there are cuts have odd ranks; values between two of these have the even rank between them.
     """
-    beyond = type_.ordinal(type_.highest) + 1 if type_.discrete else None
-    keys = sorted({cut[1] for cut in (*lows, *highs) if cut[0] == 0} - {beyond})
+    end = type_.ordinal(type_.highest) + 1 if type_.discrete else None
+    keys = sorted({cut[1] for cut in (*lows, *highs) if cut[0] == 0} - {end})
     values_at = (
         [type_.at(key) for key in keys]
         if type_.discrete
@@ -31,20 +31,20 @@ def ranked(
     marks = pl.Series(values_at, dtype=type_.dtype)
     if type_ is DOUBLE:
         column, marks = (_in_total_order(values) for values in (column, marks))
-    known = column.fill_null(marks[0]) if column.null_count() and len(marks) else column
-    values = marks.search_sorted(known, side="left").to_numpy().astype(np.int64)
-    values += marks.search_sorted(known, side="right").to_numpy()
+    non_null = column.fill_null(marks[0]) if column.null_count() and len(marks) else column
+    values = marks.search_sorted(non_null, side="left").to_numpy().astype(np.int64)
+    values += marks.search_sorted(non_null, side="right").to_numpy()
 
-    def number(cut: Cut) -> int:
+    def rank(cut: Cut) -> int:
         side, key, after = cut
         return (side > 0) * (2 * len(keys) + 1) if side else 2 * bisect_left(keys, key) + 1 + after
 
-    firsts = np.array([number(low) for low in lows], np.int64)
-    return values, firsts, np.array([number(high) - 1 for high in highs], np.int64)
+    firsts = np.array([rank(low) for low in lows], np.int64)
+    return values, firsts, np.array([rank(high) - 1 for high in highs], np.int64)
 
 
 def _in_total_order(column: pl.Series) -> pl.Series:
-    """DOUBLEs as integers in the same order, of which NaN is the greatest."""
-    # polars takes + 0.0 for nothing, and so keeps -0.
+    """DOUBLEs as integers in the same order, with NaN as the greatest."""
+    # in numpy, because polars optimises + 0.0 away, and so keeps -0
     bits = (column.fill_nan(float("nan")).to_numpy() + 0.0).view(np.int64)
     return integers("", np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))

@@ -1,4 +1,4 @@
-"""Lengths of time, as numbers of instants: of days for a DATE, of microseconds for a TIMESTAMP."""
+"""Lengths of time as numbers of instants: days for a DATE, microseconds for a TIMESTAMP."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TIME_UNITS = {
     "MILLISECOND": 1000,
     "MICROSECOND": 1,
 }
-"""The units of an INTERVAL in microseconds, from the longest on. A month is no constant number of instants."""
+"""The units of an INTERVAL in microseconds, in descending order, without units of varying length (months)."""
 
 
 def in_words(type_: Type, length: int) -> str:
-    """A number of instants, of a TIMESTAMP in the largest unit that divides it.
+    """A number of instants as text; for a TIMESTAMP in the largest unit that divides it.
 
     >>> from xmlpunct.types import TIMESTAMP
     >>> in_words(TIMESTAMP, 90_000_000), in_words(DATE, 7), in_words(INT, 7)
@@ -34,5 +34,5 @@ def in_words(type_: Type, length: int) -> str:
 
 
 def epoch(type_: Type) -> int:
-    """The ordinal from which instants are counted unless an origin is given: 0, 1970-01-01, its midnight in UTC."""
+    """The ordinal of the default origin of instants: 0, 1970-01-01, or its midnight in UTC."""
     return DATE.ordinal(date(1970, 1, 1)) if type_ is DATE else 0

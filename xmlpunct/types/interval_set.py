@@ -1,14 +1,14 @@
 """The interval set: some values of one type, as disjoint intervals in ascending order.
 
-It answers what a stream has promised about an attribute, whether several patterns together cover a domain, what they
-leave open, and what closed values say of values computed from them. The set is always *fused*: no interval touches
+It holds the closed values of an attribute. It decides whether several patterns together cover a domain, which values
+they leave open, and which values computed from closed values are closed. The set is always *fused*: no interval touches
 the next. So two sets are equal if and only if their intervals are, and a stream that closes hour after hour is one
-interval, however it said so.
+interval, whatever punctuations it emits.
 
-An interval runs from one *cut* to another. A cut is a place between two neighbouring values. Two sorted lists hold the
-cuts. For *numbered* types, whose ordinals fit 64 bits (INT, DATE, TIMESTAMP, BOOLEAN, DECIMAL of up to 18 digits), the
-lists are emptied into arrays (`OrdinalIntervals`) before they become long. So a million intervals are added and
-searched at once, and adding one does not move a million others. Null belongs to no interval.
+An interval runs from one *cut* to another. A cut is a position between two neighbouring values. Two sorted lists hold
+the cuts. For *numbered* types, whose ordinals fit 64 bits (INT, DATE, TIMESTAMP, BOOLEAN, DECIMAL of up to 18 digits),
+the lists are moved into arrays (`OrdinalIntervals`) before they become long. So a million intervals are added and
+searched at once, and adding an interval does not move a million other ones. Null belongs to no interval.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from xmlpunct.types.pattern import EMPTY, Pattern, Wildcard
 
 _NONE: Ordinals = np.empty(0, np.int64)
 FEW = 8
-"""So many intervals at most are added one by one instead of as a column."""
+"""At most this number of intervals is added one by one instead of as a column."""
 
 
 class IntervalSet:
@@ -53,9 +53,9 @@ class IntervalSet:
         self._highs: list[Cut] = []
         """The cuts at which each interval begins and ends."""
         self._arrays: OrdinalIntervals | None = None
-        """Of a numbered type: further intervals, none of which touches one in the lists."""
+        """For a numbered type: further intervals, none of which touches one in the lists."""
         self._columns: list[Bounds] = []
-        """Intervals that may overlap those, yet to be taken into the arrays."""
+        """Further intervals, to be merged into the arrays. They may overlap other intervals of the set."""
         for pattern in patterns:
             self.add(pattern)
 
@@ -77,10 +77,10 @@ class IntervalSet:
         >>> print(IntervalSet.of_intervals(INT, ct.cuts(pt.values(INT, [5, 6, 9]))))
         [5,6] 9
         """
-        made = cls(type_)
+        result = cls(type_)
         for low, high in intervals:
-            made._add(low, high)
-        return made
+            result._add(low, high)
+        return result
 
     @classmethod
     def of_bounds(cls, type_: Type, firsts: Iterable[int], lasts: Iterable[int]) -> IntervalSet:
@@ -90,9 +90,9 @@ class IntervalSet:
         >>> print(IntervalSet.of_bounds(INT, [5, 7], [5, 8]))
         5 [7,8]
         """
-        made = cls(type_)
-        made._columns = [(np.array([*firsts], np.int64), np.array([*lasts], np.int64))]
-        return made
+        result = cls(type_)
+        result._columns = [(np.array([*firsts], np.int64), np.array([*lasts], np.int64))]
+        return result
 
     # Changing
 
@@ -112,25 +112,25 @@ class IntervalSet:
             self._add(low, high)
 
     def _add(self, low: Cut, high: Cut) -> None:
-        for touched in self._pop(low, high, touching=True):  # they become one with it
+        for touched in self._pop(low, high, touching=True):  # fuse them with the new interval
             low, high = min(low, touched[0]), max(high, touched[1])
         self._insert(low, high)
 
     def _insert(self, low: Cut, high: Cut) -> None:
-        """Add an interval that touches no other."""
-        at = bisect_left(self._lows, low)
-        self._lows.insert(at, low)
-        self._highs.insert(at, high)
+        """Add an interval that touches no interval of the set."""
+        index = bisect_left(self._lows, low)
+        self._lows.insert(index, low)
+        self._highs.insert(index, high)
         if self._numbered and len(self._lows) > share_of(self._arrays):
             self._merge()
 
     def _pop(self, low: Cut, high: Cut, touching: bool = False) -> list[Interval]:
-        """Take out the intervals that overlap one, or touch it.
+        """Remove the intervals that overlap an interval, or touch it.
 
-        Returns one interval or two in their place, with the same ends.
+        Returns one interval from the first to the last of them; or two, one each for the arrays and the lists.
         """
         popped = []
-        if (arrays := self._merged()) is not None:
+        if (arrays := self._merged_arrays()) is not None:
             ends = arrays.pop(low[1], high[1] - 1, touching)
             popped = [] if ends is None else [_interval(*ends)]
         lows, highs = self._lows, self._highs
@@ -144,7 +144,7 @@ class IntervalSet:
         return popped
 
     def add_values(self, column: pl.Series) -> None:
-        """Add the values of a column, nulls left out.
+        """Add the values of a column, without nulls.
 
         >>> from xmlpunct.types import INT
         >>> hours = IntervalSet(INT)
@@ -152,17 +152,17 @@ class IntervalSet:
         >>> print(hours)
         [1,3]
         """
-        known = column.drop_nulls() if column.null_count() else column
+        non_null = column.drop_nulls() if column.null_count() else column
         if self._numbered:
-            if len(known):
-                values = ordinals_of(self.type, known)
+            if len(non_null):
+                values = ordinals_of(self.type, non_null)
                 self._columns.append((values, values))
             return
-        for value in known.unique():
+        for value in non_null.unique():
             self.add(pt.constant(self.type, value))
 
     def add_ranges(self, lows: pl.Series, highs: pl.Series) -> None:
-        """Add the values between inclusive bounds of a numbered type; null for none.
+        """Add the values between inclusive bounds of a numbered type; a null bound is unbounded.
 
         >>> from xmlpunct.types import INT
         >>> hours = IntervalSet(INT)
@@ -189,7 +189,7 @@ class IntervalSet:
             self._add(low, high)
 
     def remove(self, pattern: Pattern) -> None:
-        """Take out the values that a pattern describes.
+        """Remove the values that a pattern describes.
 
         >>> from xmlpunct.types import INT
         >>> hours = IntervalSet.everything(INT)
@@ -205,7 +205,7 @@ class IntervalSet:
                     self._insert(high, last)
 
     def forget(self, count: int) -> None:
-        """Take out the lowest intervals.
+        """Remove the ``count`` lowest intervals.
 
         >>> from xmlpunct.types import INT
         >>> hours = IntervalSet(INT, [pt.values(INT, [5, 7, 9])])
@@ -218,11 +218,11 @@ class IntervalSet:
             self._arrays = OrdinalIntervals(firsts[count:], lasts[count:])
         del self._lows[:count], self._highs[:count]
 
-    # Asking
+    # Reading
 
     @property
     def bounds(self) -> tuple[Ordinals, Ordinals]:
-        """Of a numbered type: the first and the last ordinals of the intervals, in ascending order.
+        """For a numbered type: the first and the last ordinals of the intervals, in ascending order.
 
         >>> from xmlpunct.types import INT
         >>> [array.tolist() for array in IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).bounds]
@@ -230,20 +230,20 @@ class IntervalSet:
         """
         if self._lows:
             self._merge()
-        arrays = self._merged()
+        arrays = self._merged_arrays()
         return (_NONE, _NONE) if arrays is None else arrays.bounds
 
     @property
     def ends(self) -> Interval | None:
-        """From the first to the last cut; None of a set without values.
+        """The first and the last cut; None for an empty set.
 
         >>> from xmlpunct.types import INT
         >>> IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).ends
         ((0, 5, 0), (0, 9, 0))
         """
-        arrays, ends = self._merged(), list(zip(self._lows[:1], self._highs[-1:], strict=True))
-        if arrays is not None and (own := arrays.ends) is not None:
-            ends.append(_interval(*own))
+        arrays, ends = self._merged_arrays(), list(zip(self._lows[:1], self._highs[-1:], strict=True))
+        if arrays is not None and (array_ends := arrays.ends) is not None:
+            ends.append(_interval(*array_ends))
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
     def intervals(self) -> list[Interval]:
@@ -253,7 +253,7 @@ class IntervalSet:
         >>> IntervalSet(DOUBLE, [pt.interval(DOUBLE, 1, 2, True, False)]).intervals()
         [((0, (False, 1.0), 0), (0, (False, 2.0), 0))]
         """
-        if self._merged() is None:
+        if self._merged_arrays() is None:
             return list(zip(self._lows, self._highs, strict=True))
         return _intervals(self.bounds)
 
@@ -267,7 +267,7 @@ class IntervalSet:
         return [ct.between(self.type, low, high) for low, high in self.intervals()]
 
     def covers(self, pattern: Pattern) -> bool:
-        """Whether every value that a pattern describes is in the set. Never so for ``*``.
+        """Whether every value that a pattern describes is in the set. Always False for ``*``.
 
         >>> from xmlpunct.types import INT
         >>> hours = IntervalSet(INT, [pt.values(INT, [5, 7, 8])])
@@ -279,14 +279,14 @@ class IntervalSet:
         return all(self._has(low, high) for low, high in ct.cuts(pattern))
 
     def _has(self, low: Cut, high: Cut) -> bool:
-        arrays = self._merged()
+        arrays = self._merged_arrays()
         if arrays is not None and arrays.has(low[1], high[1] - 1):
             return True
-        at = bisect_right(self._lows, low) - 1
-        return at >= 0 and self._highs[at] >= high
+        index = bisect_right(self._lows, low) - 1
+        return index >= 0 and self._highs[index] >= high
 
     def overlapping(self, pattern: Pattern) -> IntervalSet:
-        """The intervals that have a value which a pattern describes: all of them for ``*``.
+        """The intervals that contain a value of a pattern: all of them for ``*``.
 
         >>> from xmlpunct.types import INT
         >>> print(IntervalSet(INT, [pt.values(INT, [1, 5, 6, 9])]).overlapping(pt.values(INT, [2, 6])))
@@ -295,30 +295,30 @@ class IntervalSet:
         if isinstance(pattern, Wildcard):
             return self
         overlaps = IntervalSet(self.type)
-        arrays = self._merged()
+        arrays = self._merged_arrays()
         for low, high in ct.cuts(pattern):
             first, last = bisect_right(self._highs, low), bisect_left(self._lows, high)
-            some = list(zip(self._lows[first:last], self._highs[first:last], strict=True))
+            intervals = list(zip(self._lows[first:last], self._highs[first:last], strict=True))
             if arrays is not None:
                 bounds = arrays.overlapping(low[1], high[1] - 1)
                 if len(bounds[0]) <= FEW:
-                    some += _intervals(bounds)
+                    intervals += _intervals(bounds)
                 else:
                     overlaps._columns.append(bounds)
-            for interval in some:
+            for interval in intervals:
                 overlaps._add(*interval)
         return overlaps
 
     def missing(self, pattern: Pattern) -> IntervalSet:
-        """The values that a pattern describes and the set does not have.
+        """The values of a pattern that the set does not have.
 
         >>> from xmlpunct.types import INT
         >>> print(IntervalSet(INT, [pt.values(INT, [1, 5])]).missing(pt.interval(INT, 4, 9, True, True)))
         4 [6,9]
         """
-        asked = IntervalSet(self.type, [pattern])
-        near = self.overlapping(pattern)
-        return asked & ~near if len(near) else asked
+        described = IntervalSet(self.type, [pattern])
+        overlapping = self.overlapping(pattern)
+        return described & ~overlapping if len(overlapping) else described
 
     def mask(self, column: pl.Series) -> pl.Series:
         """For each value of a column, whether it is in the set.
@@ -334,12 +334,12 @@ class IntervalSet:
             values, (firsts, lasts) = ordinals_of(self.type, column), self.bounds
         else:
             values, firsts, lasts = ranked(self.type, column, self._lows, self._highs)
-        at = np.searchsorted(firsts, values, side="right") - 1
-        inside = (at >= 0) & (values <= lasts[np.maximum(at, 0)])
+        index = np.searchsorted(firsts, values, side="right") - 1
+        inside = (index >= 0) & (values <= lasts[np.maximum(index, 0)])
         return booleans(inside & column.is_not_null().to_numpy() if column.null_count() else inside)
 
     def __contains__(self, value: Value) -> bool:
-        """Whether a value is in the set; null never is.
+        """Whether a value is in the set; False for null.
 
         >>> from xmlpunct.types import INT
         >>> 18 in IntervalSet(INT, [pt.interval(INT, 17, 20, True, False)])
@@ -357,13 +357,13 @@ class IntervalSet:
         return iter(self.patterns())
 
     def __len__(self) -> int:
-        """How many intervals there are.
+        """The number of intervals.
 
         >>> from xmlpunct.types import INT
         >>> len(IntervalSet(INT, [pt.values(INT, [5, 7, 8])]))
         2
         """
-        arrays = self._merged()
+        arrays = self._merged_arrays()
         return len(self._lows) + (0 if arrays is None else len(arrays))
 
     def __eq__(self, other: object) -> bool:
@@ -382,29 +382,29 @@ class IntervalSet:
     def __str__(self) -> str:
         return " ".join(map(str, self)) or str(EMPTY)
 
-    # Sets made of others
+    # Set operations
 
     def __and__(self, other: IntervalSet) -> IntervalSet:
-        """The values that both have.
+        """The values that are in both sets.
 
         >>> from xmlpunct.types import INT
         >>> print(IntervalSet(INT, [pt.values(INT, [1, 2, 5])]) & IntervalSet(INT, [pt.values(INT, [2, 3, 5])]))
         2 5
         """
-        mine, theirs, both = self.intervals(), other.intervals(), list[Interval]()
+        left, right, common = self.intervals(), other.intervals(), list[Interval]()
         i = j = 0
-        while i < len(mine) and j < len(theirs):
-            low, high = max(mine[i][0], theirs[j][0]), min(mine[i][1], theirs[j][1])
+        while i < len(left) and j < len(right):
+            low, high = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
             if low < high:
-                both.append((low, high))
-            if mine[i][1] < theirs[j][1]:
+                common.append((low, high))
+            if left[i][1] < right[j][1]:
                 i += 1
             else:
                 j += 1
-        return IntervalSet.of_intervals(self.type, both)
+        return IntervalSet.of_intervals(self.type, common)
 
     def __invert__(self) -> IntervalSet:
-        """The complement: the values that it does not have.
+        """The complement: the values that are not in the set.
 
         >>> from xmlpunct.types import STRING
         >>> print(~IntervalSet(STRING, [pt.constant(STRING, "b")]))
@@ -415,26 +415,26 @@ class IntervalSet:
         gaps = [gap for gap in list(pairwise(marks))[::2] if gap[0] < gap[1]]
         return IntervalSet.of_intervals(self.type, gaps)
 
-    def image(self, of: Callable[[Pattern], Pattern], type_: Type) -> IntervalSet:
-        """The set of the images of its intervals, of another type.
+    def image(self, function: Callable[[Pattern], Pattern], type_: Type) -> IntervalSet:
+        """The union of the images of its intervals; the images are of ``type_``.
 
         >>> from xmlpunct.types import INT
         >>> seconds = IntervalSet(INT, [pt.interval(INT, 0, 7199, True, True)])
         >>> print(seconds.image(lambda p: pt.interval(INT, p.low // 3600, p.high // 3600, True, True), INT))
         [0,1]
         """
-        return IntervalSet(type_, map(of, self))
+        return IntervalSet(type_, map(function, self))
 
     def _merge(self) -> None:
-        """Take the lists and the columns into the arrays."""
+        """Merge the lists and the columns into the arrays."""
         recent = [low[1] for low in self._lows], [high[1] - 1 for high in self._highs]
         parts = [(np.array(recent[0], np.int64), np.array(recent[1], np.int64)), *self._columns]
         parts += [] if self._arrays is None else [self._arrays.bounds]
         self._lows, self._highs, self._columns = [], [], []
         self._arrays = OrdinalIntervals.of(parts)
 
-    def _merged(self) -> OrdinalIntervals | None:
-        """The arrays, without columns beside them."""
+    def _merged_arrays(self) -> OrdinalIntervals | None:
+        """The arrays, after merging the columns into them."""
         if self._columns:
             self._merge()
         return self._arrays
@@ -446,5 +446,5 @@ def _interval(first: int, last: int) -> Interval:
 
 
 def _intervals(bounds: Bounds) -> list[Interval]:
-    """The intervals of some bounds."""
+    """The intervals with these bounds."""
     return [_interval(*pair) for pair in zip(*(bound.tolist() for bound in bounds), strict=True)]

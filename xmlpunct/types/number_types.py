@@ -12,7 +12,7 @@ from xmlpunct.base.doubles import canonical_column
 from xmlpunct.types.attribute_type import NAN, SPACE, Type, quoted
 
 MANY_DIGITS = 4000
-"""A number of so many digits is not computed, since Python refuses `int` of 4,300. No DECIMAL has as many."""
+"""A number with this many digits is not computed: Python refuses `int` of 4,300. No DECIMAL has as many."""
 
 
 class _Number(Type):
@@ -30,7 +30,7 @@ class IntType(_Number):
         text = text.strip(SPACE)
         if not self.form.fullmatch(text):
             raise self._wrong(text)
-        if len(text) > 18:  # else it fits, and int() of a huge text would be refused by Python
+        if len(text) > 18:  # it may not fit; and Python refuses int() of a huge text
             text = text[0].lstrip("+0123456789") + text.lstrip("+-0").rjust(1, "0")
             if len(text) > 20:
                 raise ValueError(f"{text[:24]}... is out of range for {self.name}")
@@ -87,7 +87,7 @@ class DoubleType(_Number):
         return text if "e" in text else f"CAST({quoted(text)} AS DOUBLE)"
 
     def format_column(self, values: pl.Expr) -> pl.Expr:
-        """As `format` does, but near zero, where it is 0.00001 and not 1e-05."""
+        """As `format`, except near zero: 0.00001 instead of 1e-05."""
         infinite = pl.when(values > 0).then(pl.lit("INF")).otherwise(pl.lit("-INF"))
         number = pl.when(values.is_infinite()).then(infinite).otherwise(values.cast(pl.String))
         return pl.when(values.is_nan()).then(pl.lit("NaN")).otherwise(number)
@@ -105,7 +105,7 @@ class DoubleType(_Number):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DecimalType(_Number):
-    """DECIMAL(precision, scale): a step of 10^-scale."""
+    """DECIMAL(precision, scale): multiples of 10^-scale."""
 
     precision: int
     scale: int
@@ -114,8 +114,8 @@ class DecimalType(_Number):
 
     @property
     def _common(self) -> str:
-        whole = self.precision - self.scale
-        digits = f"[0-9]{{1,{whole}}}" if whole else "0"
+        integer_digits = self.precision - self.scale
+        digits = f"[0-9]{{1,{integer_digits}}}" if integer_digits else "0"
         return rf"[+-]?{digits}(?:\.[0-9]{{0,{self.scale}}})?"
 
     def parse(self, text: str) -> Decimal:
@@ -131,14 +131,14 @@ class DecimalType(_Number):
         if not isinstance(exponent, int):
             raise self._wrong(value)
         number = int("".join(map(str, digits))) if len(digits) < MANY_DIGITS else 10**39
-        places = exponent + self.scale
+        shift = exponent + self.scale
         if number == 0:
             unscaled = 0
-        elif places >= 0:
-            unscaled = number * 10 ** min(places, 40)
+        elif shift >= 0:
+            unscaled = number * 10 ** min(shift, 40)
         else:
-            unscaled, rest = divmod(number, 10 ** min(-places, MANY_DIGITS))
-            if rest:
+            unscaled, remainder = divmod(number, 10 ** min(-shift, MANY_DIGITS))
+            if remainder:
                 raise ValueError(f"{value} has more than {self.scale} decimals, {self.name} allows no more")
         if unscaled >= 10**self.precision:
             raise ValueError(f"{value} is out of range for {self.name}")

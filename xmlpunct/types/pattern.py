@@ -1,4 +1,4 @@
-"""Patterns: the five kinds, their canonical forms, and what they mean as sets.
+"""Patterns: the five kinds, their canonical forms, and their meaning as sets.
 
 A pattern describes the values of one attribute (the paper, Section 3): wildcard ``*``, constant ``c``, range
 ``[a,b] (a,b) [a,b) (a,b]`` with either bound missing, list ``{a,b,c}``, and empty ``{}``. Patterns are typed
@@ -18,8 +18,8 @@ from xmlpunct.types import DOUBLE, SPACE, Type, Value
 ENUMERABLE = 1000
 """The most values that `enumerate_values` lists of a pattern.
 
-An exchange sends a punctuation with at most so many values to their owners, and one with more to every shard. A
-checkpoint records the number, for it decides which shard hears what.
+An exchange sends a punctuation with at most this number of values to the shards of these values, and one with more to
+every shard. A checkpoint records the number, because it determines the punctuations that each shard receives.
 """
 
 
@@ -81,7 +81,7 @@ class Constant(Pattern):
         return value is not None and bool(self.type.key(value) == self.type.key(self.value))
 
     def __str__(self) -> str:
-        return _quoted(self.type.format(self.value), member=False)
+        return _quote(self.type.format(self.value), member=False)
 
     def __reduce__(self) -> Any:
         return constant, (self.type, self.value)
@@ -101,20 +101,20 @@ class Range(Pattern):
         if value is None:
             return False
         key = self.type.key
-        at = key(value)
+        value_key = key(value)
         if self.low is not None:
             low = key(self.low)
-            if at < low or (at == low and not self.low_closed):
+            if value_key < low or (value_key == low and not self.low_closed):
                 return False
         if self.high is not None:
             high = key(self.high)
-            if at > high or (at == high and not self.high_closed):
+            if value_key > high or (value_key == high and not self.high_closed):
                 return False
         return True
 
     def __str__(self) -> str:
-        low = "" if self.low is None else _quoted(self.type.format(self.low), member=True)
-        high = "" if self.high is None else _quoted(self.type.format(self.high), member=True)
+        low = "" if self.low is None else _quote(self.type.format(self.low), member=True)
+        high = "" if self.high is None else _quote(self.type.format(self.high), member=True)
         return f"{'[' if self.low_closed else '('}{low},{high}{']' if self.high_closed else ')'}"
 
     def __reduce__(self) -> Any:
@@ -123,7 +123,7 @@ class Range(Pattern):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Values(Pattern):
-    """``{a,b,c}``: some values, in their order, each once, at least two."""
+    """``{a,b,c}``: at least two distinct values, in ascending order."""
 
     type: Type
     members: tuple[Value, ...]
@@ -132,11 +132,11 @@ class Values(Pattern):
         if value is None:
             return False
         key = self.type.key
-        at = key(value)
-        return any(key(member) == at for member in self.members)
+        value_key = key(value)
+        return any(key(member) == value_key for member in self.members)
 
     def __str__(self) -> str:
-        return "{" + ",".join(_quoted(self.type.format(v), member=True) for v in self.members) + "}"
+        return "{" + ",".join(_quote(self.type.format(v), member=True) for v in self.members) + "}"
 
     def __reduce__(self) -> Any:
         return values, (self.type, self.members)
@@ -146,12 +146,12 @@ class Values(Pattern):
 
 
 def constant(type_: Type, value: object) -> Pattern:
-    """The pattern of one value. Raises ValueError if it is not of the type."""
+    """The pattern of one value. Raises ValueError for a value of another type."""
     return Constant(type_, type_.accept(value))
 
 
 def values(type_: Type, members: Iterable[object]) -> Pattern:
-    """The pattern of some values: the empty one, a constant, a range where they are consecutive, or a list.
+    """The pattern of some values: empty, a constant, a range if they are consecutive, or a list.
 
     >>> from xmlpunct.types import INT
     >>> print(values(INT, [3, 1]), values(INT, [3, 1, 2]), values(INT, [7]), values(INT, []))
@@ -171,7 +171,7 @@ def values(type_: Type, members: Iterable[object]) -> Pattern:
 def interval(type_: Type, low: object, high: object, low_closed: bool, high_closed: bool) -> Pattern:
     """The pattern of all values between two bounds (None: unbounded), in canonical form.
 
-    Over a discrete type a range is closed, and unbounded where it reaches the type's end.
+    Over a discrete type a range is closed, and unbounded if it reaches the end of the type.
 
     >>> from xmlpunct.types import INT, DOUBLE
     >>> print(interval(INT, 17, 20, True, False), interval(INT, 3, 4, False, False))
@@ -201,7 +201,7 @@ def interval(type_: Type, low: object, high: object, low_closed: bool, high_clos
     ):
         highest = None
     low_closed, high_closed = low_closed and lowest is not None, high_closed and highest is not None
-    # Compare with the type's own ends where a side is unbounded: (,"") is empty, [NaN,) is NaN.
+    # Compare with the ends of the type where a side is unbounded: (,"") is empty, [NaN,) is NaN.
     bottom, bottom_in = (lowest, low_closed) if lowest is not None else (type_.lowest, True)
     top, top_in = (highest, high_closed) if highest is not None else (type_.highest, True)
     if bottom is not None and top is not None:
@@ -213,7 +213,7 @@ def interval(type_: Type, low: object, high: object, low_closed: bool, high_clos
 
 
 def ordinals(type_: Type, first: int | None, last: int | None) -> Pattern:
-    """The canonical pattern of a discrete type's values with ordinals from ``first`` to ``last``, both in."""
+    """The canonical pattern of a discrete type's values with ordinals from ``first`` to ``last``, inclusive."""
     bottom, top = type_.ordinal(type_.lowest), type_.ordinal(type_.highest)
     first = bottom if first is None else max(first, bottom)
     last = top if last is None else min(last, top)
@@ -229,8 +229,8 @@ def ordinals(type_: Type, first: int | None, last: int | None) -> Pattern:
 def bounds(pattern: Pattern) -> tuple[int, int] | None:
     """The first and last ordinal of a discrete constant or range; None for any other pattern."""
     if isinstance(pattern, Constant) and pattern.type.discrete:
-        at = pattern.type.ordinal(pattern.value)
-        return at, at
+        ordinal = pattern.type.ordinal(pattern.value)
+        return ordinal, ordinal
     if isinstance(pattern, Range) and pattern.type.discrete:
         type_ = pattern.type
         low = type_.lowest if pattern.low is None else pattern.low
@@ -240,7 +240,7 @@ def bounds(pattern: Pattern) -> tuple[int, int] | None:
 
 
 def enumerate_values(pattern: Pattern, most: int = ENUMERABLE) -> Iterator[Value] | None:
-    """The values of a pattern one by one; None if they are more than ``most``, or cannot be listed."""
+    """The values of a pattern one by one; None if there are more than ``most``, or they cannot be listed."""
     if isinstance(pattern, Constant):
         return iter((pattern.value,))
     if isinstance(pattern, Values):
@@ -258,7 +258,7 @@ def enumerate_values(pattern: Pattern, most: int = ENUMERABLE) -> Iterator[Value
 
 
 def intersect(p: Pattern, q: Pattern) -> Pattern:
-    """The pattern of the values that both describe."""
+    """The pattern of the values that belong to both sets."""
     if p is q or isinstance(q, Wildcard):
         return p
     if isinstance(p, Wildcard):
@@ -281,9 +281,9 @@ def intersect(p: Pattern, q: Pattern) -> Pattern:
 
 
 def covers(p: Pattern, q: Pattern) -> bool:
-    """Whether every value that ``q`` describes, ``p`` describes (exact on discrete types).
+    """Whether ``p`` contains every value of ``q``.
 
-    On dense types it is exact too, since these have no neighbouring values.
+    It is exact on discrete types; on dense ones too, since these have no neighbouring values.
     """
     if isinstance(p, Wildcard) or isinstance(q, Empty):
         return True
@@ -297,18 +297,18 @@ def covers(p: Pattern, q: Pattern) -> bool:
 
 
 def _tighter(
-    type_: Type, one: tuple[Value, bool], other: tuple[Value, bool], sign: int
+    type_: Type, first: tuple[Value, bool], second: tuple[Value, bool], sign: int
 ) -> tuple[Value, bool]:
-    """The bound that leaves less: the higher of two low ones (sign 1), the lower of two high ones (-1)."""
-    if one[0] is None or other[0] is None:
-        return other if one[0] is None else one
-    a, b = type_.key(one[0]), type_.key(other[0])
+    """The tighter bound: the higher of two lower bounds (sign 1), the lower of two upper bounds (-1)."""
+    if first[0] is None or second[0] is None:
+        return second if first[0] is None else first
+    a, b = type_.key(first[0]), type_.key(second[0])
     if a == b:
-        return one[0], one[1] and other[1]
-    return one if (a > b) == (sign > 0) else other
+        return first[0], first[1] and second[1]
+    return first if (a > b) == (sign > 0) else second
 
 
-def _quoted(text: str, member: bool) -> str:
+def _quote(text: str, member: bool) -> str:
     special = text[:1] in '*[({"' if text else True
     if not special:
         special = text[0] in SPACE or text[-1] in SPACE or "," in text

@@ -1,4 +1,4 @@
-"""The types of words: STRING and BOOLEAN."""
+"""The types of text: STRING, XML and BOOLEAN."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class StringType(Type):
 
 
 class XmlType(StringType):
-    """An element as it stood. It is compared with nothing."""
+    """The unchanged XML of an element. Its values cannot be compared."""
 
     comparable = False
 

@@ -77,18 +77,18 @@ class TimestampType(_Moment):
         return self._read(text.strip(SPACE))[0]
 
     def _read(self, text: str) -> tuple[datetime, bool]:
-        """The last microsecond that is not later than the text says, and whether the text is finer than that."""
-        found = self.form.fullmatch(text)
-        if not found:
+        """The value of a text, truncated to microseconds; and True if digits were truncated."""
+        match = self.form.fullmatch(text)
+        if not match:
             raise self._wrong(text)
-        part, zone = (found["part"] or "").rstrip("0"), found["zone"] or "Z"
+        fraction, zone = (match["part"] or "").rstrip("0"), match["zone"] or "Z"
         minutes = 0 if zone == "Z" else int(zone[1:3]) * 60 + int(zone[4:])
         try:
-            local = datetime.fromisoformat(f"{found['day']}T{found['clock'] or '00:00:00'}+00:00")
-            since = self.ordinal(local) + int(part[:6].ljust(6, "0"))
-            since += 0 if found["clock"] else _A_DAY
-            # In microseconds, since the local time alone may be in a year that no datetime has.
-            return self.at(since + (minutes if zone[0] == "-" else -minutes) * _A_MINUTE), len(part) > 6
+            local = datetime.fromisoformat(f"{match['day']}T{match['clock'] or '00:00:00'}+00:00")
+            since = self.ordinal(local) + int(fraction[:6].ljust(6, "0"))
+            since += 0 if match["clock"] else _A_DAY
+            # In microseconds, because the local time may be in a year that datetime does not support.
+            return self.at(since + (minutes if zone[0] == "-" else -minutes) * _A_MINUTE), len(fraction) > 6
         except (ValueError, OverflowError):
             raise self._wrong(text) from None
 
@@ -104,13 +104,15 @@ class TimestampType(_Moment):
         return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
     def format_column(self, values: pl.Expr) -> pl.Expr:
-        whole, part = (values.dt.to_string(f"%Y-%m-%dT%H:%M:%S{digits}Z") for digits in ("", "%.6f"))
-        return pl.when(values.dt.microsecond() == 0).then(whole).otherwise(part)
+        without_fraction, with_fraction = (
+            values.dt.to_string(f"%Y-%m-%dT%H:%M:%S{digits}Z") for digits in ("", "%.6f")
+        )
+        return pl.when(values.dt.microsecond() == 0).then(without_fraction).otherwise(with_fraction)
 
     def _convert(self, texts: pl.Series) -> pl.Series:
-        bare = texts.str.strip_suffix("Z").str.head(len("2026-01-31T12:00:00.123456"))
-        read = bare.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us")
-        return read.dt.replace_time_zone("UTC")
+        local = texts.str.strip_suffix("Z").str.head(len("2026-01-31T12:00:00.123456"))
+        values = local.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us")
+        return values.dt.replace_time_zone("UTC")
 
     def ordinal(self, value: datetime) -> int:
         return (value - _EPOCH) // _MICROSECOND

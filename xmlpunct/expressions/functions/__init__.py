@@ -1,8 +1,9 @@
-"""SQL's functions: one record for each, with all that is known of it.
+"""SQL's functions: one `Function` record for each.
 
-`call` applies a function by its SQL name and raises ValueError with the reason where the arguments have no
-type together. Explicit CASTs in the tree promote numbers, so evaluation meets equal types only. Comparisons of INT
-with DOUBLE and DECIMAL stay mixed, because they are exact. A NULL literal takes the type of the others.
+`call` applies a function by its SQL name. It raises ValueError with the reason if the function does not take the types
+of the arguments. Explicit CASTs in the tree promote numbers, so evaluation receives operands of one type. Only
+comparisons of INT with DOUBLE and DECIMAL stay mixed, because they are exact. A NULL literal takes the type of the
+other arguments.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = [
 
 
 def call(function: str, *args: Expression) -> Expression:
-    """``function`` applied to ``args``. Raises ValueError where that has no type.
+    """``function`` applied to ``args``. Raises ValueError if it does not take their types.
 
     >>> x = number("7")
     >>> print(call("+", x, number("1.5")), call("+", x, number("1.5")).type)

@@ -1,4 +1,4 @@
-"""Arithmetic: INT in 128 bits then checked, DECIMAL unscaled in 128 bits, DOUBLE as IEEE has it in canonical form."""
+"""Arithmetic: INT in 128 bits with an overflow check, DECIMAL unscaled in 128 bits, DOUBLE by IEEE 754, canonical."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from xmlpunct.types import DATE, DOUBLE, INT, TIMESTAMP, DecimalType, decimal
 
 
 def of_number(name: str, argument: Expression) -> Expression:
-    """A numeric argument, or a null that becomes one. Raises ValueError."""
+    """A numeric argument; a null becomes numeric. Raises ValueError."""
     (number,) = _numbers(name, [argument])
     return number
 
 
 def _numbers(name: str, args: Sequence[Expression]) -> list[Expression]:
-    """Numeric arguments, as DOUBLE if one of them is."""
+    """Numeric arguments, all DOUBLE if one is. Raises ValueError."""
     types = [a.type for a in args]
     type_ = DOUBLE if DOUBLE in types else next((t for t in types if t.numeric), INT)
     numbers = [literal(type_, None) if is_null(a) else a for a in args]
@@ -48,10 +48,10 @@ def _numbers(name: str, args: Sequence[Expression]) -> list[Expression]:
     return [cast(a, DOUBLE) for a in numbers] if type_ is DOUBLE else numbers
 
 
-def _typed(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None = None) -> Typing:
-    """Typing of functions of two numbers. ``of_decimals`` gives the type over DECIMAL, if there is one."""
+def _type_call(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None = None) -> Typing:
+    """Typing of functions of two numbers. ``of_decimals`` computes the type for DECIMAL (None: not supported)."""
 
-    def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+    def type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
         if any(a.type in (DATE, TIMESTAMP) for a in args):
             return of_moments(record.name, *args)
         a, b = _numbers(record.name, args)
@@ -62,7 +62,7 @@ def _typed(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None
         p, q = as_decimal(a.type), as_decimal(b.type)
         return record.call(of_decimals(p, q), cast(a, p), cast(b, q))
 
-    return typed
+    return type_call
 
 
 def _type_of_sum(p: DecimalType, q: DecimalType) -> DecimalType:
@@ -77,7 +77,7 @@ def _type_of_product(p: DecimalType, q: DecimalType) -> DecimalType:
     return decimal(min(p.precision + q.precision, 38), scale)
 
 
-def _typed_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
     a = of_number(record.name, args[0])
     return record.call(a.type, a)
 
@@ -88,9 +88,9 @@ _LOW, _HIGH = -(2**63), 2**63 - 1
 
 
 def to_int(wide: pl.Expr) -> Outcome:
-    """128-bit results as INT, and where they do not fit."""
-    beyond = ~wide.is_between(int128(_LOW), int128(_HIGH))
-    return Outcome(wide.cast(pl.Int64, strict=False), [(beyond, "INT overflow")])
+    """128-bit results as INT. A result that does not fit fails."""
+    overflows = ~wide.is_between(int128(_LOW), int128(_HIGH))
+    return Outcome(wide.cast(pl.Int64, strict=False), [(overflows, "INT overflow")])
 
 
 def _operation(
@@ -107,65 +107,64 @@ def _operation(
     return evaluate
 
 
-def _product(type_: DecimalType, given: list[DecimalType], a: pl.Expr, b: pl.Expr) -> Outcome:
+def _product(type_: DecimalType, types: list[DecimalType], a: pl.Expr, b: pl.Expr) -> Outcome:
     x, y = unscaled(a), unscaled(b)
     bound = int128(10**type_.precision - 1)
-    most = bound // pl.when(y == 0).then(int128(1)).otherwise(y).abs()
-    safe = sum(t.precision for t in given) <= 38
-    return _to_decimal(x * y, type_, [] if safe else [(y != 0) & (x.abs() > most)])
+    limit = bound // pl.when(y == 0).then(int128(1)).otherwise(y).abs()
+    always_fits = sum(t.precision for t in types) <= 38
+    return _to_decimal(x * y, type_, [] if always_fits else [(y != 0) & (x.abs() > limit)])
 
 
-def _sum(type_: DecimalType, given: list[DecimalType], a: pl.Expr, b: pl.Expr, sign: int = 1) -> Outcome:
-    p, q = given
+def _sum(type_: DecimalType, types: list[DecimalType], a: pl.Expr, b: pl.Expr, sign: int = 1) -> Outcome:
+    p, q = types
     x, x_fails = rescale(unscaled(a), p, type_.scale)
     y, y_fails = rescale(unscaled(b), q, type_.scale)
     if sign < 0:
         y = minus(y)
-    beyond = [f for f in (x_fails, y_fails) if f is not None]
+    overflows = [f for f in (x_fails, y_fails) if f is not None]
     if max(p.precision - p.scale, q.precision - q.scale) + type_.scale + 1 > 38:
         bound = int128(10**type_.precision - 1)
-        beyond.append(pl.when(y > 0).then(x > bound - y).otherwise(x < minus(bound) - y))
-    return _to_decimal(x + y, type_, beyond)
+        overflows.append(pl.when(y > 0).then(x > bound - y).otherwise(x < minus(bound) - y))
+    return _to_decimal(x + y, type_, overflows)
 
 
-def _to_decimal(wide: pl.Expr, type_: DecimalType, beyond: Sequence[pl.Expr]) -> Outcome:
-    """Unscaled results as decimals. Where a condition in ``beyond`` holds, one has too many digits."""
-    if not beyond:
+def _to_decimal(wide: pl.Expr, type_: DecimalType, overflows: Sequence[pl.Expr]) -> Outcome:
+    """Unscaled results as decimals. They fail where a condition in ``overflows`` holds."""
+    if not overflows:
         return Outcome(to_decimal(wide, type_))
-    fails = reduce(lambda a, b: a | b, beyond)
+    fails = reduce(lambda a, b: a | b, overflows)
     return Outcome(to_decimal(pl.when(~fails).then(wide), type_), [(fails, f"{type_} overflow")])
 
 
 def _quotient(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+    divisor = call.args[1]
     if call.type is DOUBLE:
-        divisor = call.args[1]
-        known = divisor.value if isinstance(divisor, Literal) else None
-        return Outcome(canonical(divided(a, b if known is None else known)), _by_zero(call, b))
+        constant = divisor.value if isinstance(divisor, Literal) else None
+        return Outcome(canonical(divided(a, b if constant is None else constant)), _by_zero(call, b))
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
-    whole = x.abs() // y.abs()
-    value, overflow = to_int(pl.when((x < 0) == (y < 0)).then(whole).otherwise(minus(whole)))
-    only = call.args[1]
-    risky = not isinstance(only, Literal) or only.value == -1
-    return Outcome(value, [*_by_zero(call, b), *(overflow if risky else ())])
+    magnitude = x.abs() // y.abs()
+    value, overflow = to_int(pl.when((x < 0) == (y < 0)).then(magnitude).otherwise(minus(magnitude)))
+    may_overflow = not isinstance(divisor, Literal) or divisor.value == -1
+    return Outcome(value, [*_by_zero(call, b), *(overflow if may_overflow else ())])
 
 
 def _remainder(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
     if call.type is DOUBLE:
         return Outcome(canonical(paired(np.fmod, a, b)), _by_zero(call, b))  # exact, with the dividend's sign
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
-    rest = x.abs() % y.abs()
-    value = pl.when(x < 0).then(minus(rest)).otherwise(rest).cast(pl.Int64, strict=False)
+    magnitude = x.abs() % y.abs()
+    value = pl.when(x < 0).then(minus(magnitude)).otherwise(magnitude).cast(pl.Int64, strict=False)
     return Outcome(value, _by_zero(call, b))
 
 
 def _by_zero(call: Call, divisor: pl.Expr) -> list[tuple[pl.Expr, str]]:
-    only = call.args[1]
-    if isinstance(only, Literal) and only.value != 0:
+    argument = call.args[1]
+    if isinstance(argument, Literal) and argument.value != 0:
         return []
     return [(divisor == 0, "division by zero")]
 
 
-def _signed(
+def _sign_operation(
     wide: Callable[[pl.Expr], pl.Expr], double: Callable[[pl.Expr], pl.Expr]
 ) -> Callable[[Call, pl.Expr], Outcome]:
     def evaluate(call: Call, a: pl.Expr) -> Outcome:
@@ -178,7 +177,7 @@ def _signed(
     return evaluate
 
 
-# the rest
+# monotonicity, and operators made of other ones
 
 
 def _finite(argument: Expression) -> Any:
@@ -188,7 +187,7 @@ def _finite(argument: Expression) -> Any:
 
 
 def _with_addend(sign: bool) -> Callable[[Call], tuple[int, bool] | None]:
-    """Monotone in an argument if the other is a constant. It rises with the first; with the second if ``sign``."""
+    """Monotone in one argument if the other is constant. Rises with the first; with the second only if ``sign``."""
 
     def monotone(call: Call) -> tuple[int, bool] | None:
         if _finite(call.args[1]) is not None:
@@ -200,8 +199,8 @@ def _with_addend(sign: bool) -> Callable[[Call], tuple[int, bool] | None]:
 
 def _with_factor(call: Call) -> tuple[int, bool] | None:
     a, b = map(_finite, call.args)
-    factor, place = (a, 1) if b is None else (b, 0)
-    return (place, factor > 0) if factor else None
+    factor, position = (a, 1) if b is None else (b, 0)
+    return (position, factor > 0) if factor else None
 
 
 def _with_divisor(call: Call) -> tuple[int, bool] | None:
@@ -209,14 +208,14 @@ def _with_divisor(call: Call) -> tuple[int, bool] | None:
     return (0, divisor > 0) if divisor else None
 
 
-def _typed_whole(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_whole_quotient(record: Function, args: tuple[Expression, ...]) -> Expression:
     quotient = DIVIDE(*args)
     if quotient.type is not INT:
         raise ValueError("// is of INTs: say TRUNC(a / b)")
     return quotient
 
 
-def _written_negative(call: Call) -> Pieces:
+def _write_negative(call: Call) -> Pieces:
     (argument,) = call.args
     if isinstance(argument, Literal) and str(argument).startswith("-"):
         return ["-(", argument, ")"]
@@ -225,45 +224,45 @@ def _written_negative(call: Call) -> Pieces:
 
 # fmt: off
 PLUS = Function(
-    "+", _typed(_type_of_sum), _operation(lambda a, b: a + b, _sum),
+    "+", _type_call(_type_of_sum), _operation(lambda a, b: a + b, _sum),
     Syntax("Add", "this expression"), infix(7), monotone=_with_addend(True),
     doc=Doc("a + b",
             "The sum. INT and DECIMAL are exact: what does not fit is a reject.",
             "2 + 0.5"))
 MINUS = Function(
-    "-", _typed(_type_of_sum), _operation(lambda a, b: a - b, partial(_sum, sign=-1)),
+    "-", _type_call(_type_of_sum), _operation(lambda a, b: a - b, partial(_sum, sign=-1)),
     Syntax("Sub", "this expression"), infix(7), monotone=_with_addend(False),
     doc=Doc("a - b",
             "The difference.",
             "2 - 5"))
 TIMES = Function(
-    "*", _typed(_type_of_product), _operation(lambda a, b: a * b, _product),
+    "*", _type_call(_type_of_product), _operation(lambda a, b: a * b, _product),
     Syntax("Mul", "this expression"), infix(8), monotone=_with_factor,
     doc=Doc("a * b",
             "The product.",
             "1.5 * 2.25"))
 DIVIDE = Function(
-    "/", _typed(), _quotient,
+    "/", _type_call(), _quotient,
     Syntax("Div", "this expression", unread="typed safe"), infix(8), monotone=_with_divisor,
     doc=Doc("a / b",
             "The quotient; of INTs without its rest, towards 0. By 0 is a reject.",
             "-7 / 2"))
 WHOLE_QUOTIENT = Function(
-    "//", _typed_whole, syntax=Syntax("IntDiv", "this expression"),
+    "//", _type_whole_quotient, syntax=Syntax("IntDiv", "this expression"),
     doc=Doc("a // b",
             "The quotient of INTs without its rest, towards 0.",
             "-7 // 2"))
-REMAINDER = Function("%", _typed(), _remainder, Syntax("Mod", "this expression"), infix(8),
+REMAINDER = Function("%", _type_call(), _remainder, Syntax("Mod", "this expression"), infix(8),
     doc=Doc("a % b, MOD(a, b)",
             "The rest of a division, with the sign of a. By 0 is a reject.",
             "MOD(-7, 3)"))
 NEGATIVE = Function(
-    "NEG", _typed_sign, _signed(minus, lambda a: canonical(-a)), arity=(1, 1),
-    notation=Notation(_written_negative, 9), monotone=lambda call: (0, False),
+    "NEG", _type_sign, _sign_operation(minus, lambda a: canonical(-a)), arity=(1, 1),
+    notation=Notation(_write_negative, 9), monotone=lambda call: (0, False),
     doc=Doc("-a",
             "The negative.",
             "-(2 - 5)"))
-ABS = Function("ABS", _typed_sign, _signed(pl.Expr.abs, pl.Expr.abs), Syntax("Abs"), arity=(1, 1),
+ABS = Function("ABS", _type_sign, _sign_operation(pl.Expr.abs, pl.Expr.abs), Syntax("Abs"), arity=(1, 1),
     doc=Doc("ABS(x)",
             "x without its sign.",
             "ABS(-2.5)"))

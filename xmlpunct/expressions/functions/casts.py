@@ -1,4 +1,4 @@
-"""Constants, the common types of arguments, and CAST, which gives arguments such a type."""
+"""Constants, common types of arguments, and CAST, which converts arguments to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xmlpunct.expressions.non_null import of_first
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, Value, decimal
 
 NULL = Literal(STRING, True, None)
-"""The NULL literal, before it has taken its type from what it stands with."""
+"""The NULL literal, before it takes its type from the other operands."""
 
 
 def literal(type_: Type, value: Value) -> Literal:
@@ -36,21 +36,21 @@ def number(text: str) -> Literal:
     """
     if "e" in text.lower():
         return literal(DOUBLE, DOUBLE.parse(text))
-    whole, _, part = text.partition(".")
-    if not part and "." not in text and -(2**63) <= int(text) < 2**63:
+    integer, _, fraction = text.partition(".")
+    if not fraction and "." not in text and -(2**63) <= int(text) < 2**63:
         return literal(INT, int(text))
-    digits = len(whole.lstrip("0")) + len(part)
-    type_ = decimal(max(digits, 1), len(part))
+    digits = len(integer.lstrip("0")) + len(fraction)
+    type_ = decimal(max(digits, 1), len(fraction))
     return literal(type_, type_.parse(text))
 
 
 def is_null(argument: Expression) -> bool:
-    """Whether it is the constant null."""
+    """Whether the argument is the constant null."""
     return isinstance(argument, Literal) and argument.value is None
 
 
 def of_type(name: str, argument: Expression, type_: Type) -> Expression:
-    """The argument if it is of that type, or a null that becomes it. Raises ValueError."""
+    """The argument, which must be of ``type_``; a null takes that type. Raises ValueError."""
     if is_null(argument):
         return literal(type_, None)
     if argument.type is not type_:
@@ -59,17 +59,17 @@ def of_type(name: str, argument: Expression, type_: Type) -> Expression:
 
 
 def common_type(args: Iterable[Expression]) -> Type:
-    """The type that all can have together: their own, or for numbers the wider. Raises ValueError.
+    """The common type of arguments: equal types, or the widest of numeric types. Raises ValueError.
 
-    Nulls take the type of the others. Among nulls alone CAST(NULL AS type) decides.
+    Nulls take the type of the other arguments. If all are null, the type of a CAST(NULL AS type) counts.
     """
     args = list(args)
-    known = [a.type for a in args if not is_null(a)] or [a.type for a in args if a.type is not STRING]
-    return reduce(_wider, known) if known else STRING
+    types = [a.type for a in args if not is_null(a)] or [a.type for a in args if a.type is not STRING]
+    return reduce(_wider, types) if types else STRING
 
 
 def as_decimal(type_: Type) -> DecimalType:
-    """What INT or a DECIMAL counts as among decimals."""
+    """A DECIMAL itself; for INT the DECIMAL that holds all its values."""
     return type_ if isinstance(type_, DecimalType) else decimal(19, 0)
 
 
@@ -89,7 +89,7 @@ def _wider(a: Type, b: Type) -> Type:
 
 
 def cast(argument: Expression, type_: Type) -> Expression:
-    """CAST(argument AS type). Raises ValueError where there is no conversion, or a literal has none."""
+    """CAST(argument AS type). Raises ValueError if there is no conversion, or a literal cannot be converted."""
     if argument.type == type_:
         return argument
     if isinstance(argument, Literal):
@@ -102,7 +102,7 @@ def cast(argument: Expression, type_: Type) -> Expression:
 
 
 def try_cast(argument: Expression, type_: Type) -> Expression:
-    """TRY_CAST(argument AS type). Raises ValueError where there is no conversion."""
+    """TRY_CAST(argument AS type). Raises ValueError if there is no conversion."""
     if argument.type == type_ or is_null(argument):
         return cast(argument, type_)
     _check(argument.type, type_)
@@ -110,13 +110,13 @@ def try_cast(argument: Expression, type_: Type) -> Expression:
 
 
 def _check(source: Type, target: Type) -> None:
-    """Raise ValueError where there is no conversion."""
+    """Raise ValueError if there is no conversion between the types."""
     if _kinds(source, target) not in CONVERSIONS:
         raise ValueError(f"there is no CAST from {source if source.comparable else source.kind} to {target}")
 
 
 def fold(argument: Literal, type_: Type) -> Literal | None:
-    """The literal as one of another type, where Python can tell without loss of meaning."""
+    """The literal converted to another type; None if the conversion must be evaluated at run time."""
     value = argument.value
     if argument.type is STRING:
         return literal(type_, type_.parse_sql(value))
@@ -127,7 +127,7 @@ def fold(argument: Literal, type_: Type) -> Literal | None:
     if isinstance(type_, DecimalType) and argument.type.numeric and argument.type is not DOUBLE:
         try:
             return literal(type_, type_.accept(value))
-        except ValueError:  # rounds, or fails when it runs
+        except ValueError:  # it rounds, or fails at run time
             return None
     return None
 
@@ -139,45 +139,45 @@ def unify(args: Sequence[Expression]) -> list[Expression]:
 
 
 def cast_to(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr | None]:
-    """The column as one of type ``target``, and the condition under which that fails (None: never).
+    """The column converted to type ``target``, and the condition under which that fails (None: never).
 
-    A string is read and printed in the lexical form of the type, as the text of a tuple is; it is also read in the
-    forms of SQL (`Type.sql_forms`), as a literal is. A conversion that loses
-    digits truncates toward zero to INT, and rounds half up (away from zero) to a DECIMAL.
+    A string is read and printed in the lexical form of the type, like the text of a tuple. It is also read in the forms
+    of SQL literals (`Type.sql_forms`). A conversion that loses digits truncates toward zero to INT, and rounds half up
+    (away from zero) to a DECIMAL.
     """
     result, total = CONVERSIONS[_kinds(source, target)](source, target, value)
     return result, None if total else value.is_not_null() & result.is_null()
 
 
 Conversion = Callable[[Any, Any, pl.Expr], tuple[pl.Expr, bool]]
-"""Takes the types and a column. Gives the column, null where the conversion fails, and whether it never fails."""
+"""From the types and a column to the converted column, null where it fails, and True if it never fails."""
 
 
 def each(value: pl.Expr, convert: Callable[[Any], Value], target: Type) -> pl.Expr:
-    """A conversion by Python, once for each distinct value."""
+    """A conversion by a Python function, called once for each distinct value."""
 
-    def attempt(given: Value) -> Value:
+    def attempt(operand: Value) -> Value:
         try:
-            return None if given is None else convert(given)
+            return None if operand is None else convert(operand)
         except (ValueError, ArithmeticError):
             return None
 
     def run(column: pl.Series) -> pl.Series:
         distinct = column.unique()
         results = pl.Series([attempt(v) for v in distinct], dtype=target.dtype)
-        table = pl.DataFrame([distinct.alias("given"), results.alias("result")])
-        given = column.alias("given").to_frame()
-        return join(given, table, ["given"], "left", nulls_equal=True, order="left")["result"]
+        table = pl.DataFrame([distinct.alias("operand"), results.alias("result")])
+        operands = column.alias("operand").to_frame()
+        return join(operands, table, ["operand"], "left", nulls_equal=True, order="left")["result"]
 
     return value.map_batches(run, target.dtype, is_elementwise=True)
 
 
-def _plain(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
+def _polars_cast(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
     return value.cast(target.dtype), True
 
 
 def _double_to_int(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
-    return value.cast(pl.Int64, strict=False), False  # what is out of range, INF or NaN becomes null
+    return value.cast(pl.Int64, strict=False), False  # INF, NaN and values out of range become null
 
 
 def _to_decimal(source: Type, target: DecimalType, value: pl.Expr) -> tuple[pl.Expr, bool]:
@@ -185,17 +185,17 @@ def _to_decimal(source: Type, target: DecimalType, value: pl.Expr) -> tuple[pl.E
     wide = unscaled(value) if isinstance(source, DecimalType) else value.cast(pl.Int128)
     if scale <= target.scale:
         factor = 10 ** (target.scale - scale)
-        safe = digits + target.scale - scale <= target.precision
+        always_fits = digits + target.scale - scale <= target.precision
         fits = wide.abs() <= int128((10**target.precision - 1) // factor)
         wide = wide * int128(factor)
     else:
         factor = 10 ** (scale - target.scale)
-        size = wide.abs()
-        rounded = size // factor + (size % factor >= factor // 2).cast(pl.Int128)
-        safe = digits - scale + 1 <= target.precision - target.scale
+        magnitude = wide.abs()
+        rounded = magnitude // factor + (magnitude % factor >= factor // 2).cast(pl.Int128)
+        always_fits = digits - scale + 1 <= target.precision - target.scale
         fits = rounded <= int128(10**target.precision - 1)
         wide = pl.when(wide < 0).then(minus(rounded)).otherwise(rounded)
-    return to_decimal(wide if safe else pl.when(fits).then(wide), target), safe
+    return to_decimal(wide if always_fits else pl.when(fits).then(wide), target), always_fits
 
 
 def _round(target: DecimalType, value: float) -> Decimal:
@@ -205,19 +205,19 @@ def _round(target: DecimalType, value: float) -> Decimal:
 
 def _decimal_to_int(source: DecimalType, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
     wide = unscaled(value)
-    whole = wide.abs() // int128(10**source.scale)
-    whole = pl.when(wide < 0).then(minus(whole)).otherwise(whole)
-    return whole.cast(pl.Int64, strict=False), source.precision - source.scale <= 18
+    integer = wide.abs() // int128(10**source.scale)
+    integer = pl.when(wide < 0).then(minus(integer)).otherwise(integer)
+    return integer.cast(pl.Int64, strict=False), source.precision - source.scale <= 18
 
 
 def _decimal_to_double(source: DecimalType, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
-    if source.precision <= 15:  # both exact in binary, so that the quotient is rounded once
+    if source.precision <= 15:  # dividend and divisor are exact in binary: the quotient is rounded once
         return divided(unscaled(value).cast(pl.Float64), 10.0**source.scale), True
     return each(value, float, DOUBLE), True
 
 
 DECIMAL = decimal(38, 0)
-"""Stands for every DECIMAL in the table of conversions."""
+"""Represents every DECIMAL in the table of conversions."""
 
 
 def _kinds(source: Type, target: Type) -> tuple[Type, Type]:
@@ -226,18 +226,18 @@ def _kinds(source: Type, target: Type) -> tuple[Type, Type]:
 
 
 _RISING: dict[tuple[Type, Type], Conversion] = {
-    (INT, DOUBLE): _plain,
+    (INT, DOUBLE): _polars_cast,
     (INT, DECIMAL): _to_decimal,
     (DOUBLE, INT): _double_to_int,
     (DOUBLE, DECIMAL): lambda source, target, value: (each(value, partial(_round, target), target), False),
     (DECIMAL, INT): _decimal_to_int,
     (DECIMAL, DOUBLE): _decimal_to_double,
     (DECIMAL, DECIMAL): _to_decimal,
-    (BOOLEAN, INT): _plain,
-    (DATE, TIMESTAMP): _plain,
+    (BOOLEAN, INT): _polars_cast,
+    (DATE, TIMESTAMP): _polars_cast,
     (TIMESTAMP, DATE): lambda source, target, value: (value.dt.date(), True),
 }
-"""Conversions that never fall. Those of numbers round or truncate, those of DOUBLE fail on NaN."""
+"""Monotone conversions, which never fall. Numbers are rounded or truncated; NaN fails."""
 
 CONVERSIONS: dict[tuple[Type, Type], Conversion] = {
     **_RISING,
@@ -252,30 +252,28 @@ CONVERSIONS: dict[tuple[Type, Type], Conversion] = {
         (t, STRING): lambda source, target, value: (source.format_column(value), True)
         for t in (INT, DECIMAL, BOOLEAN, DATE, TIMESTAMP)
     },
-    (DOUBLE, STRING): lambda source, target, value: (
-        each(value, source.format, target),
-        True,
-    ),  # also near zero
+    # Not `format_column`, which differs near zero.
+    (DOUBLE, STRING): lambda source, target, value: (each(value, source.format, target), True),
     (INT, BOOLEAN): lambda source, target, value: (value != 0, True),
 }
-"""Every conversion there is."""
+"""All conversions."""
 
 
-def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     raise ValueError("CAST wants a type")
 
 
-def _converted(call: Call, value: pl.Expr) -> Outcome:
+def _cast(call: Call, value: pl.Expr) -> Outcome:
     result, fails = cast_to(call.args[0].type, call.type, value)
     return Outcome(result, [] if fails is None else [(fails, f"no {call.type}")])
 
 
-def _attempted(call: Call, value: pl.Expr) -> Outcome:
+def _try_cast(call: Call, value: pl.Expr) -> Outcome:
     return Outcome(cast_to(call.args[0].type, call.type, value)[0])
 
 
 CAST = Function(
-    "CAST", _typed, _converted, arity=(1, 1),
+    "CAST", _type_call, _cast, arity=(1, 1),
     notation=Notation(lambda call: ["CAST(", call.args[0], f" AS {call.type})"]),
     monotone=lambda call: (0, True) if _kinds(call.args[0].type, call.type) in _RISING else None,
     doc=Doc("CAST(x AS type), x::type",
@@ -283,7 +281,7 @@ CAST = Function(
             "forms: `yes`, `inf`, `2024-02-29 12:00`.",
             "CAST(2.5 AS INT)"))  # fmt: skip
 TRY_CAST = Function(
-    "TRY_CAST", _typed, _attempted, arity=(1, 1), nullable=lambda args: True,
+    "TRY_CAST", _type_call, _try_cast, arity=(1, 1), nullable=lambda args: True,
     notation=Notation(lambda call: ["TRY_CAST(", call.args[0], f" AS {call.type})"]),
     doc=Doc("TRY_CAST(x AS type)",
             "x as another type, null where it has no such value.",

@@ -1,4 +1,4 @@
-"""Conditions in three-valued logic, and what depends on them.
+"""Conditions in three-valued logic, and functions that depend on them.
 
 Comparisons are exact across numeric types: 2^53 + 1 is greater than 9007199254740992e0, as INT.
 """
@@ -42,51 +42,51 @@ from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Decima
 
 
 def _never_null(args: Sequence[Expression]) -> bool:
-    """Never null."""
+    """The nullability of results that are never null."""
     return False
 
 
 def _all_null(args: Sequence[Expression]) -> bool:
-    """Null only where all of the arguments are."""
+    """The nullability of results that are null only if all arguments are."""
     return all(a.nullable for a in args)
 
 
-def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(BOOLEAN, *(of_type(record.name, a, BOOLEAN) for a in args))
 
 
-def _typed_case(record: Function, args: tuple[Expression, ...]) -> Expression:
-    *results, other = unify([*args[1::2], args[-1]])
+def _type_case(record: Function, args: tuple[Expression, ...]) -> Expression:
+    *results, otherwise = unify([*args[1::2], args[-1]])
     tests = [of_type("CASE WHEN", test, BOOLEAN) for test in args[:-1:2]]
     pairs = [part for pair in zip(tests, results, strict=True) for part in pair]
-    return record.call(other.type, *pairs, other)
+    return record.call(otherwise.type, *pairs, otherwise)
 
 
-def _typed_together(record: Function, args: tuple[Expression, ...]) -> Expression:
-    """Typing of functions of any arguments of one type."""
+def _type_unified(record: Function, args: tuple[Expression, ...]) -> Expression:
+    """Typing of functions of any number of arguments of one type."""
     unified = unify(args)
     return record.call(unified[0].type, *unified)
 
 
-def _chosen(call: Call, *operands: pl.Expr) -> Outcome:
+def _case(call: Call, *operands: pl.Expr) -> Outcome:
     tests, results = operands[:-1:2], [*operands[1::2], operands[-1]]
 
-    def chosen(low: int, high: int) -> pl.Expr:
-        """The result of one of these branches. It halves them, so that calls do not stand deep."""
+    def branch(low: int, high: int) -> pl.Expr:
+        """The result of the first true branch in a range. A balanced tree, so that calls are not nested deeply."""
         if high - low == 1:
             return results[low]
         middle = (low + high) // 2
-        early = pl.any_horizontal(tests[low:middle])
-        return pl.when(early).then(chosen(low, middle)).otherwise(chosen(middle, high))
+        is_early = pl.any_horizontal(tests[low:middle])
+        return pl.when(is_early).then(branch(low, middle)).otherwise(branch(middle, high))
 
-    return Outcome(chosen(0, len(results)))
+    return Outcome(branch(0, len(results)))
 
 
 def _single(call: Call, value: pl.Expr, count: pl.Expr) -> Outcome:
     return Outcome(value, [(count > 1, "a query that stands for one value gives more than one")])
 
 
-def _written_case(call: Call) -> Pieces:
+def _write_case(call: Call) -> Pieces:
     pairs = zip(call.args[::2], call.args[1::2], strict=False)
     whens = [piece for when, then in pairs for piece in (" WHEN ", when, " THEN ", then)]
     return ["CASE", *whens, " ELSE ", call.args[-1], " END"]
@@ -95,13 +95,13 @@ def _written_case(call: Call) -> Pieces:
 # comparisons
 
 
-def _typed_comparison(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_comparison(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(BOOLEAN, *_comparable(record.name, *args))
 
 
 def _comparable(name: str, a: Expression, b: Expression) -> tuple[Expression, Expression]:
-    """Two operands as they are compared: of one type, or exactly comparable numbers."""
-    a, b = _read_as(b.type, a), _read_as(a.type, b)
+    """Two operands, cast so that they have one type or are exactly comparable numbers."""
+    a, b = _convert_literal(b.type, a), _convert_literal(a.type, b)
     if a.type == b.type:
         return a, b
     if not (a.type.numeric and b.type.numeric):
@@ -111,8 +111,8 @@ def _comparable(name: str, a: Expression, b: Expression) -> tuple[Expression, Ex
     return a, b
 
 
-def _read_as(type_: Type, argument: Expression) -> Expression:
-    """A literal as one of the other operand's type, if it has such a value."""
+def _convert_literal(type_: Type, argument: Expression) -> Expression:
+    """A literal converted to the type of the other operand, if that has the value."""
     if not isinstance(argument, Literal) or argument.type == type_:
         return argument
     if argument.value is None or (argument.type is STRING and type_ in (DATE, TIMESTAMP)):
@@ -124,7 +124,7 @@ def _read_as(type_: Type, argument: Expression) -> Expression:
     return argument
 
 
-def _typed_in(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_in(record: Function, args: tuple[Expression, ...]) -> Expression:
     if len(args) < 2:
         raise ValueError("IN wants a list of values")
     subject, *members = args
@@ -135,17 +135,17 @@ def _typed_in(record: Function, args: tuple[Expression, ...]) -> Expression:
     return reduce(lambda a, b: OR(a, b), tests)
 
 
-def _typed_between(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_between(record: Function, args: tuple[Expression, ...]) -> Expression:
     subject, low, high = args
     return AND(AT_LEAST(subject, low), AT_MOST(subject, high))
 
 
-def _typed_nullif(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_nullif(record: Function, args: tuple[Expression, ...]) -> Expression:
     a, b = args
     return CASE(EQUAL(a, b), literal(a.type, None), a)
 
 
-# which columns are not null (semantics 7)
+# columns that are not null (semantics 7)
 
 
 def _non_null_and(call: Call, args: Sequence[NonNull]) -> NonNull:
@@ -162,16 +162,16 @@ def _non_null_is_null(call: Call, args: Sequence[NonNull]) -> NonNull:
 
 
 def _non_null_case(call: Call, args: Sequence[NonNull]) -> NonNull:
-    """A branch has the value of its THEN, and its WHEN is true."""
-    taken = [
+    """CASE has the value of some branch's THEN, and the WHEN of that branch is true."""
+    branches_ = [
         NonNull(*(union([when.true, names]) for names in then))
         for when, then in zip(args[:-1:2], args[1::2], strict=True)
     ]
-    return of_any(call, [*taken, args[-1]])
+    return of_any(call, [*branches_, args[-1]])
 
 
 def _non_null_distinct(call: Call, args: Sequence[NonNull]) -> NonNull:
-    """Where the two differ, one is not null. Where they do not, neither is, if one of them never is."""
+    """If the operands are distinct, one is not null. If not, and one is never null, neither is null."""
     a, b = args
     differ = intersection([a.value, b.value])
     equal = intersection([union([a.true, b.true]), union([a.false, b.false])])
@@ -188,36 +188,36 @@ def _non_null_in(call: Call, args: Sequence[NonNull]) -> NonNull:
 
 Comparison = Callable[[pl.Expr, pl.Expr], pl.Expr]
 Mixed = Callable[[Type, Type, pl.Expr, pl.Expr], pl.Expr]
-"""A comparison of numbers of two types: takes the types, then the operands."""
+"""A comparison of numbers of two types, from the types and the operands."""
 
 
 def _equal(s: Type, t: Type, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    (a, a_rest), (b, b_rest) = _parts(s, t, a), _parts(t, s, b)
-    return (a == b) & (a_rest == b_rest)
+    (a, a_fraction), (b, b_fraction) = _parts(s, t, a), _parts(t, s, b)
+    return (a == b) & (a_fraction == b_fraction)
 
 
 def _less(s: Type, t: Type, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    (a, a_rest), (b, b_rest) = _parts(s, t, a), _parts(t, s, b)
-    return (a < b) | ((a == b) & (a_rest < b_rest))
+    (a, a_fraction), (b, b_fraction) = _parts(s, t, a), _parts(t, s, b)
+    return (a < b) | ((a == b) & (a_fraction < b_fraction))
 
 
 def _distinct(s: Type, t: Type, a: pl.Expr, b: pl.Expr) -> pl.Expr:
     return pl.when(a.is_null() | b.is_null()).then(a.is_null() != b.is_null()).otherwise(~_equal(s, t, a, b))
 
 
-def _parts(mine: Type, other: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """A number as its floor and a rest that compares with the other operand's."""
-    if DOUBLE in (mine, other):
-        if mine is INT:
+def _parts(type_: Type, other: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """A number as its floor and a fraction, in units that are comparable between both operands."""
+    if DOUBLE in (type_, other):
+        if type_ is INT:
             return value.cast(pl.Int128), pl.when(value.is_not_null()).then(0.0)
-        beyond = value.is_nan() | (value >= 2.0**63)
-        inside = ~beyond & (value >= -(2.0**63))
-        floor = pl.when(inside).then(value).otherwise(0.0).floor()
-        edge = pl.when(beyond).then(int128(2**63)).otherwise(int128(-(2**63) - 1))
-        whole = pl.when(inside).then(floor.cast(pl.Int128)).when(value.is_not_null()).then(edge)
-        return whole, pl.when(inside).then(value - floor).when(value.is_not_null()).then(0.0)
-    scales = [t.scale if isinstance(t, DecimalType) else 0 for t in (mine, other)]
-    wide = unscaled(value) if isinstance(mine, DecimalType) else value.cast(pl.Int128)
+        too_high = value.is_nan() | (value >= 2.0**63)
+        in_range = ~too_high & (value >= -(2.0**63))
+        floor = pl.when(in_range).then(value).otherwise(0.0).floor()
+        edge = pl.when(too_high).then(int128(2**63)).otherwise(int128(-(2**63) - 1))
+        integer = pl.when(in_range).then(floor.cast(pl.Int128)).when(value.is_not_null()).then(edge)
+        return integer, pl.when(in_range).then(value - floor).when(value.is_not_null()).then(0.0)
+    scales = [t.scale if isinstance(t, DecimalType) else 0 for t in (type_, other)]
+    wide = unscaled(value) if isinstance(type_, DecimalType) else value.cast(pl.Int128)
     unit = int128(10 ** scales[0])
     # polars divides integers rounding down
     return wide // unit, (wide % unit) * int128(10 ** (max(scales) - scales[0]))
@@ -225,13 +225,13 @@ def _parts(mine: Type, other: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 
 def _is_member(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
     members = [a.value for a in call.args[1:] if isinstance(a, Literal)]
-    known = pl.Series([m for m in members if m is not None], dtype=call.args[0].type.dtype)
-    is_member = subject.is_in(known.implode())
-    return Outcome(is_member if len(known) == len(members) else pl.when(is_member).then(True))
+    values = pl.Series([m for m in members if m is not None], dtype=call.args[0].type.dtype)
+    is_member = subject.is_in(values.implode())
+    return Outcome(is_member if len(values) == len(members) else pl.when(is_member).then(True))
 
 
-def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome]:
-    """The best of the operands that are not null."""
+def _extreme(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome]:
+    """Evaluation of the greatest or least operand that is not null. ``worse`` compares two operands."""
 
     def better(a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return pl.when(a.is_null() | worse(a, b)).then(b).otherwise(a)
@@ -241,21 +241,21 @@ def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome
 
 # fmt: off
 OR = Function(
-    "OR", _typed, lambda call, *operands: Outcome(pl.any_horizontal(operands)),
+    "OR", _type_call, lambda call, *operands: Outcome(pl.any_horizontal(operands)),
     Syntax("Or", "this expression"), infix(1), compile=decided(lambda v: v), associative=True, idempotent=True,
     non_null=_non_null_or,
     doc=Doc("a OR b",
             "Whether one of them is true. Where one is, the other may fail.",
             "1 = 2 OR 2 = 2"))
 AND = Function(
-    "AND", _typed, lambda call, *operands: Outcome(pl.all_horizontal(operands)),
+    "AND", _type_call, lambda call, *operands: Outcome(pl.all_horizontal(operands)),
     Syntax("And", "this expression"), infix(2), compile=decided(lambda v: ~v), associative=True, idempotent=True,
     non_null=_non_null_and,
     doc=Doc("a AND b",
             "Whether both are true. Where one is false, the other may fail.",
             "1 = 2 AND 2 = 2"))
 NOT = Function(
-    "NOT", _typed, lambda call, value: Outcome(~value), Syntax("Not"), arity=(1, 1),
+    "NOT", _type_call, lambda call, value: Outcome(~value), Syntax("Not"), arity=(1, 1),
     notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3), non_null=lambda call, args: args[0].negated,
     doc=Doc("NOT a",
             "Whether a is false.",
@@ -268,7 +268,7 @@ IS_NULL = Function(
             "Whether a is null.",
             "NULLIF(1, 1) IS NULL"))
 CASE = Function(
-    "CASE", _typed_case, _chosen, arity=(1, maxsize), notation=Notation(_written_case), compile=branches,
+    "CASE", _type_case, _case, arity=(1, maxsize), notation=Notation(_write_case), compile=branches,
     nullable=lambda args: any_null([*args[1::2], args[-1]]), non_null=_non_null_case,
     doc=Doc("CASE WHEN a THEN x ... [ELSE y] END, CASE v WHEN a THEN x ... END, IF(a, x, y)",
             "The x behind the first condition that is true, else y.",
@@ -276,9 +276,9 @@ CASE = Function(
 SINGLE = Function(
     "SINGLE", lambda record, args: record.call(args[0].type, args[0], of_type(record.name, args[1], INT)), _single,
     nullable=lambda args: True, non_null=of_first)
-"""A value and of how many it is one: made of a query that stands for a value, and written by nobody."""
+"""A value, and the number of rows of the scalar subquery it comes from. It cannot be written in SQL."""
 COALESCE = Function(
-    "COALESCE", _typed_together, lambda call, *operands: Outcome(pl.coalesce(operands)),
+    "COALESCE", _type_unified, lambda call, *operands: Outcome(pl.coalesce(operands)),
     Syntax("Coalesce", "this expressions", unread="is_nvl is_null"), arity=MANY, nullable=_all_null,
     non_null=of_any, compile=until(lambda v: v.is_not_null()),
     doc=Doc("COALESCE(a, b, ...)",
@@ -290,7 +290,7 @@ NON_NULL = {
     "IS DISTINCT FROM": _non_null_distinct,
     "IS NOT DISTINCT FROM": lambda call, args: _non_null_distinct(call, args).negated,
 }
-"""Of comparisons that are not strict."""
+"""The rules for comparisons that are not strict."""
 
 
 def _comparison(
@@ -305,7 +305,7 @@ def _comparison(
         return Outcome(compare(a, b))
 
     return Function(
-        name, _typed_comparison, evaluate, Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
+        name, _type_comparison, evaluate, Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
         nullable=_never_null if "DISTINCT" in name else any_null,
         non_null=NON_NULL.get(name, of_all),
         doc=Doc(f"a {name} b", meaning, f"1 {name} 2.5"))
@@ -332,28 +332,28 @@ NOT_DISTINCT = _comparison(
     (False, True, False),
     "Whether they are equal, where null equals null.")
 IN = Function(
-    "IN", _typed_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize), non_null=_non_null_in,
+    "IN", _type_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize), non_null=_non_null_in,
     notation=Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5),
     doc=Doc("a [NOT] IN (b, c, ...)",
             "Whether a equals one of them.",
             "2 IN (1, 2)"))
-BETWEEN = Function("BETWEEN", _typed_between, syntax=Syntax("Between", "this low high"), arity=(3, 3),
+BETWEEN = Function("BETWEEN", _type_between, syntax=Syntax("Between", "this low high"), arity=(3, 3),
     doc=Doc("a [NOT] BETWEEN [SYMMETRIC] b AND c",
             "a >= b AND a <= c; SYMMETRIC: or b and c the other way round.",
             "2 BETWEEN 1 AND 3"))
-NULLIF = Function("NULLIF", _typed_nullif, syntax=Syntax("Nullif", "this expression"),
+NULLIF = Function("NULLIF", _type_nullif, syntax=Syntax("Nullif", "this expression"),
     doc=Doc("NULLIF(a, b)",
             "Null where a = b, else a.",
             "NULLIF(2, 3)"))
 GREATEST = Function(
-    "GREATEST", _typed_together, _best(lambda a, b: b > a),  # NaN is greatest
+    "GREATEST", _type_unified, _extreme(lambda a, b: b > a),  # NaN is greatest
     Syntax("Greatest", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs,
     non_null=of_any,
     doc=Doc("GREATEST(a, b, ...)",
             "The greatest that is not null.",
             "GREATEST(1, 3, 2)"))
 LEAST = Function(
-    "LEAST", _typed_together, _best(lambda a, b: a > b),
+    "LEAST", _type_unified, _extreme(lambda a, b: a > b),
     Syntax("Least", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs,
     non_null=of_any,
     doc=Doc("LEAST(a, b, ...)",

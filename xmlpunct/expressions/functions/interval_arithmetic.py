@@ -1,6 +1,6 @@
-"""Moments and how far they are apart: DATE and TIMESTAMP plus an interval, and the boundaries between two of them.
+"""Arithmetic of moments: DATE or TIMESTAMP plus an interval, and the number of unit boundaries between two moments.
 
-There is no type of intervals. One is a number of units, added by DATE_ADD, which SQL writes ``ts + INTERVAL '1' DAY``.
+There is no interval type. An interval is a number of units, added by DATE_ADD: in SQL ``ts + INTERVAL '1' DAY``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xmlpunct.types import DATE, INT, STRING, TIMESTAMP, Type
 from xmlpunct.types.durations import TIME_UNITS
 
 MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120, "CENTURY": 1200, "MILLENNIUM": 12000}
-"""The units that are no constant number of instants, in months."""
+"""The units of varying length, in months."""
 
 
 def unit_of(name: str) -> str:
@@ -43,7 +43,7 @@ def unit_of(name: str) -> str:
 
 
 def interval(text: str, unit: str) -> tuple[Expression, str]:
-    """A constant interval as a whole number of a unit. Raises ValueError where it is no such number.
+    """A constant interval as a whole number and its unit. Raises ValueError for other numbers.
 
     >>> [str(part) for part in interval("1.5", "hours")]
     ['5400000000', 'MICROSECOND']
@@ -63,7 +63,7 @@ def interval(text: str, unit: str) -> tuple[Expression, str]:
 
 
 def of_moments(operator: str, a: Expression, b: Expression) -> Expression:
-    """``a + b`` or ``a - b`` where one of them is a DATE or a TIMESTAMP. Raises ValueError."""
+    """``a + b`` or ``a - b`` where an operand is a DATE or a TIMESTAMP. Raises ValueError."""
     days = literal(STRING, "DAY")
     if operator == "-" and a.type is b.type is DATE:
         return DATE_DIFF(days, b, a)
@@ -72,7 +72,7 @@ def of_moments(operator: str, a: Expression, b: Expression) -> Expression:
     if operator == "+" and b.type is DATE:
         a, b = b, a
     if operator in "+-" and a.type is DATE and (b.type is INT or is_null(b)):
-        return SHIFT.call(DATE, a, _signed(operator, of_type(operator, b, INT)), days)
+        return SHIFT.call(DATE, a, _with_sign(operator, of_type(operator, b, INT)), days)
     if operator in "+-" and TIMESTAMP in (a.type, b.type):
         raise ValueError(
             f"{a.type} {operator} {b.type} has no unit: say {operator} INTERVAL '1' SECOND or the like"
@@ -81,11 +81,11 @@ def of_moments(operator: str, a: Expression, b: Expression) -> Expression:
 
 
 def shifted(operator: str, a: Expression, amount: Expression, unit: str) -> Expression:
-    """``a`` plus or minus so many of a `unit_of`. Raises ValueError."""
-    return SHIFT(a, _signed(operator, of_type("INTERVAL", amount, INT)), literal(STRING, unit))
+    """``a`` plus or minus ``amount`` of a unit (see `unit_of`). Raises ValueError."""
+    return SHIFT(a, _with_sign(operator, of_type("INTERVAL", amount, INT)), literal(STRING, unit))
 
 
-def _signed(operator: str, amount: Expression) -> Expression:
+def _with_sign(operator: str, amount: Expression) -> Expression:
     if operator == "+":
         return amount
     if isinstance(amount, Literal):
@@ -98,7 +98,7 @@ def _constant(a: Expression) -> str:
     return str(a.value)
 
 
-def _typed_shift(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_shift(record: Function, args: tuple[Expression, ...]) -> Expression:
     a, amount, unit = args
     if a.type not in (DATE, TIMESTAMP) and not is_null(a):
         raise ValueError(f"an INTERVAL is added to DATE or TIMESTAMP, not {a.type}")
@@ -112,39 +112,41 @@ _ENDS: dict[Type, tuple[int, int]] = {
     DATE: tuple((day - _EPOCH.date()).days for day in (date.min, date.max)),  # type: ignore[dict-item]
     TIMESTAMP: tuple((at - _EPOCH) // timedelta(microseconds=1) for at in (datetime.min, datetime.max)),  # type: ignore[dict-item]
 }
-"""The first and last instants of a type, from 1970 on."""
+"""The first and last instants of a type, in days or microseconds since 1970."""
 
 
-def _shift(call: Call, at: pl.Expr, amount: pl.Expr, _: pl.Expr) -> Outcome:
+def _shift(call: Call, moment: pl.Expr, amount: pl.Expr, _: pl.Expr) -> Outcome:
     unit = _constant(call.args[2])
     if unit in MONTHS:
-        return _shift_months(call, at, amount.cast(pl.Int128) * int128(MONTHS[unit]))
+        return _shift_months(call, moment, amount.cast(pl.Int128) * int128(MONTHS[unit]))
     step = 1 if call.type is DATE else TIME_UNITS[unit]
-    return instant(call.type, at.to_physical().cast(pl.Int128) + amount.cast(pl.Int128) * int128(step))
+    return instant(call.type, moment.to_physical().cast(pl.Int128) + amount.cast(pl.Int128) * int128(step))
 
 
 def instant(type_: Type, number: pl.Expr) -> Outcome:
-    """The DATE or TIMESTAMP that is so many days or microseconds (128 bits) after 1970-01-01."""
+    """The DATE or TIMESTAMP ``number`` days or microseconds (128 bits) after 1970-01-01."""
     low, high = _ENDS[type_]
     fits = number.is_between(int128(low), int128(high))
     physical = pl.when(fits).then(number).cast(pl.Int32 if type_ is DATE else pl.Int64)
     return Outcome(physical.cast(type_.dtype), [(~fits, f"{type_} overflow")])
 
 
-def _shift_months(call: Call, at: pl.Expr, months: pl.Expr) -> Outcome:
-    """The same day and time so many months on, or the last day of that month if it has no such day."""
-    month = at.dt.year().cast(pl.Int128) * int128(12) + at.dt.month().cast(pl.Int128) - int128(1) + months
+def _shift_months(call: Call, moment: pl.Expr, months: pl.Expr) -> Outcome:
+    """The same day and time ``months`` later, or the last day of that month if it is shorter."""
+    month = (
+        moment.dt.year().cast(pl.Int128) * int128(12) + moment.dt.month().cast(pl.Int128) - int128(1) + months
+    )
     fits = month.is_between(int128(12), int128(12 * 10_000 - 1))
-    known = pl.when(fits).then(month).cast(pl.Int64)
-    first = pl.date(known // 12, known % 12 + 1, 1)
-    day = pl.min_horizontal(at.dt.day(), first.dt.month_end().dt.day()).cast(pl.Int64)
-    time = at.to_physical() % TIME_UNITS["DAY"]
+    valid_month = pl.when(fits).then(month).cast(pl.Int64)
+    first = pl.date(valid_month // 12, valid_month % 12 + 1, 1)
+    day = pl.min_horizontal(moment.dt.day(), first.dt.month_end().dt.day()).cast(pl.Int64)
+    time = moment.to_physical() % TIME_UNITS["DAY"]
     physical = (first.to_physical().cast(pl.Int64) + day - 1) * TIME_UNITS["DAY"] + time
     return Outcome(pl.when(fits).then(physical).cast(call.type.dtype), [(~fits, f"{call.type} overflow")])
 
 
 def _monotone_shift(call: Call) -> tuple[int, bool] | None:
-    """With months it does not rise: from 30 January 23:00 and 31 January 01:00 a month on is the same day."""
+    """Months are not monotone: a month after 30 January 23:00 is later than a month after 31 January 01:00."""
     value, amount, unit = call.args
     of_days = isinstance(value, Call) and value.function == "CAST" and value.args[0].type is DATE
     if (
@@ -156,7 +158,7 @@ def _monotone_shift(call: Call) -> tuple[int, bool] | None:
     return None
 
 
-def _written_shift(call: Call) -> Pieces:
+def _write_shift(call: Call) -> Pieces:
     value, amount, unit = call.args
     if call.type is DATE:
         return [value, " + ", "(", amount, ")"] if isinstance(amount, Call) else [value, " + ", amount]
@@ -165,7 +167,7 @@ def _written_shift(call: Call) -> Pieces:
     return [value, " + INTERVAL (", amount, f") {_constant(unit)}"]
 
 
-def _typed_difference(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_difference(record: Function, args: tuple[Expression, ...]) -> Expression:
     unit, a, b = args
     if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
         raise ValueError(f"{record.name} wants a literal unit: 'day'")
@@ -176,10 +178,10 @@ def _typed_difference(record: Function, args: tuple[Expression, ...]) -> Express
 
 
 def _number_of(unit: str) -> Callable[[pl.Expr], pl.Expr]:
-    """The number of the unit that a moment is in."""
+    """The number of the unit that contains a moment, counted from a fixed origin."""
     if unit in MONTHS:
-        return lambda at: (at.dt.year().cast(pl.Int64) * 12 + at.dt.month() - 1) // MONTHS[unit]
-    return lambda at: at.to_physical() // TIME_UNITS[unit]
+        return lambda moment: (moment.dt.year().cast(pl.Int64) * 12 + moment.dt.month() - 1) // MONTHS[unit]
+    return lambda moment: moment.to_physical() // TIME_UNITS[unit]
 
 
 def _difference(call: Call, _: pl.Expr, a: pl.Expr, b: pl.Expr) -> Outcome:
@@ -198,13 +200,13 @@ def _monotone_difference(call: Call) -> tuple[int, bool] | None:
 
 # fmt: off
 SHIFT = Function(
-    "DATE_ADD", _typed_shift, _shift, arity=(3, 3), monotone=_monotone_shift, notation=Notation(_written_shift, 7),
+    "DATE_ADD", _type_shift, _shift, arity=(3, 3), monotone=_monotone_shift, notation=Notation(_write_shift, 7),
     doc=Doc("t + INTERVAL 'n' unit, t - INTERVAL 'n' unit, DATE_ADD(t, INTERVAL 'n' unit)",
             "A DATE or TIMESTAMP so much later or earlier, as a TIMESTAMP. A month on is the same day, or the last one "
             "of the month; so TIMESTAMPs and months keep no order, all else does. DATE + n is a DATE n days later.",
             "DATE '2024-01-31' + INTERVAL '1' MONTH"))
 DATE_DIFF = Function(
-    "DATE_DIFF", _typed_difference, _difference, called=("DATE_DIFF", "DATEDIFF"), arity=(3, 3),
+    "DATE_DIFF", _type_difference, _difference, called=("DATE_DIFF", "DATEDIFF"), arity=(3, 3),
     monotone=_monotone_difference,
     doc=Doc("DATE_DIFF(unit, t, u)",
             "How many boundaries of a unit lie between t and u; of weeks, how often 7 days. DATE - DATE is in days.",

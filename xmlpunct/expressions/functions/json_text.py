@@ -1,4 +1,4 @@
-"""JSON in a STRING: what stands at a path of it."""
+"""JSON in a STRING: the value at a path."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from xmlpunct.types import BOOLEAN, INT, STRING
 _STEP = re.compile(r'\.("(?:[^"\\]|\\.)*"|[^.\["]+)|\[(#?-?[0-9]+)\]', re.DOTALL)
 
 Path = list[str | int]
-"""Names of members and places of items; a negative place counts from the end."""
+"""Names of members and indices of items; a negative index counts from the end."""
 
 
 def read_path(text: str | int) -> Path:
-    """The steps of a path. What does not begin with $ is a name, or a place. Raises ValueError where it is none.
+    """The steps of a path. A text without leading $ is the name of one member. Raises ValueError for a malformed path.
 
     >>> read_path('$.a."b c"[0][#-1]'), read_path("b c"), read_path(2)
     (['a', 'b c', 0, -1], ['b c'], [2])
@@ -32,30 +32,30 @@ def read_path(text: str | int) -> Path:
     if not text.startswith(("$", "/")) and text:
         return [text]
     path: Path = []
-    at = 1
-    while text.startswith("$") and at < len(text):
-        step = _STEP.match(text, at)
+    position = 1
+    while text.startswith("$") and position < len(text):
+        step = _STEP.match(text, position)
         if step is None or step[1] == "*":
             break
         if step[1] is None:
-            place = step[2].removeprefix("#")
-            if step[2].startswith("#") and not place.startswith("-"):
+            index = step[2].removeprefix("#")
+            if step[2].startswith("#") and not index.startswith("-"):
                 break
-            path.append(int(place))
+            path.append(int(index))
         else:
             path.append(json.loads(step[1]) if step[1].startswith('"') else step[1])
-        at = step.end()
-    if at != len(text) or not text.startswith("$"):
+        position = step.end()
+    if position != len(text) or not text.startswith("$"):
         raise ValueError(f"{text!r} is no path of one value: '$.name', '$.list[0]', '$.\"a name\"'")
     return path
 
 
 class _Number(str):
-    """A number that is no whole one, as it stood."""
+    """The text of a number, unchanged."""
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of members of one name the first counts."""
+    """The members of an object. The first of several members with one name counts."""
     members: dict[str, Any] = {}
     for name, value in pairs:
         members.setdefault(name, value)
@@ -67,26 +67,26 @@ _DECODER = json.JSONDecoder(
 )
 
 
-_NOTHING = object()
+_MISSING = object()
 
 
-def _at(text: str, path: Path) -> Any:
-    """What stands at a path; `_NOTHING` if nothing does. Raises ValueError where the text is no JSON."""
+def _value_at(text: str, path: Path) -> Any:
+    """The value at a path; `_MISSING` if there is none. Raises ValueError if the text is no JSON."""
     value = _DECODER.decode(text)
     if "\\u" in text:
-        _written(value).encode()  # half a character is none
+        _to_json(value).encode()  # raises for an unpaired surrogate
     for step in path:
         if isinstance(step, str) and isinstance(value, dict):
-            value = value.get(step, _NOTHING)
+            value = value.get(step, _MISSING)
         elif isinstance(step, int) and isinstance(value, list) and -len(value) <= step < len(value):
             value = value[step]
         else:
-            return _NOTHING
+            return _MISSING
     return value
 
 
 def _number(text: str) -> str:
-    """A number in one form: a whole one as it is, others with the fewest digits."""
+    """A number in canonical form: integers unchanged, other numbers with the fewest digits."""
     if text.lstrip("-").isdigit():
         return "0" if text == "-0" else text
     value = float(text)
@@ -97,34 +97,34 @@ def _number(text: str) -> str:
         return digits
     if not -7 < int(exponent) < 21:
         return f"{digits}e{int(exponent)}"
-    plain = f"{Decimal(repr(value)):f}"
-    return plain if "." in plain else f"{plain}.0"
+    decimal = f"{Decimal(repr(value)):f}"
+    return decimal if "." in decimal else f"{decimal}.0"
 
 
-def _written(value: Any) -> str:
+def _to_json(value: Any) -> str:
     if isinstance(value, _Number):
         return _number(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_written(k)}:{_written(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{_to_json(k)}:{_to_json(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_written, value)) + "]"
+        return "[" + ",".join(map(_to_json, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
 def _scalar(value: Any) -> str | None:
-    return None if value is None or value is _NOTHING or isinstance(value, dict | list) else _written(value)
+    return None if value is None or value is _MISSING or isinstance(value, dict | list) else _to_json(value)
 
 
-def _plain(value: Any) -> str | None:
+def _text_or_json(value: Any) -> str | None:
     is_text = isinstance(value, str) and not isinstance(value, _Number)
-    return None if value is None or value is _NOTHING else value if is_text else _written(value)
+    return None if value is None or value is _MISSING else value if is_text else _to_json(value)
 
 
-def _whole(value: Any) -> str | None:
-    return None if value is _NOTHING else _written(value)
+def _json(value: Any) -> str | None:
+    return None if value is _MISSING else _to_json(value)
 
 
-def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     text, path = of_type(record.name, args[0], STRING), args[1]
     if is_null(path):
         return Literal(STRING, True, None)
@@ -134,45 +134,45 @@ def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(STRING, text, path)
 
 
-def _of_path(shown: Callable[[Any], str | None]) -> Callable[[Call, pl.Expr, pl.Expr], Outcome]:
+def _of_path(to_text: Callable[[Any], str | None]) -> Callable[[Call, pl.Expr, pl.Expr], Outcome]:
     def evaluate(call: Call, text: pl.Expr, _: pl.Expr) -> Outcome:
-        (written,) = (a.value for a in call.args[1:] if isinstance(a, Literal))
-        path = read_path(written)
+        (path_text,) = (a.value for a in call.args[1:] if isinstance(a, Literal))
+        path = read_path(path_text)
 
-        def found(given: str) -> str | None:
+        def extract(document: str) -> str | None:
             try:
-                return shown(_at(given, path))
+                return to_text(_value_at(document, path))
             except RecursionError:
                 raise ValueError("nested too deeply") from None
 
-        def is_json(given: str) -> bool:
-            found(given)
+        def is_json(document: str) -> bool:
+            extract(document)
             return True
 
         return Outcome(
-            each(text, found, STRING), [(each(text, is_json, BOOLEAN).is_null(), "malformed JSON")]
+            each(text, extract, STRING), [(each(text, is_json, BOOLEAN).is_null(), "malformed JSON")]
         )
 
     return evaluate
 
 
-def _always(args: Any) -> bool:
-    """Null where nothing stands at the path."""
+def _nullable(args: Any) -> bool:
+    """The nullability of results that are null if the path has no value."""
     return True
 
 
 # fmt: off
 JSON_VALUE = Function(
-    "JSON_VALUE", _typed, _of_path(_scalar), called=("JSON_VALUE",), nullable=_always,
+    "JSON_VALUE", _type_call, _of_path(_scalar), called=("JSON_VALUE",), nullable=_nullable,
     doc=Doc("JSON_VALUE(s, path)",
             "The number, text (in quotes, as JSON has it) or truth value at a path; null where there is none.",
             "JSON_VALUE('{\"a\": [1, 2.50]}', '$.a[1]')"))
 JSON_EXTRACT = Function(
-    "JSON_EXTRACT", _typed, _of_path(_whole), called=("JSON_EXTRACT",), nullable=_always,
+    "JSON_EXTRACT", _type_call, _of_path(_json), called=("JSON_EXTRACT",), nullable=_nullable,
     doc=Doc("JSON_EXTRACT(s, path), s -> path", "What stands at a path, as JSON in a STRING. A path is `'$.a[0]'`, the "
             "name of a member, or the place of an item from 0 on.", "'{\"a\": {\"b\": 1}}' -> 'a'"))
 JSON_EXTRACT_STRING = Function(
-    "JSON_EXTRACT_STRING", _typed, _of_path(_plain), called=("JSON_EXTRACT_STRING",), nullable=_always,
+    "JSON_EXTRACT_STRING", _type_call, _of_path(_text_or_json), called=("JSON_EXTRACT_STRING",), nullable=_nullable,
     doc=Doc("JSON_EXTRACT_STRING(s, path), s ->> path",
             "What stands at a path: a text without quotes, anything else as JSON.",
             "JSON_EXTRACT_STRING('{\"a\": \"x\"}', '$.a')"))

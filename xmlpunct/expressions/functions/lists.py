@@ -1,4 +1,4 @@
-"""Arrays that expressions make: lists of values of one type."""
+"""Arrays computed by expressions: lists of values of one type."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import STRING, Type
 
 ITEM = "value"
-"""The column of such an array."""
+"""The column of these arrays."""
 
 
 def list_of(type_: Type) -> ArrayType:
-    """The type of arrays of single values; each item is an element of its own in XML.
+    """The type of arrays of single values. Each item is a separate element in XML.
 
     >>> list_of(STRING)
     ARRAY(value STRING PATH '.')
@@ -24,12 +24,12 @@ def list_of(type_: Type) -> ArrayType:
     return array_of([Attribute(ITEM, type_, path=".")])
 
 
-def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(list_of(STRING), *(of_type(record.name, a, STRING) for a in args))
 
 
 def items(text: pl.Expr, separator: pl.Expr) -> pl.Expr:
-    """A list of the parts of a text: of the empty text one, and between empty separators its characters."""
+    """The parts of a text between separators. An empty text has one part; an empty separator splits characters."""
     return (
         pl.when((text == "") | separator.is_null())
         .then(pl.concat_list(text))
@@ -43,7 +43,7 @@ def _split(call: Call, text: pl.Expr, separator: pl.Expr) -> Outcome:
 
 
 SPLIT = Function(
-    "SPLIT", _typed, _split, called=("SPLIT", "STRING_SPLIT", "STR_SPLIT", "STRING_TO_ARRAY"),
+    "SPLIT", _type_call, _split, called=("SPLIT", "STRING_SPLIT", "STR_SPLIT", "STRING_TO_ARRAY"),
     nullable=lambda args: args[0].nullable, non_null=of_first,
     doc=Doc("SPLIT(s, separator)", "The parts of s, an array of rows with the one column `value`, for UNNEST.",
             "SPLIT('a,b', ',')"),

@@ -1,4 +1,4 @@
-"""Functions of moments."""
+"""Functions of moments (DATE and TIMESTAMP)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def _part(
     rises: bool = False,
     type_: Type = INT,
 ) -> Function:
-    """A part of a moment, which EXTRACT and DATE_PART give too; ``of_days``: also of a DATE."""
+    """A function for a part of a moment, also available by EXTRACT and DATE_PART. ``of_days``: also for a DATE."""
 
-    def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+    def type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
         (a,) = args
         if a.type is not TIMESTAMP and not (a.type is DATE and of_days):
             raise ValueError(f"{a.type} has no {name}")
         return record.call(type_, a)
 
     record = Function(
-        name, typed, lambda call, value: Outcome(part(value).cast(type_.dtype)), called=(name, *called),
+        name, type_call, lambda call, value: Outcome(part(value).cast(type_.dtype)), called=(name, *called),
         arity=(1, 1), monotone=lambda call: (0, True) if rises else None,
         doc=Doc(f"{name}(t)", meaning, f"{name}(TIMESTAMP '2024-02-29 23:59:59.5')"),
     )  # fmt: skip
@@ -39,7 +39,7 @@ def _part(
 
 
 PARTS: dict[str, Function] = {}
-"""What EXTRACT and DATE_PART can give, by all its names."""
+"""The parts that EXTRACT and DATE_PART take, by all their names."""
 
 
 def _year(value: pl.Expr) -> pl.Expr:
@@ -102,7 +102,7 @@ JULIAN = _part(
 # fmt: on
 
 
-def _typed_part(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_part(record: Function, args: tuple[Expression, ...]) -> Expression:
     unit, a = args
     if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
         raise ValueError(f"{record.name} wants a literal part: 'year'")
@@ -111,15 +111,15 @@ def _typed_part(record: Function, args: tuple[Expression, ...]) -> Expression:
 
 def part_of(name: str, a: Expression) -> Expression:
     """A part of a moment by its name. Raises ValueError."""
-    found = PARTS.get(name.upper()) or PARTS.get(name.upper().removesuffix("S"))
-    if found is None:
+    function = PARTS.get(name.upper()) or PARTS.get(name.upper().removesuffix("S"))
+    if function is None:
         *parts, last = dict.fromkeys(part.name for part in PARTS.values())
         raise ValueError(f"EXTRACT gives {', '.join(parts)} or {last}, not {name}")
-    return found(a)
+    return function(a)
 
 
 DATE_PART = Function(
-    "DATE_PART", _typed_part, called=("DATE_PART", "DATEPART"),
+    "DATE_PART", _type_part, called=("DATE_PART", "DATEPART"),
     doc=Doc("EXTRACT(part FROM t), DATE_PART('part', t)", "A part of a DATE or TIMESTAMP: one of the functions here.",
             "EXTRACT(WEEK FROM DATE '2024-02-29')"),
 )  # fmt: skip
@@ -128,10 +128,10 @@ UNITS = {
     "SECOND": "1s", "MINUTE": "1m", "HOUR": "1h", "DAY": "1d", "WEEK": "1w", "MONTH": "1mo", "QUARTER": "1q",
     "YEAR": "1y",
 }  # fmt: skip
-"""What DATE_TRUNC can cut down to, and polars' word for it. A week begins on Monday."""
+"""The units that DATE_TRUNC takes, with their names in polars. A week begins on Monday."""
 
 
-def _typed_truncation(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_truncation(record: Function, args: tuple[Expression, ...]) -> Expression:
     unit, a = args
     if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
         raise ValueError(f"{record.name} wants a literal unit: 'hour'")
@@ -142,13 +142,13 @@ def _typed_truncation(record: Function, args: tuple[Expression, ...]) -> Express
     return record.call(TIMESTAMP, literal(STRING, unit.value.upper()), cast(a, TIMESTAMP))
 
 
-def _truncated(call: Call, _: pl.Expr, value: pl.Expr) -> Outcome:
+def _truncate(call: Call, _: pl.Expr, value: pl.Expr) -> Outcome:
     (unit,) = (a.value for a in call.args[:1] if isinstance(a, Literal))
     return Outcome(value.dt.truncate(UNITS[unit]))
 
 
 DATE_TRUNC = Function(
-    "DATE_TRUNC", _typed_truncation, _truncated, Syntax("DateTrunc", "unit this"), monotone=lambda call: (1, True),
+    "DATE_TRUNC", _type_truncation, _truncate, Syntax("DateTrunc", "unit this"), monotone=lambda call: (1, True),
     doc=Doc("DATE_TRUNC(unit, t)", "The beginning of the hour, day... of t, as a TIMESTAMP. A week begins on Monday.",
             "DATE_TRUNC('hour', TIMESTAMP '2024-02-29 23:59:59')"),
 )  # fmt: skip

@@ -1,6 +1,6 @@
-"""Roots, powers and logarithms: functions of DOUBLEs that give NaN and INF where they have no number, as DuckDB's do.
+"""Roots, powers and logarithms: functions of DOUBLEs. Undefined results are NaN or INF, as in DuckDB.
 
-None is taken as monotone: NaN is greatest, and the last bit of a logarithm is not proved to rise.
+No function is declared monotone: NaN is the greatest value, and the last bit of a logarithm is not proved to rise.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from xmlpunct.expressions.functions.casts import cast
 from xmlpunct.types import DOUBLE
 
 
-def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _typing(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(DOUBLE, *(cast(of_number(record.name, a), DOUBLE) for a in args))
 
 
 def _of_array(
     compute: Callable[..., np.ndarray[tuple[int], np.dtype[np.float64]]],
 ) -> Callable[[pl.Expr], pl.Expr]:
-    """A polars expression of a function of numpy."""
+    """A numpy function as a function of polars expressions."""
 
     def run(column: pl.Series) -> pl.Series:
         with np.errstate(all="ignore"):
@@ -40,12 +40,12 @@ _log10, _log2 = _of_array(np.log10), _of_array(np.log2)  # polars' log10(1000) i
 
 def _of_one(name: str, compute: Callable[[pl.Expr], pl.Expr], doc: Doc) -> Function:
     return Function(
-        name, _typed, lambda call, x: Outcome(canonical(compute(x))), called=(name,), arity=(1, 1), doc=doc
+        name, _typing, lambda call, x: Outcome(canonical(compute(x))), called=(name,), arity=(1, 1), doc=doc
     )
 
 
-def _typed_log(record: Function, args: tuple[Expression, ...]) -> Expression:
-    return _typed(record, args) if len(args) > 1 else LOG10(*args)
+def _type_log(record: Function, args: tuple[Expression, ...]) -> Expression:
+    return _typing(record, args) if len(args) > 1 else LOG10(*args)
 
 
 # fmt: off
@@ -55,10 +55,10 @@ LN = _of_one("LN", pl.Expr.log, Doc("LN(x)", "The natural logarithm; -INF of 0, 
 LOG10 = _of_one("LOG10", _log10, Doc("LOG10(x)", "The logarithm to base 10.", "LOG10(1000)"))
 LOG2 = _of_one("LOG2", _log2, Doc("LOG2(x)", "The logarithm to base 2.", "LOG2(8)"))
 LOG = Function(
-    "LOG", _typed_log, lambda call, base, x: Outcome(canonical(divided(_log2(x), _log2(base)))),
+    "LOG", _type_log, lambda call, base, x: Outcome(canonical(divided(_log2(x), _log2(base)))),
     called=("LOG",), arity=(1, 2),
     doc=Doc("LOG([base,] x)", "The logarithm, to base 10 unless another is given.", "LOG(2, 8)"))
 POWER = Function(
-    "POWER", _typed, lambda call, x, y: Outcome(canonical(x.pow(y))), Syntax("Pow", "this expression"),
+    "POWER", _typing, lambda call, x, y: Outcome(canonical(x.pow(y))), Syntax("Pow", "this expression"),
     called=("POWER", "POW"),
     doc=Doc("POWER(x, y), x ^ y, x ** y", "x to the power of y, as a DOUBLE.", "POWER(2, 10)"))

@@ -1,4 +1,4 @@
-"""Moments made of numbers, and the moments at which months and buckets of time begin or end."""
+"""Moments from numbers, last days of months, and buckets of time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
 from xmlpunct.types.durations import TIME_UNITS
 
 
-def _typed_milliseconds(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_milliseconds(record: Function, args: tuple[Expression, ...]) -> Expression:
     (a,) = args
     if a.type in (DATE, TIMESTAMP):
         return record.call(INT, a)
@@ -28,7 +28,7 @@ def _milliseconds(call: Call, a: pl.Expr) -> Outcome:
     return instant(TIMESTAMP, a.cast(pl.Int128) * int128(1000))
 
 
-def _typed_seconds(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_seconds(record: Function, args: tuple[Expression, ...]) -> Expression:
     (a,) = args
     if not (a.type.numeric or is_null(a)):
         raise ValueError(f"{record.name} wants seconds since 1970-01-01, not {a.type}: else say STRPTIME")
@@ -43,25 +43,25 @@ def _seconds(call: Call, a: pl.Expr) -> Outcome:
     return instant(TIMESTAMP, inside.round(mode="half_to_even").cast(pl.Int64).cast(pl.Int128))
 
 
-def _typed_date(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_date(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(DATE, *(of_type(record.name, a, INT) for a in args))
 
 
 def _date(call: Call, *parts: pl.Expr) -> Outcome:
     bounds = zip(parts, ((1, 9999), (1, 12), (1, 31)), strict=True)
-    inside = pl.all_horizontal([part.is_between(*bound) for part, bound in bounds])
-    year, month, day = (pl.when(inside).then(part) for part in parts)
+    in_range = pl.all_horizontal([part.is_between(*bound) for part, bound in bounds])
+    year, month, day = (pl.when(in_range).then(part) for part in parts)
     first = pl.date(year, month, 1)
-    there = inside & (day <= first.dt.month_end().dt.day())
-    days = first.to_physical() + pl.when(there).then(day).cast(pl.Int32) - 1
-    return Outcome(days.cast(pl.Date), [(~there, "no such day")])
+    exists = in_range & (day <= first.dt.month_end().dt.day())
+    days = first.to_physical() + pl.when(exists).then(day).cast(pl.Int32) - 1
+    return Outcome(days.cast(pl.Date), [(~exists, "no such day")])
 
 
-def _typed_timestamp(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_timestamp(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(TIMESTAMP, of_type(record.name, args[0], INT))
 
 
-def _typed_last_day(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_last_day(record: Function, args: tuple[Expression, ...]) -> Expression:
     (a,) = args
     if a.type not in (DATE, TIMESTAMP) and not is_null(a):
         raise ValueError(f"{record.name} wants DATE or TIMESTAMP, not {a.type}")
@@ -69,7 +69,7 @@ def _typed_last_day(record: Function, args: tuple[Expression, ...]) -> Expressio
 
 
 def bucket(moment: Expression, amount: Expression, unit: str, origin: Expression | None) -> Expression:
-    """TIME_BUCKET of so many of a `unit_of`. Raises ValueError."""
+    """TIME_BUCKET with a width of ``amount`` units (see `unit_of`). Raises ValueError."""
     if not isinstance(amount, Literal) or amount.value is None or amount.value < 1:
         raise ValueError("TIME_BUCKET wants a constant interval above 0: INTERVAL '10' MINUTE")
     if moment.type not in (DATE, TIMESTAMP) and not is_null(moment):
@@ -79,53 +79,53 @@ def bucket(moment: Expression, amount: Expression, unit: str, origin: Expression
     if not isinstance(origin, Literal):
         raise ValueError("the origin of TIME_BUCKET is a literal: TIMESTAMP '2024-01-01 00:30:00'")
     type_: Type = moment.type if moment.type is DATE else TIMESTAMP
-    begun = TIME_BUCKET.call(
+    start = TIME_BUCKET.call(
         TIMESTAMP, cast(moment, TIMESTAMP), amount, literal(STRING, unit), cast(origin, TIMESTAMP)
     )
-    return cast(begun, type_)
+    return cast(start, type_)
 
 
-def _typed_bucket(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_bucket(record: Function, args: tuple[Expression, ...]) -> Expression:
     raise ValueError("TIME_BUCKET wants an interval: TIME_BUCKET(INTERVAL '10' MINUTE, t)")
 
 
-def _bucket(call: Call, at: pl.Expr, *_: pl.Expr) -> Outcome:
+def _bucket(call: Call, moment: pl.Expr, *_: pl.Expr) -> Outcome:
     amount, unit, origin = (a.value for a in call.args[1:] if isinstance(a, Literal))
     if unit in TIME_UNITS:
-        width, since = int128(amount * TIME_UNITS[unit]), pl.lit(origin).to_physical().cast(pl.Int128)
-        return instant(TIMESTAMP, (at.to_physical().cast(pl.Int128) - since) // width * width + since)
+        width, zero = int128(amount * TIME_UNITS[unit]), pl.lit(origin).to_physical().cast(pl.Int128)
+        return instant(TIMESTAMP, (moment.to_physical().cast(pl.Int128) - zero) // width * width + zero)
     width, first = amount * MONTHS[unit], origin.year * 12 + origin.month - 1
-    month = at.dt.year().cast(pl.Int64) * 12 + at.dt.month() - 1
-    begun = (month - first) // width * width + first
-    inside = begun >= 12
-    known = pl.when(inside).then(begun)
-    value = pl.date(known // 12, known % 12 + 1, 1).cast(TIMESTAMP.dtype)
-    return Outcome(value, [(~inside, "TIMESTAMP overflow")])
+    month = moment.dt.year().cast(pl.Int64) * 12 + moment.dt.month() - 1
+    start = (month - first) // width * width + first
+    in_range = start >= 12
+    valid_month = pl.when(in_range).then(start)
+    value = pl.date(valid_month // 12, valid_month % 12 + 1, 1).cast(TIMESTAMP.dtype)
+    return Outcome(value, [(~in_range, "TIMESTAMP overflow")])
 
 
 # fmt: off
 EPOCH_MS = Function(
-    "EPOCH_MS", _typed_milliseconds, _milliseconds, called=("EPOCH_MS",), arity=(1, 1), monotone=lambda call: (0, True),
+    "EPOCH_MS", _type_milliseconds, _milliseconds, called=("EPOCH_MS",), arity=(1, 1), monotone=lambda call: (0, True),
     doc=Doc("EPOCH_MS(t)", "Milliseconds since 1970-01-01, rounded; of an INT the TIMESTAMP that is so many after it.",
             "EPOCH_MS(1709251199500)"))
 MAKE_TIMESTAMP = Function(
-    "MAKE_TIMESTAMP", _typed_timestamp, lambda call, a: instant(TIMESTAMP, a.cast(pl.Int128)),
+    "MAKE_TIMESTAMP", _type_timestamp, lambda call, a: instant(TIMESTAMP, a.cast(pl.Int128)),
     called=("MAKE_TIMESTAMP",), arity=(1, 1), monotone=lambda call: (0, True),
     doc=Doc("MAKE_TIMESTAMP(n)", "The TIMESTAMP that is n microseconds after 1970-01-01.",
             "MAKE_TIMESTAMP(1709251199500000)"))
 TO_TIMESTAMP = Function(
-    "TO_TIMESTAMP", _typed_seconds, _seconds, called=("TO_TIMESTAMP",), arity=(1, 1),
+    "TO_TIMESTAMP", _type_seconds, _seconds, called=("TO_TIMESTAMP",), arity=(1, 1),
     monotone=lambda call: (0, True),
     doc=Doc("TO_TIMESTAMP(x)", "The TIMESTAMP that is x seconds after 1970-01-01.", "TO_TIMESTAMP(1709251199.5)"))
 MAKE_DATE = Function(
-    "MAKE_DATE", _typed_date, _date, called=("MAKE_DATE",), arity=(3, 3),
+    "MAKE_DATE", _type_date, _date, called=("MAKE_DATE",), arity=(3, 3),
     doc=Doc("MAKE_DATE(year, month, day)", "The DATE of three INTs.", "MAKE_DATE(2024, 2, 29)"))
 LAST_DAY = Function(
-    "LAST_DAY", _typed_last_day, lambda call, a: Outcome(a.dt.month_end()), called=("LAST_DAY",), arity=(1, 1),
+    "LAST_DAY", _type_last_day, lambda call, a: Outcome(a.dt.month_end()), called=("LAST_DAY",), arity=(1, 1),
     monotone=lambda call: (0, True),
     doc=Doc("LAST_DAY(t)", "The last day of the month.", "LAST_DAY(DATE '2024-02-03')"))
 TIME_BUCKET = Function(
-    "TIME_BUCKET", _typed_bucket, _bucket, arity=(2, 4), monotone=lambda call: (0, True),
+    "TIME_BUCKET", _type_bucket, _bucket, arity=(2, 4), monotone=lambda call: (0, True),
     doc=Doc("TIME_BUCKET(INTERVAL 'n' unit, t [, origin])",
             "When the bucket of that length begins that t is in. They are counted from Monday, 2000-01-03 (months from "
             "2000-01-01), or from an origin.", "TIME_BUCKET(INTERVAL '15' MINUTE, TIMESTAMP '2024-02-29 17:20:00')"))

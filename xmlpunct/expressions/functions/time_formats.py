@@ -1,4 +1,4 @@
-"""Moments as texts in a format that is given, and the other way round. Formats are DuckDB's."""
+"""Moments to and from text, by a format in the syntax of DuckDB."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _WRITTEN = {
     **{f"%{sign}": f"%{sign}" for sign in _SAME},
     "%f": "%6f", "%g": "%3f", "%x": "%Y-%m-%d", "%X": "%H:%M:%S", "%c": "%Y-%m-%d %H:%M:%S",
 }  # fmt: skip
-"""What STRFTIME writes, and polars' word for it."""
+"""The specifiers of STRFTIME, with the ones of polars."""
 _READ = {
     "%Y": r"\d{1,4}", **dict.fromkeys(("%m", "%d", "%H", "%M", "%I"), r"\d{1,2}"), "%S": r"[0-5]?\d",
     ".%f": r"\.\d{1,6}", "%b": r"\w+", "%B": r"\w+", "%p": "[AaPp][Mm]", "%%": "%",
 }  # fmt: skip
-"""What STRPTIME reads, and what can stand there. polars would read more: signs, a 60th second."""
+"""The specifiers of STRPTIME, with the texts that they match. polars accepts more: signs, a 60th second."""
 _SPECIFIER = re.compile(r"\.%f|%-?.|%")
 
 
-def _format(name: str, argument: Expression, known: Mapping[str, str]) -> str:
-    """A literal format, all of whose specifiers are known."""
+def _format(name: str, argument: Expression, specifiers: Mapping[str, str]) -> str:
+    """The text of a literal format. Raises ValueError for a specifier that is not in ``specifiers``."""
     if not isinstance(argument, Literal) or argument.value is None:
         raise ValueError(f"{name} wants a literal format: '%Y-%m-%d'")
     text = str(argument.value)
     for part in _SPECIFIER.findall(text):
-        if part not in known and not (part == ".%f" and "%f" in known):
-            raise ValueError(f"{name} knows {' '.join(known)}, not {part}")
+        if part not in specifiers and not (part == ".%f" and "%f" in specifiers):
+            raise ValueError(f"{name} knows {' '.join(specifiers)}, not {part}")
     return text
 
 
-def _typed_writing(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_strftime(record: Function, args: tuple[Expression, ...]) -> Expression:
     moment, text = args
     if moment.type is STRING and text.type in (DATE, TIMESTAMP):
         moment, text = text, moment
@@ -48,49 +48,49 @@ def _typed_writing(record: Function, args: tuple[Expression, ...]) -> Expression
     return record.call(STRING, cast(moment, TIMESTAMP), text)
 
 
-def _written(call: Call, moment: pl.Expr, _: pl.Expr) -> Outcome:
+def _strftime(call: Call, moment: pl.Expr, _: pl.Expr) -> Outcome:
     pattern = _SPECIFIER.sub(
-        lambda found: found[0].replace("%f", "%6f") if found[0] == ".%f" else _WRITTEN[found[0]],
+        lambda match: match[0].replace("%f", "%6f") if match[0] == ".%f" else _WRITTEN[match[0]],
         _format(call.function, call.args[1], _WRITTEN),
     )
     return Outcome(moment.dt.strftime(pattern))
 
 
-def _typed_reading(record: Function, args: tuple[Expression, ...]) -> Expression:
-    text, given = (of_type(record.name, a, STRING) for a in args)
-    if is_null(given):
+def _type_strptime(record: Function, args: tuple[Expression, ...]) -> Expression:
+    text, form = (of_type(record.name, a, STRING) for a in args)
+    if is_null(form):
         return literal(TIMESTAMP, None)
-    parts = {*_SPECIFIER.findall(_format(record.name, given, _READ))}
+    parts = {*_SPECIFIER.findall(_format(record.name, form, _READ))}
     hour = {"%H"} if "%H" in parts else {"%I", "%p"} if parts & {"%I", "%p"} else set[str]()
     if not ({"%Y", "%d"} <= parts and parts & {"%m", "%b", "%B"}):
         raise ValueError(f"{record.name} wants a year, a month and a day: '%Y-%m-%d'")
     if not hour <= parts or bool(hour) != ("%M" in parts) or ({"%S", ".%f"} & parts and not hour):
         raise ValueError(f"{record.name} reads a time as %H:%M, %H:%M:%S, %H:%M:%S.%f or %I:%M %p")
-    return record.call(TIMESTAMP, text, given)
+    return record.call(TIMESTAMP, text, form)
 
 
-def _read(call: Call, text: pl.Expr) -> pl.Expr:
-    """The moments, null where there is none."""
+def _strptime(call: Call, text: pl.Expr) -> pl.Expr:
+    """The moments of texts, null where a text has none."""
     form = _format(call.function, call.args[1], _READ)
-    patterns, at = list[str](), 0
-    for found in _SPECIFIER.finditer(form):
-        patterns += [pl.escape_regex(form[at : found.start()]), _READ[found[0]]]
-        at = found.end()
-    shape = f"^{''.join([*patterns, pl.escape_regex(form[at:])])}$"
+    patterns, end = list[str](), 0
+    for match in _SPECIFIER.finditer(form):
+        patterns += [pl.escape_regex(form[end : match.start()]), _READ[match[0]]]
+        end = match.end()
+    shape = f"^{''.join([*patterns, pl.escape_regex(form[end:])])}$"
     trimmed = text.str.strip_chars(" ")
-    plain = pl.when(trimmed.str.contains(shape)).then(trimmed)
-    return plain.str.strptime(
+    well_formed = pl.when(trimmed.str.contains(shape)).then(trimmed)
+    return well_formed.str.strptime(
         pl.Datetime("us"), form.replace(".%f", "%.f"), strict=False
     ).dt.replace_time_zone("UTC")
 
 
 def _month_or_day(name: str, form: str, meaning: str) -> Function:
-    def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+    def type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
         return STRFTIME(args[0], literal(STRING, form))
 
     return Function(
         name,
-        typed,
+        type_call,
         called=(name,),
         arity=(1, 1),
         doc=Doc(f"{name}(t)", meaning, f"{name}(DATE '2024-02-29')"),
@@ -99,17 +99,17 @@ def _month_or_day(name: str, form: str, meaning: str) -> Function:
 
 # fmt: off
 STRFTIME = Function(
-    "STRFTIME", _typed_writing, _written, called=("STRFTIME",),
+    "STRFTIME", _type_strftime, _strftime, called=("STRFTIME",),
     doc=Doc("STRFTIME(t, format)", f"A DATE or TIMESTAMP as text. The format has `{' '.join(_WRITTEN)}`.",
             "STRFTIME(TIMESTAMP '2024-02-29 17:05:00', '%d.%m.%Y %H:%M')"))
 STRPTIME = Function(
-    "STRPTIME", _typed_reading,
-    lambda call, text, _: Outcome(_read(call, text), [(_read(call, text).is_null(), "no such moment")]),
+    "STRPTIME", _type_strptime,
+    lambda call, text, _: Outcome(_strptime(call, text), [(_strptime(call, text).is_null(), "no such moment")]),
     called=("STRPTIME",),
     doc=Doc("STRPTIME(s, format)", f"The TIMESTAMP that a text says in a format of `{' '.join(_READ)}`.",
             "STRPTIME('29.2.2024 17:05', '%d.%m.%Y %H:%M')"))
 TRY_STRPTIME = Function(
-    "TRY_STRPTIME", _typed_reading, lambda call, text, _: Outcome(_read(call, text)), called=("TRY_STRPTIME",),
+    "TRY_STRPTIME", _type_strptime, lambda call, text, _: Outcome(_strptime(call, text)), called=("TRY_STRPTIME",),
     nullable=lambda args: True,
     doc=Doc("TRY_STRPTIME(s, format)", "STRPTIME, null where the text is no such moment.",
             "TRY_STRPTIME('today', '%Y-%m-%d')"))

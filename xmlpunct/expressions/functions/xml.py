@@ -1,7 +1,7 @@
-"""SQL's constructors of XML. What they make is complete in itself: text is escaped, and prefixes are declared.
+"""SQL's constructors of XML. Their results are self-contained: text is escaped, and prefixes are declared.
 
-Names are constants: of an element its name with what it declares (``g:a xmlns:g="u"``), of attributes and of a forest's
-elements their names with spaces between them.
+Names are constants: the name of an element with its namespace declarations (``g:a xmlns:g="u"``); the names of
+attributes, and of the elements of a forest, separated by spaces.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import STRING, XML
 
 MOST = 1000
-"""So many attributes, or parts of an element, are more than people write."""
+"""The greatest number of attributes plus parts of an element."""
 
 
 def _constant(record: Function, argument: Expression) -> str:
-    """The value of an argument that says names."""
+    """The value of an argument with names. Raises ValueError for other arguments."""
     if not isinstance(argument, Literal) or argument.type is not STRING or argument.value is None:
         raise ValueError(f"{record.name} wants names")
     return str(argument.value)
 
 
-def _names(call: Call, place: int) -> list[str]:
-    argument = call.args[place]
+def _names(call: Call, position: int) -> list[str]:
+    argument = call.args[position]
     assert isinstance(argument, Literal)
     return str(argument.value).split()
 
 
 def _content(record: Function, argument: Expression) -> Expression:
-    """An argument as XML."""
+    """An argument converted to XML."""
     _refuse_array(record.name, argument)
     return argument if argument.type is XML else TEXT(argument)
 
@@ -54,7 +54,7 @@ def _refuse_array(name: str, argument: Expression) -> None:
         raise ValueError(f"{name} does not take an array: UNNEST it, and gather its items with XMLAGG")
 
 
-def _typed_element(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_element(record: Function, args: tuple[Expression, ...]) -> Expression:
     _constant(record, args[0])
     last = 2 + len(_constant(record, args[1]).split())
     if last > len(args):
@@ -63,13 +63,13 @@ def _typed_element(record: Function, args: tuple[Expression, ...]) -> Expression
     return record.call(XML, *args[:2], *attributes, *(_content(record, a) for a in args[last:]))
 
 
-def _typed_forest(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_forest(record: Function, args: tuple[Expression, ...]) -> Expression:
     if len(_constant(record, args[0]).split()) != len(args) - 1:
         raise ValueError(f"{record.name} wants a value for each name")
     return record.call(XML, args[0], *(_content(record, a) for a in args[1:]))
 
 
-def _typed_text(record: Function, args: tuple[Expression, ...]) -> Expression:
+def _type_text(record: Function, args: tuple[Expression, ...]) -> Expression:
     (argument,) = args
     _refuse_array("an attribute" if record is VALUE else "XML", argument)
     if argument.type is XML:
@@ -77,7 +77,7 @@ def _typed_text(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(XML, argument)
 
 
-def _escaped(call: Call, value: pl.Expr, references: Mapping[str, str]) -> Outcome:
+def _escape(call: Call, value: pl.Expr, references: Mapping[str, str]) -> Outcome:
     type_ = call.args[0].type
     if type_ is not STRING:
         return Outcome(type_.format_column(value))
@@ -102,45 +102,45 @@ def _forest(call: Call, _: pl.Expr, *values: pl.Expr) -> Outcome:
         pl.concat_str(pl.lit(f"<{name}>"), value, pl.lit(f"</{name}>"))
         for name, value in zip(_names(call, 0), values, strict=True)
     ]
-    is_there = pl.any_horizontal(value.is_not_null() for value in values)
-    return Outcome(pl.when(is_there).then(pl.concat_str(*elements, ignore_nulls=True)))
+    exists = pl.any_horizontal(value.is_not_null() for value in values)
+    return Outcome(pl.when(exists).then(pl.concat_str(*elements, ignore_nulls=True)))
 
 
-def _named(names: Sequence[str], values: Sequence[Expression]) -> Pieces:
-    """Values with their names."""
+def _with_names(names: Sequence[str], values: Sequence[Expression]) -> Pieces:
+    """The text of values with their names."""
     pieces: Pieces = []
     for name, value in zip(names, values, strict=True):
         pieces += [", ", value, f' AS "{name}"']
     return pieces[1:]
 
 
-def _written_element(call: Call) -> Pieces:
+def _write_element(call: Call) -> Pieces:
     names = _names(call, 1)
     pieces: Pieces = [f'XMLELEMENT(NAME "{_names(call, 0)[0]}"']
     if names:
-        pieces += [", XMLATTRIBUTES(", *_named(names, call.args[2 : 2 + len(names)]), ")"]
+        pieces += [", XMLATTRIBUTES(", *_with_names(names, call.args[2 : 2 + len(names)]), ")"]
     content = call.args[2 + len(names) :]
     return [*pieces, *([", "] if content else []), *listed(content), ")"]
 
 
 _PLAIN = Notation(lambda call: [call.args[0]])
-"""Of what SQL does not say."""
+"""The notation of conversions that SQL does not write."""
 
 TEXT = Function(
-    "XMLTEXT", _typed_text, lambda call, value: _escaped(call, value, IN_TEXT), notation=_PLAIN, arity=(1, 1)
+    "XMLTEXT", _type_text, lambda call, value: _escape(call, value, IN_TEXT), notation=_PLAIN, arity=(1, 1)
 )
 VALUE = Function(
-    "XMLATTRIBUTE", _typed_text, lambda call, value: _escaped(call, value, IN_ATTRIBUTE), notation=_PLAIN,
+    "XMLATTRIBUTE", _type_text, lambda call, value: _escape(call, value, IN_ATTRIBUTE), notation=_PLAIN,
     arity=(1, 1), takes_whole=True)  # fmt: skip
 ELEMENT = Function(
-    "XMLELEMENT", _typed_element, _element, notation=Notation(_written_element), arity=(2, 2 + MOST),
+    "XMLELEMENT", _type_element, _element, notation=Notation(_write_element), arity=(2, 2 + MOST),
     nullable=lambda args: False, non_null=of_none, takes_whole=True,
     doc=Doc("XMLELEMENT(NAME name [, XMLATTRIBUTES(x AS name, ...)], content, ...)",
             "An element. Null is left out.",
             "XMLELEMENT(NAME \"a\", XMLATTRIBUTES(1 AS \"n\"), 'x')"))  # fmt: skip
 FOREST = Function(
-    "XMLFOREST", _typed_forest, _forest,
-    notation=Notation(lambda call: ["XMLFOREST(", *_named(_names(call, 0), call.args[1:]), ")"]),
+    "XMLFOREST", _type_forest, _forest,
+    notation=Notation(lambda call: ["XMLFOREST(", *_with_names(_names(call, 0), call.args[1:]), ")"]),
     nullable=lambda args: all(a.nullable for a in args[1:]), non_null=lambda call, args: of_any(call, args[1:]),
     arity=(2, 1 + MOST), takes_whole=True,
     doc=Doc("XMLFOREST(x AS name, ...)",
