@@ -190,8 +190,8 @@ class _Incoming(io.RawIOBase):
 class RequestHandler(BaseHTTPRequestHandler):
     """Reads the requests of one connection, and calls `get` for GET and HEAD, and `post` for POST.
 
-    Those read a body with `read_body` and answer with `answer`, or raise `RequestRefused`. A request for another host
-    is refused, and so is one from a page of another site unless it is a GET or HEAD: see `hosts`.
+    These methods read a body with `read_body`, and answer with `answer` or raise `RequestRefused`. A request for
+    another host is refused, and so is one from a page of another site unless it is a GET or HEAD: see `host_check`.
     """
 
     server: HttpServer
