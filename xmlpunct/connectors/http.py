@@ -323,7 +323,7 @@ def _in_ascii(url: str) -> tuple[str, str | None, str | None]:
     if not netloc.isascii():
         netloc = host if parts.port is None else f"{host}:{parts.port}"
     url_ = urlunsplit(parts._replace(netloc=netloc, fragment=""))
-    return _BEYOND_ASCII.sub(lambda beyond: quote(beyond[0]), url_), parts.username, parts.password
+    return _BEYOND_ASCII.sub(lambda match: quote(match[0]), url_), parts.username, parts.password
 
 
 def why(error: BaseException) -> str:

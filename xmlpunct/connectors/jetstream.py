@@ -147,8 +147,8 @@ class Connection:
         info = self.do(self.streams.stream_info(self._address.path))
         if info.config.retention not in (None, "limits"):
             raise Refused(f"its retention is {info.config.retention}: only what has limits can be read again")
-        behind = info.state.last_seq + 1
-        return (max(info.state.first_seq, 1) if info.state.messages else behind), behind
+        end = info.state.last_seq + 1
+        return (max(info.state.first_seq, 1) if info.state.messages else end), end
 
     def check_subject(self, subject: str) -> None:
         """Raise `Refused` if the stream does not store messages of the subject."""

@@ -13,7 +13,7 @@ from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import Type
 
 MOST_COLUMNS = 1000
-"""Maximum number of inferred columns of a stream, including those of its arrays."""
+"""Maximum number of inferred columns of a stream, including columns in its arrays."""
 MOST_ARRAYS = 10
 """Maximum nesting depth of its arrays."""
 AMONG_TEXT = "which stands among text and is part of it"

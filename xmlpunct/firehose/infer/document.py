@@ -125,11 +125,11 @@ def infer(
                 f"no element with attributes or children repeats in the first {sample.size:,} bytes: name the "
                 "tuples' element",
             )
-    places = Places(element, punct_namespace, sample.source, where, nested)
-    error = _feed(sample, places)
-    if not places.tuples:
+    values = Places(element, punct_namespace, sample.source, where, nested)
+    error = _feed(sample, values)
+    if not values.tuples:
         raise error or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
-    inferred = places.inferred()
+    inferred = values.inferred()
     return replace(inferred, error=error, schema=_with_labels(inferred.schema, sample.texts))
 
 

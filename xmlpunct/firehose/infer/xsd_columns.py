@@ -74,8 +74,8 @@ class XsdFile(Declarations):
         for root in self.roots:
             for node in root.iterchildren(f"{XS}include", f"{XS}import", f"{XS}redefine"):
                 if "://" in node.get("schemaLocation", ""):
-                    place = node.get("schemaLocation")
-                    raise UsageError(f"{self.path} includes {place}, which is not fetched: put it beside")
+                    location = node.get("schemaLocation")
+                    raise UsageError(f"{self.path} includes {location}, which is not fetched: put it beside")
 
     def _infer_element(self, name: str, node: Node) -> Inferred:
         """Infer columns to the greatest depth at which they are not too many."""

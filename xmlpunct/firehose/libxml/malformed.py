@@ -80,7 +80,7 @@ class Places:
         return self.split.start.byte + offset
 
     def offsets(self, numbers: Ints) -> Ints:
-        """The offsets of several start tags, all of which are in the split."""
+        """The offsets of start tags that are in the split."""
         starts: Ints = self._split_tokens.start[np.asarray(self._starts)[numbers - 1]]
         return starts
 
@@ -125,8 +125,8 @@ class Places:
         begins, ends, _ = self._tokens
         i = bisect_left(ends, True, key=is_wrong)
         if i == len(ends):
-            behind, tail = ends[-1] if len(ends) else 0, self._split_tokens.tail
-            return (behind, tail) if behind < tail and is_wrong(tail) else (0, 0)
+            last_end, tail = ends[-1] if len(ends) else 0, self._split_tokens.tail
+            return (last_end, tail) if last_end < tail and is_wrong(tail) else (0, 0)
         if is_wrong(begins[i]):
             return ends[i - 1] if i else 0, begins[i]
         return begins[i], ends[i]
@@ -170,7 +170,7 @@ def _locate(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[i
     wrong, end = forbidden(data if split.final else data + TAIL)
     if wrong >= 0:  # ignore later data, which may or may not have arrived
         split, data, error = Split(split.source, split.start, split.data[:end], False), data[:end], None
-    prologue, places = split.start.prologue, Places(split)
+    prologue, positions = split.start.prologue, Places(split)
     plain = data[:wrong].translate(_LETTERS) + data[wrong:] if wrong >= 0 else data.translate(_LETTERS)
     reader = expat.ParserCreate("UTF-8", " ")
     try:
@@ -179,30 +179,30 @@ def _locate(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[i
     except expat.ExpatError as failure:
         at = max(0, min(reader.ErrorByteIndex - len(prologue), len(data)))
         if split.final and failure.code in _TRUNCATED:
-            return truncated(split, places)
-        begin, end = places.token(at)
+            return truncated(split, positions)
+        begin, end = positions.token(at)
         if begin > 0 and _complaint(prologue, data[:begin]) is not None:  # &< : expat points at the <
-            begin, end = places.token(begin - 1)
+            begin, end = positions.token(begin - 1)
         if _complaint(prologue, data[:begin]) is None:
             message = _complaint(prologue, data[:end])
             if message is not None:
                 error_offset = at if failure.code in _EXACT and begin <= at < end else begin
                 return error_offset, begin, message
-    begin, end = places.first(lambda end: _complaint(prologue, data[:end]) is not None)
+    begin, end = positions.first(lambda end: _complaint(prologue, data[:end]) is not None)
     if begin < end:
         return begin, begin, _complaint(prologue, data[:end]) or ""
     if wrong >= 0:
-        return wrong, places.token(wrong)[0], _complaint(prologue, data) or "malformed"
+        return wrong, positions.token(wrong)[0], _complaint(prologue, data) or "malformed"
     at = _offset(prologue, data, error) if error is not None else len(data)
     if at >= len(data) and split.final:
-        return truncated(split, places)
-    begin, _ = places.token(min(at, max(len(data) - 1, 0)))
+        return truncated(split, positions)
+    begin, _ = positions.token(min(at, max(len(data) - 1, 0)))
     return min(at, len(data)), begin, reason(error) if error is not None else "malformed"
 
 
-def truncated(split: Split, places: Places) -> tuple[int, int, str]:
+def truncated(split: Split, positions: Places) -> tuple[int, int, str]:
     """As `malformed`, for a document that ends too early."""
-    name, size = places.innermost(), len(split.data)
+    name, size = positions.innermost(), len(split.data)
     if name:
         return size, size, f"the document ends inside <{name}>: it is cut short"
     return size, size, "the document ends before its root element: it is cut short"

@@ -47,13 +47,13 @@ def _validator(validity: Validity) -> etree.XMLSchema:
 
 
 def invalid(
-    validity: Validity, places: Places, element: str, offsets: Ints
+    validity: Validity, positions: Places, element: str, offsets: Ints
 ) -> tuple[dict[int, str], SourceError | None]:
     """By row, why a tuple is not valid. ``offsets`` are the offsets of the tuples in the split.
 
     If lxml fails, the tuples after the failure have no reason; the error has the offset of the first of them.
     """
-    split, validator = places.split, _validator(validity)
+    split, validator = positions.split, _validator(validity)
     # By the number of the start tag; the first in the split is number 1. None: the tuple is valid.
     reasons: dict[int, str | None] = {}
     outside, number, open_ = len(split.start.open), 1 - len(split.start.open), list[int]()
@@ -71,7 +71,7 @@ def invalid(
                 node.clear()
     except SourceError as error:
         failure = error
-    begun = places.offsets(np.array([*reasons], np.int64)).tolist() if reasons else []
+    begun = positions.offsets(np.array([*reasons], np.int64)).tolist() if reasons else []
     judged = dict(zip(begun, reasons.values(), strict=True))
     rows = offsets.tolist()
     if failure is not None:

@@ -29,13 +29,13 @@ def merged(shape: Shape, outer: Found, inner: Found) -> Found:
     for number, table in enumerate(shape.tables[1:], 1):
         above, width = positions[table.parent], table.end - table.first
         items = sorted(
-            (above[which, of], which, row)
+            (above[which, parent], which, row)
             for which in (0, 1)
-            for row, of in enumerate(passes[which].of[number])
+            for row, parent in enumerate(passes[which].of[number])
         )
         positions.append({(which, row): position for position, (_, which, row) in enumerate(items)})
-        for of, which, row in items:
-            rows.of[number].append(of)
+        for parent, which, row in items:
+            rows.of[number].append(parent)
             rows.items[number] += passes[which].items[number][row * width : (row + 1) * width]
     rows.punctuations = [(n, bisect_left(rows.at, n), branch) for n, _, branch in outer.punctuations]
     rows.late = sorted({*outer.late, *inner.late})

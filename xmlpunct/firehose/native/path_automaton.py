@@ -81,8 +81,8 @@ class Node:
     counts: positions of elements below it matter.
     path: its path in the tuple, if undeclared names in it count as overlooked; name: the name under which the
     element itself counts as overlooked.
-    below: (slot, path) that a wrong namespace can leave empty: those of its XML attributes or, if the element's own
-    namespace is wrong, those of all values below it.
+    below: (slot, path) of values that are missing because of a wrong namespace: the values of its XML attributes or,
+    if the element itself has a wrong namespace, all values below it.
     around: the context of an OUTSIDE node. is_retained: libxml2's target retains its text for tuples that follow.
     """
 
@@ -128,18 +128,18 @@ def states(
     specs: list[StreamSpec],
     shapes: list[Shape],
     punctuations: list[str],
-    others: Iterable[StreamSpec],
+    all_specs: Iterable[StreamSpec],
     names: Names,
     level: int = 0,
     uncut: Collection[str] = (),
 ) -> Node:
     """The initial state, outside of all tuples and punctuations of these streams.
 
-    others: all streams of the source; the content of their tuples is not read for these streams.
+    all_specs: all streams of the source; the content of their tuples is not read for these streams.
     level: number of tuples that enclose the tuples to read; punctuations are read at level 0 only.
     uncut: names of elements that are never divided between splits.
     """
-    return _States(specs, shapes, punctuations, others, names, level, uncut).outside(Around(level=level))
+    return _States(specs, shapes, punctuations, all_specs, names, level, uncut).outside(Around(level=level))
 
 
 class Around(NamedTuple):
@@ -178,13 +178,13 @@ class _States:
         specs: list[StreamSpec],
         shapes: list[Shape],
         punctuations: list[str],
-        others: Iterable[StreamSpec],
+        all_specs: Iterable[StreamSpec],
         names: Names,
         level: int,
         uncut: Collection[str],
     ) -> None:
         self.specs, self.shapes, self.names, self.level, self.uncut = specs, shapes, names, level, uncut
-        self.all = [*specs, *(other for other in others if other not in specs)]
+        self.all = [*specs, *(other for other in all_specs if other not in specs)]
         self.inner = Node(Kind.INNER, names)
         self.outsides: dict[Around, Node] = {}
         self.grown: dict[tuple[object, ...], Node] = {}
@@ -263,7 +263,7 @@ class _States:
         return node
 
     def stranger(self, name: str) -> int:
-        """The stream whose tuples have this name in another namespace; -1 if none, or if a level above counted it."""
+        """The stream whose tuples have this name in another namespace; -1 if none, or if level 0 counted it."""
         if self.level or any(spec.tag == name for spec in self.all):
             return -1
         local = expanded(name)[1]

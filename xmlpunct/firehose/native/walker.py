@@ -77,23 +77,23 @@ def _walk(
 
 
 def boundaries(
-    split: Split, opened: Sequence[Element], kept: frozenset[ElementName], limits: Limits
+    split: Split, opened: Sequence[Element], uncut: frozenset[ElementName], limits: Limits
 ) -> Walk | None:
     """Walk as far as possible over a split inside ``opened`` elements, for boundaries only.
 
-    ``kept`` are the names of elements that are not divided. None if the native reader refuses the split.
+    ``uncut`` are the names of elements that are not divided. None if the native reader refuses the split.
     """
     prepared = Ready(split.data) if opened else ready(split)
     if not native.COMPILED or prepared.refused is not None:
         return None
     raw = "".join([e.raw for e in opened]).encode("utf-8", "surrogateescape")
-    return _walk(_bare(kept, limits), prepared.data, raw, True)
+    return _walk(_bare(uncut, limits), prepared.data, raw, True)
 
 
 @lru_cache(maxsize=16)
-def _bare(kept: frozenset[ElementName], limits: Limits) -> native.Tree:
+def _bare(uncut: frozenset[ElementName], limits: Limits) -> native.Tree:
     """A tree without paths."""
-    return bare(kept, limits)
+    return bare(uncut, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,8 @@ class Walker:
                 break
             self.trees.append(tree)
 
-    def walk(self, split: Split, known: Known | None = None) -> list[Walked] | None:
-        """The rows of a split, by stream; None if libxml2 must read it. ``known``: an earlier walk over the split."""
+    def walk(self, split: Split, earlier: Known | None = None) -> list[Walked] | None:
+        """The rows of a split, by stream; None if libxml2 must read it. ``earlier``: a stored walk over the split."""
         prepared = ready(split) if self.trees else None
         if prepared is None or prepared.refused is not None or len(split.data) > self.limits.element:
             return None
@@ -146,8 +146,8 @@ class Walker:
         walk: Walk | None
         for number, (tree, group) in enumerate(zip(self.trees, self.groups, strict=True)):
             is_nested = self.specs[group[0]].nested
-            if known is not None and number == 0 and not is_nested:
-                data, walk = known.data, known.walk  # offsets refer to these data
+            if earlier is not None and number == 0 and not is_nested:
+                data, walk = earlier.data, earlier.walk  # offsets refer to these data
             else:
                 data, walk = prepared.data, self._walk_over(tree, group, split, prepared.data)
             if walk is None:
@@ -181,8 +181,8 @@ class Walker:
 
     def known(self, split: Split) -> Known | None:
         """The walk that `ahead` stored, if it covers this split. The stored walk is cleared."""
-        known, self._stored = self._stored, None
-        return known if known is not None and known.is_of(split) else None
+        stored, self._stored = self._stored, None
+        return stored if stored is not None and stored.is_of(split) else None
 
     def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
         """For a `Splitter`: a walk as far as possible, and the ancestor values at its end (None: unknown).
