@@ -435,4 +435,4 @@ def test_the_window_of_the_server_is_not_what_a_run_that_goes_on_trusts(peer: Pe
         first.write(results(0, [(n, 0, 0) for n in range(3 * jetstream.AT_ONCE)]))
     with closing(writer(peer)) as second:
         second.open(form(), position)
-        assert len(second._there) == 3 * jetstream.AT_ONCE
+        assert len(second._sent_before) == 3 * jetstream.AT_ONCE

@@ -169,10 +169,10 @@ def test_a_broker_of_mqtt_that_is_gone(
 
 def test_librdkafka_reports_by_the_same_way(soon: None, caplog: pytest.LogCaptureFixture) -> None:
     kafka = pytest.importorskip("confluent_kafka")
-    from xmlpunct.connectors.kafka import _log, _reporting
+    from xmlpunct.connectors.kafka import _error_callback, _log
 
     settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
-    consumer = kafka.Consumer(settings | _reporting(Retries("kafka://127.0.0.1:1/t")), logger=_log)
+    consumer = kafka.Consumer(settings | _error_callback(Retries("kafka://127.0.0.1:1/t")), logger=_log)
     until = time.monotonic() + 20
     while not reported(caplog):
         assert time.monotonic() < until

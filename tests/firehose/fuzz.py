@@ -229,10 +229,10 @@ class Fuzzer:
         """Compare what the native reader has found in a split, if it has taken it, with the tree of it."""
         walker, made = _LOOKED_UP._walker, ready(split)
         (tree,) = walker.trees
-        walk = None if made.refused is not None else walker._over(tree, [0], split, made.data)
+        walk = None if made.refused is not None else walker._walk_over(tree, [0], split, made.data)
         if walk is None:
             return False
-        found = walker._walked(made.data, tree, 0, 0, walk)
+        found = walker._stream_rows(made.data, tree, 0, 0, walk)
         columns = [cells.listed(_NONE) for cells in found.cells]
         rows = [
             None if row in found.faults else texts for row, texts in enumerate(zip(*columns, strict=True))

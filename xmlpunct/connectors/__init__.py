@@ -1,4 +1,4 @@
-"""Connectors: bytes in and out. This package exports what a connector is written with: docs/connectors.md shows how.
+"""Connectors: bytes in and out. The exported classes are the API for new connectors; docs/connectors.md has examples.
 
 >>> from xmlpunct.connectors import Connector
 >>> Connector().outlet("example://host", "example://host")

@@ -1,7 +1,7 @@
-"""Members of zip and tar archives: each is a part of its own, in order of name, as the files of a directory are.
+"""Members of zip and tar archives: each is a part of its own, in the order of names, like the files of a directory.
 
-An archive is read where it is stored, since its members are not in order of name there. A tar may be compressed;
-reading one of its members that stands before the one read last unpacks it again from the start.
+An archive must support random access, because its members are stored in another order. A tar may be compressed; to
+read a member that is stored before the last one read, it is decompressed again from the start.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from xmlpunct.connectors.listing import in_order
 ZIP, TAR = "a zip archive", "a tar archive"
 MOST_MEMBERS = 100_000
 MOST_NAME = 4_096
-_MOST_AT_ONCE = 2**25  # what an archive may want us to take into memory: the directory of a zip, say
+_MOST_AT_ONCE = 2**25  # maximum read into memory at once, for example the directory of a zip
 _BLOCK = 512  # of a tar
 _SKIPPED = 2**18
 _ENCRYPTED = 0x41  # flags of a zip member
 
 Reopen = Callable[[], BinaryIO]
-"""Opens the stored bytes at their beginning. One can go to and fro in them; they close when they are collected."""
+"""Opens the stored bytes at their beginning, as a seekable file that closes when it is garbage-collected."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member: what it is told as, its path in the archive, its size as it is stored, and what opens it."""
+    """A member: its name for messages, its path in the archive, its stored size, and the function that opens it."""
 
     name: str
     path: str
@@ -57,7 +57,7 @@ class Member:
 
 
 def kind_of_archive(head: bytes) -> str | None:
-    """What archive begins like this, if one does; 512 bytes tell."""
+    """The kind of archive with this head, of 512 bytes; None if it is no archive."""
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return ZIP
     with suppress(tarfile.TarError, ValueError):
@@ -67,9 +67,9 @@ def kind_of_archive(head: bytes) -> str | None:
 
 
 def members(name: str, reopen: Reopen) -> list[Member] | None:
-    """The members of an archive; None for what is none.
+    """The members of an archive; None for a file that is no archive.
 
-    Raises `SourceError` for one that has none, or one that cannot be read, and OSError.
+    Raises `SourceError` for an archive without members, or one that cannot be read, and OSError.
     """
     with closing(reopen()) as file:
         stream = _Stream(name, file)
@@ -78,20 +78,20 @@ def members(name: str, reopen: Reopen) -> list[Member] | None:
         if kind is None:
             return None
         if kind == TAR:
-            found, failure = _tar(name, stream, reopen)
+            unordered, failure = _tar(name, stream, reopen)
         elif not stream.packed:
-            found, failure = _zip(name, file, reopen), None
+            unordered, failure = _zip(name, file, reopen), None
         else:
             raise SourceError(name, "is a zip archive that is compressed again: decompress it first")
-    listed = in_order(found, lambda member: member.path)
-    for one, other in pairwise(listed):
-        if one.path == other.path:
-            raise SourceError(name, f"has two members named {one.path}")
+    ordered = in_order(unordered, lambda member: member.path)
+    for first, second in pairwise(ordered):
+        if first.path == second.path:
+            raise SourceError(name, f"has two members named {first.path}")
     if failure is not None:
-        return [*listed, Member(name, "", 0, partial(_fail, failure))]
-    if not listed:
+        return [*ordered, Member(name, "", 0, partial(_fail, failure))]
+    if not ordered:
         raise SourceError(name, "the archive has no files to read")
-    return listed
+    return ordered
 
 
 def _fail(failure: SourceError) -> BinaryIO:
@@ -99,14 +99,14 @@ def _fail(failure: SourceError) -> BinaryIO:
 
 
 class _Stream:
-    """The bytes of a file, unpacked if they are compressed, from the first on; one goes forward only."""
+    """The bytes of a file, decompressed if necessary; of a compressed file, seeks go forward only."""
 
     def __init__(self, name: str, file: BinaryIO) -> None:
         self.name, self._file, self._tap = name, file, Tap.of(file)
         self.at, self.packed = 0, False
-        self.last = b""
-        """What was read last."""
-        with suppress(SourceError):  # which reading it will raise again
+        self.last_read = b""
+        """The bytes of the last `read`."""
+        with suppress(SourceError):  # raised again by a read
             self._unpack()
 
     def _unpack(self) -> None:
@@ -116,34 +116,34 @@ class _Stream:
             self._tap, self.packed = Tap(Unpacked(self.name, self._tap, kind).read), True
 
     def head(self) -> bytes:
-        """The first bytes, which are still to be read; none where they cannot be, for who reads it to tell."""
+        """The first bytes, without reading them; empty if they cannot be read: the reader reports that later."""
         try:
             return self._tap.peek(_BLOCK)
         except SourceError:
             return b""
 
-    def some(self, size: int) -> bytes:
+    def read_some(self, size: int) -> bytes:
         with reading(self.name):
             data = self._tap.read(size)
         self.at += len(data)
         return data
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes; fewer only at the end."""
+        """Exactly ``size`` bytes; fewer only at the end."""
         if not 0 <= size <= _MOST_AT_ONCE:
             raise SourceError(self.name, f"the archive has a header that is too long at byte {self.at}")
         data = bytearray()
-        while len(data) < size and (more := self.some(size - len(data))):
-            data += more
-        self.last = bytes(data)
-        return self.last
+        while len(data) < size and (chunk := self.read_some(size - len(data))):
+            data += chunk
+        self.last_read = bytes(data)
+        return self.last_read
 
     def seek(self, byte: int) -> None:
-        """Go on to a byte, or to the end if that comes first."""
+        """Go forward to a byte, or to the end if that comes first."""
         if not self.packed:
             self._file.seek(byte)
             self._tap, self.at = Tap(self._file.read), byte
-        while self.at < byte and self.some(min(byte - self.at, _SKIPPED)):
+        while self.at < byte and self.read_some(min(byte - self.at, _SKIPPED)):
             pass
 
     def tell(self) -> int:
@@ -174,7 +174,7 @@ def _zip_member(name: str, reopen: Reopen, info: zipfile.ZipInfo) -> BinaryIO:
 
 
 class _Bounded:
-    """A file as zipfile reads it, that is not made to take anything into memory."""
+    """A file for zipfile, which limits the bytes read into memory at once."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self.seek, self.tell, self._file, self._name = file.seek, file.tell, file, name
@@ -189,31 +189,31 @@ class _Bounded:
             )
         data = bytearray()
         while (size < 0 or len(data) < size) and (
-            more := self._some(_SKIPPED if size < 0 else size - len(data))
+            chunk := self._read_some(_SKIPPED if size < 0 else size - len(data))
         ):
-            data += more
+            data += chunk
             if len(data) > _MOST_AT_ONCE:
                 return self.read(len(data))
         return bytes(data)
 
-    def _some(self, size: int) -> bytes:
+    def _read_some(self, size: int) -> bytes:
         with reading(self._name):
             return self._file.read(size)
 
 
 class _ZipMember(io.RawIOBase):
-    """What a member of a zip unpacks to, compared with its checksum at its end."""
+    """The decompressed bytes of a zip's member; the checksum is verified at its end."""
 
     def __init__(self, name: str, file: BinaryIO, info: zipfile.ZipInfo) -> None:
         self._name, self._file, self._info = name, file, info
         self._sum = self._count = 0
         self.consumed = 0
-        """How much of what is stored has been read."""
+        """How many stored bytes have been read."""
         self._left = info.compress_size
-        self._some = self._opened()
+        self._read_some = self._open_member()
 
     def read(self, size: int = -1) -> bytes:
-        data = self._some(size)
+        data = self._read_some(size)
         self._sum, self._count = crc32(data, self._sum), self._count + len(data)
         if not data and (self._sum, self._count) != (self._info.CRC, self._info.file_size):
             self._fail(f"is corrupt at byte {self._count}: its size or checksum is not what the archive says")
@@ -223,15 +223,15 @@ class _ZipMember(io.RawIOBase):
         self._file.close()
         super().close()
 
-    def _opened(self) -> Callable[[int], bytes]:
+    def _open_member(self) -> Callable[[int], bytes]:
         info, method = self._info, self._info.compress_type
         if info.flag_bits & _ENCRYPTED:
             self._fail("is encrypted: decrypt the archive first")
         header = b""
         if info.header_offset >= 0:
             self._file.seek(info.header_offset)
-            while len(header) < 30 and (more := self._file.read(30 - len(header))):
-                header += more
+            while len(header) < 30 and (chunk := self._file.read(30 - len(header))):
+                header += chunk
         if len(header) < 30 or not header.startswith(b"PK\x03\x04"):
             self._fail(f"is not where the archive says, at its byte {info.header_offset}")
         begin = info.header_offset + 30 + sum(struct.unpack("<HH", header[26:]))
@@ -260,44 +260,44 @@ class _ZipMember(io.RawIOBase):
         self.consumed += len(data)
         return data
 
-    def _fail(self, what: str) -> NoReturn:
+    def _fail(self, reason: str) -> NoReturn:
         self._file.close()
-        raise SourceError(self._name, what, None, self._count)
+        raise SourceError(self._name, reason, None, self._count)
 
 
 def _tar(name: str, stream: _Stream, reopen: Reopen) -> tuple[list[Member], SourceError | None]:
-    """The members of a tar, and why there may be more, if it breaks off."""
+    """The members of a tar, and the error after them if it is truncated or corrupt."""
     tar, failure = _Tar(name, reopen), None
-    places: dict[str, tuple[int, int]] = {}
+    extents: dict[str, tuple[int, int]] = {}
     links: dict[str, str] = {}
     try:
         for info in _infos(name, stream):
             path = _path(name, info.name)
             if info.isdir():
                 continue
-            if path in places or path in links:
+            if path in extents or path in links:
                 raise SourceError(name, f"has two members named {path}")
             if info.issparse() or not (info.isreg() or info.islnk() or info.issym()):
                 raise SourceError(
                     name, f"its member {path} is no plain file: unpack it into a directory first"
                 )
             if info.isreg():
-                places[path] = info.offset_data, info.size
+                extents[path] = info.offset_data, info.size
             else:
                 above = posixpath.dirname(info.name) if info.issym() else ""
                 links[path] = _path(name, posixpath.join(above, info.linkname))
     except _Cut as cut:
         failure = cut.error
     for link, target in links.items():
-        if target in places:
-            places[link] = places[target]
+        if target in extents:
+            extents[link] = extents[target]
         elif failure is None:
             raise SourceError(name, f"its member {link} is a link to {target}, which is no file in it")
-    found = [
+    tar_members = [
         Member(f"{name}/{path}", path, size, partial(_tar_member, f"{name}/{path}", tar, offset, size))
-        for path, (offset, size) in places.items()
+        for path, (offset, size) in extents.items()
     ]
-    return found, failure
+    return tar_members, failure
 
 
 def _tar_member(name: str, tar: _Tar, offset: int, size: int) -> BinaryIO:
@@ -305,7 +305,7 @@ def _tar_member(name: str, tar: _Tar, offset: int, size: int) -> BinaryIO:
 
 
 class _Cut(Exception):
-    """The archive ends, or breaks, where another member should begin."""
+    """The archive is truncated or corrupt where another member should begin."""
 
     def __init__(self, error: SourceError) -> None:
         super().__init__(str(error))
@@ -313,13 +313,13 @@ class _Cut(Exception):
 
 
 def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
-    """The members of a tar, in its own order. Raises `_Cut` behind the last that can be read."""
+    """The members of a tar, in stored order. Raises `_Cut` after the last readable member."""
     count = 0
     try:
         with tarfile.TarFile(fileobj=stream, mode="r", encoding="utf-8") as tar:  # type: ignore[arg-type]
             while (info := tar.next()) is not None:
                 count += 1
-                tar.members.clear()  # type: ignore[attr-defined] # which would keep them all
+                tar.members.clear()  # type: ignore[attr-defined] # else it retains all of them
                 if info.size < 0:
                     raise tarfile.ReadError(f"a member of {info.size} bytes")
                 yield info
@@ -330,18 +330,18 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
     except SourceError as error:
         raise _Cut(error) from None
     except Exception as error:
-        what = f"the archive is cut short or corrupt at byte {stream.at}: {why(error)}"
-        raise _Cut(SourceError(name, what)) from None
-    if stream.last != bytes(_BLOCK):
-        what = "cut short" if len(stream.last) < _BLOCK else "corrupt"
-        raise _Cut(SourceError(name, f"the archive is {what} at byte {stream.at - len(stream.last)}"))
+        reason = f"the archive is cut short or corrupt at byte {stream.at}: {why(error)}"
+        raise _Cut(SourceError(name, reason)) from None
+    if stream.last_read != bytes(_BLOCK):
+        reason = "cut short" if len(stream.last_read) < _BLOCK else "corrupt"
+        raise _Cut(SourceError(name, f"the archive is {reason} at byte {stream.at - len(stream.last_read)}"))
     try:
-        while rest := stream.some(_SKIPPED):
-            if rest.strip(b"\0"):
-                what = (
+        while trailer := stream.read_some(_SKIPPED):
+            if trailer.strip(b"\0"):
+                reason = (
                     f"something follows the end of the archive before byte {stream.at}: is it several in one?"
                 )
-                raise SourceError(name, what)
+                raise SourceError(name, reason)
     except TransientError:
         raise
     except SourceError as error:
@@ -349,7 +349,7 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
 
 
 class _Tar:
-    """A tar, and how far it was read last: who reads its members in their own order unpacks it once."""
+    """A tar with its last stream, so that members read in stored order are decompressed once."""
 
     def __init__(self, name: str, reopen: Reopen) -> None:
         self._name, self._reopen = name, reopen
@@ -357,7 +357,7 @@ class _Tar:
         self._lock = threading.Lock()
 
     def stream(self, byte: int) -> _Stream:
-        """The unpacked bytes from one on."""
+        """The decompressed bytes from an offset."""
         with self._lock:
             stream, self._parked = self._parked, None
         if stream is not None and stream.at > byte:
@@ -370,9 +370,9 @@ class _Tar:
         return stream
 
     def park(self, stream: _Stream) -> None:
-        """Keep a stream for who reads what comes next."""
+        """Store a stream for the reader of a later member."""
         with self._lock:
-            # What is not packed is gone to and fro in at no cost.
+            # An uncompressed file is seekable, so its stream need not be stored.
             before, self._parked = (self._parked, stream) if stream.packed else (stream, self._parked)
         if before is not None:
             before.close()
@@ -391,7 +391,7 @@ class _TarMember(io.RawIOBase):
         try:
             if self._stream is None:
                 self._stream = self._tar.stream(self._offset)
-            data = self._stream.some(min(size, self._left))
+            data = self._stream.read_some(min(size, self._left))
         except TransientError:
             raise
         except SourceError as error:
@@ -413,7 +413,7 @@ class _TarMember(io.RawIOBase):
 
 
 def _path(archive: str, name: str) -> str:
-    """Where a member is in an archive, as it can be told to anybody."""
+    """The path of a member in an archive, for messages."""
     if len(name) > MOST_NAME:
         raise SourceError(archive, f"has a member with a name longer than {MOST_NAME:,} characters")
     return posixpath.normpath(name.encode(errors="surrogateescape").decode(errors="backslashreplace"))

@@ -1,8 +1,8 @@
-"""Compressed bytes as they were before: gzip, bzip2, xz and zstd, known by their first bytes, whatever the name.
+"""Decompresses gzip, bzip2, xz and zstd, which it detects by the first bytes, whatever the name.
 
-At most `PIECE_BYTES` are unpacked at a time, so a small input that unpacks to a large one takes no more memory than
-any other. What is cut short or corrupt fails at a byte of what it unpacks to, after everything before that byte.
-Several gzip, bzip2, xz or zstd streams one behind another are one, as for their own tools.
+At most `PIECE_BYTES` are decompressed at a time, so an input that expands to a large one takes no more memory than
+any other. A truncated or corrupt input fails at an offset of its decompressed data, after all data before that offset.
+Concatenated gzip, bzip2, xz or zstd streams are read as one, as their own tools do.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from xmlpunct.base.errors import SourceError
 from xmlpunct.base.library_guard import guarded, why
 
 PIECE_BYTES = 2**18
-"""How much is unpacked at a time."""
+"""Maximum number of bytes decompressed at a time."""
 MOST_LAYERS = 4
-"""How many times over something may be compressed."""
+"""Maximum number of nested compressions."""
 HEAD_BYTES = 4
-"""How many bytes tell what something is compressed with."""
+"""Number of bytes needed to detect a format."""
 KEPT_BYTES = 2**22
-"""How much is remembered of what comes from where nothing can be read again, for when it turns out to be corrupt."""
+"""Maximum number of bytes buffered of an input that cannot be read again, to recover data before a corruption."""
 _PEEKED_BYTES = 2**10
 _STORED_BYTES = 2**16
 _LIVE_BYTES = 2**12
@@ -34,7 +34,7 @@ _XZ_MEMORY_BYTES = 2**28  # the largest preset needs a quarter of this
 
 
 class Engine(Protocol):
-    """What unpacks one stream: the interface of `bz2.BZ2Decompressor`."""
+    """A decompressor of one stream, with the interface of `bz2.BZ2Decompressor`."""
 
     @property
     def eof(self) -> bool: ...
@@ -46,7 +46,7 @@ class Engine(Protocol):
 
 
 class Inflate:
-    """zlib's decompressor with the interface of the others. ``bits`` as zlib names headers."""
+    """zlib's decompressor with the interface of `Engine`. ``bits`` is zlib's ``wbits``, which selects the header."""
 
     def __init__(self, bits: int = 31) -> None:
         self._engine = zlib.decompressobj(bits)
@@ -64,7 +64,7 @@ class Inflate:
         return self._engine.unused_data
 
     def copy(self) -> Inflate:
-        """Another one that stands where this one does."""
+        """A copy in the same state."""
         twin = Inflate.__new__(Inflate)
         twin._engine = self._engine.copy()
         return twin
@@ -76,7 +76,7 @@ class Inflate:
 
 @dataclass(frozen=True)
 class Format:
-    """A way to compress: its name, the bytes that it begins with, what unpacks it (None: pyarrow does)."""
+    """A compression format: its name, its first bytes, and its decompressor (None: pyarrow's)."""
 
     name: str
     magic: bytes
@@ -92,62 +92,62 @@ FORMATS = (
 
 
 def format_of(head: bytes) -> Format | None:
-    """How something that begins like this is compressed, if it is; four bytes tell, or fewer if that is all."""
+    """The format of data with this head (`HEAD_BYTES` bytes, or all data if shorter); None if uncompressed."""
     if not head:
         return None
     return next((f for f in FORMATS if head.startswith(f.magic) or f.magic.startswith(head)), None)
 
 
 class Tap:
-    """Bytes as they come, the first of which can be looked at before they are read.
+    """A byte stream with `peek`.
 
-    ``again`` goes back to the first, where that is possible. Where it is not, `keep` remembers them for a while.
+    ``rewind`` goes back to the first byte (None: impossible); without it, `keep` buffers the bytes up to a limit.
     """
 
     def __init__(
-        self, some: Callable[[int], bytes | None], again: Callable[[], object] | None = None
+        self, read_some: Callable[[int], bytes | None], rewind: Callable[[], object] | None = None
     ) -> None:
-        self._some, self._again = some, again
+        self._read_some, self._rewind = read_some, rewind
         self._head = b""
         self._failure: Exception | None = None
-        self._kept: bytearray | None = None
+        self._buffer: bytearray | None = None
         self.taken = 0
-        """How many bytes have come, looked at or read."""
+        """How many bytes have been fetched, peeked or read."""
 
     @classmethod
     def of(cls, file: BinaryIO) -> Tap:
-        """The bytes of a file from where it stands: what is there already, rather than all that is asked for."""
-        some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
+        """The bytes of a file from its current position; a read returns available bytes rather than wait for all."""
+        read_some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
         try:
-            # What may grow is not gone back in: whoever reads it waits for no more than there is.
+            # A growing file is not rewound: its readers wait for no more bytes than are available.
             begin = file.tell() if file.seekable() and not hasattr(file, "stop") else None
         except (OSError, AttributeError):
             begin = None
         if begin is None:
-            return cls(some)
+            return cls(read_some)
         start = begin
-        return cls(some, lambda: file.seek(start))
+        return cls(read_some, lambda: file.seek(start))
 
     def peek(self, count: int) -> bytes:
-        """At least the next ``count`` bytes, or as many as there are; they are still to be read.
+        """At least the next ``count`` bytes, or all that remain, without reading them.
 
-        What fails behind the first byte fails when what comes before it has been read.
+        A failure after the first byte is raised when the bytes before it have been read.
         """
         try:
-            while len(self._head) < count and (more := self._more(max(count, _PEEKED_BYTES))):
-                self._head += more
-        except Exception as error:  # which whoever reads up to it gets
+            while len(self._head) < count and (chunk := self._fetch(max(count, _PEEKED_BYTES))):
+                self._head += chunk
+        except Exception as error:  # raised by the read that reaches it
             if not self._head:
                 raise
             self._failure = error
         return self._head
 
     def read(self, size: int) -> bytes:
-        """Some bytes, none at the end."""
+        """Available bytes; empty at the end."""
         if self._head:
             data, self._head = self._head[:size], self._head[size:]
             return data
-        return self._more(size)
+        return self._fetch(size)
 
     @property
     def at(self) -> int:
@@ -155,109 +155,109 @@ class Tap:
         return self.taken - len(self._head)
 
     def go_on(self, byte: int) -> None:
-        """Take note that the file was gone to a byte."""
+        """Continue at a byte to which the caller has moved the file."""
         self._head, self.taken = b"", byte
 
     def keep(self) -> None:
-        """Remember what is still to be read, up to `KEPT_BYTES`, if it cannot be read again."""
+        """Buffer the bytes that are read from now on, up to `KEPT_BYTES`, if they cannot be read again."""
         if not self.is_file:
-            self._kept = bytearray(self._head)
+            self._buffer = bytearray(self._head)
 
     @property
     def is_file(self) -> bool:
-        """Whether all is there that will be, so that nobody waits for it."""
-        return self._again is not None
+        """True if all data are available, so that reads do not wait."""
+        return self._rewind is not None
 
     @property
     def can_rewind(self) -> bool:
-        """Whether `rewound` is likely to succeed."""
-        return self.is_file or self._kept is not None
+        """True if `rewound` is likely to succeed."""
+        return self.is_file or self._buffer is not None
 
     def rewound(self) -> Tap | None:
-        """The same bytes from the first on, if that can be; this tap is not to be read any more then."""
-        if self._kept is not None:
-            return Tap(io.BytesIO(self._kept).read)
-        if self._again is not None:
+        """A tap of the same bytes from the first, if possible; this tap must not be read afterwards."""
+        if self._buffer is not None:
+            return Tap(io.BytesIO(self._buffer).read)
+        if self._rewind is not None:
             with suppress(OSError, ValueError):
-                self._again()
-                return Tap(self._some)
+                self._rewind()
+                return Tap(self._read_some)
         return None
 
-    def _more(self, size: int) -> bytes:
+    def _fetch(self, size: int) -> bytes:
         if self._failure is not None:
             raise self._failure
-        data = self._some(size) or b""
+        data = self._read_some(size) or b""
         self.taken += len(data)
-        if self._kept is not None:
-            self._kept += data
-            if len(self._kept) > KEPT_BYTES:
-                self._kept = None
+        if self._buffer is not None:
+            self._buffer += data
+            if len(self._buffer) > KEPT_BYTES:
+                self._buffer = None
         return data
 
 
 class Unpacked:
-    """What the compressed bytes of a tap unpack to. ``single``: what comes behind the first stream is not read."""
+    """The decompressed bytes of a tap. ``single``: do not read beyond the first compressed stream."""
 
     def __init__(self, name: str, stored: Tap, kind: Format, single: bool = False) -> None:
         self.name, self._kind = name, kind
         self.position = 0
-        """How many bytes have been unpacked."""
+        """How many bytes have been decompressed."""
         self._stored, self._single = stored, single
-        if kind.engine is not Inflate:  # of which nothing is lost
+        if kind.engine is not Inflate:  # Inflate can be copied, so no decompressed bytes are lost
             stored.keep()
-        self._streams = _unpacking(kind, stored, single)
+        self._streams = _open_streams(kind, stored, single)
         self._failure: SourceError | None = None
 
     def read(self, size: int) -> bytes:
-        """At most ``size`` bytes, as soon as there are any; none at the end. Raises `SourceError`."""
+        """At most ``size`` bytes, as soon as any are available; empty at the end. Raises `SourceError`."""
         pieces = [self._piece(size)]
         if self._stored.is_file:
             left = size - len(pieces[0])
-            with suppress(SourceError):  # which is raised again when what comes before it is taken
+            with suppress(SourceError):  # raised again by the next read
                 while left and pieces[-1]:
                     pieces.append(self._piece(left))
                     left -= len(pieces[-1])
         return b"".join(pieces) if len(pieces) > 1 else pieces[0]
 
     def _piece(self, size: int) -> bytes:
-        """Some bytes. What fails once fails for ever: bytes may have been lost with it."""
+        """Some bytes. After a failure every read fails, because bytes may have been lost."""
         if self._failure is not None:
             raise self._failure
         try:
             with guarded(self.name, f"its {self._kind.name} data cannot be unpacked", byte=self.position):
-                unpacked = self._unpacked(min(size, self._most))
+                unpacked = self._decompress(min(size, self._chunk_bytes))
         except SourceError as failure:
             self._failure = failure
             raise
         self.position += len(unpacked)
         return unpacked
 
-    def _unpacked(self, size: int) -> bytes:
+    def _decompress(self, size: int) -> bytes:
         try:
             return self._streams.read(size)
         except _Broken as broken:
-            unpacked = self._before() if broken.before is None else broken.before
+            unpacked = self._lost_bytes() if broken.before is None else broken.before
             byte = self.position + len(unpacked)
-            reason = f"its {self._kind.name} data {broken.what} at byte {byte} of what it unpacks to"
+            reason = f"its {self._kind.name} data {broken.problem} at byte {byte} of what it unpacks to"
             self._failure = SourceError(self.name, reason, None, byte)
             if not unpacked:
                 raise self._failure from None
             return unpacked
 
     @property
-    def _most(self) -> int:
-        """How much to unpack at once: what is lost with an error where nothing comes again."""
+    def _chunk_bytes(self) -> int:
+        """Bytes to decompress at once: an error loses at most these, if the input cannot be read again."""
         return PIECE_BYTES if self._stored.can_rewind or self._kind.engine is Inflate else _LIVE_BYTES
 
-    def _before(self) -> bytes:
-        """What comes before the byte that fails and was lost with it, as far as the stored bytes come again."""
-        near = self._stored.at - _STORED_BYTES
-        again = self._stored.rewound()
-        if again is None:
+    def _lost_bytes(self) -> bytes:
+        """The decompressed bytes before an error that were lost with it, if the stored bytes can be read again."""
+        slow_from = self._stored.at - _STORED_BYTES
+        rewound_tap = self._stored.rewound()
+        if rewound_tap is None:
             return b""
-        # An engine that is given a byte at a time gives all that it can before it sees what is wrong.
-        stored = Tap(lambda size: again.read(max(1, min(size, near - again.at))))
-        streams, left, unpacked = _unpacking(self._kind, stored, self._single), self.position, bytearray()
+        # Fed one byte at a time, an engine returns all bytes before it detects the error.
+        stored = Tap(lambda size: rewound_tap.read(max(1, min(size, slow_from - rewound_tap.at))))
+        streams, left, unpacked = _open_streams(self._kind, stored, self._single), self.position, bytearray()
         with suppress(_Broken):
             while left and (data := streams.read(min(left, PIECE_BYTES))):
                 left -= len(data)
@@ -267,66 +267,67 @@ class Unpacked:
 
 
 class _Broken(Exception):
-    """The data is cut short or corrupt; ``before`` was still unpacked (None: what was is lost)."""
+    """The data are truncated or corrupt; ``before``: bytes decompressed before the error (None: lost)."""
 
-    def __init__(self, what: str, before: bytes | None = None) -> None:
-        super().__init__(what)
-        self.what, self.before = what, before
+    def __init__(self, problem: str, before: bytes | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.before = problem, before
 
 
 class _Streams(Protocol):
     def read(self, size: int) -> bytes: ...
 
 
-def _unpacking(kind: Format, stored: Tap, single: bool) -> _Streams:
+def _open_streams(kind: Format, stored: Tap, single: bool) -> _Streams:
     return ByArrow(stored) if kind.engine is None else ByEngine(kind.engine, stored, single)
 
 
 class ByEngine:
-    """Streams one behind another, each unpacked by an engine of its own; zeros may stand between them."""
+    """Concatenated streams, each decompressed by an engine of its own; zero bytes may separate them."""
 
     def __init__(self, engine: Callable[[], Engine], stored: Tap, single: bool) -> None:
         self._make, self._stored, self._single = engine, stored, single
         self._engine: Engine | None = engine()
-        self._rest = b""  # stored bytes that were read and not given to an engine
+        self._unused = b""  # stored bytes that no engine has received
         self._hungry = True
 
     def read(self, size: int) -> bytes:
-        while self._engine is not None or self._begins_another():
+        while self._engine is not None or self._begin_next():
             engine, data = self._engine, b""
             assert engine is not None
             if self._hungry:
-                data, self._rest = self._rest or self._stored.read(_STORED_BYTES), b""
+                data, self._unused = self._unused or self._stored.read(_STORED_BYTES), b""
                 if not data:
                     raise _Broken("is cut short", b"")
             saved = engine.copy() if isinstance(engine, Inflate) else None
             try:
                 unpacked = engine.decompress(data, size)
             except Exception as error:
-                raise _Broken(f"is corrupt ({why(error)})", _singly(saved, data) if saved else None) from None
+                before = _decompress_bytewise(saved, data) if saved else None
+                raise _Broken(f"is corrupt ({why(error)})", before) from None
             self._hungry = len(unpacked) < size and engine.needs_input
             if engine.eof:
-                self._rest, self._hungry = engine.unused_data, True
+                self._unused, self._hungry = engine.unused_data, True
                 self._engine = None
             if unpacked:
                 return unpacked
         return b""
 
-    def _begins_another(self) -> bool:
-        """Whether another stream follows."""
+    def _begin_next(self) -> bool:
+        """Begin the next stream; false if there is none."""
         while not self._single:
-            self._rest = self._rest.lstrip(b"\0")
-            if self._rest:
+            self._unused = self._unused.lstrip(b"\0")
+            if self._unused:
                 self._engine = self._make()
                 return True
-            self._rest = self._stored.read(_STORED_BYTES)
-            if not self._rest:
+            self._unused = self._stored.read(_STORED_BYTES)
+            if not self._unused:
                 break
         return False
 
 
-def _singly(engine: Inflate, data: bytes) -> bytes:
-    """What comes before the byte at which ``data`` is known to fail."""
+def _decompress_bytewise(engine: Inflate, data: bytes) -> bytes:
+    """The decompressed bytes before the byte at which ``data`` fails."""
     unpacked = bytearray()
     with suppress(zlib.error):
         unpacked += engine.decompress(b"")
@@ -336,7 +337,7 @@ def _singly(engine: Inflate, data: bytes) -> bytes:
 
 
 class ByArrow:
-    """zstd, which Python itself cannot unpack everywhere."""
+    """zstd streams, by pyarrow: not every Python version can decompress them."""
 
     def __init__(self, stored: Tap) -> None:
         import pyarrow as pa
@@ -351,12 +352,12 @@ class ByArrow:
             if self._file.failure is not None:
                 raise self._file.failure from None
             cut = "Truncated" in str(error)
-            what = "is cut short" if cut else f"is corrupt ({why(error).rpartition(': ')[2]})"
-            raise _Broken(what) from None
+            problem = "is cut short" if cut else f"is corrupt ({why(error).rpartition(': ')[2]})"
+            raise _Broken(problem) from None
 
 
 class _ForArrow(io.RawIOBase):
-    """A tap as a file that pyarrow reads."""
+    """A tap as a file for pyarrow."""
 
     def __init__(self, stored: Tap) -> None:
         self._stored = stored

@@ -1,13 +1,13 @@
-"""Connectors: what the schemes of URLs stand for, to be read and to be written.
+"""The interfaces of connectors, which read from and write to the URLs of a scheme.
 
-A connector is one small class, found by the scheme of a URL: those of this package in `OWN`, any other as an entry
-point of the group ``xmlpunct.connectors`` whose name is the scheme. docs/connectors.md shows how to write one.
+A connector is one small class, selected by the scheme of a URL: this package's own are in `OWN`, others are entry
+points of the group ``xmlpunct.connectors`` whose name is the scheme. docs/connectors.md shows how to write one.
 
-- Read: `Connector.inlet` makes an `Inlet` for each of its `senders`. What an inlet gives is bytes, each piece with the
-  position behind it. With a checkpoint the bytes are spooled; an inlet that ``can_seek`` goes on from the last
-  position that was kept, any other has to give the same bytes once more.
-- Written: `Connector.outlet` makes an `Outlet`, which is given groups of results, each with its number. An outlet that
-  knows which number it has written last writes each group exactly once.
+- Input: `Connector.inlet` makes an `Inlet` for each of its `senders`. An inlet returns pieces of bytes, each with the
+  position after it. With a checkpoint the bytes are spooled. After a restart, an inlet that ``can_seek`` continues
+  from the last stored position; any other inlet has to return the same bytes again.
+- Output: `Connector.outlet` makes an `Outlet`, which receives numbered groups of results. An outlet that can determine
+  the last number it has written writes each group exactly once.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
 FOLLOW = "follow:"
-"""Before the path of a file that is to be followed while it grows."""
+"""Prefix of the path of a file that is followed while it grows."""
 DATA = "data:"
-"""Before a document that stands in the URL itself."""
+"""Prefix of a document in the URL itself."""
 GROUP = "xmlpunct.connectors"
 """The group of entry points. Their names are schemes."""
 RUN, SEQUENCE = "xmlpunct.run", "xmlpunct.sequence"
-"""What a message says of itself, wherever messages can: the run that wrote it, and its number in that."""
+"""Headers of a message, if the broker supports headers: the run that wrote it, and its number in the run."""
 DIGEST, LINK = "xmlpunct.digest", "xmlpunct.link"
-"""Of a message whose receiver cannot be asked: its digest, and that of the message before. See `chained`."""
+"""Headers if the messages of a run cannot be read back: its digest, and the previous message's. See `chained`."""
 OWN = {
     "": "local_files:Files",
     "file": "local_files:Files",
@@ -70,62 +70,62 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 class Inlet(ABC):
-    """What one sender of a source gives, piece by piece.
+    """The data of one sender of a source, piece by piece.
 
-    Its methods are called from one thread, in the order in which they stand here, but for `stop`. What goes wrong is
-    an OSError, or a `SourceError` with the name of the source.
+    All methods but `stop` are called from one thread, in the order of their definition. They raise OSError, or
+    `SourceError` with the name of the source.
     """
 
     can_seek = False
-    """Whether `open` can go on from a position. What cannot has to give the same bytes again."""
+    """True if `open` can continue from a position; else the inlet must return the same bytes again."""
     wants_acknowledgement = False
-    """Whether `acknowledge` is waited for: then each piece is made durable by itself."""
+    """True if the sender waits for `acknowledge`: then each piece is made durable by itself."""
 
     @abstractmethod
     def open(self, position: Any) -> None:
-        """Connect, to go on from a ``position`` that `read` gave; None: from the beginning."""
+        """Connect, to continue from a ``position`` that `read` returned; None: from the beginning."""
 
     @abstractmethod
     def read(self) -> tuple[bytes, Any] | None:
-        """Wait for the next piece: its bytes, and the position behind them (plain values, as JSON holds them).
+        """Wait for the next piece: its bytes, and the position after them (a JSON value).
 
-        The position is None where nobody could go on. The piece is None at the end, and after `stop`.
+        The position is None if reading cannot continue there. The piece is None at the end, and after `stop`.
         """
 
-    def acknowledge(self, position: Any) -> None:  # noqa: B027 - few have to
-        """What was read up to a position is durable: nobody will ask for it again."""
+    def acknowledge(self, position: Any) -> None:  # noqa: B027 - few need it
+        """The data up to a position are durable, and will not be requested again."""
 
     def stop(self) -> None:  # noqa: B027
-        """Let a `read` that waits, in another thread, come back with None."""
+        """Let a `read` that waits in another thread return None."""
 
     def close(self) -> None:  # noqa: B027
-        """Let go of everything."""
+        """Release all resources."""
 
 
 class Encoder(Protocol):
-    """The form that a run's results are written in: see `xmlpunct.firehose.writer`."""
+    """Encodes a run's results in a format: see `xmlpunct.firehose.writer`."""
 
     def messages(self, slice_: Slice) -> tuple[list[bytes], list[bytes]]:
-        """The tuples and the punctuations of a slice, each to be understood by itself."""
+        """The tuples and the punctuations of a slice, each as a self-contained message."""
 
 
 class Existing(Enum):
-    """What a new run does with the results of another run that its output holds."""
+    """How a new run handles the results of another run in its output."""
 
     ACCEPT = "accept"
-    """A file is overwritten, a table is added to, and a directory is refused: without ``--checkpoint``."""
+    """Without ``--checkpoint``: overwrite a file, append to a table, refuse a directory."""
     REFUSE = "refuse"
-    """It is refused: the checkpoint of that run may be lost. With ``--checkpoint``."""
+    """With ``--checkpoint``: refuse the output, because the checkpoint of the other run may be lost."""
     REPLACE = "replace"
-    """They are removed: with ``--replace``."""
+    """With ``--replace``: remove them."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What an outlet has to know of a run: ``run`` tells it from others, and stays with its checkpoint.
+    """The properties of a run for an outlet: ``run`` identifies it, and is stored in its checkpoint.
 
-    ``schema`` is that of the results, and ``encoder`` writes them in the run's ``format``. ``existing``: what a new
-    run does with the results of another.
+    schema: of the results. encoder: writes them in the run's ``format``.
+    existing: how a new run handles the results of another.
     """
 
     run: str
@@ -137,11 +137,11 @@ class Form:
 
 @dataclass(frozen=True)
 class Results:
-    """A group of results, to be written at once. Numbers of groups rise; none is given to two different ones.
+    """A group of results, which is written at once. Numbers of groups ascend; each number has one group.
 
-    ``data`` is what the ``slices`` are in the run's format, with what comes before and behind all of them, and
-    ``offset`` the bytes before it. ``last``: no group follows, the results are complete. ``digest`` tells it, and all
-    groups before it, from others; ``link`` is the digest of the group before.
+    data: the ``slices`` in the run's format, with the header before the first group and the footer after the last.
+    offset: the number of bytes before it. last: the results are complete, no group follows.
+    digest: identifies the group and all groups before it. link: the digest of the previous group.
     """
 
     number: int
@@ -154,7 +154,7 @@ class Results:
 
 
 def chained(link: str, data: bytes) -> str:
-    """The digest of some bytes behind those whose digest is ``link``; nothing adds nothing.
+    """The digest of bytes that follow the bytes with digest ``link``; empty bytes do not change it.
 
     >>> chained("", b""), chained(chained("", b"a"), b"b") == chained("", b"b")
     ('', False)
@@ -167,118 +167,118 @@ def chained(link: str, data: bytes) -> str:
 
 
 class Outlet(ABC):
-    """Where a run's results go. What goes wrong is an `XmlPunctError`."""
+    """The output for a run's results. Methods raise `XmlPunctError`."""
 
     takes_columns: ClassVar[bool] = False
-    """Whether it takes the columns of slices. Then the run's format and the form of its XML say nothing to it."""
+    """True if it writes the columns of slices, and ignores the run's format."""
     can_replace: ClassVar[bool] = False
-    """Whether it can remove the results of another run: see `Existing`."""
+    """True if it can remove the results of another run: see `Existing`."""
 
     def check(self, schema: Schema) -> None:  # noqa: B027
-        """Raise `UsageError` if results of this schema cannot be written. Nothing is connected to yet."""
+        """Raise `UsageError` if results of this schema cannot be written. It does not connect."""
 
     def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
-        """For each tuple why it cannot be written there, null if it can; None if all can. The others are rejects."""
+        """For each tuple the reason why it is a reject, null if it can be written; None if all can be written."""
         return None
 
     @abstractmethod
     def open(self, form: Form, position: Any) -> None:
-        """Begin behind a ``position`` that `commit` gave; None: a new run begins.
+        """Continue from a ``position`` that `commit` returned; None: begin a new run.
 
-        A run that was killed may have written groups behind it, and is going to give them once more. Raises
-        `UsageError` for what cannot be written there.
+        A killed run may have written groups after the position; they will be written again. Raises `UsageError` if
+        the results cannot be written there.
         """
 
     @abstractmethod
     def write(self, results: Results, *, again: bool = False) -> None:
-        """Make a group visible, unless it is: all of it, or, as far as that is possible, nothing.
+        """Make a group visible, unless it already is; atomically if the output supports that.
 
-        ``again``: a run that was killed has written it, for certain, and perhaps groups after it.
+        ``again``: a killed run has certainly written the group, and perhaps groups after it.
         """
 
     def check_last(self, last: int) -> None:  # noqa: B027
-        """Raise `XmlPunctError` if it holds groups of this run behind number ``last``, the last one of the run's log.
+        """Raise `XmlPunctError` if it holds groups of this run after number ``last``, the last in the run's log.
 
-        Then the checkpoint is older than the output. It is called when all groups of the log have been written again.
+        Then the checkpoint is older than the output. It is called after all groups in the log were written again.
         """
 
     def check_complete(self, form: Form, position: Any) -> None:  # noqa: B027
-        """Raise `XmlPunctError` if it is known not to hold the results of a complete run any more."""
+        """Raise `XmlPunctError` if it can detect that results of a complete run are missing."""
 
     def commit(self) -> Any:  # noqa: B027
-        """Come back when all that was written is durable; the position behind it, as plain values."""
+        """Return when all written groups are durable: the position after them, as a JSON value."""
 
     def break_off(self) -> None:  # noqa: B027
-        """No group follows, though the results are not complete: an input failed. It may be done over."""
+        """No group follows although the results are incomplete: an input failed. The run may be repeated."""
 
     def finish(self) -> None:  # noqa: B027
-        """Nothing follows, however long this process lives."""
+        """No group follows from this process."""
 
     def close(self) -> None:  # noqa: B027
-        """Let go of everything."""
+        """Release all resources."""
 
 
 class Connector:
-    """What a scheme stands for: override `inlet` to be read, `outlet` to be written.
+    """Reads from and writes to the URLs of a scheme: override `inlet` for input, `outlet` for output.
 
-    A ``spec`` is the whole URL. Where something is opened its ``${NAME}`` are expanded before it comes here, and what
-    it is called by people, ``name``, is not. All methods raise `UsageError` for a URL that makes no sense.
+    ``spec`` is the whole URL; if it is to be opened, its ``${NAME}`` are already expanded. ``name`` is the URL for
+    messages, without expansion. All methods raise `UsageError` for an invalid URL.
     """
 
     quotes = True
-    """Whether its URLs are quoted, as ``%20``."""
+    """True if its URLs are percent-encoded."""
 
     def inlet(self, spec: str, sender: str) -> Inlet:
-        """What a sender gives. Nothing is connected to before it is opened."""
+        """The inlet of a sender. It does not connect before it is opened."""
         raise UsageError(f"nothing is read from {scheme_of(spec)}://")
 
     def outlet(self, spec: str, name: str) -> Outlet:
-        """Where results go. Nothing is connected to before it is opened."""
+        """The outlet for results. It does not connect before it is opened."""
         raise UsageError(f"nothing is written to {scheme_of(spec)}://: name a file, and copy it there")
 
     def senders(self, spec: str) -> Sequence[str]:
-        """The names of the senders, each with an order of its own; stable from run to run.
+        """The names of the senders, each with an order of its own; the same in each run.
 
-        This is asked when a query is planned. Who has to connect for that has to `expand` the URL.
+        It is called when a query is planned. A connector that connects to find them must `expand` the URL.
         """
         return ("",)
 
     def is_endless(self, spec: str) -> bool:
-        """Whether it may never end."""
+        """True if it may never end."""
         return True
 
     def place(self, spec: str) -> str:
-        """What two URLs have in common that name the same place, so that nothing is written to what is read."""
+        """A canonical form of the URL, to detect an output that is also an input."""
         return bare(spec)
 
     def source(self, spec: str, name: str) -> Source:
-        """The source: the merge of what its senders give."""
+        """The source: the merge of its senders."""
 
-        def one(sender: str) -> Source:
-            called = f"{name}#{sender}" if sender else name
+        def sender_source(sender: str) -> Source:
+            sender_name = f"{name}#{sender}" if sender else name
             once = not self.inlet(spec, sender).can_seek
-            part = Piece(called, None, lambda: binary(InletFile(self.inlet(spec, sender))), once=once)
-            return assembled(called, [part])
+            part = Piece(sender_name, None, lambda: binary(InletFile(self.inlet(spec, sender))), once=once)
+            return assembled(sender_name, [part])
 
-        return merged(name, [one(sender) for sender in self.senders(spec)])
+        return merged(name, [sender_source(sender) for sender in self.senders(spec)])
 
     def paths(self, spec: str) -> list[str]:
-        """The files and directories that are read."""
+        """The files and directories that it reads."""
         return []
 
     def written(self, spec: str) -> list[str]:
-        """The files on this machine that results are written to."""
+        """The local files to which it writes results."""
         return []
 
     def columns(self, spec: str) -> tuple[str, ...]:
-        """The columns whose values the names of its files carry."""
+        """The columns whose values are in the names of its files."""
         return ()
 
 
 class InletFile(io.RawIOBase):
     """An inlet as a file of bytes, with positions instead of offsets.
 
-    The position is that behind the last piece that was read to its end; None if nobody could go on there.
+    The position is that after the last piece, if that was read to its end; None if reading cannot continue there.
 
     >>> class Two(Inlet):
     ...     def open(self, position): self.left = [(b"<a/>", 1), (b"<b/>", 2)][position or 0:]
@@ -291,58 +291,58 @@ class InletFile(io.RawIOBase):
 
     def __init__(self, inlet: Inlet) -> None:
         self._inlet, self._left = inlet, memoryview(b"")
-        self._is_open = self._is_kept = self._stopped = False
-        self._behind: Any = None  # the position behind the piece
+        self._is_open = self._caller_acknowledges = self._stopped = False
+        self._next_position: Any = None  # the position after the piece
 
     @property
     def can_seek(self) -> bool:
-        """Whether it can go on from a position."""
+        """True if it can continue from a position."""
         return self._inlet.can_seek
 
     @property
     def wants_acknowledgement(self) -> bool:
-        """Whether `acknowledge` is waited for."""
+        """True if the sender waits for `acknowledge`."""
         return self._inlet.wants_acknowledgement
 
     @property
     def position(self) -> Any:
-        """Up to where all has been read, if no part of a piece has been read that is behind it."""
-        return None if self._left else self._behind
+        """The position after the last piece; None if that piece is only partly read."""
+        return None if self._left else self._next_position
 
     def resume(self, position: Any) -> None:
-        """Go on from a position, before anything is read."""
+        """Continue from a position; called before the first read."""
         self._is_open = True
-        self._behind = position
+        self._next_position = position
         self._inlet.open(position)
 
     def keep(self) -> None:
-        """Leave acknowledging to the caller. Else what was read is, when more is asked for."""
-        self._is_kept = True
+        """Leave acknowledgements to the caller; by default the next read acknowledges the previous piece."""
+        self._caller_acknowledges = True
 
     def acknowledge(self, position: Any) -> None:
-        """What was read up to a position is durable."""
+        """The data up to a position are durable."""
         self._inlet.acknowledge(position)
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Some bytes, as soon as there are any; none at the end, and after `stop`."""
+        """Wait for bytes; empty at the end, and after `stop`."""
         if not self._is_open:
             self.resume(None)
         while not self._left:
-            if not self._is_kept and self._behind is not None:
-                self._inlet.acknowledge(self._behind)
+            if not self._caller_acknowledges and self._next_position is not None:
+                self._inlet.acknowledge(self._next_position)
             piece = None if self._stopped else self._inlet.read()
             if piece is None:
                 return b""
-            self._left, self._behind = memoryview(piece[0]), piece[1]
+            self._left, self._next_position = memoryview(piece[0]), piece[1]
         count = len(self._left) if size < 0 else size
         data, self._left = bytes(self._left[:count]), self._left[count:]
         return data
 
     def stop(self) -> None:
-        """Let a read that waits in another thread come back, with nothing."""
+        """Let a read that waits in another thread return no bytes."""
         self._stopped = True
         self._inlet.stop()
 
@@ -353,7 +353,7 @@ class InletFile(io.RawIOBase):
 
 
 def scheme_of(spec: str) -> str:
-    """The scheme of what a text names: of a URL its own, ``-`` of standard input, none of a path.
+    """The scheme of a source or output: ``-`` for standard input, empty for a path.
 
     >>> [scheme_of(spec) for spec in ("tcp://host:1", "follow:a.xml", "unix:a", "-", "C:/a.xml")]
     ['tcp', 'follow', 'unix', '-', '']
@@ -362,37 +362,37 @@ def scheme_of(spec: str) -> str:
         return "-"
     if spec.startswith((FOLLOW, DATA, "unix:")):
         return spec.partition(":")[0]
-    found = _URL.match(spec)
-    return found[1].lower() if found else ""
+    match = _URL.match(spec)
+    return match[1].lower() if match else ""
 
 
 @cache
 def _connector(scheme: str) -> Connector | None:
-    """The connector of a scheme, if there is one but fsspec."""
+    """The connector of a scheme; None if only fsspec may support it."""
     if scheme in OWN:
-        return _own(OWN[scheme])
-    found = [*entry_points(group=GROUP, name=scheme)]
-    if not found:
+        return _own_connector(OWN[scheme])
+    entries = [*entry_points(group=GROUP, name=scheme)]
+    if not entries:
         return None
     try:
-        made = found[0].load()()
+        connector = entries[0].load()()
     except ImportError as error:
         raise UsageError(f"the connector of {scheme}:// is not all there: {error}") from None
-    if not isinstance(made, Connector):
-        raise UsageError(f"{found[0].value}, the connector of {scheme}://, is no {Connector.__qualname__}")
-    return made
+    if not isinstance(connector, Connector):
+        raise UsageError(f"{entries[0].value}, the connector of {scheme}://, is no {Connector.__qualname__}")
+    return connector
 
 
 @cache
-def _own(place: str) -> Connector:
-    module, _, name = place.partition(":")
-    made = getattr(importlib.import_module(f"xmlpunct.connectors.{module}"), name)()
-    assert isinstance(made, Connector)
-    return made
+def _own_connector(target: str) -> Connector:
+    module, _, name = target.partition(":")
+    connector = getattr(importlib.import_module(f"xmlpunct.connectors.{module}"), name)()
+    assert isinstance(connector, Connector)
+    return connector
 
 
 def expand(spec: str) -> str:
-    """A URL whose ``${NAME}`` are taken from the environment; a path stays as it is. Raises `UsageError` for one unset.
+    """A URL with each ``${NAME}`` expanded from the environment; paths are unchanged. Raises `UsageError` if unset.
 
     >>> expand("feeds/${DAY}.xml")
     'feeds/${DAY}.xml'
@@ -411,7 +411,7 @@ def expand(spec: str) -> str:
 
 
 def connector_of(spec: str | os.PathLike[str]) -> Connector:
-    """The connector of what a text names. Raises `UsageError` for one that cannot be loaded.
+    """The connector for a source or output. Raises `UsageError` if it cannot be loaded.
 
     >>> type(connector_of("feeds/")).__name__, type(connector_of("tls://host:1")).__name__
     ('Files', 'Sockets')
@@ -420,4 +420,4 @@ def connector_of(spec: str | os.PathLike[str]) -> Connector:
     if isinstance(spec, str):
         scheme = scheme_of(spec)
         note_passwords(spec)
-    return _connector(scheme) or _own(_REMOTE)
+    return _connector(scheme) or _own_connector(_REMOTE)

@@ -1,4 +1,4 @@
-"""What SQLite, DuckDB and PostgreSQL have each in a way of its own: connecting, types, and putting many rows in."""
+"""The differences between SQLite, DuckDB and PostgreSQL: connections, types, and bulk inserts."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, DecimalType, Type
 
 _LOCKED_SECONDS, _GLANCE_SECONDS = 60.0, 0.5
-"""How long to wait for a database of SQLite that another process has locked, and how often to report that."""
+"""How long to wait for a SQLite database that another process has locked, and how often to report that."""
 Test = tuple[pl.Expr, str]
-"""What holds of a tuple that a database cannot hold, and the reason to tell."""
+"""A condition for tuples that a database cannot store, and the reason to report."""
 
 
 class Dialect(ABC):
-    """A database at a ``place``, which is a file or a URL. Its driver is loaded when it is connected to.
+    """A database at a ``place``, which is a file or a URL. `connect` loads its driver.
 
-    Statements have ``?`` for what is given.
+    Statements have ``?`` for parameters.
     """
 
     is_file: ClassVar[bool] = True
     TEXT: ClassVar[str] = "TEXT"
     NUMBER: ClassVar[str] = "BIGINT"
     errors: tuple[type[Exception], ...] = ()
-    """What the driver raises."""
+    """The driver's exceptions."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -42,33 +42,33 @@ class Dialect(ABC):
 
     @abstractmethod
     def connect(self) -> None:
-        """Connect, for any thread. A file is made if it is missing. Raises `UsageError` without the driver."""
+        """Connect, for use by any thread. A missing file is created. Raises `UsageError` without the driver."""
 
     @abstractmethod
     def types(self, type_: Type) -> Sequence[str]:
-        """The types of columns that hold all values of a type; the first is that of a table that is made."""
+        """The column types that can store all values of a type; the first is for new tables."""
 
     @abstractmethod
     def columns(self, table: str) -> dict[str, str]:
-        """The types of a table's columns, by name; none if there is no table."""
+        """The types of a table's columns, by name; empty if there is no table."""
 
     @abstractmethod
     def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
-        """Run a statement of a ``head``, the tuples, and a ``tail``."""
+        """Run a statement that consists of ``head``, the tuples, and ``tail``."""
 
     def tests(self, tuples: pl.DataFrame) -> list[Test]:
-        """What it cannot hold."""
+        """Conditions for tuples that it cannot store."""
         return []
 
-    def run(self, statement: str, given: Sequence[Any] = ()) -> None:
+    def run(self, statement: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement."""
         with self._cursor() as cursor:
-            cursor.execute(statement, tuple(given))
+            cursor.execute(statement, tuple(parameters))
 
-    def rows(self, query: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """What a query gives."""
+    def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query's result."""
         with self._cursor() as cursor:
-            cursor.execute(query, tuple(given))
+            cursor.execute(query, tuple(parameters))
             return list(map(tuple, cursor.fetchall()))
 
     @contextmanager
@@ -79,7 +79,7 @@ class Dialect(ABC):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that is run inside, or nothing."""
+        """Run the statements inside as one transaction."""
         self._begin()
         with undoing(self._connection.rollback):
             yield
@@ -92,12 +92,12 @@ class Dialect(ABC):
         self._connection.commit()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         self._connection.close()
 
 
 class Sqlite(Dialect):
-    """SQLite has four types. What it has no type for is text, in XML Schema's form: DECIMAL stays exact."""
+    """SQLite has few types. Values of other types are text in XML Schema's form, so that DECIMAL stays exact."""
 
     NUMBER = "INTEGER"
     errors = (sqlite3.Error,)
@@ -115,7 +115,7 @@ class Sqlite(Dialect):
         self._when_unlocked("COMMIT")
 
     def _when_unlocked(self, statement: str) -> None:
-        """Run a statement, as soon as no other process has the database locked."""
+        """Run a statement once no other process has locked the database."""
         until = time.monotonic() + _LOCKED_SECONDS
         while True:
             try:
@@ -145,15 +145,17 @@ class Sqlite(Dialect):
         return [(pl.col(name).is_nan(), f"{name} is NaN, which SQLite takes for null") for name in doubles]
 
     def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
-        own = (INT, DOUBLE, BOOLEAN)
-        values = tuples.select(_text(a.name, a.type) if a.type not in own else pl.col(a.name) for a in schema)
+        native_types = (INT, DOUBLE, BOOLEAN)
+        values = tuples.select(
+            _text(a.name, a.type) if a.type not in native_types else pl.col(a.name) for a in schema
+        )
         marks = ", ".join("?" * len(schema))
         with self._cursor() as cursor:
             cursor.executemany(f"{head}VALUES ({marks}){tail}", values.iter_rows())
 
 
 class DuckDb(Dialect):
-    """DuckDB takes Arrow as it is. Its file is locked while a run is at it."""
+    """DuckDB reads Arrow tables directly. A run locks its file."""
 
     def connect(self) -> None:
         try:
@@ -165,7 +167,7 @@ class DuckDb(Dialect):
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
-        yield self._connection  # a cursor of DuckDB's is another connection, with transactions of its own
+        yield self._connection  # DuckDB's cursors are separate connections with their own transactions
 
     def types(self, type_: Type) -> Sequence[str]:
         return _standard(type_, "VARCHAR", "DOUBLE")
@@ -183,7 +185,7 @@ class DuckDb(Dialect):
 
 
 class PostgreSql(Dialect):
-    """PostgreSQL gets rows by COPY into a temporary table, and takes them from there."""
+    """PostgreSQL receives rows by COPY into a temporary table, from which they are inserted."""
 
     is_file = False
 
@@ -211,14 +213,14 @@ class PostgreSql(Dialect):
         reason = "has the character U+0000, which PostgreSQL cannot hold"
         return [(pl.col(name).str.contains("\0", literal=True), f"{name} {reason}") for name in texts]
 
-    def run(self, statement: str, given: Sequence[Any] = ()) -> None:
-        super().run(_numbered(statement) if given else statement, given)
+    def run(self, statement: str, parameters: Sequence[Any] = ()) -> None:
+        super().run(_numbered(statement) if parameters else statement, parameters)
 
-    def rows(self, query: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return super().rows(_numbered(query), given)
+    def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return super().rows(_numbered(query), parameters)
 
     def _begin(self) -> None:
-        """A driver of ADBC begins by itself."""
+        """ADBC's driver begins transactions itself."""
 
     def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
         with self._cursor() as cursor:
@@ -233,7 +235,7 @@ _STAGE = "xmlpunct_stage"
 
 
 def quoted(name: str) -> str:
-    """A name as SQL quotes it.
+    """A name quoted for SQL.
 
     >>> quoted('a"b')
     '"a""b"'
@@ -242,7 +244,7 @@ def quoted(name: str) -> str:
 
 
 def _standard(type_: Type, text: str, double: str) -> Sequence[str]:
-    """The types of SQL's standard, as DuckDB and PostgreSQL have them."""
+    """Standard SQL types, as in DuckDB and PostgreSQL."""
     if isinstance(type_, DecimalType):
         return (
             f"DECIMAL({type_.precision},{type_.scale})",
@@ -265,20 +267,20 @@ def _standard(type_: Type, text: str, double: str) -> Sequence[str]:
 
 
 def _text(name: str, type_: Type) -> pl.Expr:
-    """A polars expression: the texts of a column; an array is JSON."""
+    """A polars expression for the texts of a column; arrays as JSON."""
     column = pl.col(name)
     texts = type_.json_column(column) if isinstance(type_, ArrayType) else type_.format_column(column)
     return texts.alias(name)
 
 
 def _arrow(schema: Schema, tuples: pl.DataFrame) -> Any:
-    """Tuples as an Arrow table, whose arrays are JSON."""
+    """Tuples as an Arrow table; arrays as JSON."""
     columns = [_text(a.name, a.type) if isinstance(a.type, ArrayType) else pl.col(a.name) for a in schema]
     return tuples.select(columns).to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def _from_stage(dialect: Dialect, schema: Schema) -> str:
-    """The query for what has been staged."""
+    """The query that reads the staging table."""
     columns = [f"CAST({quoted(a.name)} AS {dialect.types(a.type)[0]})" for a in schema]
     return f"SELECT {', '.join(columns)} FROM {_STAGE}"
 
@@ -295,5 +297,5 @@ def _numbered(statement: str) -> str:
     >>> _numbered("SELECT ? + ?")
     'SELECT $1 + $2'
     """
-    first, *others = statement.split("?")
-    return first + "".join(f"${n}{text}" for n, text in enumerate(others, 1))
+    first, *texts = statement.split("?")
+    return first + "".join(f"${n}{text}" for n, text in enumerate(texts, 1))

@@ -1,9 +1,9 @@
 """Results as the rows of a database's table: ``sqlite:///x.db?table=t``, ``duckdb:///x.duckdb?table=t``,
 ``postgresql://host/name?table=t``.
 
-A group of results is one transaction, in which its number and its digest are put down too, by run and table: a group
-that is given once more after a kill is passed over, and another group by that number is refused. ``key=a,b`` makes a
-row take the place of the one with the same key. Punctuations are not written.
+A group of results is one transaction, which also stores its number and its digest, by run and table: a group that is
+written again after a kill is skipped, and a different group with that number is refused. With ``key=a,b`` a row
+replaces the row with the same key. Punctuations are not written.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from xmlpunct.connectors.retries import Retries
 from xmlpunct.schema import Schema
 
 PROGRESS = "xmlpunct_progress"
-"""The table that holds the number and the digest of the last group, by run and table. Up to version 11 of checkpoints
-it had no digest: then the column is added."""
+"""The table with the number and the digest of the last group, by run and table. Up to version 11 of checkpoints it had
+no digest: then the column is added."""
 
 
 class Databases(Connector):
-    """Tables of SQLite, DuckDB and PostgreSQL, to be written."""
+    """Tables of SQLite, DuckDB and PostgreSQL, for output."""
 
     def outlet(self, spec: str, name: str) -> Outlet:
         url = urlsplit(spec)
@@ -42,10 +42,10 @@ class Databases(Connector):
             if url.netloc or len(url.path) < 2 or options:
                 example = f"{url.scheme}:///x.db?table=t, with four slashes for a path from the root"
                 raise UsageError(f"{name}: write {example}; key=a,b is all that may follow")
-            place = unquote(url.path[1:])
+            database = unquote(url.path[1:])
         else:
-            place = f"{url.scheme}://{url.netloc}{url.path}?{urlencode(options)}"
-        return Table(dialect(place), table, [part for part in key.split(",") if part], name)
+            database = f"{url.scheme}://{url.netloc}{url.path}?{urlencode(options)}"
+        return Table(dialect(database), table, [part for part in key.split(",") if part], name)
 
     def place(self, spec: str) -> str:
         """The database, and the table in it."""
@@ -58,7 +58,7 @@ class Databases(Connector):
 
 
 class Table(Outlet):
-    """A table, which is made if it is missing. ``name`` is what people know it by."""
+    """Writes to a table, which is created if it is missing. ``name`` is its URL for messages."""
 
     takes_columns = can_replace = True
 
@@ -79,22 +79,22 @@ class Table(Outlet):
                 raise UsageError(f"{self._name}: column {column} is {schema[column].type.kind}: no key")
 
     def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
-        """A null in the key, and what the database cannot hold."""
+        """Rejects tuples with a null in the key, and values that the database cannot store."""
         tests = [(pl.col(c).is_null(), f"{c} is null, and in the key of the table") for c in self._key]
         tests += self._dialect.tests(tuples)
         if not (tests and tuples.height):
             return None
         reasons = pl.coalesce(*(pl.when(test).then(pl.lit(reason)) for test, reason in tests))
-        said = tuples.select(reasons.alias("reason")).to_series()
-        return said if said.null_count() < len(said) else None
+        tuple_reasons = tuples.select(reasons.alias("reason")).to_series()
+        return tuple_reasons if tuple_reasons.null_count() < len(tuple_reasons) else None
 
     def open(self, form: Form, position: Any) -> None:
         self._run, self._schema = form.run, form.schema
-        self._insert = self._inserting()
+        self._insert = self._insert_statement()
         number, digest = (-1, "") if position is None else position
         if number >= 0 and self._dialect.is_file and not os.path.exists(self._dialect.place):
-            raise self._lost()
-        with self._failing("opened"):
+            raise self._lost_error()
+        with self._converted_errors("opened"):
             self._dialect.connect()
             self._is_open = True
             with self._dialect.transaction():
@@ -105,7 +105,7 @@ class Table(Outlet):
                 if number > self._last.number or (
                     self._last.number >= 0 and not self._dialect.columns(self._table)
                 ):
-                    raise self._lost()
+                    raise self._lost_error()
                 if position is None and self._last.number < 0:
                     self._prepare(form.existing)
                 else:
@@ -116,7 +116,7 @@ class Table(Outlet):
         self.open(form, position)
         self.close()
 
-    def _lost(self) -> XmlPunctError:
+    def _lost_error(self) -> XmlPunctError:
         return XmlPunctError(
             f"{self._name} does not hold what this run committed to it: was it lost, or is it another database? "
             "Restore it as it was with the checkpoint, or start again with another --checkpoint"
@@ -132,13 +132,13 @@ class Table(Outlet):
         tuples = pl.concat(frames)
         if self._key:
             tuples = tuples.unique(self._key, keep="last", maintain_order=True)
-        with self._failing("written"), self._dialect.transaction():
+        with self._converted_errors("written"), self._dialect.transaction():
             self._dialect.insert(*self._insert, self._schema, tuples)
-            put = (
+            upsert = (
                 f"INSERT INTO {PROGRESS} (run, target, number, digest) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (run, target) DO UPDATE SET number = excluded.number, digest = excluded.digest"
             )
-            self._dialect.run(put, (self._run, self._table, results.number, results.digest))
+            self._dialect.run(upsert, (self._run, self._table, results.number, results.digest))
         self._last = LastGroup(self._name, results.number, results.digest)
 
     def commit(self) -> list[Any]:
@@ -157,16 +157,16 @@ class Table(Outlet):
             self._dialect.run(f"ALTER TABLE {PROGRESS} ADD COLUMN digest {text}")
 
     def _prepare(self, existing: Existing) -> None:
-        """Make what is missing. Raises `UsageError` for a table that cannot hold the results, or may not."""
-        others = self._dialect.rows(f"SELECT run FROM {PROGRESS} WHERE target = ?", (self._table,))
-        found = self._dialect.columns(self._table)
-        if found:
-            if others and existing is Existing.REFUSE:
+        """Create or check the table. Raises `UsageError` if it cannot hold the results, or must not be changed."""
+        earlier_runs = self._dialect.rows(f"SELECT run FROM {PROGRESS} WHERE target = ?", (self._table,))
+        columns = self._dialect.columns(self._table)
+        if columns:
+            if earlier_runs and existing is Existing.REFUSE:
                 raise UsageError(
                     f"{self._name} holds results of another run, and the checkpoint is new: give the --checkpoint of "
                     "that run, name another table, or replace all rows with --replace"
                 )
-            self._compare(found)
+            self._compare(columns)
             self._look_for_index()
             if existing is Existing.REPLACE:
                 self._dialect.run(f"DELETE FROM {self._target}")
@@ -176,21 +176,21 @@ class Table(Outlet):
         unique = [f"PRIMARY KEY ({', '.join(map(quoted, self._key))})"] if self._key else []
         self._dialect.run(f"CREATE TABLE {self._target} ({', '.join([*types, *unique])})")
 
-    def _compare(self, found: dict[str, str]) -> None:
+    def _compare(self, columns: dict[str, str]) -> None:
         for a in self._schema:
-            if a.name not in found:
+            if a.name not in columns:
                 raise UsageError(
-                    f"{self._name}: table {self._table} has no column {a.name}; it has {', '.join(found)}"
+                    f"{self._name}: table {self._table} has no column {a.name}; it has {', '.join(columns)}"
                 )
-            able = self._dialect.types(a.type)
-            if found[a.name].upper() not in able:
+            accepted = self._dialect.types(a.type)
+            if columns[a.name].upper() not in accepted:
                 raise UsageError(
-                    f"{self._name}: column {a.name} of table {self._table} is {found[a.name]}, and the results' "
-                    f"{a.type.kind} takes {' or '.join(dict.fromkeys(able))}: CAST it, or name another table"
+                    f"{self._name}: column {a.name} of table {self._table} is {columns[a.name]}, and the results' "
+                    f"{a.type.kind} takes {' or '.join(dict.fromkeys(accepted))}: CAST it, or name another table"
                 )
 
     def _look_for_index(self) -> None:
-        """Raise `UsageError` if the key of a table that was there is not unique."""
+        """Raise `UsageError` if an existing table has no unique index on the key."""
         if not self._key:
             return
         head, tail = self._insert
@@ -207,19 +207,19 @@ class Table(Outlet):
     def _target(self) -> str:
         return ".".join(map(quoted, self._table.split(".")))
 
-    def _inserting(self) -> tuple[str, str]:
-        """The statement that puts rows in: what stands before and behind the rows."""
+    def _insert_statement(self) -> tuple[str, str]:
+        """The statement that inserts rows: its text before and after the rows."""
         names = [quoted(name) for name in self._schema.names]
         head = f"INSERT INTO {self._target} ({', '.join(names)}) "
         if not self._key:
             return head, ""
-        others = [quoted(name) for name in self._schema.names if name not in self._key]
-        update = f"UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in others)}" if others else "NOTHING"
+        updated = [quoted(name) for name in self._schema.names if name not in self._key]
+        update = f"UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in updated)}" if updated else "NOTHING"
         return head, f" ON CONFLICT ({', '.join(map(quoted, self._key))}) DO {update}"
 
     @contextmanager
-    def _failing(self, what: str) -> Iterator[None]:
+    def _converted_errors(self, action: str) -> Iterator[None]:
         try:
             yield
         except self._dialect.errors as error:
-            raise XmlPunctError(f"{self._name} cannot be {what}: {' '.join(str(error).split())}") from error
+            raise XmlPunctError(f"{self._name} cannot be {action}: {' '.join(str(error).split())}") from error

@@ -1,9 +1,9 @@
 """Files that grow while they are read, as ``tail -f`` reads them.
 
-A followed file never ends by itself: after a root has closed, another document may be appended, and no silence
-is long enough to know that none will be. It ends where its name goes away: removed, or given to another file.
-That is an end in order if the last document is complete, and else a failure, as with any source. A file that
-becomes shorter than what has been read of it has failed, and so has one that is written over from the start.
+A followed file has no end of its own: after a root has closed, another document may be appended at any time. It ends
+when its path is removed, or refers to another file. That is a regular end if the last document is complete, and else
+a failure, as with any source. A file that becomes shorter than its data read so far is a failure, and so is one that
+is overwritten from the start.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import threading
 from typing import Any
 
 _COMPARED = 4096
-"""How many of the bytes read last are compared before more are read."""
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.0005, 0.004  # seconds; looking at a file takes some microseconds
+"""How many of the last bytes are compared before the next read."""
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.0005, 0.004  # seconds; to check a file takes some microseconds
 
 
 class GrowingFile(io.RawIOBase):
@@ -38,18 +38,18 @@ class GrowingFile(io.RawIOBase):
         return self._file.seek(offset, whence)
 
     def readinto(self, buffer: Any) -> int:
-        """Wait for some bytes; 0 when the file's name is gone and all of it is read, or after `stop`."""
+        """Wait for bytes; 0 when the path no longer refers to the file and all of it is read, or after `stop`."""
         wait = _SHORTEST_WAIT
         while not self._stopped.is_set():
-            # In this order: what was written before the name went away is still read.
-            gone = self._is_gone()
+            # In this order: data written before the path was removed is still read.
+            is_removed = self._is_removed()
             count = self._file.readinto(buffer) or 0
             if count:
                 self._compare(self._file.tell() - count)
                 self._last = (self._last + bytes(memoryview(buffer)[max(count - _COMPARED, 0) : count]))[
                     -_COMPARED:
                 ]
-            if count or gone:
+            if count or is_removed:
                 return count
             if os.fstat(self._file.fileno()).st_size < self._file.tell():
                 raise OSError(0, "the file has become shorter than what was read of it")
@@ -58,7 +58,7 @@ class GrowingFile(io.RawIOBase):
         return 0
 
     def stop(self) -> None:
-        """Let a read that waits in another thread come back, with nothing."""
+        """Let a read that waits in another thread return no bytes."""
         self._stopped.set()
 
     def close(self) -> None:
@@ -68,12 +68,12 @@ class GrowingFile(io.RawIOBase):
         super().close()
 
     def _compare(self, byte: int) -> None:
-        """Raise OSError if what was read last before a byte is not there any more."""
+        """Raise OSError if the bytes before an offset differ from the last bytes read."""
         begin = byte - len(self._last)
         if os.pread(self._file.fileno(), len(self._last), begin) != self._last:
             raise OSError(0, "the file has been written over while it was followed")
 
-    def _is_gone(self) -> bool:
+    def _is_removed(self) -> bool:
         try:
             return not os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno()))
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Whom a request over HTTP means: a page of somebody else's, whose name was made to lead here, means another."""
+"""Host-header check: refuses requests from other sites (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ipaddress
 from contextlib import suppress
 
 LOOPBACK = "127.0.0.1"
-"""Who listens there hears this machine only."""
+"""A server that listens on this address is reachable from this machine only."""
 
 
 def is_meant(header: str, listens_on: str) -> bool:
-    """Whether a Host header names a server: by an address, or by the name it listens on.
+    """True if a Host header refers to this server: by an address, or by the name on which it listens.
 
     >>> [is_meant(host, "127.0.0.1") for host in ("localhost:80", "[::1]:80", "10.0.0.1", "evil.example:80", "")]
     [True, True, True, False, False]
@@ -25,7 +25,7 @@ def is_meant(header: str, listens_on: str) -> bool:
 
 
 def is_own_page(origin: str | None, host: str) -> bool:
-    """Whether a request with this Origin header comes from a page of the host that it asks, or from no page.
+    """True if a request with this Origin header comes from a page of the requested host, or from no page.
 
     >>> is_own_page(None, "h:1"), is_own_page("http://h:1", "h:1"), is_own_page("http://evil.example", "h:1")
     (True, True, False)

@@ -1,8 +1,8 @@
-"""Documents that a web server sends: ``http://`` and ``https://``.
+"""Documents of web servers: ``http://`` and ``https://``.
 
-A connection that is cut is made again, some times and after longer and longer pauses, and the document read on from
-where it was cut. That takes a server that says which document it sends, by ETag or Last-Modified: what is read on is
-the same document, or it is an error. Certificates are checked (see `tls`).
+After a lost connection it connects again, a few times and with increasing pauses, and continues at the byte where the
+connection ended. This requires that the server identifies the document, by ETag or Last-Modified: if it has another
+document by then, that is an error. Certificates are verified (see `tls`).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from xmlpunct.connectors.tls import client_context
 from xmlpunct.connectors.unchanged import ChangedError
 
 PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)
-"""The seconds before each further try, as long as nothing comes."""
+"""The seconds before each further try, while no data arrive."""
 HEAD_SECONDS = 30.0
 BODY_SECONDS = 60.0
-"""How long to wait for more of a document whose length is known; others may be live, and silent."""
+"""How long to wait for more of a document of known length; other documents may be live streams with long pauses."""
 TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 CUTS: tuple[type[Exception], ...] = (OSError, http.client.HTTPException)
-"""The errors after which to try again: of a connection, not of what came over it."""
+"""The errors after which to try again: those of a connection, not of its data."""
 _ENCODINGS = {"", "identity", "gzip", "x-gzip"}
 _NUMBER = re.compile("[0-9]{1,18}")
 _RANGE = re.compile("bytes +([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})", re.IGNORECASE)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_KEPT_BYTES = 2**18
+_BUFFERED_BYTES = 2**18
 _SKIPPED_BYTES = 2**18
 
 
@@ -59,19 +59,19 @@ class WebServers(Connector):
 
 
 def _documents(url: str) -> list[Piece]:
-    """The document at a URL, which is connected to now, or its members."""
+    """The document at a URL, or its members if it is an archive. It connects."""
     first = WebFile(url)
-    waiting, looking = [first], [Window(binary(first), 0)]
+    unused, windows = [first], [Window(binary(first), 0)]
 
-    def again() -> WebFile:
+    def reopen() -> WebFile:
         return WebFile(url, first.entity)
 
-    plain = Piece(first.name, None, lambda: binary(waiting.pop() if waiting else again()))
+    plain = Piece(first.name, None, lambda: binary(unused.pop() if unused else reopen()))
     with undoing(first.close):
         entity = first.start()
         if entity is None or entity.length is None:
-            return [plain]  # it may be live, so that it is not waited for here
-        parts = pieces(plain, lambda: binary(looking.pop() if looking else again()))
+            return [plain]  # it may be a live stream, whose first bytes are not awaited here
+        parts = pieces(plain, lambda: binary(windows.pop() if windows else reopen()))
         first.seek(0)
     if parts[0] is not plain:
         first.close()
@@ -80,39 +80,39 @@ def _documents(url: str) -> list[Piece]:
 
 @dataclass(frozen=True)
 class Entity:
-    """What a server sends: what tells it from others, and its length in bytes, as far as it says so."""
+    """The version of a document: its validator and its length in bytes, each None if unknown."""
 
     validator: str | None
     length: int | None
 
     @classmethod
     def of(cls, headers: Message, length: int | None) -> Entity:
-        """What an answer holds, or is a part of. A weak ETag does not say that the bytes are the same."""
+        """The document in an answer, whole or in part. A weak ETag does not guarantee the same bytes."""
         tag = headers.get("ETag", "")
         strong = tag if tag.startswith('"') else None
         return cls(strong or headers.get("Last-Modified"), length)
 
-    def is_of(self, known: Entity, status: int) -> bool:
-        """Whether an answer with this ``status`` gives the document known before."""
-        if None not in (self.length, known.length) and self.length != known.length:
+    def is_of(self, earlier: Entity, status: int) -> bool:
+        """True if an answer with this ``status`` holds the same document as an earlier one."""
+        if None not in (self.length, earlier.length) and self.length != earlier.length:
             return False
-        # A part is sent on condition that the document is the same, and need not say again which it is.
-        return self.validator == known.validator or (status == 206 and self.validator is None)
+        # A partial answer is conditional on the same document, and need not repeat the validator.
+        return self.validator == earlier.validator or (status == 206 and self.validator is None)
 
 
 class WebFile(io.RawIOBase):
-    """The document at a URL, from its first byte on; if it is known, that ``entity`` and no other.
+    """The document at a URL as a file. With an ``entity``, it must be that version of the document.
 
-    It is connected to by `start`, or by the first read.
+    `start`, or the first read, connects.
     """
 
     def __init__(self, url: str, entity: Entity | None = None) -> None:
         self._url, self.name, self._authorization = read_url(url)
         self.entity = entity
         self._answer: http.client.HTTPResponse | None = None
-        self._at = 0  # what is read next,
-        self._coming = 0  # and what the answer gives next
-        self._first = b""  # of the document, so that one can look at it and go back
+        self._at = 0  # offset of the next byte to read
+        self._coming = 0  # offset of the next byte in the answer
+        self._first = b""  # the document's first bytes, to seek back after archive detection
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -122,25 +122,25 @@ class WebFile(io.RawIOBase):
         return True
 
     def start(self) -> Entity | None:
-        """Connect; what is sent, or None after `stop`. Raises `SourceError`."""
+        """Connect; returns the document's version, or None after `stop`. Raises `SourceError`."""
         self._persevere(lambda: b"")
         return self.entity
 
     def read(self, size: int = -1) -> bytes:
-        """Some bytes, as soon as there are any; none at the end, or after `stop`. Raises `SourceError`."""
+        """Wait for bytes; empty at the end, or after `stop`. Raises `SourceError`."""
         if self.entity is not None and self.entity.length is not None and self._at >= self.entity.length:
             return b""
         if self._at < len(self._first):
             data = self._first[self._at : self._at + size]
         else:
-            data = self._persevere(lambda: self._some(size))
-            if self._at == len(self._first) < _KEPT_BYTES:
-                self._first += data[: _KEPT_BYTES - len(self._first)]
+            data = self._persevere(lambda: self._read_some(size))
+            if self._at == len(self._first) < _BUFFERED_BYTES:
+                self._first += data[: _BUFFERED_BYTES - len(self._first)]
         self._at += len(data)
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a byte. Raises OSError where the end is not known."""
+        """Go to a byte. Raises OSError for an offset from an unknown end."""
         if whence == io.SEEK_END and (self.entity is None or self.entity.length is None):
             raise io.UnsupportedOperation("the server does not say how long it is")
         length = self.entity.length if self.entity is not None and self.entity.length is not None else 0
@@ -151,12 +151,12 @@ class WebFile(io.RawIOBase):
         return self._at
 
     def stop(self) -> None:
-        """Let a read that waits in another thread come back, with nothing."""
+        """Let a read that waits in another thread return no bytes."""
         self._stopped.set()
         with self._lock:
             if self._socket is not None:
                 with suppress(OSError):
-                    # Not TLS's own, under which what is still to be read would come undeciphered.
+                    # Not the method of the TLS socket, after which remaining data would be read undecrypted.
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -166,15 +166,15 @@ class WebFile(io.RawIOBase):
         super().close()
 
     def _persevere(self, act: Any) -> bytes:
-        """Connect if need be, and ``act``, as often as it takes."""
-        what = f"cannot be read on from byte {self._at}" if self._at else "cannot be read"
+        """Connect if necessary, and call ``act``; retry both after connection errors."""
+        problem = f"cannot be read on from byte {self._at}" if self._at else "cannot be read"
         while not self._stopped.is_set():
             try:
-                with guarded(self.name, what, passing=CUTS):
+                with guarded(self.name, problem, passing=CUTS):
                     if self._answer is None or not 0 <= self._at - self._coming <= _SKIPPED_BYTES:
                         self._drop()
                         self._connect()
-                    while self._coming < self._at and self._some(self._at - self._coming):
+                    while self._coming < self._at and self._read_some(self._at - self._coming):
                         pass
                     data: bytes = act()
                     self._retries.progressed()
@@ -184,12 +184,12 @@ class WebFile(io.RawIOBase):
                 if self._stopped.is_set():
                     break
                 if (pause := self._retries.failed(why(error))) is None:
-                    raise TransientError(self.name, f"{what}: {why(error)}", None, self._at) from None
+                    raise TransientError(self.name, f"{problem}: {why(error)}", None, self._at) from None
                 self._stopped.wait(pause)
         return b""
 
-    def _some(self, size: int) -> bytes:
-        """What the answer gives next. Raises OSError where it is cut."""
+    def _read_some(self, size: int) -> bytes:
+        """The next bytes of the answer. Raises OSError if it is cut."""
         assert self._answer is not None
         length = None if self.entity is None else self.entity.length
         if length is not None and not (size := min(size, length - self._coming)):
@@ -201,21 +201,21 @@ class WebFile(io.RawIOBase):
         return data
 
     def _connect(self) -> None:
-        """Ask for the document, from where it is to be read on."""
-        begin, known = self._at, self.entity
+        """Request the document from the current offset."""
+        begin, prior = self._at, self.entity
         request = urllib.request.Request(
             self._url, headers={"User-Agent": "xmlpunct", "Accept-Encoding": "identity"}
         )
         if self._authorization:
             request.add_unredirected_header("Authorization", self._authorization)
-        if begin and known is not None:
-            if known.validator is None:
-                what = "the server gives no ETag or Last-Modified by which to know it again"
+        if begin and prior is not None:
+            if prior.validator is None:
+                cause = "the server gives no ETag or Last-Modified by which to know it again"
                 raise SourceError(
-                    self.name, f"cannot be read on from byte {begin}, where the connection ended: {what}"
+                    self.name, f"cannot be read on from byte {begin}, where the connection ended: {cause}"
                 )
             request.add_header("Range", f"bytes={begin}-")
-            request.add_header("If-Range", known.validator)
+            request.add_header("If-Range", prior.validator)
         try:
             answer = opener(self._keep).open(request, timeout=HEAD_SECONDS)
         except HTTPError as error:
@@ -232,27 +232,29 @@ class WebFile(io.RawIOBase):
                 ) from None
             raise
         self._answer = answer
-        self._coming, length = self._sent(answer, asked=begin)
-        if (encodings := _listed(answer, "Content-Encoding")) - _ENCODINGS:
-            told = ", ".join(sorted(encodings))
-            raise SourceError(self.name, f"the server sends it encoded as {told}, which it was not asked for")
+        self._coming, length = self._content_range(answer, asked=begin)
+        if (encodings := _header_values(answer, "Content-Encoding")) - _ENCODINGS:
+            names = ", ".join(sorted(encodings))
+            raise SourceError(
+                self.name, f"the server sends it encoded as {names}, which it was not asked for"
+            )
         sent = Entity.of(answer.headers, length)
-        if known is not None and not sent.is_of(known, answer.status):
+        if prior is not None and not sent.is_of(prior, answer.status):
             raise ChangedError.of(
                 self.name, f"the server had another document when byte {begin} was asked for"
             )
-        # What a server sends whole may be of unknown length, and its parts tell.
+        # A whole document may be of unknown length; a partial answer has its length.
         self.entity = (
-            sent if known is None else replace(known, length=length if known.length is None else known.length)
+            sent if prior is None else replace(prior, length=length if prior.length is None else prior.length)
         )
         if self._socket is not None:
             self._socket.settimeout(None if length is None else BODY_SECONDS)
 
-    def _sent(self, answer: http.client.HTTPResponse, asked: int) -> tuple[int, int | None]:
-        """At which byte of the document an answer begins, and how long the document is, if it says so.
+    def _content_range(self, answer: http.client.HTTPResponse, asked: int) -> tuple[int, int | None]:
+        """The offset at which an answer begins, and the document's length if it has one.
 
-        Raises `SourceError` for a part that does not begin at the byte ``asked`` (0 asks for all of it), and for a
-        length that cannot be one.
+        Raises `SourceError` for a part that does not begin at the byte ``asked`` (0: the whole document), and for an
+        invalid length.
         """
         if answer.status == HTTPStatus.PARTIAL_CONTENT:
             text = answer.headers.get("Content-Range", "").strip()
@@ -261,18 +263,18 @@ class WebFile(io.RawIOBase):
                 if begin == asked <= end < length and (asked or end + 1 == length):
                     return begin, length
             sent = f"{text[:100]!r} as Content-Range" if text else "a part of it that has no Content-Range"
-            wanted = f"bytes {asked}- were asked for" if asked else "all of it was asked for"
-            raise SourceError(self.name, f"the server sends {sent}, and {wanted}")
-        lengths = set() if answer.chunked else _listed(answer, "Content-Length")
+            requested = f"bytes {asked}- were asked for" if asked else "all of it was asked for"
+            raise SourceError(self.name, f"the server sends {sent}, and {requested}")
+        lengths = set() if answer.chunked else _header_values(answer, "Content-Length")
         if any(not _NUMBER.fullmatch(length) for length in lengths) or len(lengths) > 1:
             text = ", ".join(sorted(lengths))[:100]
             raise SourceError(self.name, f"the server sends {text!r} as Content-Length, which is no length")
         return 0, int(lengths.pop()) if lengths else None
 
-    def _keep(self, made: socket.socket) -> None:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    def _keep(self, socket_: socket.socket) -> None:
+        socket_.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         with self._lock:
-            self._socket = made
+            self._socket = socket_
         if self._stopped.is_set():
             raise OSError(0, "nobody wants it any more")
 
@@ -283,8 +285,8 @@ class WebFile(io.RawIOBase):
             answer.close()
 
 
-def _listed(answer: http.client.HTTPResponse, header: str) -> set[str]:
-    """The different values of a header, in lower case: it may come several times, and have a list each time."""
+def _header_values(answer: http.client.HTTPResponse, header: str) -> set[str]:
+    """The distinct values of a header, in lower case: it may be repeated, and each may be a list."""
     texts = ",".join(answer.headers.get_all(header, [])).lower().split(",")
     return {text.strip() for text in texts} - {""}
 
@@ -292,23 +294,23 @@ def _listed(answer: http.client.HTTPResponse, header: str) -> set[str]:
 def read_url(url: str) -> tuple[str, str, str]:
     """(request URL, displayed URL, Authorization header): without password and fragment; the request URL is ASCII."""
     try:
-        bare, user, password = _in_ascii(url)
-    except Exception:  # whose text may quote a part of a password
+        ascii_url, user, password = _in_ascii(url)
+    except Exception:  # its text may quote a part of a password
         raise UsageError(
             f"{url} is no address: write http://HOST:PORT/PATH, and %40, %2F for @, / in a password"
         ) from None
     if user is None:
-        return bare, url, ""
-    who = f"{unquote(user)}:{unquote(password or '')}"
-    shown = urlsplit(url)
-    told = urlunsplit(shown._replace(netloc=shown.netloc.rpartition("@")[2], fragment=""))
-    return bare, told, "Basic " + base64.b64encode(who.encode()).decode()
+        return ascii_url, url, ""
+    credentials = f"{unquote(user)}:{unquote(password or '')}"
+    parts = urlsplit(url)
+    displayed = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
+    return ascii_url, displayed, "Basic " + base64.b64encode(credentials.encode()).decode()
 
 
 def _in_ascii(url: str) -> tuple[str, str | None, str | None]:
-    """A URL as HTTP sends it, and the name and password in it. Raises ValueError for one that leads nowhere.
+    """A URL in ASCII, and the user and password in it. Raises ValueError for a URL without a valid host.
 
-    Its host is written as IDNA, and what else is beyond ASCII as percent-encoded UTF-8.
+    Its host is encoded as IDNA, and other characters beyond ASCII as percent-encoded UTF-8.
 
     >>> _in_ascii("http://me:pw@b\u00fccher.example:80/\u00e4?q=\u00f6#x")
     ('http://xn--bcher-kva.example:80/%C3%A4?q=%C3%B6', 'me', 'pw')
@@ -316,47 +318,47 @@ def _in_ascii(url: str) -> tuple[str, str | None, str | None]:
     parts = urlsplit(url)
     if not parts.hostname or (parts.port is not None and not parts.port):
         raise ValueError("it names no host")
-    host = parts.hostname.encode("idna").decode()  # which raises for labels that no host can have
+    host = parts.hostname.encode("idna").decode()  # raises for an invalid host name
     netloc = parts.netloc.rpartition("@")[2]
     if not netloc.isascii():
         netloc = host if parts.port is None else f"{host}:{parts.port}"
-    bare = urlunsplit(parts._replace(netloc=netloc, fragment=""))
-    return _BEYOND_ASCII.sub(lambda beyond: quote(beyond[0]), bare), parts.username, parts.password
+    url_ = urlunsplit(parts._replace(netloc=netloc, fragment=""))
+    return _BEYOND_ASCII.sub(lambda match: quote(match[0]), url_), parts.username, parts.password
 
 
 def why(error: BaseException) -> str:
-    """The reason of an error of a connection."""
+    """The reason of a connection error."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, http.client.IncompleteRead):
         return "the connection was cut"
     return foreign_why(reason) if isinstance(reason, BaseException) else str(reason)
 
 
-def _as_sent(header: str) -> str:
-    """A header's text as UTF-8, if it is that: http.client takes its bytes for Latin-1."""
+def _decoded_header(header: str) -> str:
+    """A header's text as UTF-8, if it is valid UTF-8: http.client decodes headers as Latin-1."""
     with suppress(UnicodeError):
         return header.encode("latin-1").decode()
     return header
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirections to web servers, and to no URL twice."""
+    """Follows redirections to web servers, to each URL once."""
 
     max_repeats = 1
     inf_msg = "in a circle of redirections: "
 
     def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
-        """Follow the answer's Location. Raises HTTPError for one that leads to no web server."""
-        location = _as_sent(headers.get("Location", ""))
+        """Follow the answer's Location. Raises HTTPError if it is no URL of a web server."""
+        location = _decoded_header(headers.get("Location", ""))
         try:
             url, _, _ = _in_ascii(urljoin(req.full_url, location))
             is_web = urlsplit(url).scheme in ("http", "https")
         except ValueError:
             is_web = False
         if not is_web:
-            what = f"{msg}, to {location[:200]!r}, which is no address of a web server"
-            raise HTTPError(req.full_url, code, what, headers, fp)
-        fp.close()  # its body, which may have no end
+            message = f"{msg}, to {location[:200]!r}, which is no address of a web server"
+            raise HTTPError(req.full_url, code, message, headers, fp)
+        fp.close()  # its body may be endless
         if location:
             headers.replace_header("Location", url)
         return super().http_error_302(req, io.BytesIO(), code, msg, headers)
@@ -365,7 +367,7 @@ class Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def opener(keep: Any, follows: bool = True) -> urllib.request.OpenerDirector:
-    """What goes through proxies, and ``follows`` redirections, to web servers only. ``keep`` is given the socket."""
+    """An opener for web servers that uses proxies, and ``follows`` redirections. ``keep`` receives each socket."""
 
     class Plain(http.client.HTTPConnection):
         def connect(self) -> None:
@@ -385,7 +387,7 @@ def opener(keep: Any, follows: bool = True) -> urllib.request.OpenerDirector:
         def https_open(self, request: Any) -> Any:
             return self.do_open(Safe, request, context=client_context())
 
-    made = urllib.request.OpenerDirector()
+    director = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
         urllib.request.UnknownHandler(),
@@ -395,5 +397,5 @@ def opener(keep: Any, follows: bool = True) -> urllib.request.OpenerDirector:
         PlainHandler(),
         SafeHandler(),
     ):
-        made.add_handler(handler)
-    return made
+        director.add_handler(handler)
+    return director

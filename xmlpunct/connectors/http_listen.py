@@ -1,25 +1,25 @@
-"""Pieces of a stream that are sent by POST: ``http-listen://HOST:PORT``.
+"""Receives a stream by POST: ``http-listen://HOST:PORT``.
 
-What is posted, one piece behind the other, is the stream, as over a socket. A piece is answered once it is durable::
+The pieces posted, concatenated, are the stream, as over a socket. A piece is answered once it is durable::
 
     POST / HTTP/1.1
-    Xmlpunct-Sequence: 17       its number, from 0 on. A piece that was taken is not taken again
-    Xmlpunct-Run: NAME          whose numbers they are; one source hears one run
-    Xmlpunct-Last: 1            nothing follows
-    Xmlpunct-Digest: HEX        tells it, and all pieces before it, from others
-    Xmlpunct-Link: HEX          the digest of the piece before. Another one is refused: the sender has gone back to an
-                                older checkpoint
+    Xmlpunct-Sequence: 17       the piece's number, from 0. A number that was accepted before is not accepted again
+    Xmlpunct-Run: NAME          the run that numbers the pieces; a source accepts one run
+    Xmlpunct-Last: 1            no piece follows
+    Xmlpunct-Digest: HEX        identifies the piece and all pieces before it
+    Xmlpunct-Link: HEX          the digest of the previous piece. A piece with another link is refused: the sender has
+                                gone back to an older checkpoint
 
 ==================  =====================================================================
-200                 it is durable, or was before: ``{"next": 18}``
-400, 411, 413, 415  it is no piece: too long, of unknown length, encoded otherwise
+200                 the piece is durable: ``{"next": 18}``
+400, 411, 413, 415  the request is invalid: too long, without a length, or of another encoding
 408                 it arrived too slowly
-401, 403, 404       the wrong name or password, host, sender
-409                 another number is next (``{"next": 16}``), or that one was another piece, or does not follow
-429, 503            not now: send it again, after so many seconds as Retry-After says
+401, 403, 404       wrong user or password, host, sender
+409                 another number is next (``{"next": 16}``), or the number had another piece, or the link is wrong
+429, 503            temporarily refused: send it again after the seconds in Retry-After
 ==================  =====================================================================
 
-All headers are optional. A piece without a number is the next one, whatever it is: who sends it again is heard twice.
+All headers are optional. A piece without a number is taken as the next piece: if it is sent twice, it is read twice.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ RUN, SEQUENCE, LAST = "Xmlpunct-Run", "Xmlpunct-Sequence", "Xmlpunct-Last"
 DIGEST, LINK = "Xmlpunct-Digest", "Xmlpunct-Link"
 """The headers of a piece."""
 PIECE_BYTES = 2**25
-"""So long a piece may be: as an element."""
+"""Maximum size of a piece: the limit for an element."""
 WAIT_SECONDS = 10.0
-"""So long a piece waits for those before it to be taken."""
+"""How long a piece waits until earlier pieces are accepted."""
 HELD_BYTES = 4 * PIECE_BYTES
 """The most bytes of pieces in memory at once, arriving and waiting pieces together."""
-_LAST_SECONDS = 1.0  # so long the end waits for those who are being answered
-_HEAD_BYTES = 4  # by which an encoding is known
-_WANTED = "http-listen://HOST:PORT, and ?senders=a,b where several post, to /a and /b"
+_LAST_SECONDS = 1.0  # how long the end waits for answers in progress
+_HEAD_BYTES = 4  # needed to detect an encoding
+_FORM = "http-listen://HOST:PORT, and ?senders=a,b where several post, to /a and /b"
 _log = logging.getLogger("xmlpunct")
 
 
@@ -69,36 +69,37 @@ class Listeners(Connector):
         return _address(spec).senders or ("",)
 
     def source(self, spec: str, name: str) -> Source:
-        server = Server(_address(spec))  # all senders post to one
+        server = Server(_address(spec))  # one server for all senders
 
-        def one(sender: str) -> Source:
-            called = f"{short(name)}#{sender}" if sender else short(name)
-            return assembled(called, [Piece(called, None, lambda: binary(InletFile(Posted(server, sender))))])
+        def sender_source(sender: str) -> Source:
+            sender_name = f"{short(name)}#{sender}" if sender else short(name)
+            part = Piece(sender_name, None, lambda: binary(InletFile(Posted(server, sender))))
+            return assembled(sender_name, [part])
 
-        return merged(short(name), [one(sender) for sender in self.senders(spec)])
+        return merged(short(name), [sender_source(sender) for sender in self.senders(spec)])
 
 
 def _address(spec: str) -> Address:
-    found = Address.parse(spec, _WANTED, ("senders",))
-    if found.path or found.port is None or (found.user is None) != (found.password is None):
-        raise UsageError(f"{found.name} is no address: write {_WANTED}")
-    return found
+    address = Address.parse(spec, _FORM, ("senders",))
+    if address.path or address.port is None or (address.user is None) != (address.password is None):
+        raise UsageError(f"{address.name} is no address: write {_FORM}")
+    return address
 
 
 class Posted(Inlet):
-    """What one sender posts. A position holds the run, the number that is next, what the last piece was, the encoding,
-    and whether it was the last of all."""
+    """The pieces of one sender. A position holds the run, the next number, the last piece's digest and chain digest,
+    the encoding, and whether the stream has ended."""
 
     can_seek = wants_acknowledgement = True
 
     def __init__(self, server: Server, sender: str) -> None:
         self._server, self._sender = server, sender
-        self._turn = threading.Lock()  # of whoever posts
+        self._turn = threading.Lock()  # held by the request whose piece is in progress
         self._changed = threading.Condition()
         self._offered: tuple[bytes, dict[str, Any]] | None = None
         self._is_reading = self._is_open = False
         self._stopped = False
-        self._kept: dict[str, Any] = {
+        self._position: dict[str, Any] = {
             "run": None,
             "next": 0,
             "digest": None,
@@ -107,13 +108,13 @@ class Posted(Inlet):
         }
 
     def open(self, position: Any) -> None:
-        self._kept = position or self._kept
+        self._position = position or self._position
         self._server.join(self._sender, self)
         self._is_open = True
 
     def read(self) -> tuple[bytes, Any] | None:
         with self._changed:
-            if self._kept["ended"]:
+            if self._position["ended"]:
                 return None
             self._changed.wait_for(
                 lambda: self._stopped or (self._offered is not None and not self._is_reading)
@@ -126,13 +127,13 @@ class Posted(Inlet):
 
     def acknowledge(self, position: Any) -> None:
         with self._changed:
-            self._kept = position
+            self._position = position
             self._offered, self._is_reading = None, False
             self._changed.notify_all()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """One piece at a time. Raises `RequestRefused`."""
+        """Admits one piece at a time. Raises `RequestRefused`."""
         if not self._turn.acquire(timeout=WAIT_SECONDS):
             raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "others are sending")
         try:
@@ -149,14 +150,14 @@ class Posted(Inlet):
         is_last: bool,
         chain: tuple[str | None, str | None] = (None, None),
     ) -> int:
-        """Come back when a piece is durable, with the number that is next. Raises `RequestRefused`.
+        """Wait until a piece is durable; returns the next number. Raises `RequestRefused`.
 
-        ``chain``: the digest of the piece before and its own, as the sender computes them.
+        ``chain``: the digests of the previous piece and of this one, as computed by the sender.
         """
         with self._changed:
-            return self._taken(run, number, data, charset, is_last, chain)
+            return self._take_locked(run, number, data, charset, is_last, chain)
 
-    def _taken(
+    def _take_locked(
         self,
         run: str | None,
         number: int | None,
@@ -165,45 +166,45 @@ class Posted(Inlet):
         is_last: bool,
         chain: tuple[str | None, str | None],
     ) -> int:
-        # One that nobody waits for any more may still be on its way: then it is known whether this is the same.
+        # A piece whose request timed out may still be in progress; only then can this one be compared with it.
         self._wait(lambda: self._offered is None)
-        kept = self._kept
+        position = self._position
         digest = blake2b(data, digest_size=16).hexdigest()
-        following: int = kept["next"]
-        if following and run != kept["run"]:
+        following: int = position["next"]
+        if following and run != position["run"]:
             raise RequestRefused(
-                HTTPStatus.CONFLICT, f"another run is being read: {kept['run']}", next=following
+                HTTPStatus.CONFLICT, f"another run is being read: {position['run']}", next=following
             )
         if number is not None and number < following:
-            if is_last and not (kept["ended"] and number == following - 1):
+            if is_last and not (position["ended"] and number == following - 1):
                 raise RequestRefused(HTTPStatus.CONFLICT, f"piece {number} was not the last", next=following)
-            if number == following - 1 and digest != kept["digest"]:
+            if number == following - 1 and digest != position["digest"]:
                 raise RequestRefused(HTTPStatus.CONFLICT, f"piece {number} was another one", next=following)
             return following
         if number is not None and number > following:
             raise RequestRefused(HTTPStatus.CONFLICT, f"piece {following} is next", next=following)
-        if None not in (chain[0], kept.get("chain")) and chain[0] != kept["chain"]:
+        if None not in (chain[0], position.get("chain")) and chain[0] != position["chain"]:
             reason = f"piece {following - 1} was another one: the sender has gone back to an older checkpoint"
             raise RequestRefused(HTTPStatus.CONFLICT, reason, next=following)
-        if kept["ended"]:
+        if position["ended"]:
             raise RequestRefused(HTTPStatus.CONFLICT, "nothing follows the last piece", next=following)
         if not following and (len(data) < _HEAD_BYTES or (data[:5] == b"<?xml" and b"?>" not in data)):
             raise RequestRefused(
                 HTTPStatus.BAD_REQUEST, "the first piece is too short to be understood", next=0
             )
-        encoding = kept["encoding"] if following else encoding_of(data)
+        encoding = position["encoding"] if following else encoding_of(data)
         if charset is not None and not _agrees(charset, encoding):
             raise RequestRefused(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
                 f"Content-Type says {charset}, and the stream is read as {encoding}, as it begins: send it so",
                 next=following,
             )
-        place = {
+        next_position = {
             "run": run, "next": following + 1, "digest": digest, "encoding": encoding, "ended": is_last,
         } | ({} if chain[1] is None else {"chain": chain[1]})  # fmt: skip
-        if not data:  # it says no more than that it was the last
+        if not data:  # it only marks the end
             data = b"\n"
-        self._offered = offered = data, place
+        self._offered = offered = data, next_position
         self._changed.notify_all()
         self._changed.wait_for(
             lambda: self._stopped or self._is_reading or self._offered is not offered, WAIT_SECONDS
@@ -211,7 +212,7 @@ class Posted(Inlet):
         if self._offered is offered and not self._is_reading:
             self._offered = None
             raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "as much is held as may be", next=following)
-        self._wait(lambda: self._kept["next"] > following)
+        self._wait(lambda: self._position["next"] > following)
         return following + 1
 
     def _wait(self, is_so: Callable[[], bool]) -> None:
@@ -232,38 +233,38 @@ class Posted(Inlet):
 
 
 class Server:
-    """A port, from when the first sender is waited for until the last one is not any more."""
+    """A port, open from the first `join` of a sender until the last `leave`."""
 
     def __init__(self, address: Address) -> None:
         self.address, self.host = address, address.host or LOOPBACK
         self.inlets: dict[str, Posted] = {}
         self.most_bytes, self.held_bytes = PIECE_BYTES, HELD_BYTES
-        self._held = self._open = 0
+        self._used_bytes = self._open = 0
         self._lock = threading.Lock()
         self._server: HttpServer | None = None
 
     @contextmanager
     def holding(self) -> Iterator[Callable[[int], None]]:
-        """Counts the bytes of a piece that are in memory. The function that it gives raises `RequestRefused`."""
-        own = 0
+        """Counts the bytes of a piece in memory, with a function that raises `RequestRefused` above the limit."""
+        piece_bytes = 0
 
         def count(size: int) -> None:
-            nonlocal own
+            nonlocal piece_bytes
             with self._lock:
-                own, self._held = own + size, self._held + size
-                if self._held > self.held_bytes:
+                piece_bytes, self._used_bytes = piece_bytes + size, self._used_bytes + size
+                if self._used_bytes > self.held_bytes:
                     raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "as much is held as may be")
 
         try:
             yield count
         finally:
             with self._lock:
-                self._held -= own
+                self._used_bytes -= piece_bytes
 
     def join(self, sender: str, inlet: Posted) -> None:
-        """Let a sender post. Raises `SourceError` where that cannot be."""
+        """Accept posts of a sender. Raises `SourceError` if the port cannot be opened."""
         with self._lock:
-            self.inlets[sender] = inlet  # before anybody can post
+            self.inlets[sender] = inlet  # before the first post
             if self._server is None:
                 self._server = self._begin()
             self._open += 1
@@ -271,17 +272,17 @@ class Server:
     def _begin(self) -> HttpServer:
         handler = type("Handler", (_Handler,), {"pieces": self, "host": self.host})
         try:
-            made = HttpServer(self.host, self.address.port or 0, handler)
+            server = HttpServer(self.host, self.address.port or 0, handler)
         except OSError as error:
             reason = f"cannot listen there: {error.strerror or error}"
             raise TransientError(self.address.name, reason) from None
         if not self.address.port:
-            _log.warning("%s: listening on port %d", self.address.name, made.server_address[1])
-        threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()
-        return made
+            _log.warning("%s: listening on port %d", self.address.name, server.server_address[1])
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        return server
 
     def leave(self) -> None:
-        """Nobody reads any more what a sender posts. The last one to go waits for answers that are on their way."""
+        """Stop accepting posts of a sender. The last call waits for answers in progress, and closes the port."""
         with self._lock:
             self._open -= 1
             ending, self._server = (None, self._server) if self._open else (self._server, None)
@@ -296,7 +297,7 @@ class _Handler(RequestHandler):
 
     def post(self) -> None:
         headers, pieces = self.headers, self.pieces
-        inlet = self._meant()
+        inlet = self._addressed_inlet()
         if headers.get("Content-Encoding", "identity") != "identity":
             raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it as it is, not encoded")
         if "Content-Length" not in headers:
@@ -305,21 +306,20 @@ class _Handler(RequestHandler):
         if text is not None and number is None:
             raise RequestRefused(HTTPStatus.BAD_REQUEST, f"{SEQUENCE} is a number, from 0 on")
         with pieces.holding() as count:
-            data = self.read_body(
-                pieces.most_bytes, count
-            )  # before its turn: others need not wait for a slow one
+            # Before its turn, so that other pieces need not wait for a slow body.
+            data = self.read_body(pieces.most_bytes, count)
             with inlet.turn():
                 is_last = headers.get(LAST, "0") == "1"
                 charset, chain = headers.get_content_charset(), (headers.get(LINK), headers.get(DIGEST))
                 following = inlet.take(headers.get(RUN), number, data, charset, is_last, chain)
         self._answer(HTTPStatus.OK, {"next": following})
 
-    def _meant(self) -> Posted:
-        """The inlet that is to have the piece. Raises `RequestRefused`."""
+    def _addressed_inlet(self) -> Posted:
+        """The inlet that the request addresses. Raises `RequestRefused`."""
         headers, address = self.headers, self.pieces.address
         if address.user is not None:
-            who = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
-            if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Basic {who}".encode()):
+            login = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
+            if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Basic {login}".encode()):
                 raise RequestRefused(HTTPStatus.UNAUTHORIZED, "send the name and the password, as Basic")
         sender = self.path.partition("?")[0].removeprefix("/")
         if sender not in (address.senders or [""]):
@@ -329,31 +329,31 @@ class _Handler(RequestHandler):
         return inlet
 
     def answer_refused(self, refused: RequestRefused) -> None:
-        more: dict[str, str] = {}
+        headers: dict[str, str] = {}
         if refused.status == HTTPStatus.UNAUTHORIZED:
-            more["WWW-Authenticate"] = 'Basic realm="xmlpunct"'
+            headers["WWW-Authenticate"] = 'Basic realm="xmlpunct"'
         if refused.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
-            more["Retry-After"] = "1"
-        self._answer(refused.status, {"error": refused.reason} | refused.values, more)
+            headers["Retry-After"] = "1"
+        self._answer(refused.status, {"error": refused.reason} | refused.values, headers)
 
     def _answer(
-        self, status: HTTPStatus, values: Mapping[str, Any], more: Mapping[str, str] | None = None
+        self, status: HTTPStatus, values: Mapping[str, Any], headers: Mapping[str, str] | None = None
     ) -> None:
-        self.answer(status, "application/json", json.dumps(values).encode() + b"\n", more)
+        self.answer(status, "application/json", json.dumps(values).encode() + b"\n", headers)
 
 
 def _agrees(charset: str, encoding: str) -> bool:
-    """Whether bytes that are in a charset can be read as an encoding.
+    """True if bytes in a charset can be read as an encoding.
 
     >>> _agrees("us-ascii", "utf-8"), _agrees("utf-16le", "utf-16"), _agrees("iso-8859-1", "utf-8")
     (True, True, False)
     """
     try:
-        said, read = (codecs.lookup(name).name for name in (charset, encoding))
+        sent, read = (codecs.lookup(name).name for name in (charset, encoding))
     except LookupError:
-        return charset == encoding.lower()  # the run says that nobody knows it
+        return charset == encoding.lower()  # an unknown encoding: the run reports it
     is_wide = read.startswith(("utf-16", "utf-32"))
-    return said == read or (said == "ascii" and not is_wide) or (is_wide and said.startswith(read))
+    return sent == read or (sent == "ascii" and not is_wide) or (is_wide and sent.startswith(read))
 
 
 def _number(text: str | None) -> int | None:

@@ -1,8 +1,8 @@
-"""Results that are sent by POST: ``-o http://...`` and ``https://``.
+"""Sends results by POST: ``-o http://...`` and ``https://``.
 
-Each group of results is a request, or several if it is long, with the headers that `posted` reads. One that was not
-answered is sent again, under the same number, and so is what a run that was killed has sent since its last checkpoint:
-a receiver that looks at the numbers has each piece once.
+Each group of results is one request, or several if it is long, with the headers that `http_listen` reads. A request
+without an answer is sent again with the same number, and so are the requests that a killed run has sent since its last
+checkpoint: a receiver that checks the numbers takes each piece once.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from xmlpunct.connectors.http_listen import DIGEST, LAST, LINK, RUN, SEQUENCE
 from xmlpunct.connectors.retries import Retries
 
 PIECE_BYTES = 2**23
-"""So long a request is at most."""
+"""Maximum size of a request's body."""
 TYPES = {"xml": "application/xml", "jsonl": "application/x-ndjson", "csv": "text/csv"}
-_TOLD_BYTES = 500
+_MESSAGE_BYTES = 500
 
 
 class Servers(WebServers):
-    """``http://`` and ``https://``: read as `web` says, and written."""
+    """``http://`` and ``https://``: input as in `http`, and output."""
 
     def outlet(self, spec: str, name: str) -> Outlet:
         return Poster(spec)
@@ -44,7 +44,7 @@ class Poster(Outlet):
     def open(self, form: Form, position: Any) -> None:
         self._form = form
         self._number = position["next"] if position else 0
-        # Redirected, a POST would become a GET, and say nothing.
+        # A redirected POST would become a GET without a body.
         self._opener = opener(lambda _: None, follows=False)
 
     def write(self, results: Results, *, again: bool = False) -> None:
@@ -63,7 +63,7 @@ class Poster(Outlet):
             self._number += 1
 
     def _persevere(self, piece: bytes, headers: dict[str, str]) -> None:
-        """Send a piece until it is answered; who says that it is too much is waited for."""
+        """Send a piece until it is answered; a server that answers 429 is retried without limit."""
         retries = Retries(self._name, PAUSES)
         while True:
             try:
@@ -72,23 +72,23 @@ class Poster(Outlet):
                 return
             except HTTPError as error:
                 with error:
-                    text = error.read(_TOLD_BYTES).decode(errors="replace").strip()
-                    said = f"the server says {error.code} {error.reason}: {text}"
+                    text = error.read(_MESSAGE_BYTES).decode(errors="replace").strip()
+                    reason = f"the server says {error.code} {error.reason}: {text}"
                 if error.code == HTTPStatus.TOO_MANY_REQUESTS:
-                    retries.waited(said)
+                    retries.waited(reason)
                     time.sleep(PAUSES[2])
                     continue
-                again = error.code in TRY_AGAIN
+                is_transient = error.code in TRY_AGAIN
             except (OSError, http.client.HTTPException) as error:
-                said, again = why(error), True
-            pause = retries.failed(said) if again else None
+                reason, is_transient = why(error), True
+            pause = retries.failed(reason) if is_transient else None
             if pause is None:
-                raise XmlPunctError(f"cannot write {self._name}: {hide(said)}")
+                raise XmlPunctError(f"cannot write {self._name}: {hide(reason)}")
             time.sleep(pause)
 
     def _post(self, piece: bytes, headers: dict[str, str]) -> None:
-        usual = {"Content-Type": TYPES[self._form.format], "User-Agent": "xmlpunct"}
-        request = urllib.request.Request(self._url, piece, usual | headers)
+        default_headers = {"Content-Type": TYPES[self._form.format], "User-Agent": "xmlpunct"}
+        request = urllib.request.Request(self._url, piece, default_headers | headers)
         if self._authorization:
             request.add_header("Authorization", self._authorization)
         with self._opener.open(request, timeout=HEAD_SECONDS) as answer:

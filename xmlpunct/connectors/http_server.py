@@ -1,14 +1,14 @@
 """The HTTP server under the live view and ``http-listen://``: one request parser, one limit on connections.
 
 The parser is strict: two readings of one request would let a client hide a second request in the body of the first.
-A request body is read to its end, or the connection is closed behind the answer, so no byte of a body is ever parsed
-as a request. A request with a Transfer-Encoding, with a repeated header that decides, or with a malformed line is
+A request body is read to its end, or the connection is closed after the answer, so no byte of a body is ever parsed
+as a request. A request with a Transfer-Encoding, with a repeated header of `_ONCE`, or with a malformed line is
 refused.
 
-A connection costs a thread and a file descriptor, both of which the run needs too. So there are at most
-`MOST_CONNECTIONS` for each server, and none where fewer than `SPARE_DESCRIPTORS` descriptors would be left. At the
-limit a new client replaces the connection that has been idle for the longest time; where none is idle, it is refused.
-Descriptors are shared by all servers of the process, so an idle connection of one makes room for a client of another.
+A connection uses a thread and a file descriptor, and the run needs threads and descriptors too. So each server has at
+most `MOST_CONNECTIONS` connections, and accepts none if fewer than `SPARE_DESCRIPTORS` descriptors would remain. At
+the limit a new client replaces the connection that has been idle for the longest time; if none is idle, it is refused.
+All servers of the process share the descriptors, so an idle connection of one is closed for a client of another.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from xmlpunct.connectors.host_check import is_meant, is_own_page
 
 MOST_CONNECTIONS = 64
 SPARE_DESCRIPTORS = 64
-"""Descriptors left to the run; half of them where the limit is lower than twice that."""
+"""Descriptors reserved for the run; half of all descriptors if the limit is below twice this number."""
 IDLE_SECONDS = 30.0
-"""A connection is closed if no complete request head arrives for so long."""
+"""A connection is closed if no complete request head arrives within this time."""
 WRITE_SECONDS = 30.0
-"""A client that does not take an answer within this time is disconnected."""
+"""A client that does not read an answer within this time is disconnected."""
 GRACE_SECONDS, SLOWEST_RATE = 10.0, 4096
-"""A body is refused if it takes longer than the grace period and one second for each so many bytes."""
+"""A body is refused if it takes longer than the grace period and the time for its bytes at the slowest rate."""
 HEAD_BYTES, MOST_FIELDS = 2**16, 100
 _LINGER_SECONDS, _LINGER_BYTES = 2.0, 2**20
-"""How long, and for how many bytes, a client that still sends is read before the connection is closed. A client
-whose data is not read may get a reset in place of the answer."""
+"""Limits for reading a body that was refused, before the connection is closed. A client whose data is not read may
+receive a reset in place of the answer."""
 _CLOSE_SECONDS = 1.0  # how long to wait for an idle connection's thread to close it
-_PAUSE_SECONDS = 0.05  # between attempts to accept a connection where no descriptor is left
+_PAUSE_SECONDS = 0.05  # between attempts to accept a connection while no descriptor is free
 _READ_BYTES = 2**16
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE = re.compile(rb"(%b) (/[\x21-\x7e]*) HTTP/1\.([0-9])\r\n" % _TOKEN)
 _FIELD = re.compile(rb"(%b):([\t\x20-\x7e\x80-\xff]*)\r\n" % _TOKEN)
 _ONCE = re.compile("host|origin|content-.*|transfer-encoding|authorization|expect|xmlpunct-.*", re.IGNORECASE)
-"""Headers that decide about a request, and may not be repeated."""
+"""Headers that must not be repeated, because they determine how a request is handled."""
 
 
 class RequestRefused(Exception):
@@ -64,11 +64,11 @@ class RequestRefused(Exception):
 
 _changed = threading.Condition()
 _idle: dict[socket.socket, HttpServer] = {}
-"""The idle connections of all servers in this process; the one that has been idle for the longest time comes first."""
+"""The idle connections of all servers in this process, the longest idle first."""
 
 
 class HttpServer(ThreadingHTTPServer):
-    """A server with a limit on its connections. Raises OSError where it cannot listen."""
+    """A server with a limit on its connections. Raises OSError if it cannot listen."""
 
     daemon_threads = True
     block_on_close = False
@@ -99,7 +99,7 @@ class HttpServer(ThreadingHTTPServer):
         self.allow_closing(connection)
 
     def allow_closing(self, connection: socket.socket) -> None:
-        """Count a connection as idle although its answer may go on: the client connects again if it is closed."""
+        """Count a connection as idle although its answer may continue: the client reconnects if it is closed."""
         with _changed:
             if connection in self._open:
                 _idle[connection] = self
@@ -109,25 +109,23 @@ class HttpServer(ThreadingHTTPServer):
             request, address = super().get_request()
             with _changed:
                 if request.fileno() >= _descriptor_limit() and _close_first(_idle):
-                    lower = (
-                        request.dup()
-                    )  # takes the number that is free now, so that numbers tell how many are left
+                    # The duplicate has the lowest free number, so that numbers show how many are in use.
+                    lower = request.dup()
                     request.close()
                     request = lower
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 with _changed:
                     _close_first(_idle)
-                time.sleep(
-                    _PAUSE_SECONDS
-                )  # the client stays in the queue, and would be offered again at once
+                # The client stays in the queue, and would be offered again at once.
+                time.sleep(_PAUSE_SECONDS)
             raise
         return request, address
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         with _changed:
-            own = [connection for connection, server in _idle.items() if server is self]
-            is_full = len(self._open) >= MOST_CONNECTIONS and not _close_first(own)
+            own_idle = [connection for connection, server in _idle.items() if server is self]
+            is_full = len(self._open) >= MOST_CONNECTIONS and not _close_first(own_idle)
             if is_full or request.fileno() >= _descriptor_limit():
                 request.settimeout(0)  # the answer fits into the socket's buffer
                 with suppress(OSError):
@@ -149,15 +147,15 @@ class HttpServer(ThreadingHTTPServer):
             _changed.notify_all()
 
     def has_open(self, connection: socket.socket) -> bool:
-        """Whether a connection is not closed yet."""
+        """True if a connection is open."""
         return connection in self._open
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """The client has gone: no failure of the run."""
+        """Ignore errors of a client that disconnected: they are no failure of the run."""
 
 
 def _close_first(connections: Iterable[socket.socket]) -> bool:
-    """Close the first of some idle connections; False if there is none, or it does not close soon."""
+    """Close the first of these idle connections; False if there is none, or it does not close in time."""
     first = next(iter(connections), None)
     if first is None:
         return False
@@ -168,9 +166,9 @@ def _close_first(connections: Iterable[socket.socket]) -> bool:
 
 
 def _descriptor_limit() -> float:
-    """The number of the first descriptor that no connection may have: the lowest free number is always taken."""
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return math.inf if most == resource.RLIM_INFINITY else most - min(SPARE_DESCRIPTORS, most // 2)
+    """The lowest descriptor number that no connection may have; the system assigns the lowest free number."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return math.inf if limit == resource.RLIM_INFINITY else limit - min(SPARE_DESCRIPTORS, limit // 2)
 
 
 class _Incoming(io.RawIOBase):
@@ -190,8 +188,8 @@ class _Incoming(io.RawIOBase):
 class RequestHandler(BaseHTTPRequestHandler):
     """Reads the requests of one connection, and calls `get` for GET and HEAD, and `post` for POST.
 
-    Those read a body with `read_body` and answer with `answer`, or raise `RequestRefused`. A request for another host
-    is refused, and so is one from a page of another site unless it is a GET or HEAD: see `hosts`.
+    These methods read a body with `read_body`, and answer with `answer` or raise `RequestRefused`. A request for
+    another host is refused, and so is one from a page of another site unless it is a GET or HEAD: see `host_check`.
     """
 
     server: HttpServer
@@ -208,7 +206,7 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     def handle_one_request(self) -> None:
         self.close_connection, self.command, self.requestline = True, "", ""
-        self._left: float = math.inf  # the bytes of the body that are not read yet
+        self._left: float = math.inf  # unread bytes of the body
         self._is_answered = False
         try:
             self._answer_one()
@@ -242,7 +240,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         self._incoming.deadline = time.monotonic() + IDLE_SECONDS
         left = HEAD_BYTES
         line = self.rfile.readline(left + 1)
-        if line == b"\r\n":  # some clients send an empty line behind a body
+        if line == b"\r\n":  # some clients send an empty line after a body
             line = self.rfile.readline(left + 1)
         if not line:
             return False
@@ -271,7 +269,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         return True
 
     def _read_framing(self, is_old: bool) -> None:
-        """Learn where the body ends, and whether the connection stays open. Raises `RequestRefused`."""
+        """Determine the body's length, and whether the connection stays open. Raises `RequestRefused`."""
         length = self.headers.get("Content-Length")
         if "Transfer-Encoding" in self.headers:
             if length is not None:
@@ -309,13 +307,13 @@ class RequestHandler(BaseHTTPRequestHandler):
     def _refuse(self, status: HTTPStatus, reason: str) -> NoReturn:
         raise RequestRefused(status, reason)
 
-    def read_body(self, most: int, count: Callable[[int], object] | None = None) -> bytes:
+    def read_body(self, limit: int, count: Callable[[int], object] | None = None) -> bytes:
         """The body of the request. ``count`` is called with the size of each part that arrives.
 
-        Raises `RequestRefused` for one of more than ``most`` bytes, for one that is cut, and for one that is too slow.
+        Raises `RequestRefused` if it has more than ``limit`` bytes, is cut, or arrives too slowly.
         """
-        if self._left > most:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"send at most {most} bytes")
+        if self._left > limit:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"send at most {limit} bytes")
         self.connection.settimeout(WRITE_SECONDS)
         if self._awaits_continue:
             self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -358,7 +356,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _linger(self) -> None:
-        """Read on for a while, so that a client that still sends receives the answer."""
+        """Read for a while, so that a client that is still sending receives the answer."""
         left = _LINGER_BYTES
         self._incoming.deadline = time.monotonic() + _LINGER_SECONDS
         with suppress(OSError):
@@ -367,4 +365,4 @@ class RequestHandler(BaseHTTPRequestHandler):
                 left -= len(data)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: standard error is for the run."""
+        """Log nothing: standard error is for the run."""

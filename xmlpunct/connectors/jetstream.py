@@ -1,4 +1,4 @@
-"""Connections to NATS JetStream, and what is read over them."""
+"""Connections to NATS JetStream, and readers of its streams."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from xmlpunct.connectors.tls import client_context
 from xmlpunct.connectors.url import Address
 
 AT_ONCE = 256
-"""So many messages are asked for, or sent, before the server has to answer."""
+"""Number of messages that are requested, or sent, before the server has to answer."""
 KEPT_SECONDS = 300.0
-"""How long the server remembers a reader that asks for nothing."""
+"""How long the server keeps the consumer of an inactive reader."""
 _NEXT = "$JS.API.CONSUMER.MSG.NEXT"
 _NOTHING = ("404", "408")
 _PASSING = (None, 0, 10008)
-"""Why the server may be unavailable only for now: nobody answers, or a cluster chooses a leader."""
+"""Error codes of temporary unavailability: nothing answers, or a cluster elects a leader."""
 _DELETE = "$JS.API.CONSUMER.DELETE"
 _FAREWELL_SECONDS = 1.0
 _REQUEST_SECONDS = 5.0
 """The time limit of a request for messages."""
 _PART_SECONDS = 1.0
-"""After a partial answer and this silence a new request is sent: some servers drop the rest of an answer."""
+"""Pause after a partial answer until a new request is sent: some servers drop the end of an answer."""
 _LATE_SECONDS = 5.0
 """A request without an answer this long after its time limit is lost."""
 _LINGER_SECONDS = 0.01
-"""How long to wait for another message behind one that has arrived."""
+"""How long to wait for another message after one has arrived."""
 
 T = TypeVar("T")
 
 
 class Refused(Exception):
-    """The server says no. Trying again is no use."""
+    """The server refuses the operation permanently."""
 
 
 class Connection:
-    """A connection, and the loop that it lives in, in a thread of its own.
+    """A connection with an event loop in a thread of its own.
 
-    Its methods raise OSError where the connection is lost, and `Refused`.
+    Its methods raise OSError if the connection is lost, and `Refused`.
     """
 
     def __init__(self, address: Address) -> None:
         self._nats, self._address = _library(), address
         self._loop = asyncio.new_event_loop()
         self._lost = asyncio.Event()
-        self._told: Exception | None = None
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name=address.name, daemon=True)
         self._thread.start()
         with undoing(self.close):
@@ -67,11 +67,11 @@ class Connection:
         async def lost() -> None:
             self._lost.set()
 
-        async def told(error: Exception) -> None:
-            self._told = error
+        async def store_error(error: Exception) -> None:
+            self._error = error
 
         def secret(text: str | None) -> Any:
-            """A part of the credentials, which the server gets if the connection is what it has to be."""
+            """A callback for a part of the credentials, which refuses if TLS is required and the server lacks it."""
 
             def tell() -> str | None:
                 self._check(is_safe)
@@ -79,11 +79,11 @@ class Connection:
 
             return None if text is None else tell
 
-        given: dict[str, Any] = {"tls": client_context(options.get("ca"))} if is_safe else {}
+        arguments: dict[str, Any] = {"tls": client_context(options.get("ca"))} if is_safe else {}
         if address.password is None:
-            given["token"] = secret(address.user)
+            arguments["token"] = secret(address.user)
         else:
-            given |= {"user": secret(address.user), "password": secret(address.password)}
+            arguments |= {"user": secret(address.user), "password": secret(address.password)}
         host = f"[{address.host}]" if ":" in address.host else address.host
         self.client = self._nats.NATS()
         await self.client.connect(
@@ -92,10 +92,10 @@ class Connection:
             max_reconnect_attempts=1,
             reconnect_time_wait=0,
             connect_timeout=ANSWER_SECONDS,
-            error_cb=told,
+            error_cb=store_error,
             disconnected_cb=lost,
             closed_cb=lost,
-            **given,
+            **arguments,
         )
         self._check(is_safe)
 
@@ -104,7 +104,7 @@ class Connection:
             raise Refused("it does not speak TLS")
 
     def do(self, work: Coroutine[Any, Any, T], seconds: float = 0.0) -> T:
-        """Wait for something that takes so long, and for the answer."""
+        """Run ``work``, which may take some seconds besides the answer's time limit."""
         if self._loop.is_closed():
             work.close()
             raise ConnectionError("the connection was lost")
@@ -121,12 +121,12 @@ class Connection:
             raise Refused(hide(str(error).removeprefix("nats: "))) from None
         except (errors.Error, OSError) as error:
             done.cancel()
-            said = self._told or error
-            text = getattr(said, "strerror", None) or str(said) or "it is silent"
+            cause = self._error or error
+            text = getattr(cause, "strerror", None) or str(cause) or "it is silent"
             raise ConnectionError(f"the server does not answer: {hide(text)}") from None
 
     async def _while_connected(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something, unless the connection is lost meanwhile."""
+        """Await ``work``; raise ConnectionError if the connection is lost meanwhile."""
         task, lost = asyncio.ensure_future(work), asyncio.ensure_future(self._lost.wait())
         try:
             await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)
@@ -139,28 +139,28 @@ class Connection:
             await asyncio.gather(task, lost, return_exceptions=True)
 
     async def _end(self) -> None:
-        with suppress(Exception):  # such as of a connection that did not come about
+        with suppress(Exception):  # for example if it never connected
             await asyncio.wait_for(self.client.close(), _FAREWELL_SECONDS)
 
     def extent(self) -> tuple[int, int]:
-        """The sequence number of the stream's first message, and that behind the last."""
+        """The sequence number of the stream's first message, and the number after its last."""
         info = self.do(self.streams.stream_info(self._address.path))
         if info.config.retention not in (None, "limits"):
             raise Refused(f"its retention is {info.config.retention}: only what has limits can be read again")
-        behind = info.state.last_seq + 1
-        return (max(info.state.first_seq, 1) if info.state.messages else behind), behind
+        end = info.state.last_seq + 1
+        return (max(info.state.first_seq, 1) if info.state.messages else end), end
 
     def check_subject(self, subject: str) -> None:
-        """Raise `Refused` if what is sent there does not come into the stream."""
+        """Raise `Refused` if the stream does not store messages of the subject."""
         try:
-            there = self.do(self.streams.find_stream_name_by_subject(subject))
+            stream = self.do(self.streams.find_stream_name_by_subject(subject))
         except Refused:
-            there = "no stream"
-        if there != self._address.path:
-            raise Refused(f"{subject} is a subject of {there}, and not of {self._address.path}")
+            stream = "no stream"
+        if stream != self._address.path:
+            raise Refused(f"{subject} is a subject of {stream}, and not of {self._address.path}")
 
     def close(self) -> None:
-        """Let go of it, and of the thread."""
+        """Close the connection and stop the thread."""
         if not self._loop.is_closed():
             with suppress(OSError):
                 asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(ANSWER_SECONDS)
@@ -170,21 +170,21 @@ class Connection:
 
 
 class Tail:
-    """The messages of a stream from one on, or those of a subject. Raises what `Connection` does."""
+    """The messages of a stream, or of a subject, from an offset. Raises the errors of `Connection`."""
 
     def __init__(self, connection: Connection, stream: str, subject: str, offset: int) -> None:
         self._connection, self._stream, self._subject = connection, stream, subject
         self.offset = offset
-        """All that is before it was given."""
+        """All messages before it were returned."""
         self._count = 0
-        self._due = 0  # messages that the standing request still asks for,
-        self._until = 0.0  # and when it must have been answered
-        self._arrived = time.monotonic()  # when the last message did
+        self._due = 0  # messages still due for the open request,
+        self._until = 0.0  # and its deadline
+        self._arrived = time.monotonic()  # time of the last message
         connection.do(self._begin())
 
     async def _begin(self) -> None:
         api = importlib.import_module("nats.js.api")
-        wanted = api.ConsumerConfig(
+        config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=self.offset,
             ack_policy=api.AckPolicy.NONE,
@@ -193,41 +193,42 @@ class Tail:
             mem_storage=True,
             num_replicas=1,
         )
-        made = await self._connection.streams.add_consumer(self._stream, wanted)
+        consumer = await self._connection.streams.add_consumer(self._stream, config)
         client = self._connection.client
-        self._consumer, self._inbox = made.name, client.new_inbox()
+        self._consumer, self._inbox = consumer.name, client.new_inbox()
         self._answers = await client.subscribe(self._inbox, pending_bytes_limit=0)
 
-    def more(self, seconds: float) -> list[Any]:
-        """Wait so long for the next messages, and give those that have arrived."""
-        found = self._connection.do(self._pull(seconds), seconds)
-        places = [message.metadata.sequence for message in found]
-        if [place.consumer for place in places] != [*range(self._count + 1, self._count + 1 + len(found))]:
+    def next_messages(self, seconds: float) -> list[Any]:
+        """Wait for the next messages, and return all that have arrived."""
+        messages = self._connection.do(self._pull(seconds), seconds)
+        metadata = [message.metadata.sequence for message in messages]
+        first = self._count + 1
+        if [entry.consumer for entry in metadata] != [*range(first, first + len(messages))]:
             raise ConnectionError("messages were lost on their way")
-        if found and places[0].stream > self.offset:
+        if messages and metadata[0].stream > self.offset:
             low, _ = self._connection.extent()
             check_extent(self.offset, low)
-        self._count += len(found)
-        self._arrived = time.monotonic() if found else self._arrived
-        self.offset = places[-1].stream + 1 if found else self.offset
-        return found
+        self._count += len(messages)
+        self._arrived = time.monotonic() if messages else self._arrived
+        self.offset = metadata[-1].stream + 1 if messages else self.offset
+        return messages
 
     async def _pull(self, seconds: float) -> list[Any]:
-        """The messages that arrive. A request stands from call to call, so that a slow server need not begin anew."""
-        found = list[Any]()
+        """The messages that arrive. A request stays open between calls, so that a slow server need not restart it."""
+        messages = list[Any]()
         if self._due <= 0:
-            wanted = {"batch": AT_ONCE, "expires": int(_REQUEST_SECONDS * 1e9)}
+            request = {"batch": AT_ONCE, "expires": int(_REQUEST_SECONDS * 1e9)}
             subject = f"{_NEXT}.{self._stream}.{self._consumer}"
-            await self._connection.client.publish(subject, json.dumps(wanted).encode(), self._inbox)
+            await self._connection.client.publish(subject, json.dumps(request).encode(), self._inbox)
             self._due, self._until = AT_ONCE, time.monotonic() + _REQUEST_SECONDS + _LATE_SECONDS
         while self._due > 0:
             try:
-                message = await self._answers.next_msg(_LINGER_SECONDS if found else seconds)
+                message = await self._answers.next_msg(_LINGER_SECONDS if messages else seconds)
             except TimeoutError:
                 now = time.monotonic()
-                if not found and self._due == AT_ONCE and now > self._until:
+                if not messages and self._due == AT_ONCE and now > self._until:
                     raise ConnectionError("the server does not answer a request for messages") from None
-                if not found and self._due < AT_ONCE and now > self._arrived + _PART_SECONDS:
+                if not messages and self._due < AT_ONCE and now > self._arrived + _PART_SECONDS:
                     self._due = 0
                 break
             status = (message.headers or {}).get("Status")
@@ -236,25 +237,25 @@ class Tail:
                 break
             if status is not None:
                 raise ConnectionError(f"the server says {status}")
-            found.append(message)
+            messages.append(message)
             self._due -= 1
-        return found
+        return messages
 
     def look(self) -> None:
-        """See how far the stream is, if all that is there was given."""
-        _, behind = self._connection.extent()
+        """Advance the offset to the stream's end, if all its messages were returned."""
+        _, end = self._connection.extent()
         try:
-            told = self._connection.do(self._connection.streams.consumer_info(self._stream, self._consumer))
+            info = self._connection.do(self._connection.streams.consumer_info(self._stream, self._consumer))
         except Refused as error:
             raise ConnectionError(f"the server has forgotten the reader: {error}") from None
-        if told.delivered.consumer_seq != self._count:
+        if info.delivered.consumer_seq != self._count:
             if time.monotonic() - self._arrived > _LATE_SECONDS:
                 raise ConnectionError("messages were lost on their way")
-        elif not told.num_pending:
-            self.offset = max(self.offset, behind)
+        elif not info.num_pending:
+            self.offset = max(self.offset, end)
 
     def replace(self, before: Tail) -> None:
-        """Take the place of a tail whose connection was lost: its consumer is deleted."""
+        """Delete the consumer of an earlier tail, whose connection was lost."""
         with suppress(OSError, Refused):
             self._connection.do(self._delete(before._consumer))
 
@@ -263,14 +264,14 @@ class Tail:
         self.replace(self)
 
     async def _delete(self, consumer: str) -> None:
-        """Ask for it, and do not wait for the answer: what is not deleted the server forgets in time."""
+        """Request the deletion without waiting: after `KEPT_SECONDS`, the server deletes the consumer itself."""
         client = self._connection.client
         await client.publish(f"{_DELETE}.{self._stream}.{consumer}", b"", client.new_inbox())
         await client.flush(_FAREWELL_SECONDS)
 
 
 def check_extent(offset: int, low: int, high: int | None = None) -> None:
-    """Raise `Refused` if what was next is not in the stream, which has messages from ``low`` on."""
+    """Raise `Refused` if the next message is not in the stream, which holds messages ``low`` to ``high``."""
     if offset < low:
         raise Refused(f"message {offset} is not there any more: start anew")
     if high is not None and offset > high:

@@ -1,11 +1,11 @@
-"""Kafka: ``kafka://HOST:PORT/TOPIC``, to be read and written. The extra ``kafka`` brings confluent-kafka.
+"""Kafka: ``kafka://HOST:PORT/TOPIC``, for input and output. The extra ``kafka`` installs confluent-kafka.
 
-Read, a partition is a sender and its offset the position: the elements of its messages are one stream, or with
-``?documents=1`` each message is a document. Written, each tuple and each punctuation is a message. A punctuation goes
-to all partitions, since whoever reads one of them has to be told; a tuple goes where its ``?key=column`` says.
+Input: a partition is a sender, and its offset the position. The elements of its messages are one stream, or with
+``?documents=1`` each message is a document. Output: each tuple and each punctuation is a message. A punctuation is
+sent to all partitions, because the readers of each need it; ``?key=column`` selects the partition of a tuple.
 
-Messages are sent in transactions, and carry the run and a sequence number. A run that goes on first looks which of its
-messages are there: so each is there once, also where transactions are not honoured.
+Messages are sent in transactions, with the run and a sequence number. A continued run first finds its messages in the
+topic, so each message is stored once even for readers that ignore transactions.
 """
 
 from __future__ import annotations
@@ -35,40 +35,40 @@ from xmlpunct.connectors.retries import Retries
 from xmlpunct.connectors.source import Source, bare
 
 AHEAD_KBYTES = 2048
-"""How much of each partition librdkafka reads ahead. There may be hundreds, and each has a consumer of its own."""
+"""Kilobytes of each partition that librdkafka prefetches. There may be hundreds of partitions with a consumer each."""
 OTHERS_SECONDS = 120.0
-"""How long somebody else's transaction may hold back what comes behind it. A minute is Kafka's usual limit."""
+"""How long another writer's open transaction may block later messages. Kafka's default limit is one minute."""
 LOG_SECONDS = 60.0
-"""How often librdkafka may say the same."""
+"""Minimum time between equal log messages of librdkafka."""
 _BROUGHT = {"bootstrap.servers", "enable.auto.commit", "enable.auto.offset.store", "enable.partition.eof"}
 _BROUGHT |= {"transactional.id", "enable.idempotence"}
 _READING = {"partitions", "documents", "until", "auto.offset.reset"}
 _log = logging.getLogger("xmlpunct.kafka")
 
 
-class _Telling(logging.Filter):
-    """Says what librdkafka logs, once in a while, and without secrets."""
+class _LogFilter(logging.Filter):
+    """Limits the rate of librdkafka's log messages, and hides secrets in them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = hide(record.getMessage()).rpartition("]: ")[2]
-        what, now = text.partition(" (after ")[0], time.monotonic()
-        if now - self._said.get(what, -LOG_SECONDS) < LOG_SECONDS:
+        message, now = text.partition(" (after ")[0], time.monotonic()
+        if now - self._logged_at.get(message, -LOG_SECONDS) < LOG_SECONDS:
             return False
-        self._said[what] = now
+        self._logged_at[message] = now
         record.msg, record.args = f"kafka: {text}", ()
         return True
 
 
-_log.addFilter(_Telling())
+_log.addFilter(_LogFilter())
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A URL of Kafka's, taken apart. ``settings`` are librdkafka's."""
+    """A parsed Kafka URL. ``settings`` are those of librdkafka."""
 
     brokers: str
     name: str
@@ -76,31 +76,32 @@ class Topic:
     settings: dict[str, str] = field(repr=False)
 
     @classmethod
-    def parse(cls, spec: str, own: set[str]) -> Topic:
-        """Take a URL apart, of which ``own`` are the options that are not librdkafka's. Raises `UsageError`."""
+    def parse(cls, spec: str, own_options: set[str]) -> Topic:
+        """Parse a URL; ``own`` are the names of options that librdkafka does not have. Raises `UsageError`."""
         try:
             url = urlsplit(spec)
             brokers, name = url.netloc, unquote(url.path[1:])
-            given = parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query))
+            pairs = parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query))
         except ValueError:
             brokers = name = ""
-            given = []
-        said = dict(given)
-        if not (brokers and name) or "@" in brokers or "/" in name or url.fragment or len(said) < len(given):
+            pairs = []
+        values = dict(pairs)
+        is_repeated = len(values) < len(pairs)
+        if not (brokers and name) or "@" in brokers or "/" in name or url.fragment or is_repeated:
             raise UsageError(
                 f"{_short(spec)} is no address: write kafka://HOST:PORT/TOPIC, and ?sasl.username=...&sasl.password=..."
             )
-        if wrong := sorted(_BROUGHT & said.keys()):
+        if wrong := sorted(_BROUGHT & values.keys()):
             raise UsageError(f"{_short(spec)}: {wrong[0]} is not to be set here: leave it out")
-        if wrong := sorted((_READING | {"key"}) & said.keys() - own):
-            reads = "OUT" if own != {"key"} else "a source"
+        if wrong := sorted((_READING | {"key"}) & values.keys() - own_options):
+            reads = "OUT" if own_options != {"key"} else "a source"
             raise UsageError(f"{_short(spec)}: {wrong[0]} is for {reads}: leave it out")
-        options = {key: said.pop(key) for key in own & said.keys()}
-        return cls(brokers, name, options, said)
+        options = {key: values.pop(key) for key in own_options & values.keys()}
+        return cls(brokers, name, options, values)
 
     @property
     def partitions(self) -> list[int] | None:
-        """The partitions that are named. Raises `UsageError`."""
+        """The partitions in the URL; None without the option. Raises `UsageError`."""
         text = self.options.get("partitions")
         if text is None:
             return None
@@ -124,7 +125,7 @@ class Kafka(Connector):
         if (named := topic.partitions) is not None:
             return [*map(str, named)]
         topic, name = Topic.parse(expand(spec), _READING), _short(spec)
-        with _telling(name), _consumer(topic) as consumer:
+        with _converted_errors(name), _consumer(topic) as consumer:
             return [*map(str, _partitions(consumer, topic, name))]
 
     def is_endless(self, spec: str) -> bool:
@@ -141,7 +142,7 @@ class Kafka(Connector):
 
 
 class Partition(LogReader):
-    """A partition from its first message on."""
+    """Reads a partition from its first message."""
 
     def __init__(self, topic: Topic, number: int, name: str) -> None:
         latest = topic.options.get("auto.offset.reset") == "latest"
@@ -151,8 +152,9 @@ class Partition(LogReader):
 
     def _connect(self) -> tuple[int, int]:
         kafka, topic = _library(), self._topic
-        with _telling(self._name):
-            self._consumer = kafka.Consumer(_reading(topic) | _reporting(self._retries), logger=_log)
+        with _converted_errors(self._name):
+            settings = _consumer_settings(topic) | _error_callback(self._retries)
+            self._consumer = kafka.Consumer(settings, logger=_log)
             if self._number not in _partitions(self._consumer, topic, self._name):
                 raise SourceError(self._name, "there is no such partition")
             where = kafka.TopicPartition(topic.name, self._number)
@@ -160,13 +162,13 @@ class Partition(LogReader):
         return low, high
 
     def _begin(self, offset: int) -> None:
-        with _telling(self._name):
+        with _converted_errors(self._name):
             self._at = offset
             self._consumer.assign([_library().TopicPartition(self._topic.name, self._number, offset)])
 
     def _next(self, seconds: float) -> tuple[int, bytes | None] | None:
         kafka = _library()
-        with _telling(self._name):
+        with _converted_errors(self._name):
             message = self._consumer.poll(seconds)
         if message is None:
             return None
@@ -183,10 +185,10 @@ class Partition(LogReader):
         raise SourceError(self._name, hide(error.str()))
 
     def acknowledge(self, position: Any) -> None:
-        """Tell the group, if there is one, so that others see how far it has come."""
+        """Commit the offset to the consumer group, if there is one, for monitoring tools."""
         if "group.id" in self._topic.settings:
             where = _library().TopicPartition(self._topic.name, self._number, position["offset"])
-            with _telling(self._name):
+            with _converted_errors(self._name):
                 self._consumer.commit(offsets=[where], asynchronous=True)
 
     def close(self) -> None:
@@ -195,7 +197,7 @@ class Partition(LogReader):
 
 
 class TopicWriter(NumberedWriter):
-    """A topic. A position is the next sequence number, and by partition the offset behind the last message."""
+    """Writes to a topic. A position holds the next sequence number, and by partition the offset after its messages."""
 
     def __init__(self, topic: Topic, name: str) -> None:
         super().__init__(name)
@@ -208,32 +210,34 @@ class TopicWriter(NumberedWriter):
         kafka, topic = _library(), self._topic
         super().open(form, position)
         if self._key is not None and self._key not in form.schema:
-            there = ", ".join(form.schema.names)
-            raise UsageError(f"{self._name}?key={self._key}: no such column in the result: there are {there}")
-        usual = {"partitioner": "murmur2_random", "linger.ms": "0"}
-        own = {"bootstrap.servers": topic.brokers, "transactional.id": f"xmlpunct-{form.run}"}
-        with _telling(self._name, is_written=True):
-            settings = usual | topic.settings | own | _reporting(self._retries)
+            columns = ", ".join(form.schema.names)
+            raise UsageError(
+                f"{self._name}?key={self._key}: no such column in the result: there are {columns}"
+            )
+        defaults = {"partitioner": "murmur2_random", "linger.ms": "0"}
+        fixed = {"bootstrap.servers": topic.brokers, "transactional.id": f"xmlpunct-{form.run}"}
+        with _converted_errors(self._name, is_written=True):
+            settings = defaults | topic.settings | fixed | _error_callback(self._retries)
             self._producer = kafka.Producer(settings, logger=_log)
-            # From now on, nothing comes any more of what a run that was killed has sent.
+            # From now on, no message of a killed run with this id can arrive.
             self._producer.init_transactions(ANSWER_SECONDS)
             self._partitions = _partitions(self._producer, topic, self._name, is_made=True)
             settings = {k: v for k, v in topic.settings.items() if k.startswith(("security", "sasl", "ssl"))}
-            whole = (topic.brokers, topic.name, dict[str, str]())
-            # Also what a transaction of somebody else holds back: it may be ours that is behind it.
-            with _consumer(Topic(*whole, settings | {"isolation.level": "read_uncommitted"})) as consumer:
+            address = (topic.brokers, topic.name, dict[str, str]())
+            # Including messages blocked by another writer's transaction: messages of this run may follow it.
+            with _consumer(Topic(*address, settings | {"isolation.level": "read_uncommitted"})) as consumer:
                 self._offsets = ends = {p: self._end(kafka, consumer, p) for p in self._partitions}
             if position is not None:
                 self._offsets = ends | {int(p): offset for p, offset in position["offsets"].items()}
-                with _consumer(Topic(*whole, settings)) as consumer:
-                    self._look(kafka, consumer, ends)
+                with _consumer(Topic(*address, settings)) as consumer:
+                    self._find_sent(kafka, consumer, ends)
 
     def _end(self, kafka: ModuleType, consumer: Any, partition: int) -> int:
         where = kafka.TopicPartition(self._topic.name, partition)
         return int(consumer.get_watermark_offsets(where, timeout=ANSWER_SECONDS, cached=False)[1])
 
-    def _look(self, kafka: ModuleType, consumer: Any, ends: dict[int, int]) -> None:
-        """Find which messages of this run are behind the position."""
+    def _find_sent(self, kafka: ModuleType, consumer: Any, ends: dict[int, int]) -> None:
+        """Find the messages of this run after the position."""
         left = {p: offset for p, offset in self._offsets.items() if offset < ends[p]}
         consumer.assign([kafka.TopicPartition(self._topic.name, p, offset) for p, offset in left.items()])
         until = time.monotonic() + OTHERS_SECONDS
@@ -251,7 +255,7 @@ class TopicWriter(NumberedWriter):
                 raise kafka.KafkaException(error)
             if error is None:
                 headers = dict(message.headers() or ())
-                self._find(headers.get(RUN, b"").decode(), headers.get(SEQUENCE, b""), message.value() or b"")
+                self._note(headers.get(RUN, b"").decode(), headers.get(SEQUENCE, b""), message.value() or b"")
             at_end = message.offset() + (error is None) >= ends[partition]
             if partition in left and at_end:
                 del left[partition]
@@ -259,12 +263,12 @@ class TopicWriter(NumberedWriter):
     def write(self, results: Results, *, again: bool = False) -> None:
         messages = []
         for number, (partition, key, value) in enumerate(self._messages(results), self._sequence):
-            if not self._is_there(number, value):
+            if not self._is_sent(number, value):
                 messages.append((number, partition, key, value))
             self._sequence = number + 1
         if not messages:
             return
-        with _telling(self._name, is_written=True):
+        with _converted_errors(self._name, is_written=True):
             self._producer.begin_transaction()
             for message in messages:
                 self._produce(*message)
@@ -272,7 +276,7 @@ class TopicWriter(NumberedWriter):
             self._retries.progressed()
 
     def _messages(self, results: Results) -> Iterator[tuple[int | None, str | None, bytes]]:
-        """What a group says: for each message its partition, if that is not for its key to say, its key and value."""
+        """The messages of a group: (partition, key, value); the partition is None if the key selects it."""
         number = self._sequence
         for slice_ in results.slices:
             tuples, punctuations = self._form.encoder.messages(slice_)
@@ -296,7 +300,7 @@ class TopicWriter(NumberedWriter):
         while True:
             try:
                 self._producer.produce(
-                    self._topic.name, value, key, headers=headers, on_delivery=self._delivered, **where
+                    self._topic.name, value, key, headers=headers, on_delivery=self._note_delivery, **where
                 )
             except BufferError:
                 self._producer.poll(GLANCE_SECONDS)
@@ -304,7 +308,7 @@ class TopicWriter(NumberedWriter):
                 break
         self._producer.poll(0)
 
-    def _delivered(self, error: Any, message: Any) -> None:
+    def _note_delivery(self, error: Any, message: Any) -> None:
         if error is None:
             partition, offset = message.partition(), message.offset()
             self._offsets[partition] = max(self._offsets.get(partition, 0), offset + 1)
@@ -326,56 +330,60 @@ def _library() -> ModuleType:
         raise UsageError("kafka:// needs confluent-kafka: pip install 'xmlpunct[kafka]'") from None
 
 
-def _reading(topic: Topic) -> dict[str, Any]:
-    """The settings of a consumer. What it has read is kept by us, and so is where it goes on."""
+def _consumer_settings(topic: Topic) -> dict[str, Any]:
+    """The settings of a consumer. Offsets are stored in xmlpunct's checkpoint, not by Kafka."""
     usual = {"group.id": "xmlpunct", "queued.max.messages.kbytes": AHEAD_KBYTES, "fetch.queue.backoff.ms": 20}
-    own = {"bootstrap.servers": topic.brokers, "enable.auto.commit": False, "enable.auto.offset.store": False}
-    return usual | topic.settings | own | {"auto.offset.reset": "error", "enable.partition.eof": True}
+    fixed = {
+        "bootstrap.servers": topic.brokers,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+    }
+    return usual | topic.settings | fixed | {"auto.offset.reset": "error", "enable.partition.eof": True}
 
 
-def _reporting(retries: Retries) -> dict[str, Any]:
-    """The setting by which librdkafka, which connects again by itself, reports what fails."""
+def _error_callback(retries: Retries) -> dict[str, Any]:
+    """The setting with which librdkafka, which reconnects by itself, reports errors."""
     return {"error_cb": lambda error: retries.waited(hide(error.str()))}
 
 
 @contextmanager
 def _consumer(topic: Topic) -> Iterator[Any]:
-    """A consumer for a moment."""
-    client = _library().Consumer(_reading(topic), logger=_log)
+    """A consumer that is closed at the end of the block."""
+    client = _library().Consumer(_consumer_settings(topic), logger=_log)
     with ended_by(client.close):
         yield client
 
 
 def _partitions(client: Any, topic: Topic, name: str, is_made: bool = False) -> list[int]:
-    """The numbers of a topic's partitions. One that ``is_made`` by asking for it is waited for."""
+    """The numbers of a topic's partitions. ``is_made``: wait for a topic that the request may create."""
     codes = _library().KafkaError
     passing = {codes.LEADER_NOT_AVAILABLE} | ({codes.UNKNOWN_TOPIC_OR_PART} if is_made else set())
     until = time.monotonic() + ANSWER_SECONDS
     while True:
-        found = client.list_topics(topic.name, timeout=ANSWER_SECONDS).topics[topic.name]
-        if found.error is None:
-            return sorted(found.partitions)
-        if found.error.code() not in passing or time.monotonic() > until:
-            raise SourceError(name, found.error.str())
+        metadata = client.list_topics(topic.name, timeout=ANSWER_SECONDS).topics[topic.name]
+        if metadata.error is None:
+            return sorted(metadata.partitions)
+        if metadata.error.code() not in passing or time.monotonic() > until:
+            raise SourceError(name, metadata.error.str())
         time.sleep(GLANCE_SECONDS)
 
 
 @contextmanager
-def _telling(name: str, is_written: bool = False) -> Iterator[None]:
-    """Make errors of librdkafka ours: of its settings `UsageError`, else `SourceError`, or what a failed output is."""
+def _converted_errors(name: str, is_written: bool = False) -> Iterator[None]:
+    """Convert librdkafka's errors: `UsageError` for settings, `XmlPunctError` for outputs, else `SourceError`."""
     kafka = _library()
     try:
         yield
     except (kafka.KafkaException, SourceError) as error:
-        found = error.reason if isinstance(error, SourceError) else error.args[0]
-        said = found.str() if hasattr(found, "str") else str(found)
-        if hasattr(found, "code") and found.code() == kafka.KafkaError._INVALID_ARG:
-            raise UsageError(f"{name}: {said}") from None
+        cause = error.reason if isinstance(error, SourceError) else error.args[0]
+        text = cause.str() if hasattr(cause, "str") else str(cause)
+        if hasattr(cause, "code") and cause.code() == kafka.KafkaError._INVALID_ARG:
+            raise UsageError(f"{name}: {text}") from None
         if is_written:
-            raise XmlPunctError(f"cannot write {name}: {said}") from None
-        raise SourceError(name, said) from None
+            raise XmlPunctError(f"cannot write {name}: {text}") from None
+        raise SourceError(name, text) from None
 
 
 def _short(spec: str) -> str:
-    """A URL as it is told: without its settings."""
+    """A URL for messages: without its settings."""
     return bare(spec).partition("?")[0]

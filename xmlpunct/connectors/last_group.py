@@ -17,7 +17,7 @@ OLDER = (
 class LastGroup:
     """The ``number`` and the ``digest`` of the last group that the output ``name`` holds.
 
-    A run that goes on writes again the groups that its log holds, so the output must know the same ones.
+    A continued run writes the groups in its log again, so the output must hold the same groups.
 
     >>> last = LastGroup("out", 7, "b3")
     >>> last.holds(Results(7, (), b"", digest="b3")), last.holds(Results(8, (), b"", digest="4d"))
@@ -35,13 +35,13 @@ another --checkpoint and --replace
     digest: str = ""
 
     def holds(self, results: Results) -> bool:
-        """Whether the output holds a group. Raises `XmlPunctError` if it holds another one by that number."""
+        """True if the output holds a group. Raises `XmlPunctError` if it holds a different group with that number."""
         if results.number == self.number and results.digest != self.digest:
             raise self._error()
         return results.number <= self.number
 
     def check(self, last: int) -> None:
-        """Raise `XmlPunctError` if the output holds more than the groups up to ``last``."""
+        """Raise `XmlPunctError` if the output holds groups after number ``last``."""
         if self.number > last:
             raise self._error()
 

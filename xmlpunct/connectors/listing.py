@@ -1,4 +1,4 @@
-"""Which files a directory, a pattern or an archive stands for, and in which order."""
+"""Lists the files of a directory, a pattern or an archive, in the order in which they are read."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from xmlpunct.base.errors import SourceError, UsageError
 T = TypeVar("T")
 
 _COLUMN = re.compile(r"\{([^\W\d][\w.-]*)\}")
-"""Where the name of a file has the value of a column."""
+"""In a pattern: the position of a column's value in a file's name."""
 _UNLISTED = re.compile(
     r"(?i)(?:follow:|(?!file://)[a-z][a-z0-9+.-]*://).*(?<!\$)(\{[^\W\d][\w.-]*\})", re.DOTALL
 )
-"""A source that is no path, and what would be the value of a column in one."""
+"""A source that is no path, with a ``{column}`` that only a path may have."""
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
-"""A character as Hive and Spark write it in ``column=value``."""
+"""A character as Hive and Spark escape it in ``column=value``."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-"""What they write where there is no value."""
+"""The value that Hive and Spark write for null."""
 _WILD = re.compile(r"(\*\*/?|\*|\?|\[!?\]?[^\]]*\])")
-"""What stands for other characters than itself."""
+"""A wildcard of a pattern."""
 
 
 def is_passed_over(name: str) -> bool:
-    """Whether what has this name in a directory is none of what is read there."""
+    """True if an entry of a directory with this name is not read."""
     return name.startswith(("_", ".")) or name.endswith(".crc")
 
 
@@ -46,7 +46,7 @@ def files_below(folder: str) -> Iterator[str]:
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path stands for the files that match it.
+    """True if a path is a pattern for files.
 
     It has ``*``, ``?``, ``[`` or ``{column}``, and no file has that name.
     """
@@ -54,37 +54,39 @@ def is_pattern(path: str) -> bool:
 
 
 def columns_in(path: str) -> tuple[str, ...]:
-    """The columns whose values a pattern's files have in their names, each once.
+    """The columns whose values are in the names of a pattern's files, without duplicates.
 
-    Raises `UsageError` for a pattern that does not say where a value ends.
+    Raises `UsageError` for a pattern in which the end of a value is ambiguous.
     """
     if not is_pattern(path):
         return ()
-    for place in _COLUMN.finditer(path):
-        before, behind = path[: place.start()][-1:], path[place.end() :][:1]
-        if before in ("*", "?", "]", "}") or behind in ("*", "?", "[", "{"):
-            raise UsageError(f"{path}: something fixed has to stand between {place[0]} and what is beside it")
+    for column in _COLUMN.finditer(path):
+        before, after = path[: column.start()][-1:], path[column.end() :][:1]
+        if before in ("*", "?", "]", "}") or after in ("*", "?", "[", "{"):
+            raise UsageError(
+                f"{path}: something fixed has to stand between {column[0]} and what is beside it"
+            )
     return tuple(dict.fromkeys(_COLUMN.findall(path)))
 
 
 def refuse_columns(spec: str) -> None:
-    """Raise `UsageError` for a source that is no path, but has ``{column}`` as if it were.
+    """Raise `UsageError` for a source that is no path but contains ``{column}``.
 
     >>> refuse_columns("file:///feeds/hour={hour}.xml")
     >>> refuse_columns("s3://f/{a}.xml")
     Traceback (most recent call last):
     xmlpunct.base.errors.UsageError: s3://f/{a}.xml: {a} is for the names of local files: name a path; a brace is %7B
     """
-    found = _UNLISTED.match(spec)
-    if found is not None and not (spec.startswith("follow:") and os.path.lexists(spec[7:])):
-        raise UsageError(f"{spec}: {found[1]} is for the names of local files: name a path; a brace is %7B")
+    match = _UNLISTED.match(spec)
+    if match is not None and not (spec.startswith("follow:") and os.path.lexists(spec[7:])):
+        raise UsageError(f"{spec}: {match[1]} is for the names of local files: name a path; a brace is %7B")
 
 
 def texts_in(pattern: str, path: str) -> tuple[tuple[str, str], ...]:
-    """The texts of the columns that the name of a file, or of a directory it is in, has by a pattern.
+    """The texts of a pattern's columns in a file's path.
 
-    Behind ``=`` it is written as Hive and Spark do: ``%3A`` is a colon. Raises `SourceError` for a name that can be
-    read in two ways, and for their null, which no file closes.
+    After ``=``, values are escaped as by Hive and Spark: ``%3A`` is a colon. Raises `SourceError` for a path that can
+    be read in two ways, and for the null of Hive and Spark, which the end of a file cannot close.
 
     >>> texts_in("feed/{sid}/at={at}", "feed/S1/at=17%3A30/a.xml")
     (('sid', 'S1'), ('at', '17:30'))
@@ -92,11 +94,13 @@ def texts_in(pattern: str, path: str) -> tuple[tuple[str, str], ...]:
     columns = columns_in(pattern)
     if not columns:
         return ()
-    ways = [read.fullmatch(path) for read in _readers(pattern)]
-    texts = [tuple((c, way[f"c{i}"]) for i, c in enumerate(columns)) for way in ways if way is not None]
+    readings = [read.fullmatch(path) for read in _readers(pattern)]
+    texts = [
+        tuple((c, match[f"c{i}"]) for i, c in enumerate(columns)) for match in readings if match is not None
+    ]
     if len(set(texts)) != 1:
         raise SourceError(path, f"it is not clear which part of its name is {' and which '.join(columns)}")
-    escaped = {place[1] for place in _COLUMN.finditer(pattern) if pattern[: place.start()].endswith("=")}
+    escaped = {match[1] for match in _COLUMN.finditer(pattern) if pattern[: match.start()].endswith("=")}
     null = next((column for column, text in texts[0] if text == _NULL and column in escaped), None)
     if null is not None:
         raise SourceError(path, f"its name says that {null} is null, and no column of a file's name may be")
@@ -108,50 +112,52 @@ def texts_in(pattern: str, path: str) -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=64)
 def _readers(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Two expressions that read the columns of a name: as long as they can be, and as short."""
+    """Two expressions that read the columns of a path: with the longest values, and with the shortest."""
     columns = list(dict.fromkeys(_COLUMN.findall(pattern)))
 
     def reader(shortest: str) -> re.Pattern[str]:
-        seen, text = set[str](), ""
+        earlier, text = set[str](), ""
         for number, piece in enumerate(_COLUMN.split(pattern)):
             if not number % 2:
                 wild = enumerate(_WILD.split(piece))
-                text += "".join(_wild(p, shortest) if i % 2 else re.escape(p) for i, p in wild)
-            elif piece in seen:
+                text += "".join(_wildcard_regex(p, shortest) if i % 2 else re.escape(p) for i, p in wild)
+            elif piece in earlier:
                 text += f"(?P=c{columns.index(piece)})"
             else:
                 text += f"(?P<c{columns.index(piece)}>[^/]+{shortest})"
-                seen.add(piece)
+                earlier.add(piece)
         return re.compile(f"{text.rstrip('/')}(?:/.*)?", re.DOTALL)
 
     return reader(""), reader("?")
 
 
-def _wild(text: str, shortest: str) -> str:
-    """What stands for other characters, as a regular expression: ``shortest`` is ``?`` for as few as can be."""
+def _wildcard_regex(text: str, shortest: str) -> str:
+    """A wildcard as a regular expression; ``shortest`` is ``?`` to match as few characters as possible."""
     if text[0] == "[":
         return translate(text).removeprefix("(?s:").removesuffix(")\\Z")
-    known = {"?": "[^/]", "*": f"[^/]*{shortest}", "**/": f"(?:.*{shortest}/)?{shortest}"}
-    return known.get(text, f".*{shortest}")
+    wildcards = {"?": "[^/]", "*": f"[^/]*{shortest}", "**/": f"(?:.*{shortest}/)?{shortest}"}
+    return wildcards.get(text, f".*{shortest}")
 
 
-def _plain(pattern: str) -> str:
-    """A pattern that says nothing of columns."""
+def _without_columns(pattern: str) -> str:
+    """A pattern with ``*`` in place of columns."""
     return _COLUMN.sub("*", pattern)
 
 
 def matches(pattern: str) -> list[str]:
     """The files and directories that match a pattern, in order of their names."""
-    found = sorted(set(glob.glob(_plain(pattern), recursive=True)), key=lambda path: Path(path).parts)
+    paths = sorted(
+        set(glob.glob(_without_columns(pattern), recursive=True)), key=lambda path: Path(path).parts
+    )
     if columns_in(pattern):
-        found = [path for path in found if _readers(pattern)[0].fullmatch(path)]
-    # What begins with _ is meant where the pattern itself begins so.
+        paths = [path for path in paths if _readers(pattern)[0].fullmatch(path)]
+    # Names that begin with _ are read only if the pattern itself begins with _.
     meant = os.path.basename(pattern).startswith("_")
-    return [path for path in found if meant or not is_passed_over(os.path.basename(path))]
+    return [path for path in paths if meant or not is_passed_over(os.path.basename(path))]
 
 
 def files_matching(pattern: str) -> list[str]:
-    """The files that match a pattern, and those in the directories that do."""
+    """The files that match a pattern, and the files in matching directories."""
     listed: list[str] = []
     for path in matches(pattern):
         listed += files_below(path) if os.path.isdir(path) else [path]
@@ -159,22 +165,22 @@ def files_matching(pattern: str) -> list[str]:
 
 
 def would_match(pattern: str, path: str) -> bool:
-    """Whether a file at a path, if there were one, would match a pattern."""
-    wanted, given = os.path.abspath(_plain(pattern)), os.path.abspath(path)
+    """True if a file at this path would match a pattern."""
+    full_pattern, full_path = os.path.abspath(_without_columns(pattern)), os.path.abspath(path)
     if is_passed_over(os.path.basename(path)):
         return False
-    if "**" in wanted:
-        return fnmatchcase(given, wanted.replace("**/", "*"))
-    pairs = list(zip(Path(wanted).parts, Path(given).parts, strict=False))
-    is_as_deep = len(Path(wanted).parts) == len(Path(given).parts)
-    return is_as_deep and all(fnmatchcase(there, part) for part, there in pairs)
+    if "**" in full_pattern:
+        return fnmatchcase(full_path, full_pattern.replace("**/", "*"))
+    pairs = list(zip(Path(full_pattern).parts, Path(full_path).parts, strict=False))
+    is_as_deep = len(Path(full_pattern).parts) == len(Path(full_path).parts)
+    return is_as_deep and all(fnmatchcase(segment, part) for part, segment in pairs)
 
 
 def in_order(entries: Iterable[T], path: Callable[[T], str]) -> list[T]:
-    """What would be read of these if they were files in a directory, in the same order."""
-    kept = [(PurePosixPath(path(entry)).parts, entry) for entry in entries]
-    kept = [(parts, entry) for parts, entry in kept if not any(_is_hidden(part) for part in parts)]
-    return [entry for _, entry in sorted(kept, key=lambda found: found[0])]
+    """The entries that would be read as files in a directory, in the same order."""
+    visible = [(PurePosixPath(path(entry)).parts, entry) for entry in entries]
+    visible = [(parts, entry) for parts, entry in visible if not any(_is_hidden(part) for part in parts)]
+    return [entry for _, entry in sorted(visible, key=lambda item: item[0])]
 
 
 def _is_hidden(part: str) -> bool:

@@ -1,4 +1,4 @@
-"""The connectors of what is on this machine: files, directories and patterns, standard input, files that grow."""
+"""Connectors for this machine: files, directories and patterns, standard input, growing files, data URLs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from xmlpunct.connectors.unchanged import ChangedError, SteadyFile, stamp
 
 
 class Files(Connector):
-    """A path, or ``file://`` and one: a file, a directory, or a pattern, and the archives among them."""
+    """A path, or ``file://`` and a path: of a file, a directory, or a pattern; archives are read by their members."""
 
     def source(self, spec: str, name: str) -> Source:
         path = self._path(spec)
         try:
             files = _paths(path)
             if not files:
-                what = "the directory has no files to read" if os.path.isdir(path) else "no file matches it"
-                raise SourceError(path, what)
+                reason = "the directory has no files to read" if os.path.isdir(path) else "no file matches it"
+                raise SourceError(path, reason)
             parts = [replace(piece, texts=texts_in(path, file)) for file in files for piece in _parts(file)]
         except OSError as error:
             raise read_error(str(error.filename or path), "cannot be opened", error) from None
-        return assembled(_shown(name) if name != spec else _shown(path), parts)
+        return assembled(_display_path(name) if name != spec else _display_path(path), parts)
 
     def paths(self, spec: str) -> list[str]:
         path = self._path(spec)
@@ -56,7 +56,7 @@ class GrowingFiles(Connector):
         with reading(path, "cannot be opened"):
             if _size(path) is None:
                 raise UsageError(f"{path} cannot be followed: it is no file")
-        shown = _shown(path)
+        shown = _display_path(path)
         part = Piece(shown, None, lambda: binary(GrowingFile(path)), path)
         return assembled(name if name != spec else shown, [part])
 
@@ -74,8 +74,8 @@ class DataUrls(Connector):
     def source(self, spec: str, name: str) -> Source:
         head, comma, text = spec.removeprefix(DATA).partition(",")
         if not comma or head not in ("", "text/xml", "application/xml"):
-            raise UsageError(f"{_cut(spec)} is no source: write data:, and a percent-encoded document")
-        return Source.of(unquote_to_bytes(text), _cut(name))
+            raise UsageError(f"{_short_url(spec)} is no source: write data:, and a percent-encoded document")
+        return Source.of(unquote_to_bytes(text), _short_url(name))
 
     def is_endless(self, spec: str) -> bool:
         return False
@@ -96,15 +96,15 @@ class StandardInput(Connector):
         return ["/dev/fd/0"]
 
 
-class _Kept(SteadyFile):
-    """A file that is kept open for who may read on in it: closing it is left to who collects it."""
+class _CollectedFile(SteadyFile):
+    """A file that is closed when it is garbage-collected, because a reader may continue in it."""
 
     def __del__(self) -> None:
         self.close()
 
 
-def _cut(spec: str) -> str:
-    """A long URL as people want to read it."""
+def _short_url(spec: str) -> str:
+    """A URL for messages, shortened if it is long."""
     return spec if len(spec) <= 60 else f"{spec[:57]}..."
 
 
@@ -115,25 +115,25 @@ def _paths(path: str) -> list[str]:
 
 
 def _parts(path: str) -> list[Piece]:
-    """The parts in a file."""
-    shown, size = _shown(path), _size(path)
+    """The parts of a file: its members if it is an archive."""
+    shown, size = _display_path(path), _size(path)
     plain = Piece(shown, size, lambda: binary(SteadyFile(path, shown)), path)
     if size is None:
-        return [replace(plain, once=True)]  # a pipe, say, of which nothing is read before its time
-    return pieces(plain, partial(_same, path, shown, stamp(os.stat(path))))
+        return [replace(plain, once=True)]  # for example a pipe, which is not read before the run
+    return pieces(plain, partial(_unchanged_archive, path, shown, stamp(os.stat(path))))
 
 
-def _same(path: str, name: str, known: tuple[int, int]) -> BinaryIO:
-    """An archive, which has to be the one of which the members were listed."""
-    file = _Kept(path, name)
-    if stamp(os.fstat(file.fileno())) != known:
+def _unchanged_archive(path: str, name: str, listed_stamp: tuple[int, int]) -> BinaryIO:
+    """Open an archive again, which must be unchanged since its members were listed."""
+    file = _CollectedFile(path, name)
+    if stamp(os.fstat(file.fileno())) != listed_stamp:
         file.close()
         raise ChangedError.of(name, "it was written since its members were listed")
     return binary(file)
 
 
-def _shown(path: str) -> str:
-    """A path as it can be told to anybody, even if its bytes are not UTF-8."""
+def _display_path(path: str) -> str:
+    """A path for messages, even if its bytes are not UTF-8."""
     return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
@@ -141,7 +141,7 @@ def _standard_input() -> tuple[BinaryIO, bool]:
     """Standard input without Python's buffer, whose lock a waiting thread would hold when Python ends."""
     try:
         return binary(io.FileIO(sys.stdin.fileno(), "rb", closefd=False)), False
-    except (OSError, AttributeError, ValueError):  # something else has been put in its place
+    except (OSError, AttributeError, ValueError):  # it was replaced by another object
         return sys.stdin.buffer, False
 
 

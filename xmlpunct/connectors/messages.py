@@ -1,4 +1,4 @@
-"""Messages of brokers: logs that are read from any offset on, and writers whose messages have numbers."""
+"""Base classes for message brokers: a reader of logs with offsets, and a writer of numbered messages."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from xmlpunct.slice import Slice
 ANSWER_SECONDS = 20.0
 """How long a broker may take to answer."""
 GLANCE_SECONDS = 0.1
-"""How long to wait for something before looking whether to stop."""
+"""How long to wait before each check whether to stop."""
 PIECE_BYTES = 2**20
-"""How much of what is there is taken at once."""
+"""How many available bytes are read at once."""
 CHOICES = {"documents": ("0", "1"), "until": ("never", "end")}
-"""What the options of any log may be; the first is usual."""
+"""The values of the options of every log; the first is the default."""
 
 
 class LogReader(Inlet):
-    """A log, in which each message has an offset: the elements of one stream, or with ``documents=1`` documents.
+    """A log of messages with offsets: the elements of one stream, or with ``documents=1`` one document each.
 
-    A position is the offset that is next, where the end is, if any, and whether it was reached. With ``latest`` the
-    log begins with what comes from now on.
+    A position holds the next offset, the end offset if any, and whether it was reached. With ``latest``, reading
+    begins with messages that arrive from now on.
     """
 
     can_seek = True
@@ -49,89 +49,89 @@ class LogReader(Inlet):
 
     @abstractmethod
     def _connect(self) -> tuple[int, int]:
-        """The offset of the first message that is there, and the offset behind the last."""
+        """Connect; returns the offset of the log's first message, and the offset after its last."""
 
     @abstractmethod
     def _begin(self, offset: int) -> None:
-        """Read from an offset on."""
+        """Start reading at an offset."""
 
     @abstractmethod
     def _next(self, seconds: float) -> tuple[int, bytes | None] | None:
-        """Wait so long for a message: the offset behind it, and its text.
+        """Wait for a message: the offset after it, and its text. None after the time limit.
 
-        The text is None where nothing, or nothing more, is there before the offset. None if nothing has come.
+        The text is None if there is no further message before the offset.
         """
 
     def read(self) -> tuple[bytes, Any] | None:
         while not (self._stopped.is_set() or self._position["closed"]):
-            texts, place = self._some()
-            if texts or place != self._position:
-                self._is_new, self._position = False, place
-                return b"".join(text + b"\n" for text in texts), dict(place)
+            texts, position = self._available()
+            if texts or position != self._position:
+                self._is_new, self._position = False, position
+                return b"".join(text + b"\n" for text in texts), dict(position)
         return None
 
-    def _some(self) -> tuple[list[bytes], dict[str, Any]]:
-        """What is there by now, or comes in a moment, and the position behind it."""
+    def _available(self) -> tuple[list[bytes], dict[str, Any]]:
+        """Available messages, or the first that arrives in a moment, and the position after them."""
         texts = [b"<stream>"] if self._is_new and not self._documents else []
-        place, size = dict(self._position), 0
-        end = place["end"]
+        position, size = dict(self._position), 0
+        end = position["end"]
         while size < PIECE_BYTES:
-            if end is not None and place["offset"] >= end:
-                place["closed"] = True
+            if end is not None and position["offset"] >= end:
+                position["closed"] = True
                 texts += [] if self._documents else [b"</stream>"]
                 break
-            found = self._next(0 if texts else GLANCE_SECONDS)
-            if found is None:
+            arrival = self._next(0 if texts else GLANCE_SECONDS)
+            if arrival is None:
                 break
-            behind, text = found
-            place["offset"] = max(place["offset"], behind)
-            if text is not None and (end is None or behind <= end):
+            next_offset, text = arrival
+            position["offset"] = max(position["offset"], next_offset)
+            if text is not None and (end is None or next_offset <= end):
                 texts.append(text)
                 size += len(text) + 1
-        return texts, place
+        return texts, position
 
     def stop(self) -> None:
         self._stopped.set()
 
 
 class NumberedWriter(Outlet):
-    """Messages that carry the run and a number, which is told from what is there whether it was sent before.
+    """Writes messages with the run and a number, by which a continued run recognizes messages that it sent before.
 
-    A position has at least the ``sequence`` of the next.
+    A position holds at least the ``sequence`` of the next message.
     """
 
     def __init__(self, name: str) -> None:
         self._name, self._sequence = name, 0
         self._retries = Retries(name)
-        self._there: dict[int, int] = {}  # the messages behind the position: their numbers and checksums
+        self._sent_before: dict[int, int] = {}  # numbers and checksums of messages after the position
 
     def open(self, form: Form, position: Any) -> None:
         self._form = form
-        form.encoder.messages(Slice(form.schema.empty()))  # if there are any in this format
+        form.encoder.messages(Slice(form.schema.empty()))  # raises if the format has no messages
         self._sequence = position["sequence"] if position else 0
 
     def check_last(self, last: int) -> None:
-        if self._there:
+        if self._sent_before:
             raise XmlPunctError(f"{self._name} holds results that this checkpoint does not know: {OLDER}")
 
-    def _find(self, run: str | None, number: str | bytes, text: bytes) -> None:
-        """A message is there, with what it says of itself."""
+    def _note(self, run: str | None, number: str | bytes, text: bytes) -> None:
+        """Note a message in the log: the run and number in its headers, and its text."""
         if run == self._form.run:
-            self._there[int(number)] = crc32(text)
+            self._sent_before[int(number)] = crc32(text)
 
-    def _is_there(self, number: int, text: bytes) -> bool:
-        """Whether a message was sent before. Raises `XmlPunctError` if it was another."""
-        known = self._there.pop(number, None)
-        if known not in (None, crc32(text)):
+    def _is_sent(self, number: int, text: bytes) -> bool:
+        """True if a message was sent before. Raises `XmlPunctError` if that one had another text."""
+        checksum = self._sent_before.pop(number, None)
+        if checksum not in (None, crc32(text)):
             raise XmlPunctError(
                 f"{self._name}: message {number} of this run is there, and holds another result: "
                 "an input has changed, or the program has"
             )
-        return known is not None
+        return checksum is not None
 
 
 def choose(options: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
-    """An option with few values, of which the first is usual. Raises `UsageError`.
+    """The value of an option with few choices; the first is the default. Raises `UsageError`.
 
     >>> choose({}, "until", ["never", "end"])
     'never'

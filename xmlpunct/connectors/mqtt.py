@@ -1,13 +1,12 @@
-"""MQTT: ``mqtt://HOST:PORT/FILTER``, to be read and written. The extra ``mqtt`` brings paho-mqtt.
+"""MQTT: ``mqtt://HOST:PORT/FILTER``, for input and output. The extra ``mqtt`` installs paho-mqtt.
 
-Read, a topic is a sender, and its messages are the elements of one stream. A broker has no positions. It keeps what it
-has sent until that is acknowledged, for a session that has a name; so a message is acknowledged once it is durable. The
-name of the session is a part of the position, and so is what may be acknowledged without the broker knowing: that it
-sends again when somebody has been killed, says so (DUP), under the same packet number, and is not taken twice.
+Input: a topic is a sender, and its messages are the elements of one stream. A broker has no positions. It retains the
+messages of a named session until they are acknowledged, so a message is acknowledged once it is durable. The position
+holds the session's name, and the messages whose acknowledgement the broker may have lost. After a kill, the broker
+sends these again, marked as duplicates (DUP) with the same packet numbers, and they are not read twice.
 
-Written, each tuple and each punctuation is a message of QoS 1, which carries the run and a sequence number. What a run
-that goes on sends once more has the same numbers. A reader of ours takes each number once, and fails where one is
-missing.
+Output: each tuple and each punctuation is a message of QoS 1 with the run and a sequence number. A continued run
+sends messages again with the same numbers. An xmlpunct reader takes each number once, and fails if one is missing.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ from xmlpunct.connectors.tls import client_context
 from xmlpunct.connectors.url import Address, short
 
 MOST_UNACKNOWLEDGED = 100
-"""So many messages a broker may send ahead. Those are told from others when it sends them again."""
+"""Maximum number of unacknowledged messages. The position identifies them, in case the broker sends them again."""
 SESSION_SECONDS = 86400
-"""How long a broker keeps a session that nobody is connected to."""
+"""How long a broker keeps a session without a connection."""
 _MOST_RUNS = 100
-"""The numbers of so many runs that write to the same topic are remembered."""
+"""Maximum number of runs, writing to the same topic, whose last numbers are stored."""
 _QOS = 1
-_WANTED = "mqtt://HOST:PORT/TOPIC, or mqtts://"
+_FORM = "mqtt://HOST:PORT/TOPIC, or mqtts://"
 _READING = ("senders", "session.expiry", "ca")
 
 
@@ -84,13 +83,13 @@ class Mqtt(Connector):
 
 
 def _address(spec: str, options: Sequence[str]) -> Address:
-    found = Address.parse(spec, _WANTED, options)
-    if not (found.host and found.path) or found.port == 0:
-        raise UsageError(f"{found.name} is no address: write {_WANTED}")
-    found.number("session.expiry", SESSION_SECONDS)
-    if "ca" in found.options and not _is_safe(found):
-        raise UsageError(f"{found.name}: ca is for mqtts://")
-    return found
+    address = Address.parse(spec, _FORM, options)
+    if not (address.host and address.path) or address.port == 0:
+        raise UsageError(f"{address.name} is no address: write {_FORM}")
+    address.number("session.expiry", SESSION_SECONDS)
+    if "ca" in address.options and not _is_safe(address):
+        raise UsageError(f"{address.name}: ca is for mqtts://")
+    return address
 
 
 def _is_safe(address: Address) -> bool:
@@ -102,23 +101,23 @@ def _is_pattern(topic: str) -> bool:
 
 
 def _matches(pattern: str, topic: str) -> bool:
-    """Whether a topic is one that a filter means.
+    """True if a topic matches a filter.
 
     >>> [_matches("a/+/#", topic) for topic in ("a/b", "a/b/c/d", "a")]
     [True, True, False]
     """
-    wanted, found = pattern.split("/"), topic.split("/")
-    if wanted[-1] == "#":
-        wanted.pop()
-        if len(found) < len(wanted):
+    levels, parts = pattern.split("/"), topic.split("/")
+    if levels[-1] == "#":
+        levels.pop()
+        if len(parts) < len(levels):
             return False
-        found = found[: len(wanted)]
-    return len(wanted) == len(found) and all(w in ("+", f) for w, f in zip(wanted, found, strict=True))
+        parts = parts[: len(levels)]
+    return len(levels) == len(parts) and all(w in ("+", f) for w, f in zip(levels, parts, strict=True))
 
 
 class Subscription(Inlet):
-    """A topic from when it is first read on. A position holds the name of the session, and whether it has begun;
-    by packet number what was given last; and by run the last number that was given, and its digest."""
+    """Reads a topic, from the time of the first read. A position holds the name of the session, and whether it has
+    begun; by packet number the digest of its last message; and by run the last number, and its digest."""
 
     can_seek = wants_acknowledgement = True
 
@@ -127,23 +126,23 @@ class Subscription(Inlet):
         self._client: Any = None
         self._arrived = list[Any]()
         self._lost: str | None = None
-        self._due = set[int]()  # the packets that were given, and are to be acknowledged
+        self._due = set[int]()  # packets that were returned, and are not acknowledged yet
         self._retries = Retries(self._name)
         self._stopped = threading.Event()
 
     def open(self, position: Any) -> None:
         self._is_new = position is None
-        place = position or {
+        state = position or {
             "session": f"xmlpunct-{uuid.uuid4().hex}",
             "begun": False,
             "given": [],
             "last": {},
             "digests": {},
         }
-        self._session, self._begun = place["session"], place["begun"]
-        self._given = {int(packet): digest for packet, digest in place["given"]}
-        self._last: dict[str, int] = dict(place["last"])
-        self._digests: dict[str, str] = dict(place.get("digests", {}))
+        self._session, self._begun = state["session"], state["begun"]
+        self._returned = {int(packet): digest for packet, digest in state["given"]}
+        self._last: dict[str, int] = dict(state["last"])
+        self._digests: dict[str, str] = dict(state.get("digests", {}))
         if self._begun:
             self._join()
         else:
@@ -154,13 +153,13 @@ class Subscription(Inlet):
         return {
             "session": self._session,
             "begun": self._begun,
-            "given": [*self._given.items()],
+            "given": [*self._returned.items()],
             "last": dict(self._last),
             "digests": dict(self._digests),
         }
 
     def read(self) -> tuple[bytes, Any] | None:
-        if self._is_new:  # the name of the session is kept before the broker hears of it
+        if self._is_new:  # the position with the session's name is stored before the session begins
             self._is_new = False
             return b"<stream>", self._position
         if not self._begun:
@@ -178,7 +177,7 @@ class Subscription(Inlet):
                 continue
             self._retries.progressed()
             for message in self._arrived:
-                text = self._taken(message)
+                text = self._accepted(message)
                 texts += [text] if text else []
                 size += len(text or b"")
             self._arrived.clear()
@@ -186,20 +185,20 @@ class Subscription(Inlet):
                 break
         return (b"".join(text + b"\n" for text in texts), self._position) if texts else None
 
-    def _taken(self, message: Any) -> bytes | None:
-        """The text of a message, unless it was given before, or is empty."""
+    def _accepted(self, message: Any) -> bytes | None:
+        """The text of a message; None if it was returned before, or is empty."""
         packet, text = message.mid, bytes(message.payload)
         if message.qos != _QOS:
             raise SourceError(
                 self._name, "a message has QoS 0, and brokers keep none of those: publish with QoS 1"
             )
         digest = blake2b(text, digest_size=8).hexdigest()
-        is_known = message.dup and self._given.get(packet) == digest
+        is_known = message.dup and self._returned.get(packet) == digest
         if not is_known:
-            self._given.pop(packet, None)
-            self._given[packet] = digest
-            while len(self._given) > MOST_UNACKNOWLEDGED:
-                del self._given[next(iter(self._given))]
+            self._returned.pop(packet, None)
+            self._returned[packet] = digest
+            while len(self._returned) > MOST_UNACKNOWLEDGED:
+                del self._returned[next(iter(self._returned))]
         if is_known or not text or not self._is_next(message):
             if packet not in self._due:
                 self._client.ack(packet, _QOS)
@@ -208,9 +207,9 @@ class Subscription(Inlet):
         return text
 
     def _is_next(self, message: Any) -> bool:
-        """Whether a message that has a number comes now; one that was there before does not."""
-        said = dict(getattr(message.properties, "UserProperty", None) or ())
-        run, number = said.get(RUN), said.get(SEQUENCE, "")
+        """True if a message has no number, or a number after the last; false if it was returned before."""
+        user_properties = dict(getattr(message.properties, "UserProperty", None) or ())
+        run, number = user_properties.get(RUN), user_properties.get(SEQUENCE, "")
         if run is None or not (number.isascii() and number.isdecimal()):
             return True
         last = self._last.pop(run, None)
@@ -224,15 +223,16 @@ class Subscription(Inlet):
                 f"messages {last + 1} to {int(number) - 1} of run {run} are missing: the broker has dropped them",
             )
         is_next = last is None or int(number) > last
-        same = said.get(LINK) if is_next else said.get(DIGEST)  # must be the digest of the last message
-        known = self._digests.get(run)
-        if None not in (same, known, last) and int(number) in (last, self._last[run]) and same != known:
+        expected = user_properties.get(LINK if is_next else DIGEST)  # the sender's digest of the last message
+        digest = self._digests.get(run)
+        is_comparable = None not in (expected, digest, last) and int(number) in (last, self._last[run])
+        if is_comparable and expected != digest:
             raise SourceError(
                 self._name,
                 f"message {last} of run {run} was another one: it has gone back to an older checkpoint",
             )
-        if is_next and DIGEST in said:
-            self._digests[run] = said[DIGEST]
+        if is_next and DIGEST in user_properties:
+            self._digests[run] = user_properties[DIGEST]
         return is_next
 
     def acknowledge(self, position: Any) -> None:
@@ -240,33 +240,34 @@ class Subscription(Inlet):
             for packet, _ in position["given"]:
                 if packet in self._due:
                     self._client.ack(packet, _QOS)
-        self._due.clear()  # what is not heard of is sent again, and known then
+        self._due.clear()  # a message whose acknowledgement is lost is sent again, and recognized
 
     def _join(self) -> None:
-        """Connect to the session, and begin it if need be. Raises OSError; `SourceError` if trying again is no use."""
+        """Connect to the session, and begin it if necessary. Raises OSError; `SourceError` if a retry is useless."""
         self._lost, answers = None, list[tuple[bool, Any]]()
         self._arrived.clear()
         granted = list[Any]()
 
-        def lost(*said: Any) -> None:
-            self._lost = str(said[3])
+        def lost(*event: Any) -> None:
+            self._lost = str(event[3])
 
         client = _client(self._address, self._session, manual_ack=True)
-        client.on_connect = lambda *said: answers.append((said[2].session_present, said[3]))
-        client.on_subscribe = lambda *said: granted.extend(said[3])
-        client.on_message = lambda *said: self._arrived.append(said[2])
+        client.on_connect = lambda *event: answers.append((event[2].session_present, event[3]))
+        client.on_subscribe = lambda *event: granted.extend(event[3])
+        client.on_message = lambda *event: self._arrived.append(event[2])
         client.on_disconnect = lost
         self._client = client
         expiry = self._address.number("session.expiry", SESSION_SECONDS)
-        ahead = {"SessionExpiryInterval": expiry, "ReceiveMaximum": MOST_UNACKNOWLEDGED}
-        _connect(client, self._address, not self._begun, ahead)
+        connect_properties = {"SessionExpiryInterval": expiry, "ReceiveMaximum": MOST_UNACKNOWLEDGED}
+        _connect(client, self._address, not self._begun, connect_properties)
         if not self._waits_for(answers):
             return
         is_there, reason = answers[0]
         if reason.is_failure:
             raise SourceError(self._name, f"the broker says: {hide(str(reason))}")
         if self._begun:
-            if not is_there:  # asking has made one, which the next to ask must not take for the old one
+            if not is_there:
+                # The request made a new session, which later tries must not take for the old one.
                 client.disconnect(properties=_properties("DISCONNECT", SessionExpiryInterval=0))
                 raise SourceError(
                     self._name,
@@ -293,7 +294,7 @@ class Subscription(Inlet):
         return True
 
     def _step(self, seconds: float) -> None:
-        """Let something happen on the connection, or see that it is lost."""
+        """Process network events, and detect a lost connection."""
         state = self._client.loop(seconds)
         if state and self._lost is None:
             self._lost = str(_library().error_string(state))
@@ -307,15 +308,15 @@ class Subscription(Inlet):
 
 
 class Publisher(NumberedWriter):
-    """A topic. A position is the next sequence number."""
+    """Writes to a topic. A position is the next sequence number."""
 
     def __init__(self, address: Address, name: str) -> None:
         super().__init__(name)
         self._address = address
         self._client: Any = None
-        self._told = threading.Condition()
+        self._changed = threading.Condition()
         self._answer: Any = None
-        self._sent, self._taken = 0, 0
+        self._sent, self._accepted = 0, 0
         self._fault: str | None = None
 
     def open(self, form: Form, position: Any) -> None:
@@ -332,30 +333,30 @@ class Publisher(NumberedWriter):
         if self._answer.is_failure:
             raise XmlPunctError(f"cannot write {self._name}: the broker says: {hide(str(self._answer))}")
 
-    def _connected(self, *said: Any) -> None:
-        with self._told:
-            self._answer = said[3]
-            self._told.notify_all()
+    def _connected(self, *event: Any) -> None:
+        with self._changed:
+            self._answer = event[3]
+            self._changed.notify_all()
 
-    def _disconnected(self, *said: Any) -> None:
-        """The client connects again by itself."""
+    def _disconnected(self, *event: Any) -> None:
+        """Report the lost connection; the client reconnects by itself."""
         if self._client is not None:
-            self._retries.waited(hide(str(said[3])))
+            self._retries.waited(hide(str(event[3])))
 
-    def _published(self, *said: Any) -> None:
+    def _published(self, *event: Any) -> None:
         self._retries.progressed()
-        with self._told:
-            self._taken += 1
-            if said[3].is_failure:
-                self._fault = str(said[3])
-            self._told.notify_all()
+        with self._changed:
+            self._accepted += 1
+            if event[3].is_failure:
+                self._fault = str(event[3])
+            self._changed.notify_all()
 
     def _wait(self, is_done: Callable[[], bool]) -> None:
-        """Wait for the broker, as long as it does anything. Raises `XmlPunctError`."""
-        with self._told:
+        """Wait until ``is_done``, as long as the broker makes progress. Raises `XmlPunctError`."""
+        with self._changed:
             while not is_done():
-                before = self._taken
-                if not self._told.wait(ANSWER_SECONDS) and self._taken == before:
+                before = self._accepted
+                if not self._changed.wait(ANSWER_SECONDS) and self._accepted == before:
                     raise XmlPunctError(f"cannot write {self._name}: the broker does not answer")
                 if self._fault is not None:
                     raise XmlPunctError(f"cannot write {self._name}: the broker says: {self._fault}")
@@ -370,11 +371,11 @@ class Publisher(NumberedWriter):
                 digest = chained(link, text) if left else results.digest
                 properties += [(DIGEST, digest), (LINK, link)]
                 link = digest
-            said = _properties("PUBLISH", UserProperty=properties)
-            self._client.publish(self._address.path, text, _QOS, properties=said)
+            message_properties = _properties("PUBLISH", UserProperty=properties)
+            self._client.publish(self._address.path, text, _QOS, properties=message_properties)
             self._sequence += 1
             self._sent += 1
-        self._wait(lambda: self._taken == self._sent)
+        self._wait(lambda: self._accepted == self._sent)
 
     def commit(self) -> Any:
         return {"sequence": self._sequence}
@@ -394,29 +395,33 @@ def _library() -> ModuleType:
 
 
 def _client(address: Address, session: str, manual_ack: bool = False) -> Any:
-    """A client of MQTT 5, which has not connected yet."""
+    """A client of MQTT 5, not connected."""
     paho = _library()
-    made = paho.Client(paho.CallbackAPIVersion.VERSION2, session, protocol=paho.MQTTv5, manual_ack=manual_ack)
+    client = paho.Client(
+        paho.CallbackAPIVersion.VERSION2, session, protocol=paho.MQTTv5, manual_ack=manual_ack
+    )
     if address.user is not None:
-        made.username_pw_set(address.user, address.password)
+        client.username_pw_set(address.user, address.password)
     if _is_safe(address):
-        made.tls_set_context(client_context(address.options.get("ca")))
-    return made
+        client.tls_set_context(client_context(address.options.get("ca")))
+    return client
 
 
 def _properties(packet: str, **values: Any) -> Any:
     """The properties of a packet."""
     kinds = importlib.import_module("paho.mqtt.packettypes").PacketTypes
-    made = importlib.import_module("paho.mqtt.properties").Properties(getattr(kinds, packet))
+    properties = importlib.import_module("paho.mqtt.properties").Properties(getattr(kinds, packet))
     for name, value in values.items():
-        setattr(made, name, value)
-    return made
+        setattr(properties, name, value)
+    return properties
 
 
-def _connect(client: Any, address: Address, begins: bool, said: dict[str, int]) -> None:
+def _connect(client: Any, address: Address, begins: bool, properties: dict[str, int]) -> None:
     """Connect, without waiting for the broker's answer. Raises OSError."""
     port = address.port or (8883 if _is_safe(address) else 1883)
     try:
-        client.connect(address.host, port, clean_start=begins, properties=_properties("CONNECT", **said))
+        client.connect(
+            address.host, port, clean_start=begins, properties=_properties("CONNECT", **properties)
+        )
     except OSError as error:
         raise ConnectionError(f"cannot connect: {error.strerror or error}") from None

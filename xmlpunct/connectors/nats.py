@@ -1,11 +1,11 @@
-"""NATS JetStream: ``nats://HOST:PORT/STREAM``, to be read and written. The extra ``nats`` brings nats-py.
+"""NATS JetStream: ``nats://HOST:PORT/STREAM``, for input and output. The extra ``nats`` installs nats-py.
 
-Read, the sequence numbers of the stream are the positions. All of it is one stream of elements, in its order, or each
-subject that ``?subject=a,b`` names is a sender.
+Input: the positions are the stream's sequence numbers. The whole stream is one stream of elements, in its order, or
+each subject in ``?subject=a,b`` is a sender.
 
-Written, each tuple and each punctuation is a message, which carries the run and a number. A run that goes on first
-looks which of its messages are there; what was on its way meanwhile the server knows by its ``Nats-Msg-Id``. A
-punctuation is sent when the tuples before it are there.
+Output: each tuple and each punctuation is a message with the run and a number. A continued run first finds its
+messages in the stream; the server discards later duplicates by their ``Nats-Msg-Id``. A punctuation is sent after the
+tuples before it are stored.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.url import Address, short
 
 LOOK_SECONDS = 5.0
-"""How often a reader to whom nothing comes looks whether the server knows it, and how far the stream is."""
-_WANTED = "nats://HOST:PORT/STREAM"
+"""How often an idle reader checks that its consumer still exists, and where the stream ends."""
+_FORM = "nats://HOST:PORT/STREAM"
 _SECURE = ("tls", "ca")
 _READING = ("subject", *CHOICES, "deliver", *_SECURE)
-_SAID = CHOICES | {"deliver": ("all", "new"), "tls": ("0", "1")}
+_CHOICES = CHOICES | {"deliver": ("all", "new"), "tls": ("0", "1")}
 
 
 class Nats(Connector):
@@ -61,7 +61,7 @@ class Nats(Connector):
         return _address(spec, _READING).options.get("until") != "end"
 
     def place(self, spec: str) -> str:
-        """The stream: what is written to one of its subjects is read with the others."""
+        """The stream, because a reader of the stream reads all its subjects."""
         return short(spec).lower()
 
     def source(self, spec: str, name: str) -> Source:
@@ -69,16 +69,16 @@ class Nats(Connector):
 
 
 def _address(spec: str, options: Sequence[str]) -> Address:
-    found = Address.parse(spec, _WANTED, options)
-    if not (found.host and found.path) or found.port == 0 or set(found.path) & set("./*> "):
-        raise UsageError(f"{found.name} is no address: write {_WANTED}")
-    for name, choices in _SAID.items():
-        choose(found.options, name, choices)
-    return found
+    address = Address.parse(spec, _FORM, options)
+    if not (address.host and address.path) or address.port == 0 or set(address.path) & set("./*> "):
+        raise UsageError(f"{address.name} is no address: write {_FORM}")
+    for name, choices in _CHOICES.items():
+        choose(address.options, name, choices)
+    return address
 
 
 def _subjects(address: Address) -> list[str]:
-    """The subjects that are named. Raises `UsageError`."""
+    """The subjects in the URL. Raises `UsageError`."""
     text = address.options.get("subject")
     names = [] if text is None else text.split(",")
     if len({*names}) < len(names) or any(
@@ -93,7 +93,7 @@ def _is_pattern(subject: str) -> bool:
 
 
 class SubjectReader(LogReader):
-    """A subject of a stream, or with ``""`` all of it, from its first message on."""
+    """Reads a subject of a stream, or with ``""`` the whole stream, from its first message."""
 
     def __init__(self, address: Address, subject: str) -> None:
         name = f"{address.name}#{subject}" if subject else address.name
@@ -105,7 +105,7 @@ class SubjectReader(LogReader):
         self._looked = 0.0
 
     def _connect(self) -> tuple[int, int]:
-        with self._telling():
+        with self._errors():
             self.close()
             self._connection = Connection(self._address)
             self._extent = self._connection.extent()
@@ -113,12 +113,12 @@ class SubjectReader(LogReader):
 
     def _begin(self, offset: int) -> None:
         assert self._connection is not None
-        with self._telling():
+        with self._errors():
             check_extent(offset, *self._extent)
-            before = self._tail
+            earlier = self._tail
             self._tail = Tail(self._connection, self._address.path, self._subject, offset)
-            if before is not None:
-                self._tail.replace(before)
+            if earlier is not None:
+                self._tail.replace(earlier)
 
     def _join(self) -> None:
         assert self._tail is not None
@@ -126,7 +126,7 @@ class SubjectReader(LogReader):
         self._begin(self._tail.offset)
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except Refused as error:
@@ -136,8 +136,8 @@ class SubjectReader(LogReader):
         if not (self._arrived or self._stopped.is_set()) and seconds:
             assert self._tail is not None
             try:
-                with self._telling():
-                    self._arrived.extend(self._tail.more(seconds))
+                with self._errors():
+                    self._arrived.extend(self._tail.next_messages(seconds))
                     if self._arrived:
                         self._retries.progressed()
                     elif self._is_time_to_look():
@@ -166,8 +166,8 @@ class SubjectReader(LogReader):
 
 
 class SubjectWriter(NumberedWriter):
-    """A subject of a stream. A position is the number of the next message, and a sequence number of the stream
-    behind which no message of the run is that was sent before."""
+    """Writes to a subject of a stream. A position holds the number of the next message, and a sequence number of the
+    stream from which on it holds none of the run's messages sent before."""
 
     def __init__(self, address: Address, subject: str, name: str) -> None:
         super().__init__(name)
@@ -178,7 +178,7 @@ class SubjectWriter(NumberedWriter):
 
     def open(self, form: Form, position: Any) -> None:
         super().open(form, position)
-        with self._telling():
+        with self._errors():
             self._join()
             assert self._connection is not None
             extent = self._connection.extent()
@@ -186,29 +186,29 @@ class SubjectWriter(NumberedWriter):
             self._offset = position["offset"] if position else extent[1]
             check_extent(self._offset, *extent)
             if self._offset < extent[1]:
-                self._look(extent[1])
+                self._find_sent(extent[1])
 
     def _join(self) -> None:
         self.close()
         self._connection = Connection(self._address)
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except (Refused, OSError) as error:
             raise XmlPunctError(f"cannot write {self._name}: {error}") from None
 
-    def _look(self, end: int) -> None:
-        """Find which messages of this run are behind the position."""
+    def _find_sent(self, end: int) -> None:
+        """Find the messages of this run after the position."""
         assert self._connection is not None
         tail = Tail(self._connection, self._address.path, self._subject, self._offset)
         while tail.offset < end:
-            found = tail.more(GLANCE_SECONDS)
-            for message in found:
+            messages = tail.next_messages(GLANCE_SECONDS)
+            for message in messages:
                 headers = message.headers or {}
-                self._find(headers.get(RUN), headers.get(SEQUENCE, ""), message.data)
-            if not found:
+                self._note(headers.get(RUN), headers.get(SEQUENCE, ""), message.data)
+            if not messages:
                 tail.look()
         tail.close()
 
@@ -217,13 +217,13 @@ class SubjectWriter(NumberedWriter):
             for texts in self._form.encoder.messages(slice_):
                 numbered = [*enumerate(texts, self._sequence)]
                 self._sequence += len(texts)
-                missing = [(number, text) for number, text in numbered if not self._is_there(number, text)]
+                missing = [(number, text) for number, text in numbered if not self._is_sent(number, text)]
                 for at in range(0, len(missing), AT_ONCE):
                     self._send(missing[at : at + AT_ONCE])
 
     def _send(self, messages: Sequence[tuple[int, bytes]]) -> None:
-        """Come back when all messages are there; what the server has already, it passes over."""
-        with self._telling():
+        """Send messages and wait until all are stored; the server skips duplicates."""
+        with self._errors():
             try:
                 self._publish(messages)
             except OSError as error:
@@ -236,10 +236,10 @@ class SubjectWriter(NumberedWriter):
 
     def _publish(self, messages: Sequence[tuple[int, bytes]]) -> None:
         assert self._connection is not None
-        said = self._connection.do(self._publishing(self._connection.streams, messages))
-        self._offset = max(self._offset, *(answer.seq + 1 for answer in said))
+        answers = self._connection.do(self._send_all(self._connection.streams, messages))
+        self._offset = max(self._offset, *(answer.seq + 1 for answer in answers))
 
-    async def _publishing(self, streams: Any, messages: Sequence[tuple[int, bytes]]) -> list[Any]:
+    async def _send_all(self, streams: Any, messages: Sequence[tuple[int, bytes]]) -> list[Any]:
         run, stream = self._form.run, self._address.path
         sent = []
         for number, text in messages:
@@ -249,9 +249,9 @@ class SubjectWriter(NumberedWriter):
 
     def commit(self) -> Any:
         now = time.monotonic()
-        if now - self._looked >= LOOK_SECONDS:  # others write to the stream, too, which forgets the old
+        if now - self._looked >= LOOK_SECONDS:  # other writers may have made the stream drop old messages
             assert self._connection is not None
-            with self._telling(), suppress(OSError):
+            with self._errors(), suppress(OSError):
                 self._offset = max(self._offset, self._connection.extent()[1])
             self._looked = now
         return {"sequence": self._sequence, "offset": self._offset}

@@ -1,6 +1,6 @@
-"""What is kept in object stores and on other machines, by fsspec: ``s3://``, ``gs://``, ``abfs://``, ``sftp://``...
+"""Files in object stores and on other machines, with fsspec: ``s3://``, ``gs://``, ``abfs://``, ``sftp://``...
 
-fsspec comes with the extra ``remote``; how to log in is for it to know, from its own files and the environment.
+The extra ``remote`` installs fsspec, which takes credentials from its own files and the environment.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from xmlpunct.connectors.listing import in_order
 from xmlpunct.connectors.source import Piece, Source, assembled, bare, binary, pieces
 
 GLANCE_BYTES = 2**16
-"""How much to fetch at once of what is only looked at."""
+"""Block size for a file of which only the beginning, or an archive's directory, is read."""
 
 Place = tuple[Any, str]
-"""A file system of fsspec's, and a path in it."""
+"""A file system of fsspec, and a path in it."""
 
 
 class Stores(Connector):
-    """Any URL that fsspec knows: a file, a directory or a pattern, and the archives among them."""
+    """Any URL that fsspec supports: a file, a directory or a pattern; archives are read by their members."""
 
     quotes = False
 
     def source(self, spec: str, name: str) -> Source:
-        parts = [part for called, place in listed(spec) for part in _parts(bare(called), place)]
+        parts = [part for file_url, file in listed(spec) for part in _parts(bare(file_url), file)]
         return assembled(bare(name), parts)
 
     def is_endless(self, spec: str) -> bool:
         return False
 
 
-def _parts(name: str, place: Place) -> list[Piece]:
-    """The parts in a file that fsspec opens."""
-    looking = [RemoteFile(name, place, GLANCE_BYTES)]
-    plain = Piece(name, None, lambda: binary(RemoteFile(name, place)))
-    return pieces(plain, lambda: binary(looking.pop()) if looking else plain.open())
+def _parts(name: str, file: Place) -> list[Piece]:
+    """The parts of a file that fsspec opens: its members if it is an archive."""
+    unused = [RemoteFile(name, file, GLANCE_BYTES)]
+    plain = Piece(name, None, lambda: binary(RemoteFile(name, file)))
+    return pieces(plain, lambda: binary(unused.pop()) if unused else plain.open())
 
 
 def listed(url: str) -> list[tuple[str, Place]]:
-    """The files that a URL stands for, in order of their names, each with its place.
+    """The files of a URL, in order of their names: (URL, `Place`).
 
-    As with paths, that is a file, the files in a directory, or those that match a pattern. Raises `SourceError`,
-    also where there are none, and `UsageError` where fsspec, or what it needs for such URLs, is not installed.
+    As with paths, that is one file, the files in a directory, or the files that match a pattern. Raises `SourceError`,
+    also if there are no files, and `UsageError` if fsspec, or a package that it needs for the URL, is not installed.
     """
     try:
         from fsspec.core import url_to_fs
@@ -59,25 +59,25 @@ def listed(url: str) -> list[tuple[str, Place]]:
         except (ImportError, ValueError) as error:
             raise UsageError(f"{url} cannot be read: {error}; pip install 'xmlpunct[remote]'") from None
         if glob.has_magic(path) and not files.exists(path):
-            found = sorted(in_order(files.glob(path), posixpath.basename))
+            names = sorted(in_order(files.glob(path), posixpath.basename))
         elif files.isdir(path):
-            found = in_order(files.find(path), lambda name: name.removeprefix(path).strip("/"))
+            names = in_order(files.find(path), lambda name: name.removeprefix(path).strip("/"))
         else:
             return [(url, (files, path))]
-    if not found:
+    if not names:
         raise SourceError(url, "there are no files to read")
     scheme = url.partition("://")[0]
-    return [(f"{scheme}://{name}", (files, name)) for name in found]
+    return [(f"{scheme}://{name}", (files, name)) for name in names]
 
 
 class RemoteFile(io.RawIOBase):
     """A file that fsspec opens. Each failure is transient: the file can be read again."""
 
-    def __init__(self, name: str, place: Place, at_once: int | None = None) -> None:
-        files, path = place
+    def __init__(self, name: str, file: Place, block_size: int | None = None) -> None:
+        files, path = file
         self._name = name
         with guarded(name, "cannot be opened", passing=(ImportError,), raising=TransientError):
-            self._file = files.open(path, "rb", block_size=at_once)
+            self._file = files.open(path, "rb", block_size=block_size)
 
     def readable(self) -> bool:
         return True

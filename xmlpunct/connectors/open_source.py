@@ -1,4 +1,4 @@
-"""Where bytes come from: what a text names, and what is known of it before it is opened."""
+"""Sources by name: opens them, and answers questions about them before they are opened."""
 
 from __future__ import annotations
 
@@ -25,19 +25,22 @@ __all__ = [
 
 
 def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source:
-    """The source that a text names.
+    """The source with a name, which is one of:
 
-    It is a path: of a file, of a directory (its files, listed now), or with ``*``, ``?``, ``[`` or ``{column}`` (the
-    files that match, listed now; their names carry values of the columns); ``-``, standard input;
-    ``tcp://host:port``, ``tls://host:port``, ``tcp-listen://host:port`` or ``unix:PATH`` (see `tcp`); ``follow:`` and
-    the path of a file that grows (see `follow`); ``http://`` and ``https://`` (see `web`); ``http-listen://`` (see
-    `posted`); ``kafka://``, ``mqtt://`` and ``nats://`` (see `kafka`, `mqtt`, `nats`); a URL that a connector is
-    installed for (see `connectors`); or any other URL that fsspec knows (see `remote`). Members of an archive are
-    listed now, too. In a directory or an archive, at any
-    depth, names beginning with ``_`` or ``.`` and ending in ``.crc`` are passed over; the others come in the order of
-    their names. In a URL, ``${NAME}`` is taken from the environment, and told to nobody. Raises `SourceError` for what
-    is missing, empty (a directory, an archive, what matches) or unreadable and `UsageError` for what is no file, or no
-    address.
+    - the path of a file or of a directory, or a pattern with ``*``, ``?``, ``[`` or ``{column}`` (file names then
+      carry values of the columns)
+    - ``-``: standard input
+    - ``tcp://host:port``, ``tls://host:port``, ``tcp-listen://host:port`` or ``unix:PATH`` (see `tcp`)
+    - ``follow:`` and the path of a growing file (see `follow`)
+    - ``http://`` and ``https://`` (see `http`), ``http-listen://`` (see `http_listen`)
+    - ``kafka://``, ``mqtt://`` and ``nats://`` (see `kafka`, `mqtt`, `nats`)
+    - a URL with the scheme of an installed connector (see `contract`), or one that fsspec supports
+      (see `object_stores`)
+
+    Directories, patterns and archives are listed by this call. In a directory or an archive, at any depth, names that
+    begin with ``_`` or ``.`` or end in ``.crc`` are skipped; files are in the order of their names. In a URL,
+    ``${NAME}`` is taken from the environment, and its value is never displayed. Raises `SourceError` if the source is
+    missing, unreadable or an empty directory, archive or pattern, and `UsageError` if it is no file and no address.
     """
     path = os.fspath(spec)
     if not path or "\0" in path:
@@ -51,34 +54,34 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
 
 
 def paths_of(spec: str) -> list[str]:
-    """The files and directories that a source is read from; none if it is no path."""
+    """The files and directories that a source reads; empty if it is no path."""
     return [] if "\0" in spec else connector_of(spec).paths(spec)
 
 
 def columns_named(spec: str | None) -> tuple[str, ...]:
-    """The columns whose values the names of a source's files carry. Raises `UsageError` where they cannot carry any.
+    """The columns whose values are in the names of a source's files. Raises `UsageError` for a source without files.
 
     >>> columns_named("feed/{sid}/hour={hour}.xml"), columns_named("feed/"), columns_named("tcp://host:1")
     (('sid', 'hour'), (), ())
     """
     if spec is None or "\0" in spec:
         return ()
-    found = connector_of(spec).columns(spec)
-    if not found:
+    columns = connector_of(spec).columns(spec)
+    if not columns:
         refuse_columns(spec)
-    return found
+    return columns
 
 
 def would_be_read(spec: str, path: str) -> bool:
-    """Whether a file at a path, if there were one, would be read for a source that is a pattern."""
+    """True if a source is a pattern that would read a file at this path."""
     return scheme_of(spec) == "" and is_pattern(spec) and would_match(spec, path)
 
 
 def is_endless(spec: str) -> bool:
-    """Whether a source may never end: a pipe, a connection, a file that grows."""
+    """True if a source may never end: a pipe, a connection, a growing file."""
     return connector_of(spec).is_endless(spec)
 
 
 def senders_of(spec: str | None) -> int:
-    """How many senders the source that a text names has: more than one where several peers can connect."""
+    """The number of senders of a source: more than one if several peers can connect."""
     return 1 if spec is None else len(connector_of(spec).senders(spec))

@@ -1,4 +1,4 @@
-"""Trying again: the pauses between tries, and the reports of what makes no progress."""
+"""Retries: the pauses between tries, and reports of tries without progress."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 PAUSES = (0.0, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 """The seconds before each further try to connect, once a connection was lost."""
 REPORT_SECONDS, MOST_REPORT_SECONDS = 2.0, 60.0
-"""The first report comes after so long without progress, and each further one after twice the time, up to the most."""
+"""Time without progress until the first report; it doubles for each further report, up to the maximum."""
 SETTLED_SECONDS = 60.0
-"""After so long without a failure the next one counts as the first."""
+"""After this time without a failure, the next failure counts as the first."""
 _log = logging.getLogger("xmlpunct")
 
 
@@ -34,7 +34,7 @@ class Retries:
         self._lock = threading.Lock()
 
     def failed(self, error: object) -> float | None:
-        """Count a try that failed: the seconds to wait before the next one; None after the last.
+        """Count a failed try; returns the seconds to wait before the next try, None after the last.
 
         Without progress for a while, it is reported on standard error.
         """
@@ -43,7 +43,7 @@ class Retries:
         return self._pauses[self._failures - 1] if self._failures <= len(self._pauses) else None
 
     def waited(self, reason: object) -> None:
-        """Count and report a try that was put off, which is no failure: however many there are, another follows."""
+        """Count and report a postponed try. It is no failure: their number is not limited."""
         with self._lock:
             now = time.monotonic()
             if not self._tries or now - self._last > SETTLED_SECONDS:
@@ -58,7 +58,7 @@ class Retries:
                 )
 
     def progressed(self) -> None:
-        """Begin to count anew."""
+        """Reset the counts."""
         if not self._tries:
             return
         with self._lock:
@@ -67,7 +67,7 @@ class Retries:
             self._tries, self._failures, self._is_reported = 0, 0, False
 
     def persevere(self, act: Callable[[], None], stopped: threading.Event, error: OSError) -> None:
-        """``act`` again after an ``error``, until it works, unless ``stopped``. Raises the last error in the end."""
+        """Repeat ``act`` after an ``error`` until it succeeds, unless ``stopped``. Raises the error of the last try."""
         while True:
             pause = self.failed(error)
             if pause is None:

@@ -1,7 +1,7 @@
-"""What is read: a source, its parts, and the senders it may be the merge of.
+"""A source, its parts, and the senders that it may merge.
 
-See `part_reader` for how the bytes of one part are read, `archives` for parts that are members of one file, and
-`connectors` for what makes a source of the text that names it.
+See `part_reader` for the bytes of one part, `archives` for parts that are members of one file, and `contract` for the
+connectors that make a source from its name.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from xmlpunct.connectors.archives import Reopen, members
 from xmlpunct.connectors.part_reader import PartReader
 
 Texts = tuple[tuple[str, str], ...]
-"""The columns that the name of a part carries, each with its text; empty if it carries none."""
+"""The columns in the name of a part, each with its text."""
 
 Opener = Callable[[int], tuple[BinaryIO, bool]]
-"""Opens a part; the file is to be closed if the second says so."""
+"""Opens a part: its file, and whether the reader must close it."""
 
 
 @dataclass(frozen=True)
 class Source:
     """A source: ``parts`` are the names and sizes (None: unknown) of its files, in order.
 
-    Each part holds documents of its own. ``senders`` are other sources that this one is the merge of: it has no bytes
-    of its own, and each sender has an order of its own.
-    ``files`` are the paths of the parts, None of those that are no files by themselves. ``texts`` are what the names of
-    the parts carry, if any do: see `labels`. What can be read ``once`` only is refused to whoever opens it again.
+    Each part holds whole documents. A source with ``senders`` is their merge: it has no bytes of its own, and each
+    sender has an order of its own.
+    files: the paths of the parts, None for a part that is no file. texts: the columns in the names of the parts, if
+    there are any: see `labels`. once: it can be read only once; to open a part again raises an error.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Source:
 
     @classmethod
     def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
-        """A source of bytes, or of a binary file object from where it stands (which is not closed)."""
+        """A source of bytes, or of a binary file object from its current position (which is not closed)."""
         if isinstance(given, bytes | bytearray | memoryview):
             data = bytes(given)
             name = name or "<bytes>"
@@ -64,28 +64,28 @@ class Source:
 
     @property
     def labelled(self) -> tuple[tuple[str, Texts], ...]:
-        """The names of the parts, with what they carry; none if they carry nothing."""
+        """The names of the parts with the columns in them; empty if there are no columns."""
         return tuple((name, texts) for (name, _), texts in zip(self.parts, self.texts, strict=False))
 
     def sender(self, number: int) -> Source:
-        """One of `senders`, counted from 1; by 0, the whole source."""
+        """The sender with a number from 1; 0 is the whole source."""
         return self.senders[number - 1] if number else self
 
     def open(self, part: int = 0, offset: int = 0) -> PartReader:
-        """Read a part from a UTF-8 byte offset on. Raises `SourceError` if it cannot be."""
+        """Read a part from a UTF-8 byte offset. Raises `SourceError` if it cannot be read."""
         reader = self.reader(part)
         with undoing(reader.close):
             reader.begin(offset)
         return reader
 
     def reader(self, part: int = 0) -> PartReader:
-        """The reader of a part, which is yet to begin. Raises `SourceError` if there can be none."""
+        """The reader of a part, which has not begun. Raises `SourceError` if the part cannot be opened."""
         name = self.parts[part][0]
         with guarded(name, "cannot be opened"):
             return PartReader(name, *self.opener(part))
 
     def hidden(self) -> Source:
-        """The same, whose names tell no secret."""
+        """The same source, with secrets hidden in all names."""
         parts = tuple((hide(name), size) for name, size in self.parts)
         senders = tuple(sender.hidden() for sender in self.senders)
         return replace(self, name=hide(self.name), parts=parts, senders=senders)
@@ -93,10 +93,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part to be: its name, its size as it is stored, and what opens it.
+    """A part that is not opened yet: its name, its stored size (None: unknown), and the function that opens it.
 
-    ``path`` is its own, if it is a file by itself, and ``texts`` are what its name carries. ``once``: it can be read
-    once only. ``owned``: what `open` gives is to be closed.
+    path: its path, if it is a file. texts: the columns in its name. once: it can be read only once.
+    owned: the reader must close the file that `open` returns.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Piece:
 
 
 def assembled(name: str, parts: Sequence[Piece]) -> Source:
-    """The source of some parts."""
+    """The source with these parts."""
     files = tuple(part.path for part in parts)
     texts = tuple(part.texts for part in parts) if any(part.texts for part in parts) else ()
     sizes = tuple((part.name, part.size) for part in parts)
@@ -126,7 +126,7 @@ def assembled(name: str, parts: Sequence[Piece]) -> Source:
 
 
 def merged(name: str, senders: Sequence[Source]) -> Source:
-    """The source that several senders feed; the sender itself where there is but one."""
+    """The merge of several senders; a single sender itself."""
     if len(senders) == 1:
         return senders[0]
 
@@ -138,34 +138,34 @@ def merged(name: str, senders: Sequence[Source]) -> Source:
 
 
 def pieces(plain: Piece, reopen: Reopen) -> list[Piece]:
-    """The members of an archive as parts, or what is none as one. What may be waited for has no size."""
+    """The members of an archive as parts; a file that is no archive is one part. A live part has no size."""
     with guarded(plain.name, "cannot be opened"):
-        found = members(plain.name, reopen)
-    if found is None:
+        entries = members(plain.name, reopen)
+    if entries is None:
         return [plain]
-    return [Piece(m.name, None if plain.size is None else m.size, m.open) for m in found]
+    return [Piece(m.name, None if plain.size is None else m.size, m.open) for m in entries]
 
 
-def of_file(name: str, part: str, given: BinaryIO, owned: bool = False) -> Source:
-    """What is read of a binary file, from where it stands. Of an archive, that is its members."""
+def of_file(name: str, part: str, file: BinaryIO, owned: bool = False) -> Source:
+    """The source of a binary file from its current position; the members of an archive are its parts."""
     try:
-        begin = given.tell() if given.seekable() else None
+        begin = file.tell() if file.seekable() else None
     except (OSError, AttributeError, ValueError):
         begin = None
     if begin is None:
-        return assembled(name, [Piece(part, None, lambda: given, once=True, owned=owned)])
+        return assembled(name, [Piece(part, None, lambda: file, once=True, owned=owned)])
     turn = threading.Lock()
-    plain = Piece(part, None, lambda: binary(Window(given, begin, turn)))
+    plain = Piece(part, None, lambda: binary(Window(file, begin, turn)))
     with guarded(part):
-        found = members(part, plain.open)
-        given.seek(begin)
-    return assembled(name, [plain] if found is None else [Piece(m.name, m.size, m.open) for m in found])
+        entries = members(part, plain.open)
+        file.seek(begin)
+    return assembled(name, [plain] if entries is None else [Piece(m.name, m.size, m.open) for m in entries])
 
 
 class Window(io.RawIOBase):
-    """A file from some byte on, with a place of its own in it. Closing it leaves the file open.
+    """A file from an offset, with a position of its own. Closing it leaves the file open.
 
-    Others read the same file, so each read has a ``turn`` of its own.
+    Several windows share the file, so each read holds the lock ``turn``.
     """
 
     def __init__(self, file: BinaryIO, begin: int, turn: threading.Lock | None = None) -> None:
@@ -192,10 +192,10 @@ class Window(io.RawIOBase):
 
 
 def bare(url: str) -> str:
-    """A URL as it can be told to anybody, without a name and password."""
+    """A URL without user and password, for messages."""
     return USER.sub("", url)
 
 
 def binary(file: io.RawIOBase) -> BinaryIO:
-    """A raw file as what is read here: one call a read."""
+    """Types a raw file as BinaryIO: a read makes one call."""
     return file  # type: ignore[return-value]

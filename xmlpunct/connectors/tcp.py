@@ -1,10 +1,10 @@
 """Sockets as sources: ``tcp://host:port`` connects, ``tcp-listen://host:port`` waits for peers.
 
-``tls://host:port`` connects to a peer with a certificate for its name, from an authority that is trusted (see `tls`)
-or in the file that ``?ca=FILE`` names. ``unix:PATH`` connects to the socket at a path.
+``tls://host:port`` connects to a peer with a certificate for its name, from a trusted authority (see `tls`) or from
+one in the file of ``?ca=FILE``. ``unix:PATH`` connects to the socket at a path.
 
-What a peer sends is read as a file is: it ends in order where the peer closes the connection between two
-documents, and fails where the connection is reset, or closed inside a document.
+The data of a peer are read like a file: the stream ends regularly if the peer closes the connection between two
+documents, and fails if the connection is reset, or closed inside a document.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from xmlpunct.connectors.source import Piece, Source, assembled, binary, merged
 from xmlpunct.connectors.tls import client_context
 
 CONNECT_SECONDS = 10.0
-_GLANCE_SECONDS = 0.2  # how often someone who waits for a peer looks whether they still should
+_GLANCE_SECONDS = 0.2  # how often waiting for a peer checks whether it was stopped
 _LOOPBACK, _EVERYWHERE = "127.0.0.1", ("0.0.0.0", "::")
 _log = logging.getLogger("xmlpunct")
 
@@ -43,15 +43,15 @@ class Sockets(Connector):
     def source(self, spec: str, name: str) -> Source:
         address = Address.parse(spec)
         if address.tls:
-            client_context(address.ca)  # whatever is wrong with it is told now
+            client_context(address.ca)  # raises errors of its file now
         listener = Listener(address, name) if address.listen else None
 
-        def one(sender: str) -> Source:
-            called = f"{name}#{sender}" if sender else name
+        def sender_source(sender: str) -> Source:
+            sender_name = f"{name}#{sender}" if sender else name
             peer = listener.peer if listener else lambda: connect(address, name)
-            return assembled(called, [Piece(called, None, lambda: binary(peer()), once=True)])
+            return assembled(sender_name, [Piece(sender_name, None, lambda: binary(peer()), once=True)])
 
-        return merged(name, [one(sender) for sender in self.senders(spec)])
+        return merged(name, [sender_source(sender) for sender in self.senders(spec)])
 
 
 class UnixSockets(Connector):
@@ -64,7 +64,7 @@ class UnixSockets(Connector):
 
 @dataclass(frozen=True)
 class Address:
-    """Where to connect to or (``listen``) be connected to, by how many peers."""
+    """The address to connect to, or (``listen``) on which to accept a number of ``connections``."""
 
     host: str
     port: int
@@ -82,25 +82,25 @@ class Address:
 
         Raises `UsageError`.
 
-        Without a host only this machine can connect; port 0 is any free one.
+        Without a host it listens for this machine only; port 0 selects a free port.
 
         >>> Address.parse("tcp-listen://:7000?connections=2")
         Address(host='127.0.0.1', port=7000, listen=True, connections=2)
         """
-        wanted = (
+        expected_form = (
             "tcp://host:port, or tcp-listen://host:port with ?connections=N where there are several peers"
         )
         if spec.startswith("tls://"):
-            wanted = (
+            expected_form = (
                 "tls://host:port, with ?ca=FILE for certificates from other authorities than the system's"
             )
         try:
             url = urlsplit(spec)
             host, port = url.hostname or "", url.port
-            host.encode("idna")  # as who looks it up will
+            host.encode("idna")  # as the name resolution does
             options = dict(parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query)))
         except ValueError:
-            raise UsageError(f"{spec} is no address: write {wanted}") from None
+            raise UsageError(f"{spec} is no address: write {expected_form}") from None
         listen, tls = url.scheme == "tcp-listen", url.scheme == "tls"
         ca = options.pop("ca", None) if tls else None
         count = options.pop("connections", "1")
@@ -116,15 +116,12 @@ class Address:
             or (not listen and (not host or not port or "connections" in url.query))
         )
         if wrong or port is None:
-            raise UsageError(f"{spec} is no address: write {wanted}")
+            raise UsageError(f"{spec} is no address: write {expected_form}")
         return cls(host or _LOOPBACK, port, listen, int(count), tls, ca)
 
 
 class Peer(io.RawIOBase):
-    """What one peer sends. The connection is made by the first read.
-
-    ``connect`` makes it, given an event that is set when nobody wants it any more.
-    """
+    """The data of one peer. The first read connects, with ``connect``, which receives an event that stops it."""
 
     def __init__(self, connect: Callable[[threading.Event], socket.socket]) -> None:
         self._connect = connect
@@ -136,17 +133,17 @@ class Peer(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Wait for some bytes; 0 when the peer has closed the connection, or after `stop`.
+        """Wait for bytes; 0 when the peer has closed the connection, or after `stop`.
 
-        Raises `TransientError` if there is no connection to be had and ConnectionError if it breaks: what the peer sent
-        meanwhile is lost.
+        Raises `TransientError` if it cannot connect, and ConnectionError if the connection breaks: the peer's data
+        after that are lost.
         """
         if self._socket is None:
             if self._stopped.is_set():
                 return 0
-            found = self._connect(self._stopped)
+            connection = self._connect(self._stopped)
             with self._lock:
-                self._socket = found
+                self._socket = connection
         if self._stopped.is_set():
             return 0
         try:
@@ -155,12 +152,12 @@ class Peer(io.RawIOBase):
             raise ConnectionError(0, error.strerror or str(error)) from None
 
     def stop(self) -> None:
-        """Let a read that waits in another thread come back, with nothing."""
+        """Let a read that waits in another thread return no bytes."""
         self._stopped.set()
         with self._lock:
             if self._socket is not None:
                 with suppress(OSError):
-                    # Not TLS's own, under which what is still to be read would come undeciphered.
+                    # Not the method of the TLS socket, after which remaining data would be read undecrypted.
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -172,45 +169,45 @@ class Peer(io.RawIOBase):
 
 
 def connect(address: Address, name: str) -> Peer:
-    """A peer to connect to."""
+    """A peer to which the first read connects."""
     context = client_context(address.ca) if address.tls else None
 
-    def now(stopped: threading.Event) -> socket.socket:
+    def open_connection(stopped: threading.Event) -> socket.socket:
         try:
-            made = socket.create_connection((address.host, address.port), CONNECT_SECONDS)
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            connection = socket.create_connection((address.host, address.port), CONNECT_SECONDS)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if context is not None:
-                with made:  # which it takes the place of
-                    made = context.wrap_socket(made, server_hostname=address.host)
+                with connection:  # the TLS socket replaces it
+                    connection = context.wrap_socket(connection, server_hostname=address.host)
         except ssl.SSLCertVerificationError as error:
             raise TransientError(name, f"its certificate is not valid: {error.verify_message}") from None
         except OSError as error:
             raise TransientError(name, f"cannot connect: {error.strerror or error}") from None
-        made.settimeout(None)
-        return made
+        connection.settimeout(None)
+        return connection
 
-    return Peer(now)
+    return Peer(open_connection)
 
 
 def connect_unix(path: str, name: str) -> Peer:
     """The peer at the socket at a path."""
 
-    def now(stopped: threading.Event) -> socket.socket:
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    def open_connection(stopped: threading.Event) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            made.connect(path)
+            connection.connect(path)
         except OSError as error:
-            made.close()
+            connection.close()
             raise TransientError(name, f"cannot connect: {error.strerror or error}") from None
-        return made
+        return connection
 
-    return Peer(now)
+    return Peer(open_connection)
 
 
 class Listener:
-    """A port, from when the first peer is waited for until the last one of ``address.connections`` is there.
+    """A port, open from the wait for the first peer until all ``address.connections`` peers are connected.
 
-    Where the port asked for is 0, the one that was free is logged, since nobody could know it otherwise.
+    For port 0, the port that was selected is logged.
     """
 
     def __init__(self, address: Address, name: str) -> None:
@@ -229,50 +226,50 @@ class Listener:
                 self._socket = listen(self.address, self.name)
                 if not self.address.port:
                     _log.warning("%s: listening on port %d", self.name, self._socket.getsockname()[1])
-            waiting = self._socket
+            listening = self._socket
         try:
-            found = wait_for_peer(waiting, stopped)
+            connection = wait_for_peer(listening, stopped)
         except OSError as error:
             raise TransientError(self.name, f"nobody can connect: {error.strerror or error}") from None
         finally:
             with self._lock:
                 self._left -= 1
                 if not self._left:
-                    waiting.close()
+                    listening.close()
                     self._socket = None
-        if found is None:
+        if connection is None:
             raise SourceError(self.name, "nobody connected")
-        return found
+        return connection
 
 
 def listen(address: Address, name: str) -> socket.socket:
-    """A socket that peers can connect to. Raises `TransientError`."""
+    """A listening socket. Raises `TransientError`."""
     try:
-        family, *_, where = socket.getaddrinfo(
+        family, *_, endpoint = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        if where[0] in _EVERYWHERE and address.host not in _EVERYWHERE:
+        if endpoint[0] in _EVERYWHERE and address.host not in _EVERYWHERE:
             raise SourceError(name, f"write 0.0.0.0, or [::], for any machine to connect, not {address.host}")
-        made = socket.socket(family, socket.SOCK_STREAM)
+        listening = socket.socket(family, socket.SOCK_STREAM)
         try:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.bind(where)
-            made.listen(max(address.connections, 1))
-            made.settimeout(_GLANCE_SECONDS)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(endpoint)
+            listening.listen(max(address.connections, 1))
+            listening.settimeout(_GLANCE_SECONDS)
         except BaseException:
-            made.close()
+            listening.close()
             raise
     except OSError as error:
         raise TransientError(name, f"cannot listen on {address}: {error.strerror or error}") from None
-    return made
+    return listening
 
 
-def wait_for_peer(waiting: socket.socket, stopped: threading.Event) -> socket.socket | None:
+def wait_for_peer(listening: socket.socket, stopped: threading.Event) -> socket.socket | None:
     """The next peer of a socket that `listen` made; None once ``stopped`` is set. Raises OSError."""
     while not stopped.is_set():
         with suppress(TimeoutError):
-            found, _ = waiting.accept()
-            found.settimeout(None)
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            return found
+            connection, _ = listening.accept()
+            connection.settimeout(None)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            return connection
     return None

@@ -1,4 +1,4 @@
-"""Who is trusted: the system's authorities, those of the file that ``SSL_CERT_FILE`` names, or one that is given."""
+"""Certificate authorities for TLS: the system's, those in the file ``SSL_CERT_FILE``, or those in a configured file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from xmlpunct.base.errors import UsageError
 
 
 def client_context(ca: str | None = None) -> ssl.SSLContext:
-    """How to connect to servers whose certificate is theirs, and from an authority in the file ``ca`` if given."""
+    """A context that verifies a server's name and certificate, with the authorities in the file ``ca`` if set."""
     try:
         return ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as error:
-        what = (
+        reason = (
             error.strerror
             if isinstance(error, FileNotFoundError | PermissionError)
             else "it has no certificates"
         )
-        raise UsageError(f"cannot read certificates from {ca}: {what}") from None
+        raise UsageError(f"cannot read certificates from {ca}: {reason}") from None

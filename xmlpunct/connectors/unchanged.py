@@ -1,4 +1,4 @@
-"""Files that must not change while they are read: half of one and half of another is nobody's stream."""
+"""Files that must not change while they are read: parts of two versions do not form a stream."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hashlib import blake2b
 from xmlpunct.base.errors import TransientError
 
 KEPT_BYTES = 2**16
-"""How much of a file's head, and of what was read last, is compared: all of it would be to read it twice."""
+"""Bytes compared of a file's head, and of the data read last: to compare all would be to read the file twice."""
 
 
 class ChangedError(TransientError):
-    """A source is no longer what was read of it. Once it is again, the same run can go on."""
+    """A source differs from the data read before. The run can continue once the source is restored."""
 
     @classmethod
-    def of(cls, source: str, what: str) -> ChangedError:
-        """The error that says ``what`` has become of a source."""
-        return cls(source, f"an input has changed: {what}")
+    def of(cls, source: str, change: str) -> ChangedError:
+        """The error for a source, with a message about the change."""
+        return cls(source, f"an input has changed: {change}")
 
 
 def digest(data: bytes) -> str:
@@ -28,30 +28,30 @@ def digest(data: bytes) -> str:
 
 
 def read_at(file: int, byte: int, count: int) -> bytes:
-    """``count`` bytes of a file from one on, or as many as there are. Raises OSError."""
-    found = bytearray()
-    while len(found) < count and (more := os.pread(file, count - len(found), byte + len(found))):
-        found += more
-    return bytes(found)
+    """``count`` bytes of a file from an offset, or fewer at its end. Raises OSError."""
+    data = bytearray()
+    while len(data) < count and (chunk := os.pread(file, count - len(data), byte + len(data))):
+        data += chunk
+    return bytes(data)
 
 
 class SteadyFile(io.FileIO):
-    """A file as it is when it is opened: what is added later is not read. What is no plain file is read as it comes.
+    """A file at its size when it is opened: data appended later is not read. Pipes and devices are read to their end.
 
-    Whoever gives its name to another file does not disturb: this one is read to its end. Reading raises
-    `ChangedError` if it becomes shorter than it was, or if other bytes are where some were read.
+    If another file takes over its path, this one is still read to its end. Reading raises `ChangedError` if the file
+    becomes shorter, or if the compared bytes have changed.
     """
 
     def __init__(self, path: str, name: str) -> None:
         super().__init__(path, "rb")
         try:
-            found = os.fstat(self.fileno())
+            status = os.fstat(self.fileno())
         except OSError:
             self.close()
             raise
-        self._name, self._plain = name, stat.S_ISREG(found.st_mode) and found.st_size > 0
-        self._size, self._stamp = found.st_size, stamp(found)
-        self._first: tuple[int, bytes] | None = None  # what was read, each with its place
+        self._name, self._plain = name, stat.S_ISREG(status.st_mode) and status.st_size > 0
+        self._size, self._stamp = status.st_size, stamp(status)
+        self._first: tuple[int, bytes] | None = None  # the first and the last bytes read, with their offsets
         self._last = (0, b"")
 
     def read(self, size: int | None = -1) -> bytes:
@@ -69,17 +69,17 @@ class SteadyFile(io.FileIO):
         return data
 
     def _check(self) -> None:
-        found = os.fstat(self.fileno())
-        if stamp(found) == self._stamp:
+        status = os.fstat(self.fileno())
+        if stamp(status) == self._stamp:
             return
-        if found.st_size < self._size:
-            raise ChangedError.of(self._name, f"of {self._size:,} bytes {found.st_size:,} are left")
+        if status.st_size < self._size:
+            raise ChangedError.of(self._name, f"of {self._size:,} bytes {status.st_size:,} are left")
         read = (self._first or self._last, self._last)
         if any(read_at(self.fileno(), at, len(data)) != data for at, data in read):
             raise ChangedError.of(self._name, "it was written over while it was read")
-        self._stamp = stamp(found)  # something was added, or it was only touched
+        self._stamp = stamp(status)  # data was appended, or only the time changed
 
 
-def stamp(found: os.stat_result) -> tuple[int, int]:
-    """What changes when a file is written, but for what is written within the same moment."""
-    return found.st_size, found.st_mtime_ns
+def stamp(status: os.stat_result) -> tuple[int, int]:
+    """Size and modification time: they change with a write, unless it keeps the size within the clock's resolution."""
+    return status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""The URLs of connectors, taken apart."""
+"""Parses the URLs of connectors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from xmlpunct.connectors.source import bare
 
 @dataclass(frozen=True)
 class Address:
-    """Where a URL leads: ``port`` is None if it names none, ``path`` has no slash before it.
+    """A parsed URL. ``port`` is None if the URL has none; ``path`` has no leading slash.
 
-    ``name`` is the URL as it can be told: without a name, a password and options.
+    ``name`` is the URL for messages: without user, password and options.
     """
 
     name: str
@@ -26,8 +26,8 @@ class Address:
     password: str | None = field(default=None, repr=False)
 
     @classmethod
-    def parse(cls, spec: str, wanted: str, options: Sequence[str]) -> Address:
-        """Take a URL apart that may have some ``options``. Raises `UsageError`, which says what is ``wanted``.
+    def parse(cls, spec: str, expected_form: str, options: Sequence[str]) -> Address:
+        """Parse a URL that may have some ``options``. Raises `UsageError`; its message has the form ``wanted``.
 
         A ``#`` is a part of the path.
 
@@ -41,21 +41,21 @@ class Address:
         try:
             url = urlsplit(spec, allow_fragments=False)
             host, port = url.hostname or "", url.port
-            given = parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query))
+            pairs = parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query))
         except ValueError:
-            raise UsageError(f"{name} is no address: write {wanted}") from None
-        found = dict(given)
-        if wrong := sorted(found.keys() - set(options)):
-            there = "there is " + ", ".join(options) if options else "there are none"
-            raise UsageError(f"{name}: there is no option {wrong[0]}: {there}")
-        if len(found) < len(given):
+            raise UsageError(f"{name} is no address: write {expected_form}") from None
+        values = dict(pairs)
+        if wrong := sorted(values.keys() - set(options)):
+            allowed = "there is " + ", ".join(options) if options else "there are none"
+            raise UsageError(f"{name}: there is no option {wrong[0]}: {allowed}")
+        if len(values) < len(pairs):
             raise UsageError(f"{name}: an option is there twice: leave one out")
         user, password = (None if part is None else unquote(part) for part in (url.username, url.password))
-        return cls(name, host, port, unquote(url.path[1:]), found, user, password)
+        return cls(name, host, port, unquote(url.path[1:]), values, user, password)
 
     @property
     def senders(self) -> list[str]:
-        """What ``?senders=a,b`` names; nothing without it. Raises `UsageError`."""
+        """The names in ``?senders=a,b``; empty without that option. Raises `UsageError`."""
         text = self.options.get("senders")
         if text is None:
             return []
@@ -73,5 +73,5 @@ class Address:
 
 
 def short(spec: str) -> str:
-    """A URL as it is told: without a name, a password and options."""
+    """A URL for messages: without user, password and options."""
     return bare(spec).partition("?")[0]

@@ -1,4 +1,4 @@
-"""What was inferred of a stream that nobody declared."""
+"""The inferred element and columns of a stream without a declaration."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import Type
 
 MOST_COLUMNS = 1000
-"""How many columns a stream that nobody declared has at most, those of its arrays included."""
+"""Maximum number of inferred columns of a stream, including columns in its arrays."""
 MOST_ARRAYS = 10
-"""How many of its arrays can stand inside each other."""
+"""Maximum nesting depth of its arrays."""
 AMONG_TEXT = "which stands among text and is part of it"
-"""Why an element is no column of its own."""
-_MOST_TOLD = 20
-"""How many places to name that are left out."""
+"""The reason why an element inside mixed text has no column."""
+_MOST_LISTED = 20
+"""Maximum number of omitted paths to list."""
 _OWN_TEXT = "value"
-"""What the text of a row's own element is called."""
+"""The column name for the text of a row's own element."""
 
 Columns = Mapping[str, tuple[Type, bool]]
-"""By path: the type of what stands there, and whether it may be missing."""
+"""By path: the type of its value, and whether the value may be missing."""
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """The element of the tuples and their columns, and the ``tuples`` of the sample that say so.
+    """The tuples' element and their columns. ``tuples`` is the number of tuples in the sample.
 
-    ``left_out`` says what the columns do not hold, place by place; ``error`` what is wrong with the source behind them.
-    ``prefixes`` are those that the document, or its schema, has for namespaces.
+    left_out: descriptions of the paths that no column reads. error: the source's first error after these tuples.
+    prefixes: namespace prefixes of the document, or of its schema.
     """
 
     element: str
@@ -45,21 +45,21 @@ class Inferred:
 
 
 def schema_of(columns: Columns) -> Schema:
-    """The schema of these columns, which get names."""
+    """The schema of these columns, with generated names."""
     names = named(columns)
     return Schema.of(Attribute(names[path], type_, null, path) for path, (type_, null) in columns.items())
 
 
 def shortened(left_out: Iterable[str]) -> tuple[str, ...]:
-    """What is left out, in not too many lines."""
-    told = list(left_out)
-    if len(told) > _MOST_TOLD:
-        told[_MOST_TOLD:] = [f"{len(told) - _MOST_TOLD:,} more places"]
-    return tuple(told)
+    """At most `_MOST_LISTED` of the entries, then a line with the number of the remaining ones."""
+    entries = list(left_out)
+    if len(entries) > _MOST_LISTED:
+        entries[_MOST_LISTED:] = [f"{len(entries) - _MOST_LISTED:,} more places"]
+    return tuple(entries)
 
 
 def named(paths: Iterable[str]) -> dict[str, str]:
-    """A column's name for each path: the last step where it is the only one, no two alike in SQL.
+    """A column name for each path, distinct in SQL: the last step if that is unique, else all steps.
 
     >>> named(["id", "@id", "from/place", "to/place", "."])
     {'id': 'id', '@id': 'id_2', 'from/place': 'from_place', 'to/place': 'to_place', '.': 'value'}
@@ -67,15 +67,15 @@ def named(paths: Iterable[str]) -> dict[str, str]:
     steps = {path: _steps(read_path(path)) for path in paths}
     last = Counter(names[-1].lower() for names in steps.values())
     names: dict[str, str] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for path in sorted(steps, key=lambda path: ("@" in path, "{" in path, len(steps[path]))):
         short = steps[path][-1]
-        wanted = short if last[short.lower()] == 1 else "_".join(steps[path])
+        base = short if last[short.lower()] == 1 else "_".join(steps[path])
         numbers = count(2)
-        name = wanted
-        while name.lower() in taken:
-            name = f"{wanted}_{next(numbers)}"
-        taken.add(name.lower())
+        name = base
+        while name.lower() in used:
+            name = f"{base}_{next(numbers)}"
+        used.add(name.lower())
         names[path] = name
     return {path: names[path] for path in steps}
 

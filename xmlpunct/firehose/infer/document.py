@@ -1,4 +1,4 @@
-"""What a document holds, from a sample of it: the repeated element, and its columns."""
+"""Infers the repeated element of a document, and its columns, from a sample."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from xmlpunct.types import STRING
 
 SAMPLE_BYTES = 2**20
 MOST_SAMPLE_BYTES = 2**26
-"""The largest sample, which is held in memory."""
+"""Maximum size of a sample, which is held in memory."""
 _LIVE_SECONDS = 1.0
-"""How long to wait for a whole sample of what is still being sent."""
+"""How long to wait for a full sample of a source that is still being sent."""
 _FULL = 10
-"""An element is a container if it holds so many tuples for each column of its own."""
+"""An element is a container if it has at least this number of repeated children per column of its own."""
 _STEP = 2**16
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The beginning of a source: of each part that is in it the name, the bytes, and whether those are all.
+    """The beginning of a source: the name and the bytes of each part, and whether these are the whole part.
 
-    ``is_whole`` says whether it is the whole source. ``texts`` are what the names of all its parts carry.
+    is_whole: it is the whole source. texts: the columns in the names of all parts.
     """
 
     source: str
@@ -52,11 +52,11 @@ class Sample:
 
     @property
     def size(self) -> int:
-        """Its bytes, as UTF-8 and unpacked."""
+        """Its number of bytes, as UTF-8 and decompressed."""
         return sum(len(data) for _, data, _ in self.parts)
 
     def splits(self) -> Iterator[tuple[Split, SourceError | None]]:
-        """It, in pieces of one document each; the last with what is wrong in it, if it is not well formed."""
+        """Its splits, each within one document; the last has an error if it is not well formed."""
         probe = StreamSpec("", Schema.of([Attribute("any", STRING, path="@any")]), "{urn:none}none")
         parser = Parser([probe])
         for name, data, is_whole in self.parts:
@@ -72,9 +72,10 @@ class Sample:
 
 
 def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Source]:
-    """About the first ``size`` bytes of a source, and the source to be read from its beginning.
+    """About the first ``size`` bytes of a source, and a source that reads everything from the beginning.
 
-    Of what is still being sent less is enough, if it does not come within a second. Raises `SourceError`.
+    For a source that is still being sent, the sample may be smaller, if it does not arrive within a second.
+    Raises `SourceError`.
     """
     source, replays = rereadable(source)
     parts: list[tuple[str, bytes, bool]] = []
@@ -107,45 +108,45 @@ def infer(
     where: tuple[str, str] | None = None,
     nested: bool = False,
 ) -> Inferred:
-    """What a sample holds: the tuples of ``element``, or of the element that repeats most.
+    """The inferred columns of ``element``, or of the element that repeats most.
 
-    ``where`` and ``nested`` say which elements of that name are tuples: see `StreamSpec`.
+    ``where`` and ``nested`` determine which elements of that name are tuples: see `StreamSpec`.
 
-    Raises `SourceError` where that cannot be said, and `UsageError` for an element that XML cannot have.
+    Raises `SourceError` if the sample has no tuples, and `UsageError` for an invalid element name.
     """
     if element is not None:
-        StreamSpec("", Schema.of([]), element)  # which says what is wrong with its name
+        StreamSpec("", Schema.of([]), element)  # raises for an invalid name
     else:
         elements = _Elements(punct_namespace)
         error = _feed(sample, elements)
-        element = elements.chosen()
+        element = elements.tuple_element()
         if element is None:
             raise error or SourceError(
                 sample.source,
                 f"no element with attributes or children repeats in the first {sample.size:,} bytes: name the "
                 "tuples' element",
             )
-    places = Places(element, punct_namespace, sample.source, where, nested)
-    error = _feed(sample, places)
-    if not places.tuples:
+    values = Places(element, punct_namespace, sample.source, where, nested)
+    error = _feed(sample, values)
+    if not values.tuples:
         raise error or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
-    inferred = places.inferred()
+    inferred = values.inferred()
     return replace(inferred, error=error, schema=_with_labels(inferred.schema, sample.texts))
 
 
 def _with_labels(schema: Schema, texts: tuple[Texts, ...]) -> Schema:
-    """A schema with the columns that the names of files carry, whether tuples have them too or not."""
-    known = {a.name: a for a in schema}
-    for name in {name: None for of_part in texts for name, _ in of_part}:
-        told = [text for of_part in texts for column, text in of_part if column == name]
-        found = known.get(name, Attribute(name, type_of_texts(told)))
+    """A schema with the columns in file names; one that tuples have too becomes not nullable."""
+    by_name = {a.name: a for a in schema}
+    for name in {name: None for pairs in texts for name, _ in pairs}:
+        texts_of_column = [text for pairs in texts for column, text in pairs if column == name]
+        attribute = by_name.get(name, Attribute(name, type_of_texts(texts_of_column)))
         try:
-            for text in told:
-                found.type.read(text)
+            for text in texts_of_column:
+                attribute.type.read(text)
         except ValueError:
-            found = replace(found, type=STRING)
-        known[name] = replace(found, nullable=False)
-    return Schema.of(known.values())
+            attribute = replace(attribute, type=STRING)
+        by_name[name] = replace(attribute, nullable=False)
+    return Schema.of(by_name.values())
 
 
 def _has_tuples(sample: Sample) -> bool:
@@ -157,7 +158,7 @@ def _has_tuples(sample: Sample) -> bool:
 
 
 def _feed(sample: Sample, target: Target) -> SourceError | None:
-    """Show a target all documents of a sample, as far as they go and are well formed; what is wrong there."""
+    """Feed all documents of a sample to a target, up to the first error, which is returned."""
     with ExitStack() as opened:
         parser: etree.XMLParser | None = None
         for split, error in sample.splits():
@@ -165,12 +166,12 @@ def _feed(sample: Sample, target: Target) -> SourceError | None:
                 opened.close()
                 target.reset()
                 parser = opened.enter_context(new_parser(target))
-            shown = ready(split)
+            prepared = ready(split)
             with (
                 guarded(sample.source, passing=(etree.XMLSyntaxError,)),
-                suppress(etree.XMLSyntaxError),  # which is ``error``, and what comes before it was shown
+                suppress(etree.XMLSyntaxError),  # it is ``error``; the target has received the data before it
             ):
-                for piece in pieces(shown.data[: shown.refused]):
+                for piece in pieces(prepared.data[: prepared.refused]):
                     parser.feed(piece)
             if error is not None:
                 return error
@@ -178,16 +179,17 @@ def _feed(sample: Sample, target: Target) -> SourceError | None:
 
 
 class _Elements(Target):
-    """Which elements there are, and how often in which others."""
+    """Counts elements by name, and by name of their parent."""
 
     def __init__(self, punct_namespace: str) -> None:
         super().__init__(punct_namespace)
-        self._open: list[tuple[str, Counter[str]]] = []  # each with how many of which it holds so far
+        self._open: list[tuple[str, Counter[str]]] = []  # names, and counts of children so far
         self._total: Counter[str] = Counter()
         self._attributes: defaultdict[str, set[str]] = defaultdict(set)
         self._above: defaultdict[str, set[str]] = defaultdict(set)
-        self._most: defaultdict[str, Counter[str]] = defaultdict(Counter)  # of which in one of the first
-        self._held: defaultdict[str, Counter[str]] = defaultdict(Counter)  # of which in all of the first
+        # By parent and child: the maximum in one parent, and the total.
+        self._max_counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._child_totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def reset(self) -> None:
         super().reset()
@@ -199,10 +201,10 @@ class _Elements(Target):
         self._total[name] += 1
         self._attributes[name].update(attributes)
         if self._open:
-            parent, held = self._open[-1]
-            held[name] += 1
-            self._most[parent][name] = max(self._most[parent][name], held[name])
-            self._held[parent][name] += 1
+            parent, child_counts = self._open[-1]
+            child_counts[name] += 1
+            self._max_counts[parent][name] = max(self._max_counts[parent][name], child_counts[name])
+            self._child_totals[parent][name] += 1
             self._above[name].update(above for above, _ in self._open if above != name)
         self._open.append((name, Counter()))
         return True
@@ -210,15 +212,19 @@ class _Elements(Target):
     def finish(self, name: str) -> None:
         self._open.pop()
 
-    def chosen(self) -> str | None:
-        """The most frequent of the outermost elements that repeat and are more than containers."""
-        repeated = {name for held in self._most.values() for name, most in held.items() if most > 1}
-        repeated = {name for name in repeated if name in self._held or self._attributes[name]}
+    def tuple_element(self) -> str | None:
+        """The most frequent of the outermost elements that repeat and are not mere containers."""
+        repeated = {
+            name for counts in self._max_counts.values() for name, count in counts.items() if count > 1
+        }
+        repeated = {name for name in repeated if name in self._child_totals or self._attributes[name]}
         repeated -= {name for name in repeated if self._is_container(name, repeated)}
         outermost = [name for name in self._total if name in repeated and not self._above[name] & repeated]
         return max(outermost, key=self._total.__getitem__, default=None)
 
     def _is_container(self, name: str, repeated: set[str]) -> bool:
-        held = sum(n for child, n in self._held[name].items() if child in repeated)
-        own = len(self._attributes[name]) + sum(most == 1 for most in self._most[name].values())
-        return held > 0 and held >= _FULL * own * self._total[name]
+        tuples = sum(n for child, n in self._child_totals[name].items() if child in repeated)
+        own_columns = len(self._attributes[name]) + sum(
+            count == 1 for count in self._max_counts[name].values()
+        )
+        return tuples > 0 and tuples >= _FULL * own_columns * self._total[name]

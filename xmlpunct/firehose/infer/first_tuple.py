@@ -1,4 +1,4 @@
-"""Finding out what a stream's tuples look like, where nobody declared it."""
+"""Infers a stream's columns from its first tuple, if they are not declared."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from xmlpunct.types import STRING
 
 _STEP = 2**16
 MOST_BYTES = 2**26
-"""How much to remember of what can be read once only, in search of a tuple."""
+"""Maximum number of bytes to buffer, in search of a tuple, from a source that can be read only once."""
 
 
 def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) -> tuple[Schema, Source]:
-    """The children of the first tuple as STRING attributes, and the source to read from its beginning.
+    """The children of the first tuple as STRING attributes, and a source that reads everything from the beginning.
 
-    What the names of files carry are attributes too.
+    Columns from file names are attributes too. The returned source replays the buffered data if the original can be
+    read only once. Raises `SourceError` if there is no tuple.
 
-    (That is another source, since some can be read only once.) Raises `SourceError` if there is no tuple.
-
-    >>> found, _ = sniff(Source.of(b"<s><t><sid>1</sid><hour>5</hour></t></s>"), "t")
-    >>> found.names
+    >>> schema, _ = sniff(Source.of(b"<s><t><sid>1</sid><hour>5</hour></t></s>"), "t")
+    >>> schema.names
     ('sid', 'hour')
     """
     source, replays = rereadable(source)
-    # One attribute that rejects no tuple: here only whether there is one matters.
+    # Its attribute rejects no tuple: only the existence of a tuple matters here.
     probe = StreamSpec("", Schema.of([Attribute("any", STRING, path="@any")]), element)
     parser = Parser([probe], punct_namespace)
     for part in range(len(source.parts)):
@@ -63,15 +62,15 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
 
 
 def _children(split: Split, element: str, named: list[str]) -> Schema:
-    """The schema of the first tuple of a split that has one, and of what is ``named`` elsewhere."""
+    """The schema of the first tuple in a split, followed by the columns ``named`` in file names."""
     *around, tag = read_element(element)
     tags: list[str] = []
-    for _, found in events(split, ("end",)):
-        if found.tag != tag:
+    for _, node in events(split, ("end",)):
+        if node.tag != tag:
             continue
-        if [parent.tag for _, parent in zip(around, found.iterancestors(), strict=False)] != around[::-1]:
+        if [parent.tag for _, parent in zip(around, node.iterancestors(), strict=False)] != around[::-1]:
             continue
-        tags = [child.tag for child in found if isinstance(child.tag, str)]
+        tags = [child.tag for child in node if isinstance(child.tag, str)]
         break
     space = expanded(tag)[0]
     names = [expanded(tag)[1] for tag in tags if expanded(tag)[0] in ("", space)]
@@ -79,9 +78,9 @@ def _children(split: Split, element: str, named: list[str]) -> Schema:
 
 
 def rereadable(source: Source) -> tuple[Source, list[_Replay]]:
-    """The same source; what might be read once only is remembered as far as it is read, and given again.
+    """The same source; parts that can perhaps be read only once are buffered while they are read, and replayed once.
 
-    Who opens it later still opens the source itself.
+    After the replay, opening a part opens the original source.
     """
     if all(size is not None for _, size in source.parts):
         return source, []
@@ -89,42 +88,42 @@ def rereadable(source: Source) -> tuple[Source, list[_Replay]]:
 
     def open_again(part: int) -> tuple[BinaryIO, bool]:
         replay = files[part]
-        if replay.taken:
+        if replay.is_replayed:
             return source.opener(part)
-        replay.at, replay.taken = 0, not replay.remembers
-        return replay, replay.taken  # type: ignore[return-value]
+        replay.at, replay.is_replayed = 0, not replay.remembers
+        return replay, replay.is_replayed  # type: ignore[return-value]
 
     return replace(source, opener=open_again), files
 
 
 class _Replay:
-    """A file that gives again, once ``at`` is put back, what it gave as long as it ``remembers``.
+    """A file that buffers its data while ``remembers`` is true, and replays them after ``at`` is reset.
 
-    It is ``taken`` by who opens it then.
+    is_replayed: it was opened for the replay.
     """
 
     def __init__(self, source: Source, part: int) -> None:
         self.source, self.part, self.at = source, part, 0
-        self.seen, self.remembers, self.taken = bytearray(), True, False
+        self.buffer, self.remembers, self.is_replayed = bytearray(), True, False
         self.file: BinaryIO | None = None
         self.owned = False
 
     def read1(self, size: int) -> bytes:
         if self.file is None:
             self.file, self.owned = self.source.opener(self.part)
-        if self.at < len(self.seen):
-            data = bytes(self.seen[self.at : self.at + size])
+        if self.at < len(self.buffer):
+            data = bytes(self.buffer[self.at : self.at + size])
         else:
             data = (getattr(self.file, "read1", None) or self.file.read)(size) or b""
             if self.remembers:
-                self.seen += data
+                self.buffer += data
             else:
-                self.seen.clear()
+                self.buffer.clear()
         self.at += len(data)
         return data
 
     def stop(self) -> None:
-        """Let a read that waits come back, if that can be done."""
+        """Interrupt a waiting read, if the file supports it."""
         stop = getattr(self.file, "stop", None)
         if stop is not None:
             stop()

@@ -1,4 +1,4 @@
-"""What the tuples of a sample hold: places, how often, and what their texts can be; and the columns of that."""
+"""Statistics of the tuples in a sample (paths, counts, possible types of their texts), and the columns inferred."""
 
 from __future__ import annotations
 
@@ -25,62 +25,62 @@ from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, SPACE, STRING, TIMESTAMP,
 _NUMBER = r"-?(?:0|[1-9][0-9]*)"
 _FORMS: tuple[tuple[Type, re.Pattern[str]], ...] = (
     (BOOLEAN, re.compile("true|false")),
-    (INT, re.compile(_NUMBER)),  # 007 is a code, and +49 a prefix: as numbers they would lose something
+    (INT, re.compile(_NUMBER)),  # 007 is a code, and +49 a prefix: as numbers they would lose characters
     (DOUBLE, re.compile(rf"{_NUMBER}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|-?INF|NaN")),
     (DATE, re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")),
     (TIMESTAMP, re.compile(r"[0-9]{4}-.*T.*")),
 )
 _EXACT_DIGITS = 15
-"""So many digits come back from a DOUBLE as they were."""
+"""A DOUBLE preserves this number of decimal digits."""
 
 
 class Target:
-    """What lxml's parser calls. What is of no interest is passed over, with all that is in it."""
+    """A target of lxml's parser that skips elements of no interest, with their content."""
 
     def __init__(self, punct_namespace: str) -> None:
         self._punctuation = f"{{{punct_namespace}}}"
-        self._passed = 0  # the elements that are open and passed over
+        self._skipped = 0  # number of open elements that are skipped
 
     def is_punctuation(self, name: str) -> bool:
-        """Whether an element is one that no tuple is in, unless it is itself in a tuple."""
+        """True for an element in the punctuation namespace: outside of tuples, it contains no tuples."""
         return name.startswith(self._punctuation)
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if self._passed or not self.begin(name, attributes):
-            self._passed += 1
+        if self._skipped or not self.begin(name, attributes):
+            self._skipped += 1
 
     def end(self, name: str) -> None:
-        if self._passed:
-            self._passed -= 1
+        if self._skipped:
+            self._skipped -= 1
         else:
             self.finish(name)
 
     def data(self, text: str) -> None:
-        if not self._passed:
+        if not self._skipped:
             self.text(text)
 
     def close(self) -> None:
         pass
 
     def reset(self) -> None:
-        """Another document begins."""
-        self._passed = 0
+        """Start the next document."""
+        self._skipped = 0
 
     def begin(self, name: str, attributes: Mapping[str, str]) -> bool:
-        """An element begins; whether it is of interest."""
+        """Handle the start of an element; false to skip it."""
         raise NotImplementedError
 
     def finish(self, name: str) -> None:
-        """The element that began last, of those that are open and of interest, ends."""
+        """Handle the end of the innermost open element that is not skipped."""
         raise NotImplementedError
 
     def text(self, text: str) -> None:
-        """Some text in it."""
+        """Handle text in the innermost open element that is not skipped."""
 
 
 @dataclass
 class _Texts:
-    """The texts of an attribute or of elements: how many there were, and what they can be."""
+    """The texts of an attribute or of elements: their count, and the types that all of them fit."""
 
     count: int = 0
     types: list[tuple[Type, re.Pattern[str]]] = field(default_factory=lambda: list(_FORMS))
@@ -99,19 +99,19 @@ class _Texts:
 
 
 def type_of_texts(texts: Iterable[str]) -> Type:
-    """The type that some texts can be values of.
+    """The most specific type that reads all of these texts.
 
     >>> type_of_texts(["17", "18"]), type_of_texts(["017", "18"])
     (INT, STRING)
     """
-    found = _Texts()
+    all_texts = _Texts()
     for text in texts:
-        found.take(text)
-    return found.type
+        all_texts.take(text)
+    return all_texts.type
 
 
 def _reads(text: str, type_: Type, form: re.Pattern[str]) -> bool:
-    """Whether a type holds the whole of what a text says."""
+    """True if a type represents a text without loss."""
     if not form.fullmatch(text):
         return False
     try:
@@ -127,7 +127,7 @@ def _reads(text: str, type_: Type, form: re.Pattern[str]) -> bool:
 
 @dataclass(slots=True)
 class _Element:
-    """An element of a tuple, or the tuple itself, by the name that a path has for it."""
+    """A tuple, or an element in it. ``name`` is its name in paths."""
 
     name: str
     attributes: dict[str, str]
@@ -137,19 +137,20 @@ class _Element:
 
 
 @dataclass
-class _Place:
-    """The elements in one place: how many, how many of those around had one, and up to how many one of them had.
+class _PathStats:
+    """Statistics of the elements at one path.
 
-    It ``is_mixed`` if one of them has text beside elements.
+    count: number of elements; holders: number of parents that have one; max_count: maximum number in one parent.
+    is_mixed: an element has both text and child elements.
     """
 
     count: int = 0
     holders: int = 0
-    most: int = 0
+    max_count: int = 0
     is_mixed: bool = False
     texts: _Texts = field(default_factory=_Texts)
     attributes: dict[str, _Texts] = field(default_factory=dict)
-    children: dict[str, _Place] = field(default_factory=dict)
+    children: dict[str, _PathStats] = field(default_factory=dict)
 
     def take(self, element: _Element) -> None:
         """Add an element."""
@@ -160,28 +161,28 @@ class _Place:
         for name, text in element.attributes.items():
             self.attributes.setdefault(name, _Texts()).take(text)
         for name, times in Counter(child.name for child in element.children).items():
-            place = self.children.setdefault(name, _Place())
-            place.holders += 1
-            place.most = max(place.most, times)
+            stats = self.children.setdefault(name, _PathStats())
+            stats.holders += 1
+            stats.max_count = max(stats.max_count, times)
         for child in element.children:
             self.children[child.name].take(child)
 
     @property
     def text_path(self) -> str | None:
-        """Where its text is a column: all of it, or where there are elements in it, its own."""
+        """The path of its text column: `.`, or `text()` if it has child elements; None without a text column."""
         if self.children:
             return None if self.texts.is_blank else "text()"
         return None if self.texts.is_blank and self.attributes else "."
 
     @property
     def width(self) -> int:
-        """How many columns it comes to."""
+        """The number of its columns."""
         inside = sum(child.width for child in self.children.values())
         return inside + len(self.attributes) + (self.text_path is not None)
 
 
 class Places(Target):
-    """What the tuples of one element hold, where."""
+    """Collects statistics of the tuples of one element, by path."""
 
     def __init__(
         self, element: str, punct_namespace: str, source: str, where: tuple[str, str] | None, nested: bool
@@ -191,8 +192,8 @@ class Places(Target):
         self._names = read_element(element)
         self._namespace = expanded(self._names[-1])[0]
         self._above: list[str] = []  # the names of all open elements
-        self._open: list[_Element] = []  # those from the tuple on
-        self._tuples = _Place()
+        self._open: list[_Element] = []  # the open elements from the tuple inwards
+        self._tuples = _PathStats()
         self._left_out: dict[str, None] = {}
         self._prefixes: dict[str, str] = {}
 
@@ -205,7 +206,7 @@ class Places(Target):
         self._above, self._open = [], []
 
     def start_ns(self, prefix: str | None, uri: str) -> None:
-        """A namespace is declared."""
+        """Store the first prefix declared for a namespace."""
         if prefix:
             self._prefixes.setdefault(uri, prefix)
 
@@ -219,10 +220,10 @@ class Places(Target):
         if not is_tuple and name == self._names[-1]:
             return self._leave_out(f"<{name}> inside another")
         element = _Element(self._step(name), {}, is_tuple)
-        if not is_tuple and not _is_said(name):
+        if not is_tuple and not _is_path_name(name):
             return self._leave_out_name(element.name)
         for key, value in attributes.items():
-            if _is_said(key):
+            if _is_path_name(key):
                 element.attributes[key] = value
             else:
                 self._leave_out_name(*([] if is_tuple else [element.name]), f"@{key}")
@@ -244,7 +245,7 @@ class Places(Target):
             self._open[-1].texts.append(text)
 
     def inferred(self) -> Inferred:
-        """The columns of all that can be one."""
+        """The columns of all paths that can be columns."""
         tuples = self._tuples
         self._join_texts(tuples, ())
         if tuples.width > MOST_COLUMNS:
@@ -257,12 +258,12 @@ class Places(Target):
             raise SourceError(
                 self._source, f"<{self.element}> has no attributes, children or text to be columns"
             )
-        told = shortened(self._left_out)
-        return Inferred(self.element, schema_of(columns), tuples.count, told, prefixes=self._prefixes)
+        left_out = shortened(self._left_out)
+        return Inferred(self.element, schema_of(columns), tuples.count, left_out, prefixes=self._prefixes)
 
-    def _join_texts(self, place: _Place, steps: tuple[str, ...]) -> None:
-        """Make one text of what is mixed inside of a place."""
-        for name, child in place.children.items():
+    def _join_texts(self, stats: _PathStats, steps: tuple[str, ...]) -> None:
+        """Turn mixed content below a path into a text column, without columns for its child elements."""
+        for name, child in stats.children.items():
             if child.is_mixed:
                 child.children.clear()
                 child.texts.types.clear()
@@ -270,21 +271,21 @@ class Places(Target):
             self._join_texts(child, (*steps, name))
 
     def _columns(
-        self, place: _Place, steps: tuple[str, ...], missing: bool, around: tuple[str, ...]
+        self, stats: _PathStats, steps: tuple[str, ...], missing: bool, around: tuple[str, ...]
     ) -> Iterator[tuple[str, tuple[Type, bool]]]:
-        """The columns of a place: their paths in their row, to which ``steps`` lead, and what `Columns` say.
+        """The columns of a path, as items of `Columns`.
 
-        ``missing`` says whether rows may have no such place, and ``around`` are the paths of the arrays around.
+        steps: the path within its row. missing: rows may lack the path. around: paths of the enclosing arrays.
         """
-        for name, texts in place.attributes.items():
-            yield "/".join([*steps, f"@{name}"]), (texts.type, missing or texts.count < place.count)
-        if place.text_path is not None:
-            own = [place.text_path] if place.text_path != "." else []
-            yield "/".join([*steps, *own]) or ".", (place.texts.type, missing)
-        for name, child in place.children.items():
+        for name, texts in stats.attributes.items():
+            yield "/".join([*steps, f"@{name}"]), (texts.type, missing or texts.count < stats.count)
+        if stats.text_path is not None:
+            text_step = [stats.text_path] if stats.text_path != "." else []
+            yield "/".join([*steps, *text_step]) or ".", (stats.texts.type, missing)
+        for name, child in stats.children.items():
             inside = (*steps, name)
-            if child.most <= 1:
-                yield from self._columns(child, inside, missing or child.holders < place.count, around)
+            if child.max_count <= 1:
+                yield from self._columns(child, inside, missing or child.holders < stats.count, around)
                 continue
             path = "/".join(inside)
             if len(around) == MOST_ARRAYS:
@@ -300,12 +301,12 @@ class Places(Target):
         return is_there and (where is None or attributes.get(where[0]) == where[1])
 
     def _step(self, name: str) -> str:
-        """A path's name for an element: where it may be in the tuples' namespace or in none, it says none."""
+        """The name of an element in a path: without namespace if that is the tuples' namespace or none."""
         namespace, local = expanded(name)
         return local if namespace in ("", self._namespace) else name
 
     def _leave_out_name(self, *last: str) -> bool:
-        """Leave out what is named so, in the element that is open."""
+        """Leave out a child or attribute of the open element, because a path cannot name it."""
         steps = [*reversed(last)]
         for element in reversed(self._open):
             if element.is_tuple:
@@ -313,11 +314,11 @@ class Places(Target):
             steps.append(element.name)
         return self._leave_out(f"{'/'.join(reversed(steps))}, in a namespace that no path can name")
 
-    def _leave_out(self, what: str) -> bool:
-        self._left_out[what] = None
+    def _leave_out(self, description: str) -> bool:
+        self._left_out[description] = None
         return False
 
 
-def _is_said(name: str) -> bool:
-    """Whether a path can say a name."""
+def _is_path_name(name: str) -> bool:
+    """True if a path can contain the name."""
     return name[:1] != "{" or name.count("{") == name.count("}") == 1

@@ -1,4 +1,4 @@
-"""What an XML Schema declares, by name, and the types of what is declared."""
+"""The declarations of an XML Schema, by name, and their types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INTEGERS = (
 _TYPES: dict[str, Type] = {
     **dict.fromkeys(_INTEGERS, INT),
     "unsignedLong": decimal(20, 0),
-    "decimal": decimal(38, 18),  # any processor holds 18 digits
+    "decimal": decimal(38, 18),  # XML Schema requires processors to support 18 digits
     "float": DOUBLE,
     "double": DOUBLE,
     "boolean": BOOLEAN,
@@ -29,22 +29,22 @@ _TYPES: dict[str, Type] = {
     "dateTime": TIMESTAMP,
 }
 DEEPEST = 50
-"""How deep types and groups can refer to each other."""
+"""Maximum depth of references between types and groups."""
 DEEPEST_COPIES = 100
-"""How deep types and groups, and the parts of each, can be inside each other once they are copied."""
+"""Maximum nesting depth of types, groups and their parts, after references are replaced by copies."""
 MOST_PARTS = 1_000
-"""The elements, attributes and simple types that may come together in a type or group, however few are declared.
+"""Elements, attributes and simple types that a type or group may have after copying, even if fewer are declared.
 
-A group is copied wherever one refers to it, so that forty groups, each twice in the next, would be 2**40 elements.
+Each reference to a group copies it: forty groups, each referred to twice by the next, would be 2**40 elements.
 """
 
 Node = etree._Element
 
 
 class Declarations:
-    """An XML Schema file with those that it includes or imports from beside it. Raises `UsageError`.
+    """An XML Schema file with the local files that it includes or imports. Raises `UsageError`.
 
-    Nothing is fetched from elsewhere. ``declared`` has what is global, by its kind and its expanded name.
+    No file is fetched from a URL. ``declared`` maps (kind, expanded name) to each global declaration.
     """
 
     def __init__(self, path: str) -> None:
@@ -58,17 +58,17 @@ class Declarations:
         """The complex type of an element, if it has one."""
         node = self._typed(node)
         named = self.types_named(node, "type")
-        found = node.find(f"{XS}complexType") if named is None else named
-        return found if found is not None and found.tag == f"{XS}complexType" else None
+        type_ = node.find(f"{XS}complexType") if named is None else named
+        return type_ if type_ is not None and type_.tag == f"{XS}complexType" else None
 
     def is_known(self, node: Node) -> bool:
-        """Whether anything is known of what an element holds."""
+        """True if an element has a declared type other than `xs:anyType`."""
         node = self._typed(node)
         is_inline = node.find(f"{XS}simpleType") is not None or node.find(f"{XS}complexType") is not None
         return is_inline or self.qualified(node, "type") not in (None, f"{XS}anyType")
 
     def simple(self, node: Node, depth: int = 0) -> Type:
-        """The type of the text in an element or attribute, or in a type: what it is a restriction of."""
+        """The type of the text in an element, attribute or type: the built-in type from which it is derived."""
         node = self._typed(node)
         if next(node.iter(f"{XS}list", f"{XS}union"), None) is not None:
             return STRING
@@ -87,30 +87,32 @@ class Declarations:
     def check_size(self) -> None:
         """Raise `UsageError` for types and groups that are too many, or nested too deeply, once they are copied."""
         parts = (f"{XS}element", f"{XS}attribute", f"{XS}any", f"{XS}anyAttribute", f"{XS}simpleType")
-        most = max(MOST_PARTS, sum(1 for root in self.roots for _ in root.iter(*parts)))
-        known: dict[Node, tuple[int, int]] = {}  # by node, its parts and how deep they nest
+        max_parts = max(MOST_PARTS, sum(1 for root in self.roots for _ in root.iter(*parts)))
+        sizes: dict[Node, tuple[int, int]] = {}  # by node, the number of its parts and their depth
 
         def measured(node: Node, around: int) -> tuple[int, int]:
-            if node not in known:
+            if node not in sizes:
                 below = [n for n in node.iterchildren(f"{XS}*") if n.tag not in parts[:2]]
                 inside = [*below, *(n for n in self._copied(node) if n is not None)]
-                found = [measured(n, around + 1) for n in inside if around < DEEPEST_COPIES]
-                size = sum(1 for _ in node.iterchildren(*parts)) + sum(size for size, _ in found)
+                measures = [measured(n, around + 1) for n in inside if around < DEEPEST_COPIES]
+                size = sum(1 for _ in node.iterchildren(*parts)) + sum(size for size, _ in measures)
                 size = max(size, 1)
-                depth = 1 + max((depth for _, depth in found), default=0)
-                if size > most or around + depth > DEEPEST_COPIES:
-                    what = f"comes to {size:,} parts, with what it refers to: at most {most:,} are read"
-                    what = what if size > most else "is nested too deeply, with what it refers to"
-                    raise UsageError(f"{self._place(node)}: <xs:{node.tag.removeprefix(XS)}> {what}")
-                known[node] = size, depth
-            return known[node]
+                depth = 1 + max((depth for _, depth in measures), default=0)
+                if size > max_parts or around + depth > DEEPEST_COPIES:
+                    problem = (
+                        f"comes to {size:,} parts, with what it refers to: at most {max_parts:,} are read"
+                    )
+                    problem = problem if size > max_parts else "is nested too deeply, with what it refers to"
+                    raise UsageError(f"{self._location(node)}: <xs:{node.tag.removeprefix(XS)}> {problem}")
+                sizes[node] = size, depth
+            return sizes[node]
 
         for root in self.roots:
             for node in root.iter(f"{XS}complexType", f"{XS}simpleType", f"{XS}group", f"{XS}attributeGroup"):
                 measured(node, 0)
 
     def _copied(self, node: Node) -> Iterator[Node | None]:
-        """The groups and types that a part of a schema refers to, and that become parts of it."""
+        """The groups and types whose content a reference in this node copies into it."""
         kind = str(node.tag).removeprefix(XS)
         if kind in ("group", "attributeGroup"):
             yield self.referred(kind, node, "ref")
@@ -119,18 +121,18 @@ class Declarations:
         for name in node.get("memberTypes", "").split():
             yield self.declared.get(("type", self._expanded(node, name)))
 
-    def _place(self, node: Node) -> str:
+    def _location(self, node: Node) -> str:
         return f"{self.path}, line {node.sourceline}"
 
     def _typed(self, node: Node) -> Node:
-        """The declaration that says the type of an element: of one without a type that for which it may stand."""
-        seen = [node]
+        """The declaration with an element's type: its own, or that of the head of its substitution group."""
+        visited = [node]
         while node.get("type") is None and not len(node.findall(f"{XS}*")):
             head = self.referred("element", node, "substitutionGroup")
-            if head is None or head in seen:
+            if head is None or head in visited:
                 break
             node = head
-            seen.append(node)
+            visited.append(node)
         return node
 
     def types_named(self, node: Node, attribute: str) -> Node | None:
@@ -139,11 +141,11 @@ class Declarations:
         return None if qualified is None else self.declared.get(("type", qualified))
 
     def referred(self, kind: str, node: Node, attribute: str) -> Any:
-        """What an attribute names of a kind; None if it is not here."""
+        """The global declaration of a kind that an attribute names; None if it is not declared in these files."""
         return self.declared.get((kind, self.qualified(node, attribute) or ""))
 
     def qualified(self, node: Node | None, attribute: str) -> str | None:
-        """The expanded name that an attribute of the schema says with a prefix."""
+        """The expanded form of the prefixed name in an attribute of the schema."""
         text = None if node is None else node.get(attribute)
         return None if node is None or text is None else self._expanded(node, text)
 
@@ -155,7 +157,7 @@ class Declarations:
         return f"{{{uri}}}{local}" if uri else local
 
     def named(self, node: Node) -> str:
-        """The expanded name of what is declared."""
+        """The expanded name of a declaration."""
         root, name = node.getroottree().getroot(), str(node.get("name", ""))
         is_global = node.getparent() is root
         default = root.get(f"{node.tag.removeprefix(XS)}FormDefault")
@@ -168,7 +170,7 @@ class Declarations:
         return str(root.get("targetNamespace") or self.roots[0].get("targetNamespace") or "")
 
     def _load(self, path: Path) -> None:
-        """Read a file, and those beside it that it names."""
+        """Read a file and the local files that it includes or imports."""
         path = path.resolve()
         if path in self.files:
             return
@@ -191,9 +193,9 @@ class Declarations:
             kind = "type" if kind in ("complexType", "simpleType") else kind
             if node.get("name"):
                 self.declared[kind, self.named(node) if kind != "type" else self._global(node)] = node
-            place = node.get("schemaLocation")
-            if kind in ("include", "import") and place and "://" not in place:
-                self._load(path.parent / place)
+            location = node.get("schemaLocation")
+            if kind in ("include", "import") and location and "://" not in location:
+                self._load(path.parent / location)
 
     def _global(self, node: Node) -> str:
         target = self._target(node)
@@ -201,7 +203,7 @@ class Declarations:
 
 
 def _narrowed(type_: Type, restriction: Node | None) -> Type:
-    """A DECIMAL as narrow as a restriction says."""
+    """A DECIMAL with the precision and scale of a restriction."""
     if not isinstance(type_, DecimalType) or restriction is None:
         return type_
     digits = restriction.find(f"{XS}totalDigits"), restriction.find(f"{XS}fractionDigits")

@@ -1,1 +1,1 @@
-"""libxml2 through lxml: it reads what the native reader does not prove, and is the judge of what is malformed."""
+"""libxml2 through lxml: reads splits that the native reader refuses, and decides whether XML is malformed."""

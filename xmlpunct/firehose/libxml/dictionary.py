@@ -1,7 +1,7 @@
-"""Keeping libxml2's dictionaries small.
+"""Bounds the memory of libxml2's dictionaries.
 
-Each thread has one, where every name and namespace that its parsers meet stays for as long as the thread lives.
-A stream may bring new ones for ever, so once a thread has met many, parsers run in threads that end with them.
+Each thread has a dictionary that retains every name and namespace its parsers read, for the thread's lifetime.
+A stream may contain new names for ever. Once a thread's dictionary is full, each parser runs in a thread of its own.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from typing import TypeVar
 T = TypeVar("T")
 
 ROOM = 2**24
-"""How many bytes of names may stay with a thread."""
+"""Maximum size, in bytes of names, of a thread's dictionary."""
 LARGE = 2**23
-"""So many bytes of XML may hold more names than there is room for."""
+"""XML of more bytes than this is parsed in a thread of its own: its names could exceed `ROOM`."""
 
 _UNSEEN = re.compile(rb"xmlns[^>]*|<\?[^?]*")
 
 
 class _Dictionary(threading.local):
-    """What is known of this thread's dictionary, and goes with the thread as that does."""
+    """Bytes of names in this thread's dictionary."""
 
-    held = 0
+    name_bytes = 0
 
 
 _dictionary = _Dictionary()
 
 
 def contained(parse: Callable[[], T], data: bytes, met: Callable[[], int]) -> T:
-    """What ``parse`` gives for ``data``; afterwards ``met`` tells how many bytes of names it came across."""
-    if _dictionary.held >= ROOM or len(data) > LARGE:
-        return _apart(parse)
+    """The result of ``parse`` for ``data``; afterwards ``met`` returns how many bytes of names it read."""
+    if _dictionary.name_bytes >= ROOM or len(data) > LARGE:
+        return _in_own_thread(parse)
     try:
         return parse()
     finally:
-        _dictionary.held += met()
-        if b"xmlns" in data or b"<?" in data:  # which the parser does not tell us about
-            _dictionary.held += sum(len(found[0]) for found in _UNSEEN.finditer(data))
+        _dictionary.name_bytes += met()
+        if b"xmlns" in data or b"<?" in data:  # names that the parser does not report
+            _dictionary.name_bytes += sum(len(declaration[0]) for declaration in _UNSEEN.finditer(data))
 
 
-def _apart(parse: Callable[[], T]) -> T:
-    """What ``parse`` gives in a thread of its own."""
+def _in_own_thread(parse: Callable[[], T]) -> T:
+    """The result of ``parse`` in a thread of its own."""
     results: list[T] = []
     failures: list[BaseException] = []
 

@@ -1,8 +1,8 @@
-"""Where a split is malformed, and why: found again at leisure, so that it never depends on how data arrived.
+"""Locates the error in a malformed split by a second pass, so that it does not depend on how the data arrived.
 
-The parser that reads splits says *that* something is wrong; its idea of the place depends on the pieces it
-was fed. Here libexpat finds the place, and libxml2 confirms it: everything before the token is accepted, the
-token is not. Where the two disagree about XML's finer points, libxml2 has the last word.
+The parser that reads splits detects an error, but reports a position that depends on the pieces it was fed.
+Here libexpat locates the error, and libxml2 confirms it: it accepts everything before the token, and rejects the
+token. Where the two disagree about details of XML, libxml2 decides.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from xmlpunct.firehose.native.tags import Tokens, tokens
 from xmlpunct.firehose.position import Split
 
 PIECE = 64 * 1024
-"""How much is fed at once: libxml2 refuses pieces of more than 10 MB."""
+"""Bytes fed at once: libxml2 refuses pieces of more than 10 MB."""
 
 TAIL = f"<?{END}?>".encode()
-"""Fed last: libxml2 looks at a text only when it sees what follows."""
+"""Fed last: libxml2 parses a text only when markup follows."""
 
 _TRUNCATED = {3, 5, 6, 20}  # expat: no element found, unclosed token, partial character, unclosed CDATA
 _EXACT = {2, 4, 11, 14}  # expat: syntax error, invalid token, undefined entity, bad character reference
 
 
 _LETTERS = bytes(c if c < 0x80 else ascii_letters.encode()[c % len(ascii_letters)] for c in range(256))
-"""For libexpat, which knows fewer letters that a name may have: any will do for all those beyond ASCII."""
+"""Maps bytes beyond ASCII to ASCII letters: libexpat accepts fewer letters in names than XML."""
 
 
 class Places:
-    """Places in a split: numbers of start tags, bytes, lines. Worked out only if something is wrong."""
+    """Converts between numbers of start tags, bytes and lines of a split. Computed only for error reports."""
 
     def __init__(self, split: Split) -> None:
         self.split = split
 
     @cached_property
-    def _found(self) -> Tokens:
+    def _split_tokens(self) -> Tokens:
         return tokens(self.split.data)
 
     @cached_property
     def _tokens(self) -> tuple[memoryview, memoryview, memoryview]:
-        """Beginnings, ends and nesting changes of the tokens; lists of them would be five times as large."""
-        return self._found.start.data, self._found.end.data, self._found.delta.data
+        """Starts, ends and depth changes of the tokens, as memory views: lists would be five times as large."""
+        return self._split_tokens.start.data, self._split_tokens.end.data, self._split_tokens.delta.data
 
     @cached_property
     def _starts(self) -> memoryview:
-        """Which tokens are start tags."""
-        return np.flatnonzero(self._found.element & (self._found.delta >= 0)).data
+        """The indices of the tokens that are start tags."""
+        return np.flatnonzero(self._split_tokens.element & (self._split_tokens.delta >= 0)).data
 
     @cached_property
     def _lines(self) -> memoryview:
@@ -67,8 +67,8 @@ class Places:
 
     def offset(self, number: int) -> int:
         """The offset in the split of its n-th start tag (from 1)."""
-        if number > len(self._starts):  # a start tag that the parser saw and we did not: not well formed
-            return self._found.tail
+        if number > len(self._starts):  # the parser counted a malformed start tag that `tokens` did not
+            return self._split_tokens.tail
         return self._tokens[0][self._starts[number - 1]]
 
     def line(self, offset: int) -> int:
@@ -80,9 +80,9 @@ class Places:
         return self.split.start.byte + offset
 
     def offsets(self, numbers: Ints) -> Ints:
-        """The offsets of several start tags, all of which are there."""
-        found: Ints = self._found.start[np.asarray(self._starts)[numbers - 1]]
-        return found
+        """The offsets of start tags that are in the split."""
+        starts: Ints = self._split_tokens.start[np.asarray(self._starts)[numbers - 1]]
+        return starts
 
     def lines(self, offsets: Ints) -> Ints:
         """The lines of several offsets."""
@@ -92,18 +92,18 @@ class Places:
         """The element of the n-th start tag as it stands in the source, cut as `errors.cut` does."""
         return shown(self.split.data, *self.extent(number, MOST_TEXT))
 
-    def extent(self, number: int, most: float = float("inf")) -> tuple[int, int]:
-        """Where the element of the n-th start tag begins and ends, or what of it is about so long."""
+    def extent(self, number: int, max_size: float = float("inf")) -> tuple[int, int]:
+        """The start and end of the n-th start tag's element, or of its beginning if it is longer than ``max_size``."""
         begins, ends, deltas = self._tokens
         at = self._starts[number - 1]
         begin, depth = begins[at], deltas[at]
-        while depth > 0 and ends[at] - begin <= most and at + 1 < len(begins):
+        while depth > 0 and ends[at] - begin <= max_size and at + 1 < len(begins):
             at += 1
             depth += deltas[at]
         return begin, ends[at]
 
     def token(self, offset: int) -> tuple[int, int]:
-        """The beginning and end of the token, or of the text between two, in which an offset lies."""
+        """The start and end of the token, or of the text between two tokens, that contains an offset."""
         begins, ends, _ = self._tokens
         i = bisect_right(begins, offset) - 1
         if i >= 0 and offset < ends[i]:
@@ -121,12 +121,12 @@ class Places:
         return tail, end or len(data)
 
     def first(self, is_wrong: Callable[[int], bool]) -> tuple[int, int]:
-        """The first token, or text between two, behind which ``is_wrong``, as it is from then on; else 0, 0."""
+        """The first token, or text between tokens, whose end satisfies ``is_wrong`` (monotone); else 0, 0."""
         begins, ends, _ = self._tokens
         i = bisect_left(ends, True, key=is_wrong)
         if i == len(ends):
-            behind, tail = ends[-1] if len(ends) else 0, self._found.tail
-            return (behind, tail) if behind < tail and is_wrong(tail) else (0, 0)
+            last_end, tail = ends[-1] if len(ends) else 0, self._split_tokens.tail
+            return (last_end, tail) if last_end < tail and is_wrong(tail) else (0, 0)
         if is_wrong(begins[i]):
             return ends[i - 1] if i else 0, begins[i]
         return begins[i], ends[i]
@@ -134,14 +134,14 @@ class Places:
     def innermost(self) -> str:
         """The raw name of the innermost element open at the end."""
         stack = [_name(tag.encode("utf-8", "surrogateescape")) for tag in self.split.start.open]
-        data, found = self.split.data, self._found
-        # Of the tags that never close, the last one: what follows it never goes below the depth it opened.
-        depth = len(stack) + np.cumsum(found.delta)
+        data, split_tokens = self.split.data, self._split_tokens
+        # The last start tag that never closes: after it, the depth never drops below the depth that it opened.
+        depth = len(stack) + np.cumsum(split_tokens.delta)
         lowest = np.minimum.accumulate(depth[::-1])[::-1]
-        opened = np.flatnonzero((found.delta > 0) & (depth <= lowest))
+        opened = np.flatnonzero((split_tokens.delta > 0) & (depth <= lowest))
         if len(opened):
-            return _name(data[int(found.start[opened[-1]]) : int(found.end[opened[-1]])])
-        left = min(len(stack), int(lowest[0])) if len(found) else len(stack)
+            return _name(data[int(split_tokens.start[opened[-1]]) : int(split_tokens.end[opened[-1]])])
+        left = min(len(stack), int(lowest[0])) if len(split_tokens) else len(stack)
         return stack[left - 1] if left > 0 else ""
 
 
@@ -151,89 +151,89 @@ def shown(data: bytes, begin: int, end: int) -> str:
 
 
 def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[int, int, str]:
-    """Where ``data`` (the split's, made ready for the parser) goes wrong.
+    """Locate the error in ``data`` (the split's data after `ready`).
 
-    Gives the offset of what is wrong, the offset up to which everything is right (the beginning of the token
-    in question), and the reason. ``error`` is what libxml2 said.
+    Returns the offset of the error, the offset up to which everything is well formed (the beginning of the malformed
+    token), and the reason. ``error`` is libxml2's log entry.
     """
     try:
         with guarded(split.source):
-            return _confirmed(split, data, error)
-    except SourceError as failure:  # then libxml2's own idea of the place is all there is
+            return _locate(split, data, error)
+    except SourceError as failure:  # only libxml2's own position is available
         at = _offset(split.start.prologue, data, error) if error is not None else 0
         begin, _ = Places(split).token(min(at, max(len(data) - 1, 0)))
         return begin, begin, failure.reason if error is None else reason(error)
 
 
-def _confirmed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[int, int, str]:
-    """`malformed`, by both parsers."""
+def _locate(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[int, int, str]:
+    """`malformed`, with both parsers."""
     wrong, end = forbidden(data if split.final else data + TAIL)
-    if wrong >= 0:  # what comes behind it may not have come yet
+    if wrong >= 0:  # ignore later data, which may or may not have arrived
         split, data, error = Split(split.source, split.start, split.data[:end], False), data[:end], None
-    prologue, places = split.start.prologue, Places(split)
+    prologue, positions = split.start.prologue, Places(split)
     plain = data[:wrong].translate(_LETTERS) + data[wrong:] if wrong >= 0 else data.translate(_LETTERS)
     reader = expat.ParserCreate("UTF-8", " ")
     try:
         reader.Parse(prologue.translate(_LETTERS), False)
         reader.Parse(plain if split.final else plain + TAIL, split.final)
-    except expat.ExpatError as found:
+    except expat.ExpatError as failure:
         at = max(0, min(reader.ErrorByteIndex - len(prologue), len(data)))
-        if split.final and found.code in _TRUNCATED:
-            return truncated(split, places)
-        begin, end = places.token(at)
+        if split.final and failure.code in _TRUNCATED:
+            return truncated(split, positions)
+        begin, end = positions.token(at)
         if begin > 0 and _complaint(prologue, data[:begin]) is not None:  # &< : expat points at the <
-            begin, end = places.token(begin - 1)
+            begin, end = positions.token(begin - 1)
         if _complaint(prologue, data[:begin]) is None:
-            said = _complaint(prologue, data[:end])
-            if said is not None:
-                place = at if found.code in _EXACT and begin <= at < end else begin
-                return place, begin, said
-    begin, end = places.first(lambda end: _complaint(prologue, data[:end]) is not None)
+            message = _complaint(prologue, data[:end])
+            if message is not None:
+                error_offset = at if failure.code in _EXACT and begin <= at < end else begin
+                return error_offset, begin, message
+    begin, end = positions.first(lambda end: _complaint(prologue, data[:end]) is not None)
     if begin < end:
         return begin, begin, _complaint(prologue, data[:end]) or ""
     if wrong >= 0:
-        return wrong, places.token(wrong)[0], _complaint(prologue, data) or "malformed"
+        return wrong, positions.token(wrong)[0], _complaint(prologue, data) or "malformed"
     at = _offset(prologue, data, error) if error is not None else len(data)
     if at >= len(data) and split.final:
-        return truncated(split, places)
-    begin, _ = places.token(min(at, max(len(data) - 1, 0)))
+        return truncated(split, positions)
+    begin, _ = positions.token(min(at, max(len(data) - 1, 0)))
     return min(at, len(data)), begin, reason(error) if error is not None else "malformed"
 
 
-def truncated(split: Split, places: Places) -> tuple[int, int, str]:
+def truncated(split: Split, positions: Places) -> tuple[int, int, str]:
     """As `malformed`, for a document that ends too early."""
-    name, size = places.innermost(), len(split.data)
+    name, size = positions.innermost(), len(split.data)
     if name:
         return size, size, f"the document ends inside <{name}>: it is cut short"
     return size, size, "the document ends before its root element: it is cut short"
 
 
 def reason(entry: etree._LogEntry) -> str:
-    """libxml2's message, in one line and without places relative to what it was fed."""
+    """libxml2's message, in one line and without positions, which are relative to the data it was fed."""
     message = " ".join((entry.message or "malformed").split())
     if entry.type_name == "ERR_CDATA_NOT_FINISHED":
         message = "a CDATA section with a character that XML forbids, or without an end"
     if entry.type_name in ("ERR_UNDECLARED_ENTITY", "WAR_UNDECLARED_ENTITY"):
         message += ": no DTD is read, and without one there are only lt, gt, amp, quot and apos"
-    # What libxml2 takes at most is what we take: there is no such option here.
-    kept, option, _ = re.sub(r" line \d+", "", message).partition("XML_PARSE_HUGE")
-    return f"too large: {re.sub('[,:]? [a-z]+ $', '', kept)}" if option else kept
+    # libxml2's limits apply: xmlpunct does not offer the option that the message recommends.
+    short_message, option, _ = re.sub(r" line \d+", "", message).partition("XML_PARSE_HUGE")
+    return f"too large: {re.sub('[,:]? [a-z]+ $', '', short_message)}" if option else short_message
 
 
 def complaint(parser: etree.XMLParser) -> etree._LogEntry | None:
-    """The first error that a parser has met, those it recovers from included."""
+    """The first error in a parser's log, including errors from which it recovered."""
     return next((entry for entry in parser.feed_error_log if entry.level_name != "WARNING"), None)
 
 
 def pieces(data: bytes) -> list[bytes]:
-    """``data`` in pieces to feed, cut before tags where possible."""
-    found, at = [], 0
+    """``data`` in pieces for `feed`, cut before tags where possible."""
+    parts, at = [], 0
     while len(data) - at > PIECE:
         end = data.rfind(b"<", at + 1, at + PIECE)
         end = end if end > 0 else at + PIECE
-        found.append(data[at:end])
+        parts.append(data[at:end])
         at = end
-    return [*found, data[at:]]
+    return [*parts, data[at:]]
 
 
 def events(split: Split, kinds: tuple[str, ...]) -> Iterator[tuple[str, etree._Element]]:
@@ -262,12 +262,12 @@ class _Silent:
 
 @contextmanager
 def new_parser(target: object) -> Iterator[etree.XMLParser]:
-    """A parser that fetches nothing, and calls ``target``.
+    """A parser that accesses no network, and calls ``target``.
 
-    It is closed in the end: of one that is not, libxml2 keeps all names for ever.
+    It is closed at the end: libxml2 would retain all names of an unclosed parser for ever.
     """
-    # Without ``resolve_entities``, libxml2 gives an attribute's &amp; as &#38;. There are no entities but the five
-    # that XML has: whoever reads refuses a DOCTYPE, and "internal" keeps lxml from fetching any in all cases.
+    # Without ``resolve_entities``, libxml2 returns an attribute's &amp; as &#38;. Only XML's five predefined entities
+    # exist, because a DOCTYPE is refused; "internal" prevents lxml from fetching external entities in all cases.
     parser = etree.XMLParser(
         target=target,  # type: ignore[arg-type]
         encoding="utf-8",
@@ -278,27 +278,27 @@ def new_parser(target: object) -> Iterator[etree.XMLParser]:
     try:
         yield parser
     finally:
-        # Elements may be open still, and all else has been said.
+        # Elements may still be open; all other errors have been reported.
         with suppress(etree.XMLSyntaxError, XmlPunctError):
             parser.close()
 
 
 def _complaint(prologue: bytes, data: bytes) -> str | None:
-    """What libxml2 has against ``data``, if anything."""
+    """libxml2's error message for ``data``; None if it accepts the data."""
     target = _Silent()
     with new_parser(target) as parser:
         try:
             for piece in (*pieces(prologue), *pieces(data), TAIL):
                 if piece:
                     parser.feed(piece)
-                if (found := complaint(parser)) is not None:
-                    return reason(found)
+                if (entry := complaint(parser)) is not None:
+                    return reason(entry)
             if target.reached:
                 return None
             parser.close()
         except etree.XMLSyntaxError:
-            if (found := complaint(parser)) is not None:
-                return reason(found)
+            if (entry := complaint(parser)) is not None:
+                return reason(entry)
     return "malformed: a tag that does not end"
 
 
@@ -312,5 +312,5 @@ def _offset(prologue: bytes, data: bytes, error: etree._LogEntry) -> int:
 
 
 def _name(tag: bytes) -> str:
-    found = re.match(rb"<([^\s/>]+)", tag)
-    return found[1].decode("utf-8", "replace") if found else ""
+    match = re.match(rb"<([^\s/>]+)", tag)
+    return match[1].decode("utf-8", "replace") if match else ""

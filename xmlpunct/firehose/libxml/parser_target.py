@@ -1,4 +1,4 @@
-"""What the XML parser calls: tuples become rows of texts, punctuations small trees. No value is read yet."""
+"""Target of lxml's parser: collects tuples as rows of texts, and punctuations as trees. No value is parsed yet."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ from xmlpunct.types import SPACE
 ) = map(int, Kind)  # fmt: skip
 
 TEXT = "text()"
-"""What text beside the columns that were guessed is overlooked as."""
+"""The name under which text outside of inferred columns counts as overlooked."""
 
 END = "xmlpunct-end"
-"""A processing instruction put behind the data: where it is not seen, markup before it never ended."""
+"""A processing instruction appended to the data: if it does not arrive, markup before it is unterminated."""
 
 
 class _Inner(str):
-    """The text of a child, among that of its parent."""
+    """The text of a child in the list of its parent's text parts."""
 
     __slots__ = ()
 
 
 class DoctypeError(XmlPunctError):
-    """There is a DOCTYPE that has not been passed over: it is malformed."""
+    """A DOCTYPE reached the parser. `ready` blanks well-formed ones, so it is malformed."""
 
 
 @dataclass(slots=True)
 class Found:
-    """What was found of one stream. ``cells`` holds the tuples' texts, row after row of ``width``.
+    """The tuples and punctuations of one stream. Start tags are identified by their number in the split.
 
-    ``at`` is, by row, the number of the start tag that it began with. ``faults`` gives, by row, the slot and
-    what is wrong with a tuple's form. Of the items of arrays there are by table the same cells, and the rows ``of``
-    which they are. ``raws`` are the slots in which a text is the number of a start tag. A punctuation is the number
-    of its start tag, that of the tuples before it, and its tree. ``late`` are start tags of what came too late for
-    tuples, with a slot each. What was ``overlooked`` goes by the number of a start tag, its kind and its name.
+    cells: the tuples' texts, row after row of ``width``. at: by row, the start tag of the tuple.
+    faults: by row, the slot and the reason why the tuple is malformed.
+    items, of: by array table, the items' cells, and the parent row of each item.
+    punctuations: (start tag, number of tuples before it, tree).
+    late: (start tag, slot) of each ancestor value that arrived after its tuple.
+    overlooked: (start tag, kind, name) of each undeclared element, attribute or text.
     """
 
     width: int
@@ -60,14 +61,14 @@ class Found:
         self.items, self.of = [[] for _ in range(self.tables)], [[] for _ in range(self.tables)]
 
     def overlooked_between(self, first: int, number: float) -> Overlooked:
-        """What was overlooked behind a start tag and up to another, by kind and name."""
+        """The overlooked names between two start tags (exclusive), counted by kind and name."""
         return gathered((kind, name) for at, kind, name in self.overlooked if first < at < number)
 
 
 class Target:
-    """The target of an ``lxml.etree.XMLParser``. It is called for each tag, so it is kept lean.
+    """The target of an ``lxml.etree.XMLParser``. lxml calls it for each tag, so it does as little as possible.
 
-    ``data`` is ``list.append`` itself: text costs no Python call.
+    ``data`` is ``list.append`` itself, so that text costs no Python call.
     """
 
     def __init__(
@@ -94,12 +95,12 @@ class Target:
 
     @property
     def inside(self) -> bool:
-        """Whether a tuple or punctuation is open, or what one may say of its ancestors."""
+        """True if a tuple, a punctuation, or an element from which tuples may take values is open."""
         every = (*self.stack, self.node)
-        return any(node.kind in (_TUPLE, _PUNCTUATION) or node.said for node in every)
+        return any(node.kind in (_TUPLE, _PUNCTUATION) or node.is_retained for node in every)
 
     def start_ns(self, prefix: str | None, uri: str) -> None:
-        """A declaration in the start tag that comes next."""
+        """A namespace declaration of the next start tag."""
         limits = self.limits
         self.declared += 1
         if self.declared > limits.namespaces:
@@ -167,7 +168,7 @@ class Target:
             self.tree[-1].text += "".join(self.parts)
             self.parts.clear()
         else:
-            if self.ancestors is not None and parent.said:
+            if self.ancestors is not None and parent.is_retained:
                 self.ancestors.say(self.parts)
             self.parts.clear()
         if node.counts:
@@ -187,7 +188,7 @@ class Target:
             if node.stream >= 0:
                 self._overlook(node, STRANGER, name)
             if self.ancestors is not None:
-                self.ancestors.begin(name, attributes, self.starts, node.said)
+                self.ancestors.begin(name, attributes, self.starts, node.is_retained)
         elif kind == _FOREIGN:
             self.foreign.update(node.below)
         elif kind >= _INSIDE:
@@ -209,7 +210,7 @@ class Target:
             self._set(slot, str(self.starts))
 
     def _chosen(self, node: Node, attributes: Mapping[str, str]) -> Node:
-        """What an element is."""
+        """The state that a CHOICE node selects for an element."""
         choice = node.chosen
         assert choice is not None
         counts = self.counts[-1] if choice.positions else {}
@@ -238,25 +239,25 @@ class Target:
         for item in node.items:
             self._take_item(node.stream, item)
         if kind == _TUPLE:
-            found = self.found[node.stream]
+            parsed = self.found[node.stream]
             if self.fault:
-                found.faults[len(found.at)] = self.fault
+                parsed.faults[len(parsed.at)] = self.fault
             if self.foreign:
-                self._miss(found)
+                self._miss(parsed)
             is_read = node.path is None or node.texts or node.owns
             if not is_read and any(type(t) is not _Inner and t.strip(SPACE) for t in parts):
                 self._overlook(node, UNDECLARED, TEXT)
-            found.cells += self.row
-            found.at.append(self.row_at)
+            parsed.cells += self.row
+            parsed.at.append(self.row_at)
         elif kind == _INNER:
             self.tree.pop().text += "".join(parts)
         elif kind == _PUNCTUATION:
-            found = self.found[node.stream]
+            parsed = self.found[node.stream]
             branch = self.tree.pop()
             branch.text += "".join(parts)
-            found.punctuations.append((self.row_at, len(found.at), branch))
+            parsed.punctuations.append((self.row_at, len(parsed.at), branch))
         elif kind == _OUTSIDE and self.ancestors is not None:
-            if node.said:
+            if node.is_retained:
                 self.ancestors.say(parts)
             for stream, slot, number in self.ancestors.end():
                 self.found[stream].late.append((number, slot))
@@ -266,25 +267,25 @@ class Target:
             parts.clear()
 
     def _take_item(self, stream: int, number: int) -> None:
-        """Take the item of an array that ends here, and make room for the next one."""
-        found, table = self.found[stream], self.shapes[stream].tables[number]
-        found.items[number] += self.row[table.first : table.end]
-        parent = found.of[table.parent] if table.parent else found.at
-        found.of[number].append(len(parent))
+        """Append the array item that ends here, and clear its cells for the next item."""
+        stream_rows, table = self.found[stream], self.shapes[stream].tables[number]
+        stream_rows.items[number] += self.row[table.first : table.end]
+        parent = stream_rows.of[table.parent] if table.parent else stream_rows.at
+        stream_rows.of[number].append(len(parent))
         self.row[table.first : table.end] = [None] * (table.end - table.first)
 
     def _inherit(self, stream: int) -> None:
-        """Take what the ancestors of a tuple have said."""
+        """Set the values that a tuple takes from its ancestors."""
         assert self.ancestors is not None
         for slot, texts in self.ancestors.read(stream):
             for text in texts:
                 self._set(slot, text)
 
-    def _miss(self, found: Found) -> None:
-        """Of what stood in another namespace, what is missing in the tuple that ends here."""
+    def _miss(self, stream: Found) -> None:
+        """Count the values that the tuple ending here lacks because their elements have a wrong namespace."""
         for slot, path in sorted(self.foreign):
             if self.row[slot] is None:
-                found.overlooked.append((self.row_at, NAMESPACE, path))
+                stream.overlooked.append((self.row_at, NAMESPACE, path))
         self.foreign.clear()
 
     def _overlook(self, node: Node, kind: str, name: str) -> None:
@@ -307,5 +308,5 @@ class Target:
         for key, value in attributes.items():
             if len(value) > limits.attribute:
                 raise LimitError(f"an attribute value longer than {limits.attribute:,} characters")
-            if key not in self.names.seen:
+            if key not in self.names.cached:
                 self.names.add(key)

@@ -1,4 +1,4 @@
-"""What stands before a root element, made ready for a parser that is to know neither encodings nor DTDs."""
+"""Blanks the XML declaration and the DOCTYPE before a root, so that the parser handles no encodings and no DTDs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SUBSET = "the internal subset of a DOCTYPE is not accepted: nothing can be decl
 _SECOND = "a second DOCTYPE is not accepted"
 _MISC = re.compile(rb"(?:[ \t\r\n]++|<!--.*?-->|<\?(?!xml[ \t\r\n?]).*?\?>)*+", re.DOTALL)
 _ANY_DECLARATION = re.compile(rb"<\?xml[ \t\r\n].*?(?:\?>|[\x00-\x08\x0b\x0c\x0e-\x1f\x80-\xff])", re.DOTALL)
-"""A declaration up to its end, or to where it is seen to be none."""
+"""A declaration up to its end, or to the first character that it cannot contain."""
 _DECLARATION = re.compile(
     rb"""<\?xml \s+version\s*=\s*(?:"1\.[0-9]+"|'1\.[0-9]+')
        (?:\s+encoding\s*=\s*(?:"[A-Za-z][A-Za-z0-9._-]*"|'[A-Za-z][A-Za-z0-9._-]*'))?
@@ -34,10 +34,10 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A split's ``data`` as the parser is to see it, of the same length, and whether it has an XML declaration or
-    a DOCTYPE, which a root has to follow.
+    """A split's ``data`` for the parser, of unchanged length.
 
-    At ``refused``, if that is not None, is what we do not take, for a ``reason``.
+    declared: it has an XML declaration or a DOCTYPE, so a root must follow.
+    refused: offset of a construct that is not accepted (None: there is none), for a ``reason``.
     """
 
     data: bytes
@@ -49,49 +49,49 @@ class Ready:
 def ready(split: Split) -> Ready:
     """A split without byte order mark, XML declaration and DOCTYPE.
 
-    The declaration may name the encoding that the source had before it became UTF-8, and what stands between
-    two documents of one source (the first one's comments, say) may come before the second's declaration. A DOCTYPE
-    without internal subset says nothing that we read; one that is malformed is left for the parser to say so.
+    The declaration may name the source's encoding before its conversion to UTF-8. Comments and processing
+    instructions that follow the previous document may precede the declaration. A DOCTYPE without internal subset is
+    ignored; a malformed one is left in the data, so that the parser reports it.
     """
     data, declared = split.data, False
     if split.start.open:
         return Ready(data)
-    at = _behind_misc(data, 0) if split.start.started else 0
+    at = _end_of_misc(data, 0) if split.start.started else 0
     if data.startswith(_BOM, at):
         data = data[:at] + b"   " + data[at + 3 :]
         at += 3
-    found = _ANY_DECLARATION.match(data, at)
-    if found:
+    declaration = _ANY_DECLARATION.match(data, at)
+    if declaration:
         declared = True
-        if not _DECLARATION.fullmatch(found[0]):
+        if not _DECLARATION.fullmatch(declaration[0]):
             return Ready(data, declared, at, "malformed XML declaration")
-        data = _blanked(data, at, found.end())
-    at = _behind_misc(data, 0)
+        data = _blank_out(data, at, declaration.end())
+    at = _end_of_misc(data, 0)
     if not data.startswith(b"<!DOCTYPE", at):
         return Ready(data, declared)
-    found = _ANY_DOCTYPE.match(data, at)
-    if found and found[0].endswith(b"["):
+    doctype = _ANY_DOCTYPE.match(data, at)
+    if doctype and doctype[0].endswith(b"["):
         return Ready(data, True, at, _SUBSET)
-    if not found or not _is_doctype(found[0]):
+    if not doctype or not _is_doctype(doctype[0]):
         return Ready(data, True)
-    data = _blanked(data, at, found.end())
-    at = _behind_misc(data, at)
+    data = _blank_out(data, at, doctype.end())
+    at = _end_of_misc(data, at)
     return Ready(data, True, *((at, _SECOND) if data.startswith(b"<!DOCTYPE", at) else ()))
 
 
-def _behind_misc(data: bytes, at: int) -> int:
-    """Behind the white space, comments and processing instructions from a place on."""
-    found = _MISC.match(data, at)
-    return found.end() if found else at
+def _end_of_misc(data: bytes, at: int) -> int:
+    """The end of the white space, comments and processing instructions that begin at an offset."""
+    misc = _MISC.match(data, at)
+    return misc.end() if misc else at
 
 
-def _blanked(data: bytes, begin: int, end: int) -> bytes:
-    """The same without what stands there, but for its lines."""
+def _blank_out(data: bytes, begin: int, end: int) -> bytes:
+    """The data with spaces in this range; newlines are preserved."""
     return data[:begin] + re.sub(rb"[^\n]", b" ", data[begin:end]) + data[end:]
 
 
 def _is_doctype(data: bytes) -> bool:
-    found = _DOCTYPE.fullmatch(data)
-    if found is None or forbidden(data)[0] >= 0:
+    doctype = _DOCTYPE.fullmatch(data)
+    if doctype is None or forbidden(data)[0] >= 0:
         return False
-    return is_xml_name(found["name"].decode().replace(":", "_"))
+    return is_xml_name(doctype["name"].decode().replace(":", "_"))

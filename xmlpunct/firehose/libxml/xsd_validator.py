@@ -1,4 +1,4 @@
-"""Which tuples of a split are not valid by an XML Schema. lxml's own validator says so, and why."""
+"""Validates the tuples of a split against an XML Schema, with lxml's validator."""
 
 from __future__ import annotations
 
@@ -18,71 +18,72 @@ from xmlpunct.firehose.infer.xsd_columns import XsdFile
 from xmlpunct.firehose.libxml.malformed import Places, events
 from xmlpunct.firehose.spec import Validity
 
-_validators = threading.local()  # each thread has its own, for one keeps what it has against a tuple
+_validators = threading.local()  # one per thread: a validator stores the errors of its last tuple
 
 
 def validity_of(path: str, element: str) -> Validity:
-    """The schema in a file. Raises `UsageError` if it is none, or if it does not declare an element globally."""
+    """The schema in a file. Raises `UsageError` if it is no schema, or does not declare the element globally."""
     file = XsdFile(path)
     file.check_global(element)
-    validity = Validity(os.path.abspath(path), _digest(file))  # for processes that stand elsewhere
+    # An absolute path, for processes with another working directory.
+    validity = Validity(os.path.abspath(path), _digest(file))
     _validator(validity)
     return validity
 
 
 def _validator(validity: Validity) -> etree.XMLSchema:
-    """The validator, of this thread. Raises `UsageError`, and `SourceError` if the file was changed."""
-    made: dict[Validity, etree.XMLSchema] = vars(_validators).setdefault("made", {})
-    if validity not in made:
+    """This thread's validator. Raises `UsageError`, and `SourceError` if the file was changed."""
+    validators: dict[Validity, etree.XMLSchema] = vars(_validators).setdefault("validators", {})
+    if validity not in validators:
         with guarded(validity.path):
             if _digest(XsdFile(validity.path)) != validity.digest:
                 raise SourceError(validity.path, "the schema was changed since the run began")
             try:
                 parser = etree.XMLParser(no_network=True, resolve_entities=False, load_dtd=False)
-                made[validity] = etree.XMLSchema(etree.parse(validity.path, parser))
+                validators[validity] = etree.XMLSchema(etree.parse(validity.path, parser))
             except etree.LxmlError as error:
                 raise UsageError(f"{validity.path} is no XML Schema: {error}") from None
-    return made[validity]
+    return validators[validity]
 
 
 def invalid(
-    validity: Validity, places: Places, element: str, offsets: Ints
+    validity: Validity, positions: Places, element: str, offsets: Ints
 ) -> tuple[dict[int, str], SourceError | None]:
-    """What is wrong, by row, with the tuples of an element that begin at some offsets in a split.
+    """By row, why a tuple is not valid. ``offsets`` are the offsets of the tuples in the split.
 
-    Where lxml fails, the tuples behind it are not judged, and have no reason; the error tells the first one's offset.
+    If lxml fails, the tuples after the failure have no reason; the error has the offset of the first of them.
     """
-    split, validator = places.split, _validator(validity)
-    # By the number of the start tag, of which that of the split's first element is 1. None: it is valid.
+    split, validator = positions.split, _validator(validity)
+    # By the number of the start tag; the first in the split is number 1. None: the tuple is valid.
     reasons: dict[int, str | None] = {}
     outside, number, open_ = len(split.start.open), 1 - len(split.start.open), list[int]()
     failure: SourceError | None = None
     try:
-        for event, found in events(split, ("start", "end")):
+        for event, node in events(split, ("start", "end")):
             if event == "start":
                 open_.append(number)
                 number += 1
                 continue
             began = open_.pop()
-            if found.tag == element and began > 0:
-                reasons[began] = _reason(validator, found)
+            if node.tag == element and began > 0:
+                reasons[began] = _reason(validator, node)
             if len(open_) <= outside:
-                found.clear()
+                node.clear()
     except SourceError as error:
         failure = error
-    begun = places.offsets(np.array([*reasons], np.int64)).tolist() if reasons else []
+    begun = positions.offsets(np.array([*reasons], np.int64)).tolist() if reasons else []
     judged = dict(zip(begun, reasons.values(), strict=True))
     rows = offsets.tolist()
     if failure is not None:
         at = next((offset for offset in rows if offset not in judged), len(split.data))
         failure = SourceError(split.source, f"its tuples cannot be validated: {failure.reason}", byte=at)
         rows = rows[: bisect_left(rows, at)]
-    told = (judged.get(offset, "it could not be validated") for offset in rows)
-    return {row: reason for row, reason in enumerate(told) if reason is not None}, failure
+    row_reasons = (judged.get(offset, "it could not be validated") for offset in rows)
+    return {row: reason for row, reason in enumerate(row_reasons) if reason is not None}, failure
 
 
 def _reason(validator: etree.XMLSchema, element: etree._Element) -> str | None:
-    """Why an element is not valid; None if it is. One at which libxml2 gives up, as on a regular expression, is not."""
+    """Why an element is not valid; None if it is valid. If libxml2 gives up (on a regular expression), it is not."""
     try:
         with guarded("", "libxml2 gave up on it"):
             if validator.validate(element):

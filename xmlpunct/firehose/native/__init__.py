@@ -1,6 +1,6 @@
-"""What is compiled where a compiler was there when xmlpunct was installed.
+"""The compiled functions, if a C compiler was available when xmlpunct was installed.
 
-Where it was not, libxml2 reads everything and boundaries are found in plain Python: slower, with the same result.
+Without them, libxml2 reads everything and plain Python finds boundaries: slower, with the same result.
 """
 
 from __future__ import annotations

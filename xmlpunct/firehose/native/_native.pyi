@@ -6,7 +6,7 @@ import numpy.typing as npt
 _Numbers = npt.NDArray[np.int32]
 
 class Tree:
-    """The paths of some streams: see `tree.grown`, which lays them out in numbers."""
+    """The paths of some streams in flat tables; see `automaton_tables.grown`, which lays them out."""
 
     def __new__(
         cls,

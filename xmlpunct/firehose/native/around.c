@@ -1,7 +1,7 @@
-/* What the elements around tuples say of them: their attributes, and their children that ended before.
- * `ancestors.py` is the same for libxml2. */
+/* Ancestor values of tuples: attributes of the elements around them, and values in children that ended before them.
+ * `ancestors.py` does the same for libxml2. */
 
-/* What the element of a depth has given. */
+/* The state of an ancestor value in the open element at a depth. */
 static inline Given *given_at(const Walk *w, int32_t depth, int32_t up)
 {
     return w->given + (int64_t)depth * w->tree->up_count + up;
@@ -12,7 +12,7 @@ static inline Cell *around_at(const Walk *w, int32_t depth)
     return w->around + (int64_t)depth * w->tree->around_count;
 }
 
-/* Take what an attribute of an element says of the tuples in it. It is put beside the split if it is not in it. */
+/* Store an attribute of an element as an ancestor value; in the side buffer if the split does not hold it literally. */
 static int take_around(Walk *w, const Node *node, const Attribute *found, int is_inside)
 {
     const Tree *tree = w->tree;
@@ -35,7 +35,7 @@ static int take_around(Walk *w, const Node *node, const Attribute *found, int is
     return cell->start < 0 || cell->size > w->limits.text ? PASS : DONE;
 }
 
-/* Take a value of the innermost element, to which so many hops lead from the one that has it. */
+/* Store a value of the innermost element in the element `says.hops` above, which takes it. */
 static void keep(Walk *w, Says says, Cell cell)
 {
     Given *given = says.hops > w->depth ? NULL : given_at(w, w->depth - says.hops, says.up);
@@ -43,7 +43,7 @@ static void keep(Walk *w, Says says, Cell cell)
         given->own[given->found++] = cell;
 }
 
-/* What there is to do at the beginning of an element outside of tuples, which stands at `at`. */
+/* Handle the beginning, at offset `at`, of an element outside of tuples. */
 static RARE int begin_around(Walk *w, const Node *node, const Tag *tag, int32_t at, int is_inside)
 {
     const Tree *tree = w->tree;
@@ -77,7 +77,7 @@ static RARE int begin_around(Walk *w, const Node *node, const Tag *tag, int32_t 
     return DONE;
 }
 
-/* Take what the innermost element, which ends here, gives to tuples that come behind it. */
+/* Handle the end of an element outside of tuples: its values become available to tuples that follow. */
 static RARE int end_around(Walk *w, const Node *node, int32_t end)
 {
     const Tree *tree = w->tree;
@@ -105,7 +105,7 @@ static RARE int end_around(Walk *w, const Node *node, int32_t end)
             continue;
         if (above->read != NEVER && !(up->needed && !above->count)) {
             Late late = {up->kind, up->slot, (int32_t)(top->tag.at - w->data), end};
-            w->overlooked = 1; /* it is in an element that may not be complete */
+            w->overlooked = 1; /* it is in an element that may be incomplete */
             if (!append(&w->late, &late, sizeof late))
                 return NO_MEMORY;
         }
@@ -115,7 +115,7 @@ static RARE int end_around(Walk *w, const Node *node, int32_t end)
     return DONE;
 }
 
-/* Take for a tuple that begins what the elements around it have said. */
+/* Set the ancestor values of a tuple that begins. */
 static RARE int inherit(Walk *w, int32_t kind, int32_t at)
 {
     for (int32_t depth = w->depth - 2; depth >= 0 && !w->holds[depth]; depth--)
@@ -144,7 +144,7 @@ static RARE int inherit(Walk *w, int32_t kind, int32_t at)
     return DONE;
 }
 
-/* Take what the elements that are open at the beginning have given before; 0 if it makes no sense, or no memory. */
+/* Restore the ancestor values of the initially open elements; 0 if they are invalid, or without memory. */
 static RARE int recall(Walk *w, const Recalled *said, int64_t count, const uint8_t *texts, int64_t size)
 {
     int32_t place = count ? beside(w, texts, (size_t)size) : 0;

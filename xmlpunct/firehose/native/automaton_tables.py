@@ -1,4 +1,4 @@
-"""The paths of some streams as the native reader follows them: a flat table of nodes, laid out once."""
+"""The states of `path_automaton` as flat tables of numbers for the native reader."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from xmlpunct.firehose.spec import (
 
 
 class Flag(IntFlag):
-    """What there is to do at an element, as `native.h` has it."""
+    """Actions of the native reader at an element; `native.h` has the same numbers and explains them."""
 
     ROW = 1
     VALUE = 2
@@ -56,17 +56,18 @@ _FLAGS = {
     Kind.UNDECLARED: Flag.UNDECLARED,
 }
 _MOST_NODES = 10_000
-"""Many conditions, or many names that lead to tuples, could make any number of them."""
+"""Larger trees are left to libxml2: conditions and names that lead to tuples multiply the nodes."""
 _ANY = "\0"
-"""Stands for any name or namespace that a tree does not know."""
+"""Stands for a name or namespace that is absent from a tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """A tree, and by node the stream, and the path before the names that are overlooked there; None outside of tuples.
+    """A native tree and the meaning of its numbers.
 
-    ``items`` are the kinds of rows of a stream's tables of items, ``first_cells`` the numbers of the first slots of
-    rows by kind. ``ups`` are the streams and slots of what tuples have of the elements around them, by number.
+    streams, labels: by node, its stream, and the path that precedes overlooked names (None outside of tuples).
+    items: the row kind of each (stream, table of items). first_cells: by row kind, the number of its first cell.
+    ups: (stream, slot) of each ancestor value.
     """
 
     tree: native.Tree
@@ -82,59 +83,59 @@ def grown(
     specs: tuple[StreamSpec, ...],
     shapes: tuple[Shape, ...],
     punct_namespace: str,
-    others: tuple[StreamSpec, ...],
+    all_specs: tuple[StreamSpec, ...],
     limits: Limits,
     level: int = 0,
 ) -> Grown | None:
-    """The tree of streams whose elements all differ; ``others`` are all streams of the source.
+    """The tree of streams whose elements all differ; ``all_specs`` are all streams of the source.
 
-    It is for tuples that are in ``level`` other ones, and made once for all readers of these streams: of small sources
-    it would take most of the time. None if the native reader does not know all that is in it.
+    It is for tuples inside ``level`` enclosing tuples. It is cached for all readers of these streams, because for
+    small sources its construction would take most of the time. None if the native reader does not support it.
     """
     try:
-        return _Tree(specs, shapes, punct_namespace, others, limits, level=level).grown()
+        return _Tree(specs, shapes, punct_namespace, all_specs, limits, level=level).build()
     except _NotNativeError:
         return None
 
 
 def bare(elements: Collection[ElementName], limits: Limits) -> native.Tree:
-    """A tree without paths, in which some elements are told from others."""
+    """A tree without paths that distinguishes these elements from all other elements."""
     outside, inside = (Node(Kind.OTHER, Names(limits)) for _ in range(2))
     for name in elements:
         outside.children[name] = inside
-    return _Tree((), (), "", (), limits, outside, elements).grown().tree
+    return _Tree((), (), "", (), limits, outside, elements).build().tree
 
 
 class _NotNativeError(Exception):
-    """There is something in a tree that the native reader does not know."""
+    """The native reader does not support a feature of the tree."""
 
 
 class _Tree:
-    """What a `native.Tree` is made of. Tuples of the stream of number i are rows of kind 2i, punctuations of 2i + 1."""
+    """Builds a `native.Tree`. Tuples of stream number i are rows of kind 2i, its punctuations of kind 2i + 1."""
 
     def __init__(
         self,
         specs: Sequence[StreamSpec],
         shapes: Sequence[Shape],
         punct_namespace: str,
-        others: Sequence[StreamSpec],
+        all_specs: Sequence[StreamSpec],
         limits: Limits,
         outside: Node | None = None,
         elements: Collection[ElementName] = (),
         level: int = 0,
     ) -> None:
         self.shapes, self.limits, self.punct_namespace = shapes, limits, punct_namespace
-        own = [{"", punct_namespace, spec.space} for spec in specs]
-        kept = elements_of(others, punct_namespace) if others else frozenset[str]()
+        own_spaces = [{"", punct_namespace, spec.space} for spec in specs]
+        uncut = elements_of(all_specs, punct_namespace) if all_specs else frozenset[str]()
         self.ups = all_ups(specs, shapes)
-        names = {*elements, *kept, *(name for spec in others for name in spec.names)}
-        names |= {spec.where[0] for spec in others if spec.where}
+        names = {*elements, *uncut, *(name for spec in all_specs for name in spec.names)}
+        names |= {spec.where[0] for spec in all_specs if spec.where}
         for _, up, space in self.ups:
             names |= {name for hop in up.path.hops for name in (*hop.names(space), hop.attribute)}
             names.add(up.path.attribute or "")
-        known = {expanded(name)[0] for name in names}
-        known = known.union(*own, *(_spaces(shape.root) for shape in shapes)) - {""}
-        self.spaces = ["", *sorted(known), _ANY]
+        used_spaces = {expanded(name)[0] for name in names}
+        used_spaces = used_spaces.union(*own_spaces, *(_spaces(shape.root) for shape in shapes)) - {""}
+        self.spaces = ["", *sorted(used_spaces), _ANY]
         self.names = bytearray()
         self.nodes: list[list[int]] = []
         self.labels: list[str] = []
@@ -145,13 +146,13 @@ class _Tree:
         self.conditions: list[list[int]] = []
         self.says: list[tuple[int, int]] = []
         self.several: list[int] = []
-        self.more = [[0, 0, 0, 0]]  # what most nodes have
-        self.counters: dict[str, int] = {}  # of elements of which positions matter
+        self.extras = [[0, 0, 0, 0]]  # entry 0: for nodes without items and raws
+        self.counters: dict[str, int] = {}  # by name of the elements whose positions matter
         around = dict.fromkeys(up.path.attribute for _, up, _ in self.ups if up.path.attribute is not None)
         self.around = {name: number for number, name in enumerate(around)}
-        self.left: list[Node] = []
-        self.numbers: dict[int, int] = {}  # by the identity of a node, or of what is below several
-        self.kept: list[object] = []  # lest another gets the same identity
+        self.unexpanded: list[Node] = []
+        self.numbers: dict[int, int] = {}  # by the identity of a node, or of shared children
+        self.referenced: list[object] = []  # references, so that no identity is reused
         marks = [punctuation_element(spec.element, punct_namespace) for spec in specs]
         self.item_kinds: dict[tuple[int, int], int] = {}
         self.widths = []
@@ -162,18 +163,18 @@ class _Tree:
             for number, table in enumerate(shape.tables[1:], 1):
                 self.item_kinds[i, number] = len(self.widths)
                 self.widths.append(table.end - table.first)
-        self.table([], [], 0)  # of nodes that have nothing below them
-        self.number(outside or states([*specs], [*shapes], marks, others, Names(limits), level, kept))
+        self.table([], [], 0)  # table 0: for nodes without children
+        self.number(outside or states([*specs], [*shapes], marks, all_specs, Names(limits), level, uncut))
         self.nodes[0][0] |= Flag.OUTSIDE
-        self.said = [
+        self.punctuation_nodes = [
             self.punctuation(2 * i + 1, shape.root, allowed, Flag.ROW, shape.said, specs[i].where)
-            for i, (shape, allowed) in enumerate(zip(shapes, own, strict=True))
+            for i, (shape, allowed) in enumerate(zip(shapes, own_spaces, strict=True))
         ]
 
-    def grown(self) -> Grown:
-        """All of it."""
-        while self.left:
-            node = self.left.pop()
+    def build(self) -> Grown:
+        """The tree, after expanding all states."""
+        while self.unexpanded:
+            node = self.unexpanded.pop()
             self.nodes[self.number(node)][3] = self.table_below(node)
         ups = []
         for stream, up, _ in self.ups:
@@ -181,7 +182,7 @@ class _Tree:
             cell = -1 if attribute is None else self.around[attribute]
             ups.append([2 * stream, up.slot, up.path.up, cell, hops, int(up.needed)])
         spaces = [self.name(uri) for uri in self.spaces[1:-1]]
-        most = self.limits
+        limits = self.limits
         tree = native.Tree(
             bytes(self.names),
             _numbers(self.nodes),
@@ -195,17 +196,17 @@ class _Tree:
             _numbers(ups),
             _numbers(self.says),
             _numbers(self.several),
-            _numbers(self.more),
+            _numbers(self.extras),
             (len(self.around), len(self.counters)),
             (
-                most.depth,
-                most.text,
-                most.attribute,
-                most.name,
-                most.attributes,
-                most.namespaces,
-                most.inside,
-                most.tag,
+                limits.depth,
+                limits.text,
+                limits.attribute,
+                limits.name,
+                limits.attributes,
+                limits.namespaces,
+                limits.inside,
+                limits.tag,
             ),
         )
         return Grown(
@@ -221,33 +222,34 @@ class _Tree:
         )
 
     def number(self, node: Node, label: str = "") -> int:
-        """The number of a state of the target, which may be new."""
+        """The number of the node of a state; a new state gets a new node."""
         if node.kind == Kind.PUNCTUATION:
-            return self.said[node.stream]
+            return self.punctuation_nodes[node.stream]
         if node.chosen is not None and id(node) not in self.numbers:
-            self.kept.append(node)
+            self.referenced.append(node)
             self.numbers[id(node)] = self.choice(node.chosen)
         if id(node) not in self.numbers:
-            number = self.numbers[id(node)] = self.beyond(node) if node.around else self.within(node, label)
+            number = self.outside_node(node) if node.around else self.tuple_node(node, label)
+            self.numbers[id(node)] = number
             self.nodes[number][0] |= Flag.COUNTS if node.counts else 0
-            self.kept.append(node)
-            self.left.append(node)
+            self.referenced.append(node)
+            self.unexpanded.append(node)
         return self.numbers[id(node)]
 
-    def beyond(self, node: Node) -> int:
+    def outside_node(self, node: Node) -> int:
         """A new node outside of tuples."""
         around = node.around
         assert around is not None
-        flags = Flag.OUTSIDE | (Flag.KEPT if around.kept else 0) | (Flag.INTO if around.into else 0)
-        flags |= Flag.WRONG if around.own and around.whole else 0  # there is one text for both
-        flags |= (Flag.TEXT if around.whole or around.own else 0) | (Flag.SAID if around.says else 0)
+        flags = Flag.OUTSIDE | (Flag.KEPT if around.is_uncut else 0) | (Flag.INTO if around.into else 0)
+        flags |= Flag.WRONG if around.own_text and around.all_text else 0  # one text buffer serves both
+        flags |= (Flag.TEXT if around.all_text or around.own_text else 0) | (Flag.SAID if around.says else 0)
         flags |= Flag.UNDECLARED if node.stream >= 0 else 0
         number = self.add(Flag(flags), -1, 2 * max(node.stream, 0), self.around)
         self.nodes[number][5:7] = len(self.says), len(around.says)
         self.says += sorted(around.says)
         return number
 
-    def within(self, node: Node, label: str) -> int:
+    def tuple_node(self, node: Node, label: str) -> int:
         """A new node inside a tuple."""
         values = (*node.texts, *node.owns)
         if (node.texts and node.owns) or (node.owns and node.flows == WHOLE) or len(node.raws) > 1:
@@ -264,66 +266,66 @@ class _Tree:
         self.nodes[number][5:7] = len(self.below), len(node.below)
         self.below += [slot for slot, _ in node.below]
         if node.items or node.raws:
-            self.nodes[number][7] = len(self.more)
-            self.more.append([*self.item(number, node), max(node.raws, default=0)])
+            self.nodes[number][7] = len(self.extras)
+            self.extras.append([*self.item(number, node), max(node.raws, default=0)])
         return number
 
     def slot(self, slots: Sequence[int]) -> int:
-        """The slot of a value, -1 if there is none; a number from -2 on down if there are several."""
+        """The slot of a value; -1: none; from -2 downwards: the position in `several` of a list of slots."""
         if len(slots) < 2:
             return slots[0] if slots else -1
         self.several += [len(slots), *slots]
         return -2 - (len(self.several) - len(slots) - 1)
 
     def choice(self, chosen: Choice) -> int:
-        """The node at which an element's place among others and its attributes decide what it is."""
+        """The node at which an element's position among its siblings and its attributes decide its state."""
         counted = []
         for name in chosen.positions:
             counter = self.counters.setdefault(name, len(self.counters))
             counted.append(self.condition([0, 0, counter, 0, 0]))
-        first = self.decided(chosen, ())
-        for place in reversed(counted):
-            self.conditions[self.nodes[place][5]] += [first, first]
-            first = place
+        first = self.choice_after(chosen, ())
+        for number in reversed(counted):
+            self.conditions[self.nodes[number][5]] += [first, first]
+            first = number
         return first
 
-    def decided(self, chosen: Choice, true: tuple[bool, ...]) -> int:
-        """`choice`, some conditions being decided."""
+    def choice_after(self, chosen: Choice, true: tuple[bool, ...]) -> int:
+        """The node that tests the remaining conditions of a choice; ``true`` answers the first ones."""
         if len(true) == len(chosen.conditions):
             return self.number(chosen.node(true))
-        one = chosen.conditions[len(true)]
-        for known, answer in zip(chosen.conditions, true, strict=False):
-            is_same = known.value == one.value
-            if one.attribute and known.attribute == one.attribute and (answer or is_same):
-                return self.decided(chosen, (*true, answer and is_same))
-        if one.position:
-            test = [0, 0, self.counters[one.name], one.position, 0]
+        condition = chosen.conditions[len(true)]
+        for earlier, answer in zip(chosen.conditions, true, strict=False):
+            is_same = earlier.value == condition.value
+            if condition.attribute and earlier.attribute == condition.attribute and (answer or is_same):
+                return self.choice_after(chosen, (*true, answer and is_same))
+        if condition.position:
+            test = [0, 0, self.counters[condition.name], condition.position, 0]
         else:
-            uri, local = expanded(one.attribute)
-            test = [*self.name(local), self.spaces.index(uri), *self.name(one.value)]
+            uri, local = expanded(condition.attribute)
+            test = [*self.name(local), self.spaces.index(uri), *self.name(condition.value)]
         number = self.condition(test)
-        ends = [self.decided(chosen, (*true, answer)) for answer in (True, False)]
+        ends = [self.choice_after(chosen, (*true, answer)) for answer in (True, False)]
         self.conditions[self.nodes[number][5]] += ends
         return number
 
     def condition(self, test: list[int]) -> int:
-        """A new node at which something is tested; where that leads is yet to be added."""
+        """A new node that tests a condition; the caller adds the two nodes to which it leads."""
         number = self.add(Flag.CHOICE, -1, 0, {})
         self.nodes[number][5] = len(self.conditions)
         self.conditions.append(test)
         return number
 
     def item(self, number: int, node: Node) -> tuple[int, int, int]:
-        """Make a node that of the items of an array, if it is: their rows, those around them, and the first cell."""
+        """Mark the node of an array's items; their row kind, the parent's row kind, and their first cell."""
         if not node.items:
             return 0, 0, 0
-        (item, *others) = node.items
-        if others:
+        (table_number, *more_tables) = node.items
+        if more_tables:
             raise _NotNativeError
         self.nodes[number][0] |= Flag.ITEM
-        table, kinds = self.shapes[node.stream].tables[item], self.item_kinds
+        table, kinds = self.shapes[node.stream].tables[table_number], self.item_kinds
         above = kinds[node.stream, table.parent] if table.parent else 2 * node.stream
-        return kinds[node.stream, item], above, table.first
+        return kinds[node.stream, table_number], above, table.first
 
     def add(self, flags: Flag, slot: int, row: int, attributes: Mapping[str, int], label: str = "") -> int:
         """A new node."""
@@ -339,7 +341,7 @@ class _Tree:
         return len(self.nodes) - 1
 
     def table_below(self, node: Node) -> int:
-        """The table of what is below a state."""
+        """The table of the names below a state."""
         below = node.children
         if id(below) not in self.numbers:
             locals_ = [*dict.fromkeys(expanded(name)[1] for name in below)]
@@ -348,7 +350,7 @@ class _Tree:
                 names = [f"{{{uri}}}{local}" if uri else local for uri in self.spaces]
                 rows.append([self.child(node, name) for name in names])
             self.numbers[id(below)] = self.table(locals_, rows, self.child(node, _ANY))
-            self.kept.append(below)
+            self.referenced.append(below)
         return self.numbers[id(below)]
 
     def child(self, node: Node, name: ElementName) -> int:
@@ -362,12 +364,12 @@ class _Tree:
         step: Step,
         allowed: Collection[str],
         flags: Flag = _NONE,
-        said: Mapping[str, int] = {},
+        columns: Mapping[str, int] = {},
         where: tuple[str, str] | None = None,
     ) -> int:
-        """The node of a part of a punctuation, whose parts may be in some namespaces.
+        """The node of a part of a punctuation, whose parts may be in the ``allowed`` namespaces.
 
-        Where it holds patterns in more ways than one, it is not for the native reader.
+        A part that can hold patterns in more than one way becomes a WRONG node, which leaves it to libxml2.
         """
         slots = [slot for slot in (step.text, step.own) if slot >= 0] or [step.raw]
         attributes, slot = step.attributes, -1 if Flag.ROW in flags else slots[0]
@@ -378,48 +380,48 @@ class _Tree:
         if where is not None and where[0] not in attributes:
             attributes = attributes | {where[0]: self.widths[row] - 1}
         flags |= Flag.SAYS | Flag.TEXT | (Flag.VALUE if slot >= 0 else Flag.BLANK)
-        found = self.add(flags, slot, row, attributes)
+        node_number = self.add(flags, slot, row, attributes)
         other = self.open_part(row) if slot < 0 else self.add(Flag.WRONG, -1, row, {})
         rows = []
         for hops in step.named.values():
-            ((hop, below), *more) = hops
-            is_clear = hop.is_plain and not more
+            ((hop, below), *more_hops) = hops
+            is_clear = hop.is_plain and not more_hops
             number = self.punctuation(row, below, allowed) if is_clear else self.add(Flag.WRONG, -1, row, {})
-            known = {*allowed, *(expanded(hop.name)[0] for hop, _ in hops)}
-            rows.append([number if uri in known else other for uri in self.spaces])
-        for slot in said.values():
+            spaces = {*allowed, *(expanded(hop.name)[0] for hop, _ in hops)}
+            rows.append([number if uri in spaces else other for uri in self.spaces])
+        for slot in columns.values():
             number = self.add(Flag.SAYS | Flag.TEXT | Flag.VALUE, slot, row, {})
             self.nodes[number][3] = self.table([], [], self.add(Flag.WRONG, -1, row, {}))
             rows.append([number if uri == self.punct_namespace else other for uri in self.spaces])
-        self.nodes[found][3] = self.table([*step.named, *said], rows, other)
-        return found
+        self.nodes[node_number][3] = self.table([*step.named, *columns], rows, other)
+        return node_number
 
     def open_part(self, row: int) -> int:
-        """The node of a part of a punctuation that says nothing if it says `*`."""
-        found = self.add(Flag.SAYS | Flag.TEXT | Flag.OPEN, -1, row, {})
-        self.nodes[found][3] = self.table([], [], found)
-        return found
+        """The node of an undeclared part of a punctuation, which constrains nothing if its text is `*`."""
+        number = self.add(Flag.SAYS | Flag.TEXT | Flag.OPEN, -1, row, {})
+        self.nodes[number][3] = self.table([], [], number)
+        return number
 
     def table(self, names: Sequence[str], targets: Sequence[list[int]], other: int) -> int:
-        """A new table of names, with what they lead to by namespace."""
+        """A new table that maps (local name, namespace) to a node or a slot."""
         self.tables.append((len(self.entries), len(names), other))
         self.entries += map(self.name, names)
         self.targets += targets
         return len(self.tables) - 1
 
     def name(self, text: str) -> tuple[int, int]:
-        """A new name: its place and size."""
+        """A new name: its offset and size."""
         coded = text.encode("utf-8", "surrogatepass")
         self.names += coded
         return len(self.names) - len(coded), len(coded)
 
 
 def _spaces(step: Step) -> set[str]:
-    """The namespaces that are named in a step and below."""
+    """The namespaces of the names in a step and below it."""
     hops = [name for hop, _ in step.below() for name in (hop.name, hop.attribute)]
-    found = {expanded(name)[0] for name in (*step.attributes, *hops)}
-    return found.union(*(_spaces(below) for _, below in step.below()))
+    spaces = {expanded(name)[0] for name in (*step.attributes, *hops)}
+    return spaces.union(*(_spaces(below) for _, below in step.below()))
 
 
-def _numbers(given: Sequence[object]) -> npt.NDArray[np.int32]:
-    return np.array(given, np.int32)
+def _numbers(values: Sequence[object]) -> npt.NDArray[np.int32]:
+    return np.array(values, np.int32)

@@ -1,4 +1,4 @@
-/* What Python sees of the native reader: `_native.pyi` says what there is. */
+/* The Python module of the native reader; its functions are declared in `_native.pyi`. */
 
 #include "native.h"
 
@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-/* The reader is one translation unit, so that the compiler inlines across its parts. Each part uses those before. */
+/* The reader is one translation unit, so that the compiler inlines across its parts. Each part uses earlier parts. */
 #include "scan.c"
 #include "tags.c"
 #include "rows.c"
@@ -24,7 +24,7 @@ typedef struct {
     int64_t count;
 } Numbers;
 
-/* All that makes a tree, as `tree.py` gives it. */
+/* The arrays of a tree, as laid out by `automaton_tables.py`. */
 typedef struct {
     Numbers nodes, tables, entries, targets, below, widths, spaces, conditions, ups, says, several, more;
 } Parts;
@@ -37,7 +37,7 @@ static int32_t power_of_two(int32_t least)
     return found;
 }
 
-/* Lay out a tree; 0 without memory. */
+/* Build a tree from its arrays; 0 without memory. */
 static int build(Tree *tree, const Parts *p, const uint8_t *names, size_t names_size)
 {
     tree->node_count = (int32_t)(p->nodes.count / NODE_SIZE);
@@ -113,7 +113,7 @@ static int build(Tree *tree, const Parts *p, const uint8_t *names, size_t names_
     return 1;
 }
 
-/* Whether a slot, or each of several ones that a number below -1 stands for, is in rows so wide. */
+/* True if a slot, or each slot of the list that a number below -1 refers to, is in rows of this width. */
 static int is_slot(Numbers several, int32_t slot, int32_t width)
 {
     if (slot >= -1)
@@ -127,13 +127,13 @@ static int is_slot(Numbers several, int32_t slot, int32_t width)
     return 1;
 }
 
-/* Whether so many things from a place on are among others. */
+/* True if the range of `size` elements from `at` is within `count` elements. */
 static int is_within(int64_t at, int64_t size, int64_t count)
 {
     return at >= 0 && size >= 0 && at + size <= count;
 }
 
-/* Whether the numbers of a node lead to where something is; its tables are known to be there. */
+/* True if all indices in a node are valid; its tables were checked before. */
 static int is_node(const Parts *p, int64_t number, int32_t around)
 {
     const Node *nodes = (const Node *)p->nodes.at, *node = nodes + number;
@@ -153,7 +153,7 @@ static int is_node(const Parts *p, int64_t number, int32_t around)
             || !is_within(more->first, p->widths.at[more->item], width)))
         return 0;
     if (node->flags & CHOICE) {
-        /* what it may be comes behind it, so that choices have an end */
+        /* a choice leads to later choices only, so that they terminate */
         if (!is_within(node->below, 1, p->conditions.count / CONDITION_SIZE))
             return 0;
         const Condition *one = (const Condition *)p->conditions.at + node->below;
@@ -178,7 +178,7 @@ static int is_node(const Parts *p, int64_t number, int32_t around)
     return 1;
 }
 
-/* Whether all numbers of a tree lead to where something is. */
+/* True if all indices in a tree are valid. */
 static int is_sound(const Parts *p, int64_t names_size, int32_t around, int32_t counters)
 {
     int64_t count = p->nodes.count / NODE_SIZE, names = p->entries.count / 2, space_count = p->spaces.count / 2;
@@ -297,7 +297,7 @@ static int put(PyObject *list, PyObject *item)
     return found == 0;
 }
 
-/* All that a walk has found, as Python objects; how far it came is from another walk over more. */
+/* The result of a walk as Python objects; how far it came is taken from `far`, another walk over more data. */
 static PyObject *found_by(const Walk *w, const Walk *far)
 {
     const Tree *tree = w->tree;
@@ -329,7 +329,7 @@ static PyObject *found_by(const Walk *w, const Walk *far)
     for (size_t i = 0; fine && i < w->late.size / sizeof *behind; i++, behind++)
         fine = put(late, Py_BuildValue("iiii", behind->kind, behind->slot, behind->at, behind->end));
     for (int32_t i = 0; fine && i < (w->given ? outside * tree->up_count : 0); i++) {
-        const Given *given = w->given + i; /* what was read in the tuple that is not complete has not been yet */
+        const Given *given = w->given + i; /* reads by the incomplete tuple do not count */
         int is_read = given->read < (w->outer ? w->outer_at : NEVER);
         if (given->count || is_read)
             fine = put(said, Py_BuildValue("iiiiiiii", i / tree->up_count, i % tree->up_count, given->count, is_read,
@@ -356,17 +356,17 @@ static PyObject *tree_walk(Tree *tree, PyObject *args)
     int64_t said_count = said.len / (int64_t)sizeof(Recalled);
     const uint8_t *bytes = (const uint8_t *)PyBytes_AsString(data);
     const uint8_t *before = (const uint8_t *)PyBytes_AsString(opened);
-    while (part && size && bytes[size - 1] != '>') /* what is cut in its middle looks wrong */
+    while (part && size && bytes[size - 1] != '>') /* a token cut in its middle looks malformed */
         size--;
     int status = PASS;
     Walk *far = NULL, *w = NULL;
-    if (size + open_size + texts.len > INT32_MAX / 2) /* places are of 32 bits */
+    if (size + open_size + texts.len > INT32_MAX / 2) /* offsets have 32 bits */
         goto done;
     Py_BEGIN_ALLOW_THREADS
     far = w = walk_new(tree, bytes, size, whole, part);
     status = w ? walk(w, before, open_size, said.buf, said_count, texts.buf, texts.len) : NO_MEMORY;
     if (part && status < PASS && w->outer && w->overlooked && w->outer_at >= 0) {
-        /* what was counted of the element that is not complete does not count yet */
+        /* the counts must not include the incomplete element */
         w = walk_new(tree, bytes, w->outer_at, whole, part);
         status = w ? walk(w, before, open_size, said.buf, said_count, texts.buf, texts.len) : NO_MEMORY;
     }

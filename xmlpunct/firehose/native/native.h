@@ -1,7 +1,8 @@
-/* The native reader: what its parts know of each other.
+/* The types that the parts of the native reader share.
  *
- * `walk.c` walks over a split and fills rows (`scan.h` knows bytes, `tags.h` names, namespaces and attributes, `rows.h`
- * texts and rows, `around.h` what is around tuples), `values.c` reads the texts in them, `tokens.c` only finds the ends of things, `native.c` is what Python sees. */
+ * `walk.c` walks over a split and fills rows, with `scan.c` (bytes), `tags.c` (names, namespaces, attributes), `rows.c`
+ * (texts, rows) and `around.c` (values of ancestors). `values.c` reads the texts in rows, `tokens.c` finds the ends of
+ * tokens, `native.c` is the Python module. */
 
 #ifndef XMLPUNCT_NATIVE_H
 #define XMLPUNCT_NATIVE_H
@@ -11,77 +12,77 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Beside the hot path: kept out of it, so that it stays small. */
+/* A function outside of the hot path: not inlined, so that the hot path stays small. */
 #if defined(__GNUC__)
 #define RARE __attribute__((noinline))
 #else
 #define RARE
 #endif
 
-/* What there is to do at an element, beside following the tree; `tree.py` has the same. */
+/* Actions at an element, besides following the tree; `automaton_tables.py` has the same numbers. */
 enum {
     ROW = 1,         /* it is a tuple or a punctuation */
     VALUE = 2,       /* its text is a value */
-    TEXT = 4,        /* its text is kept, be it only to be judged at its end */
-    MARKS = 8,       /* it is in a namespace that is not read: what is below `below` is missing for that reason */
-    INTO = 16,       /* its text is part of the text around it */
-    NESTED = 32,     /* named as a tuple, inside one */
-    UNDECLARED = 64, /* not among the columns that were guessed; outside: named as a tuple, in another namespace */
-    GUESSED = 128,   /* whose attributes and text count as overlooked if they are undeclared */
-    SAYS = 256,      /* part of a punctuation: attributes that nobody declared may constrain something */
+    TEXT = 4,        /* its text is collected, as a value or for a check at its end */
+    MARKS = 8,       /* it has a namespace that is not read: the slots in `below` may be missing because of that */
+    INTO = 16,       /* its text is part of its parent's text */
+    NESTED = 32,     /* has the name of a tuple, inside a tuple */
+    UNDECLARED = 64, /* not among the inferred columns; outside of tuples: a tuple's name in another namespace */
+    GUESSED = 128,   /* columns are inferred: undeclared attributes and text of it count as overlooked */
+    SAYS = 256,      /* part of a punctuation: undeclared attributes may constrain it */
     BLANK = 512,     /* part of a punctuation that holds elements and no text */
-    OPEN = 1024,     /* an undeclared part of a punctuation: says nothing if it says "*" */
-    WRONG = 2048,    /* not for us */
+    OPEN = 1024,     /* an undeclared part of a punctuation: constrains nothing if its text is "*" */
+    WRONG = 2048,    /* libxml2 must read the split */
     ITEM = 8192,     /* it is an item of an array */
-    CHOICE = 16384,  /* an attribute decides what it is: see the condition of number `below` */
-    LEAF = 4096,     /* there is nothing to do but to take its text, if it is a value */
-    OUTSIDE = 32768, /* in no tuple or punctuation */
-    KEPT = 65536,    /* outside, but not cut either */
-    SAID = 131072,   /* outside, and tuples behind it have something of it: see `below` */
-    RAW = 262144,    /* as it stands it is a value */
-    COUNTS = 524288, /* the places of elements in it matter */
+    CHOICE = 16384,  /* an attribute or its position selects its node: `below` is the number of the condition */
+    LEAF = 4096,     /* the only action is to take its text, if it is a value */
+    OUTSIDE = 32768, /* outside of tuples and punctuations */
+    KEPT = 65536,    /* outside, but never divided between splits */
+    SAID = 131072,   /* outside, and holds values of tuples that follow: see `below` */
+    RAW = 262144,    /* the whole element, with its markup, is a value */
+    COUNTS = 524288, /* the positions of its children matter */
 };
 
 typedef struct {
     int32_t flags, slot, row, children, attributes, below, below_count, more;
-} Node; /* of 32 bytes: it is quick to find one */
+} Node; /* 32 bytes, so that indexing is fast */
 
-/* What few nodes have: an item its kind of row, the kind that it belongs to, and the first of its cells among those of
- * the tuple; an element as it stands a slot. */
+/* Further fields that few nodes have. An item: its row kind, its parent's row kind, and the first of its cells in the
+ * tuple's row. A RAW element: its slot. */
 typedef struct {
     int32_t item, above, first, raw;
 } More;
 
-/* How many numbers make one of these. */
+/* The sizes of the types in 32-bit integers. */
 #define NODE_SIZE ((int64_t)(sizeof(Node) / sizeof(int32_t)))
 #define MORE_SIZE ((int64_t)(sizeof(More) / sizeof(int32_t)))
 #define CONDITION_SIZE ((int64_t)(sizeof(Condition) / sizeof(int32_t)))
 #define UP_SIZE ((int64_t)(sizeof(Up) / sizeof(int32_t)))
 
-/* A name: its first 8 bytes, and where it is among the tree's names; and how a tag ends (or goes on) that has it. */
+/* A name: its first 8 bytes, its offset in the tree's names, and a pattern for a tag that ends after it. */
 typedef struct {
-    uint64_t head, closed, mask; /* with `>` behind it, as far as 8 bytes hold it; and which bytes that are */
+    uint64_t head, closed, mask; /* closed: the name and `>`, up to 8 bytes; mask: the bytes that closed covers */
     int32_t at, size;
 } Name;
 
-/* Where an attribute has a value, an element is one node, else another. Without a name (of no size), `space` is the
- * number of a counter: the element is counted there if `value` is 0, else that is its place. */
+/* If an attribute has a value, an element has node `yes`, else `no`. With an empty name, `space` is the number of a
+ * counter: `value` 0 increments the counter, another `value` is compared with it. */
 typedef struct {
     int32_t name, name_size, space, value, value_size, yes, no;
 } Condition;
 
-/* Names by hash, from `bucket` on; a name that is not here leads to the node `other`. */
+/* A hash table of names, with buckets from `bucket`; an absent name leads to the node `other`. */
 typedef struct {
-    int32_t bucket, mask, other, first, count; /* its entries are `count` from `first` on */
+    int32_t bucket, mask, other, first, count; /* its entries are the `count` entries from `first` */
 } Table;
 
-/* What tuples of a kind have in a slot from the element so many levels around them: an attribute, the one of number
- * `around` (-1: none); or `hops` below it an attribute or a text. Whether a tuple without it is no good. */
+/* An ancestor value of tuples of a kind: of the element `levels` above the tuple, or of an element `hops` below that.
+ * It is the attribute with number `around`, or a text (-1). `needed`: a tuple without it is a reject. */
 typedef struct {
     int32_t kind, slot, levels, around, hops, needed;
 } Up;
 
-/* Which value an element outside is on the way to, and how many of the hops lead to it. */
+/* An element outside of tuples is on the path of an ancestor value: `hops` of the path lead to it. */
 typedef struct {
     int32_t up, hops;
 } Says;
@@ -90,18 +91,18 @@ typedef struct {
     int64_t depth, text, attribute, name, attributes, namespaces, inside, tag;
 } Limits;
 
-/* The paths of some streams, as one tree; and how wide the rows are that it fills. */
+/* The paths of some streams as one tree, and the widths of the rows that a walk fills. */
 typedef struct {
     PyObject_HEAD
-    uint8_t *memory; /* holds all that follows */
+    uint8_t *memory; /* one block that holds all following arrays */
     const uint8_t *names;
     Node *nodes;
     Condition *conditions;
     Table *tables;
     Name *entries;
     int32_t *targets; /* by entry and by namespace: the node, or for an attribute the slot */
-    int32_t *buckets, *below, *widths, *spaces; /* spaces: by known namespace where in `names`, and its size */
-    int32_t *several;                           /* slots that have the same value: their number, and they */
+    int32_t *buckets, *below, *widths, *spaces; /* spaces: by namespace, its offset in `names` and its size */
+    int32_t *several;                           /* lists of slots with the same value: count, then the slots */
     More *more;
     Up *ups;
     Says *says;
@@ -115,12 +116,12 @@ typedef struct {
     size_t size, room;
 } Buffer;
 
-/* What a row is beside its cells. */
+/* A row without its cells: start and end, number of tuples before it, and whether it has undeclared constraints. */
 typedef struct {
     int32_t at, end, before, dropped;
 } Head;
 
-/* The rows of one kind: heads, and cells, each a place and a size (-1: none). */
+/* The rows of one kind: heads, and cells, each an offset and a size (-1: no value). */
 typedef struct {
     Buffer heads, cells;
     int32_t count;
@@ -131,37 +132,37 @@ typedef struct {
     int32_t size;
 } Span;
 
-/* A place, and a size (-1: none). */
+/* An offset and a size (-1: no value). */
 typedef struct {
     int32_t start, size;
 } Cell;
 
 #define NEVER INT32_MAX
 
-/* What an open element has given to tuples, which first `read` it in the one that begins there. Those values which it
- * has `found` in itself it will give to the element around it. */
+/* An ancestor value in an open element: `texts` for tuples in it, and the offset `read` of the first tuple that read
+ * them. `own`: the `found` values in the element itself, which its end adds to its parent's `texts`. */
 typedef struct {
     int32_t count, read, found;
-    Cell texts[2], own[2]; /* one too many is as wrong as more */
+    Cell texts[2], own[2]; /* two suffice, because more than one value is an error */
 } Given;
 
-/* What an element that is open at the beginning of the split has given before. */
+/* An ancestor value of an element that is open at the beginning of the split. */
 typedef struct {
     int32_t depth, up, count, read;
     Cell texts[2];
 } Recalled;
 
-/* An element that tuples would have something of, had it come before them. */
+/* An ancestor value that arrived after a tuple that needed it. */
 typedef struct {
     int32_t kind, slot, at, end;
 } Late;
 
-/* A value of a row that is given more than once. */
+/* A slot of a row with more than one value. */
 typedef struct {
     int32_t kind, row, slot;
 } Fault;
 
-/* What was overlooked by a name that the tree does not know. */
+/* A name that is absent from the tree, with the number of its occurrences. */
 typedef struct {
     int32_t node, attribute;
     Span space, local;
@@ -171,8 +172,8 @@ typedef struct {
 typedef struct {
     uint64_t head;
     Span name, tag;
-    int32_t node, last, spaces; /* what has come last below, in `order`; how many namespaces were in scope around it */
-    int32_t start, size, pieces, parts; /* its text so far: one piece of the split, or more in its scratch; elements */
+    int32_t node, last, spaces; /* last: the last child, in `order`; spaces: number of namespaces in scope around it */
+    int32_t start, size, pieces, parts; /* text so far: one piece of the split, or several in scratch; parts: children */
 } Open;
 
 typedef struct {
@@ -187,48 +188,48 @@ typedef struct {
     int odd, declares;
 } Attribute;
 
-/* An attribute's name that has been seen, with `=` behind it. Tags of one name mostly have the same attributes. */
+/* The name and `=` of an attribute in an earlier tag: tags with the same name mostly have the same attributes. */
 typedef struct {
     uint64_t head, closed, mask;
     int32_t size;
 } Hint;
 
 #define HINTED_TAGS 16
-#define HINTED 8 /* attributes of each */
-#define DEEPEST 250 /* libxml2 refuses what is nested 256 deep */
-#define MOST_TEXT 9990000 /* and texts, comments, ... of ten million */
+#define HINTED 8 /* attributes of each tag */
+#define DEEPEST 250 /* libxml2 refuses a nesting depth of 256 */
+#define MOST_TEXT 9990000 /* libxml2 refuses texts, comments, ... of ten million bytes */
 #define MOST_ATTRIBUTES 256
 
 typedef struct {
     const Tree *tree;
     const uint8_t *data, *end;
-    int64_t whole; /* the size of the split, of which the data may be a part */
+    int64_t whole; /* the size of the split; the data may be a part of it */
     Limits limits;
     Rows *rows;
     Buffer side, spaces, faults, seen, buckets, late;
-    int32_t depth, kept, first; /* open elements; those at the beginning; how many of them are open still */
-    int32_t outer, outer_at;    /* the outermost tuple, punctuation, ... that is open: at which depth, and where */
+    int32_t depth, kept, first; /* open elements; at the beginning; of these, the number that never closed */
+    int32_t outer, outer_at;    /* depth and offset of the outermost open tuple, punctuation or undivided element */
     int32_t row, row_at, row_fault, dropped, marked, overlooked;
-    int32_t rooted, part; /* whether there has been a root; whether the data may end anywhere, and a root's end ends it */
-    int32_t *cells; /* of the row that is open */
+    int32_t rooted, part; /* a root has begun; the data may end anywhere, and the walk stops at a root's end */
+    int32_t *cells; /* of the open row */
     int64_t inside, *counts, *missed;
     int32_t *first_cell;
     uint8_t *marks;
-    int32_t sound; /* where all that comes before is complete */
-    int32_t *order;   /* by entry which one came behind it last time; then by table which one came first */
-    Given *given;     /* by depth and number of what tuples have of it; NULL if they have nothing */
-    Cell *around;     /* attributes, in the same way */
+    int32_t sound; /* the offset up to which all markup is complete */
+    int32_t *order;   /* by entry, the entry that followed it last time; then by table, the first entry */
+    Given *given;     /* by depth and number of the ancestor value; NULL if tuples have none */
+    Cell *around;     /* by depth and number of the attribute that is an ancestor value */
     int32_t *counters;
-    uint8_t holds[DEEPEST + 1]; /* whether there is a tuple in it */
-    Space unprefixed; /* what names without a prefix are in */
-    Attribute attributes[MOST_ATTRIBUTES]; /* of the tag that is being read */
+    uint8_t holds[DEEPEST + 1]; /* by depth, whether the element holds a tuple */
+    Space unprefixed; /* the default namespace */
+    Attribute attributes[MOST_ATTRIBUTES]; /* of the current tag */
     Hint hints[HINTED_TAGS][HINTED];
     Buffer scratch[DEEPEST + 1];
     Open open[DEEPEST + 1];
 } Walk;
 
-/* How a walk ended: at the end of the data; inside something that is not complete; where it does not decide;
- * without memory. */
+/* How a walk ended: at the end of the data; inside an incomplete token; at markup that libxml2 must read; without
+ * memory. */
 enum { DONE, PART, PASS, NO_MEMORY };
 
 #endif

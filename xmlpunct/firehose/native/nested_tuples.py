@@ -1,4 +1,4 @@
-"""Tuples inside others, which are read level by level."""
+"""Merges the tuples of two nesting levels, which are read in separate passes."""
 
 from __future__ import annotations
 
@@ -16,70 +16,70 @@ from xmlpunct.firehose.native.walk_results import Walked
 from xmlpunct.firehose.shape import Shape
 
 
-def merged(shape: Shape, one: Found, other: Found) -> Found:
-    """What two readings of a split have found, in the order of the document. Punctuations are in the first one."""
-    both, found = (one, other), Found(one.width, len(shape.tables))
-    order = sorted((at, which, row) for which in (0, 1) for row, at in enumerate(both[which].at))
-    places = [{(which, row): place for place, (_, which, row) in enumerate(order)}]
-    for place, (at, which, row) in enumerate(order):
-        found.at.append(at)
-        found.cells += both[which].cells[row * one.width : (row + 1) * one.width]
-        if row in both[which].faults:
-            found.faults[place] = both[which].faults[row]
+def merged(shape: Shape, outer: Found, inner: Found) -> Found:
+    """The rows of two passes over a split, in document order. Punctuations come from the first pass."""
+    passes, rows = (outer, inner), Found(outer.width, len(shape.tables))
+    order = sorted((at, which, row) for which in (0, 1) for row, at in enumerate(passes[which].at))
+    positions = [{(which, row): position for position, (_, which, row) in enumerate(order)}]
+    for position, (at, which, row) in enumerate(order):
+        rows.at.append(at)
+        rows.cells += passes[which].cells[row * outer.width : (row + 1) * outer.width]
+        if row in passes[which].faults:
+            rows.faults[position] = passes[which].faults[row]
     for number, table in enumerate(shape.tables[1:], 1):
-        above, width = places[table.parent], table.end - table.first
+        above, width = positions[table.parent], table.end - table.first
         items = sorted(
-            (above[which, of], which, row)
+            (above[which, parent], which, row)
             for which in (0, 1)
-            for row, of in enumerate(both[which].of[number])
+            for row, parent in enumerate(passes[which].of[number])
         )
-        places.append({(which, row): place for place, (_, which, row) in enumerate(items)})
-        for of, which, row in items:
-            found.of[number].append(of)
-            found.items[number] += both[which].items[number][row * width : (row + 1) * width]
-    found.punctuations = [(n, bisect_left(found.at, n), branch) for n, _, branch in one.punctuations]
-    found.late = sorted({*one.late, *other.late})
-    found.overlooked = sorted([*one.overlooked, *other.overlooked])
-    return found
+        positions.append({(which, row): position for position, (_, which, row) in enumerate(items)})
+        for parent, which, row in items:
+            rows.of[number].append(parent)
+            rows.items[number] += passes[which].items[number][row * width : (row + 1) * width]
+    rows.punctuations = [(n, bisect_left(rows.at, n), branch) for n, _, branch in outer.punctuations]
+    rows.late = sorted({*outer.late, *inner.late})
+    rows.overlooked = sorted([*outer.overlooked, *inner.overlooked])
+    return rows
 
 
-def interleaved(shape: Shape, one: Walked, other: Walked) -> Walked:
-    """`merged`, of two walks."""
-    at = np.concatenate([one.at, other.at])
-    order, places = _order(at)
-    faults = {int(places[row]): fault for row, fault in one.faults.items()}
-    faults |= {int(places[len(one.at) + row]): fault for row, fault in other.faults.items()}
-    items, above, counts = [one.items[0]], [places], [len(one.at)]
+def interleaved(shape: Shape, outer: Walked, inner: Walked) -> Walked:
+    """`merged`, for two walks of the native reader."""
+    at = np.concatenate([outer.at, inner.at])
+    order, positions = _order(at)
+    faults = {int(positions[row]): fault for row, fault in outer.faults.items()}
+    faults |= {int(positions[len(outer.at) + row]): fault for row, fault in inner.faults.items()}
+    items, above, counts = [outer.items[0]], [positions], [len(outer.at)]
     for number, table in enumerate(shape.tables[1:], 1):
-        mine, more = one.items[number], other.items[number]
-        rows = np.concatenate([mine.of, more.of + counts[table.parent]])
-        of = above[table.parent][rows]
-        own_order, own_places = _order(of)
-        items.append(Items(_taken(mine.cells, more.cells, own_order), of[own_order]))
-        above.append(own_places)
-        counts.append(len(mine.of))
-    overlooked = deepcopy(one.overlooked)
-    add(overlooked, other.overlooked)
+        outer_items, inner_items = outer.items[number], inner.items[number]
+        rows = np.concatenate([outer_items.of, inner_items.of + counts[table.parent]])
+        parents = above[table.parent][rows]
+        item_order, item_positions = _order(parents)
+        items.append(Items(_reordered(outer_items.cells, inner_items.cells, item_order), parents[item_order]))
+        above.append(item_positions)
+        counts.append(len(outer_items.of))
+    overlooked = deepcopy(outer.overlooked)
+    add(overlooked, inner.overlooked)
     return replace(
-        one,
+        outer,
         at=at[order],
-        end=np.concatenate([one.end, other.end])[order],
-        cells=_taken(one.cells, other.cells, order),
+        end=np.concatenate([outer.end, inner.end])[order],
+        cells=_reordered(outer.cells, inner.cells, order),
         items=items,
         faults=faults,
-        before=np.searchsorted(at[order], one.said).astype(np.int32),
+        before=np.searchsorted(at[order], outer.said).astype(np.int32),
         overlooked=overlooked,
-        late=sorted({*one.late, *other.late}),
+        late=sorted({*outer.late, *inner.late}),
     )
 
 
 def _order(keys: Ints) -> tuple[Ints, Ints]:
-    """Which ones to take to have them in order, and the place of each among them."""
+    """The permutation that sorts the keys, and the position of each key in the sorted order."""
     order = np.argsort(keys, kind="stable")
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
-    return order, places
+    positions = np.empty_like(order)
+    positions[order] = np.arange(len(order))
+    return order, positions
 
 
-def _taken(ones: list[Cells], others: list[Cells], order: Ints) -> list[Cells]:
-    return [one.and_also(other).take(order) for one, other in zip(ones, others, strict=True)]
+def _reordered(outer: list[Cells], inner: list[Cells], order: Ints) -> list[Cells]:
+    return [first.and_also(second).take(order) for first, second in zip(outer, inner, strict=True)]

@@ -1,4 +1,4 @@
-"""The states of who reads tuples: which element it is in, and what each element below it would be."""
+"""The states of a reader of tuples: each state stands for an element and maps the names below it to states."""
 
 from __future__ import annotations
 
@@ -13,81 +13,82 @@ from xmlpunct.firehose.spec import Limits, StreamSpec, expanded
 
 
 class Kind(IntEnum):
-    """What the parser's target has to do at an element, beside following the tree."""
+    """Action of the parser's target at an element, besides following the tree."""
 
-    PLAIN = 0  # no more than to take its text, if it is a value
+    PLAIN = 0  # only take its text, if it is a value
     TUPLE = 1
     PUNCTUATION = 2
     INNER = 3  # anywhere in a punctuation
-    RICH = 4  # a declared place with more to do
+    RICH = 4  # a declared element that needs more actions than PLAIN
     OUTSIDE = 5  # outside of all tuples and punctuations
     OTHER = 6  # undeclared and ignored
-    CHOICE = 7  # which one it is depends on its attributes and on what came before it
-    FOREIGN = 8  # named as a declared path, in a namespace that is not read
-    INSIDE = 9  # named as a tuple, inside one
-    UNDECLARED = 10  # not among the columns that were guessed
+    CHOICE = 7  # its attributes and preceding siblings decide its state
+    FOREIGN = 8  # has the local name of a declared path, but a namespace that is not read
+    INSIDE = 9  # has the name of a tuple, inside a tuple
+    UNDECLARED = 10  # not among the inferred columns
 
 
 KNOWN = 10_000
-"""How many names are remembered in one place, lest they be looked at again."""
+"""Maximum number of names that a node, or `Names`, caches."""
 
 
 WHOLE = 2
-"""How text in a child flows that is part of the text around it; 1 is how it does that is only told from it."""
+"""`Node.flows` of a child whose text is part of its parent's text; 1: its text is only kept apart from the parent's."""
 
 
 class Names:
-    """The names met in a split, apart from those declared. ``met`` counts their characters."""
+    """The undeclared names in a split. ``met`` counts their characters."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.seen: set[str] = set()
+        self.cached: set[str] = set()
         self.met = 0
 
     def add(self, name: str) -> None:
-        """Take note of a name that was not remembered. Raises `LimitError`."""
+        """Check, count and cache a name that is not cached yet. Raises `LimitError`."""
         if len(expanded(name)[1]) > self.limits.name:
             raise LimitError(f"a name longer than {self.limits.name:,} characters")
         self.met += len(name)
-        if len(self.seen) < KNOWN:
-            self.seen.add(name)
+        if len(self.cached) < KNOWN:
+            self.cached.add(name)
 
 
 class LimitError(XmlPunctError):
-    """Something in the source is larger than allowed, at the element that has just begun."""
+    """The source exceeds a limit at the element that has just begun."""
 
 
 class _Children(dict[str, "Node"]):
-    """The nodes below a node, by expanded name; for all names not given, ``other`` says which."""
+    """The nodes below a node, by expanded name; ``other`` computes the node of a name that is absent."""
 
     def __init__(self, names: Names, other: Callable[[str], Node]) -> None:
         self.names, self.other = names, other
 
     def __missing__(self, name: str) -> Node:
         self.names.add(name)
-        found = self.other(name)
+        node = self.other(name)
         if len(self) < KNOWN:
-            self[name] = found
-        return found
+            self[name] = node
+        return node
 
 
 class Node:
     """A state.
 
-    All text in the element goes to the slots ``texts``, what is in no child to ``owns``; its number to ``raws``. A
-    PLAIN one has a single ``slot`` instead. It is a row of the tables ``items``. What is in it is told from the text
-    around it if it ``flows``, and part of all text of that if it flows `WHOLE`. Below a node that ``counts``, positions
-    matter.
-
-    ``path`` is where it is in its tuple, if what is undeclared there counts as overlooked, and ``name`` what itself
-    is overlooked as. ``below`` are the slots, with their paths, that a namespace can keep from being filled: those
-    of its XML attributes or, if its own namespace is the wrong one, of all that is below it. An OUTSIDE one says
-    what is ``around`` there.
+    texts: slots that receive all text in the element; a PLAIN node has a single ``slot`` instead.
+    owns: slots that receive the text outside of its children. raws: slots that receive its start tag's number.
+    items: tables in which the element is a row.
+    flows: 0, or 1 if its text is kept apart from its parent's text, or `WHOLE` if it is also part of that.
+    counts: positions of elements below it matter.
+    path: its path in the tuple, if undeclared names in it count as overlooked; name: the name under which the
+    element itself counts as overlooked.
+    below: (slot, path) of values that are missing because of a wrong namespace: the values of its XML attributes or,
+    if the element itself has a wrong namespace, all values below it.
+    around: the context of an OUTSIDE node. is_retained: libxml2's target retains its text for tuples that follow.
     """
 
     __slots__ = (
-        "around", "attributes", "below", "children", "chosen", "counts", "flows", "items", "kind", "name", "owns",
-        "path", "raws", "said", "slot", "stream", "texts",
+        "around", "attributes", "below", "children", "chosen", "counts", "flows", "is_retained", "items", "kind",
+        "name", "owns", "path", "raws", "slot", "stream", "texts",
     )  # fmt: skip
 
     def __init__(self, kind: Kind, names: Names, other: Callable[[str], Node] | Node | None = None) -> None:
@@ -97,7 +98,7 @@ class Node:
         self.raws: tuple[int, ...] = ()
         self.items: tuple[int, ...] = ()
         self.flows = 0
-        self.counts = self.said = False
+        self.counts = self.is_retained = False
         self.chosen: Choice | None = None
         self.around: Around | None = None
         self.path: str | None = None
@@ -109,63 +110,66 @@ class Node:
 
 
 class Choice:
-    """What an element may be: each condition goes with an answer, and ``of`` says what all true ones come to."""
+    """The possible states of an element: ``resolve`` maps the answers to its conditions to a state."""
 
-    def __init__(self, conditions: Sequence[Hop], of: Callable[[tuple[bool, ...]], Node]) -> None:
-        self.conditions, self._of = conditions, of
+    def __init__(self, conditions: Sequence[Hop], resolve: Callable[[tuple[bool, ...]], Node]) -> None:
+        self.conditions, self._resolve = conditions, resolve
         self.positions = sorted({hop.name for hop in conditions if hop.position})
-        self._known: dict[tuple[bool, ...], Node] = {}
+        self._cache: dict[tuple[bool, ...], Node] = {}
 
     def node(self, true: tuple[bool, ...]) -> Node:
-        """What it is."""
-        if true not in self._known:
-            self._known[true] = self._of(true)
-        return self._known[true]
+        """The state for these answers."""
+        if true not in self._cache:
+            self._cache[true] = self._resolve(true)
+        return self._cache[true]
 
 
 def states(
     specs: list[StreamSpec],
     shapes: list[Shape],
     punctuations: list[str],
-    others: Iterable[StreamSpec],
+    all_specs: Iterable[StreamSpec],
     names: Names,
     level: int = 0,
-    kept: Collection[str] = (),
+    uncut: Collection[str] = (),
 ) -> Node:
-    """The state outside of all tuples and punctuations of these streams, from which all others follow.
+    """The initial state, outside of all tuples and punctuations of these streams.
 
-    ``others`` are all streams of the source: what is inside their tuples is theirs. In ``level`` other tuples are
-    those that are looked for; at level 0 there are punctuations too. Elements that are ``kept`` are never cut.
+    all_specs: all streams of the source; the content of their tuples is not read for these streams.
+    level: number of tuples that enclose the tuples to read; punctuations are read at level 0 only.
+    uncut: names of elements that are never divided between splits.
     """
-    return _States(specs, shapes, punctuations, others, names, level, kept).outside(Around(level=level))
+    return _States(specs, shapes, punctuations, all_specs, names, level, uncut).outside(Around(level=level))
 
 
 class Around(NamedTuple):
-    """What is around a place outside of all tuples.
+    """The context of an element outside of all tuples.
 
-    ``progress`` is by stream how many of the names that lead to its element are open, where some are. ``says`` are the
-    numbers of the values that tuples have of the elements around them (in the order of `all_ups`), of which so many
-    hops lead here, this one included. Inside of all that tuples may have so it is ``said``, and for
-    a value that is text, all of it is ``whole`` and what is in no child its ``own``; it goes ``into`` the text around
-    it if that is whole. An element that is ``kept`` is not cut. So many ``level``s of tuples are yet to be entered. A
-    ``stranger`` has the name of a stream's tuples in a namespace of neither tuples nor punctuations.
+    progress: (stream, count): the first ``count`` of the names that lead to the stream's element are open.
+    says: (number, count): ``count`` hops of an ancestor value's path end here; numbers are in the order of `all_ups`.
+    is_retained: in an element from which tuples take values.
+    all_text, own_text: an ancestor value is all text of the element, or its text outside of children.
+    into: its text is part of its parent's ``all_text``.
+    is_uncut: the element is never divided between splits.
+    level: number of enclosing tuples that are still to be entered.
+    stranger: the stream whose tuples have this local name in another namespace (-1: none).
     """
 
     progress: frozenset[tuple[int, int]] = frozenset()
     says: frozenset[tuple[int, int]] = frozenset()
-    said: bool = False
+    is_retained: bool = False
     into: bool = False
-    whole: bool = False
-    own: bool = False
-    kept: bool = False
+    all_text: bool = False
+    own_text: bool = False
+    is_uncut: bool = False
     level: int = 0
     stranger: int = -1
 
 
 def all_ups(specs: Sequence[StreamSpec], shapes: Sequence[Shape]) -> list[tuple[int, Up, str]]:
-    """What tuples have of the elements around them, with the numbers and the namespaces of their streams."""
-    both = zip(specs, shapes, strict=True)
-    return [(i, up, spec.space) for i, (spec, shape) in enumerate(both) for up in shape.ups]
+    """The values that tuples take from their ancestors: (stream, value, namespace of the stream)."""
+    streams = enumerate(zip(specs, shapes, strict=True))
+    return [(i, up, spec.space) for i, (spec, shape) in streams for up in shape.ups]
 
 
 class _States:
@@ -174,26 +178,26 @@ class _States:
         specs: list[StreamSpec],
         shapes: list[Shape],
         punctuations: list[str],
-        others: Iterable[StreamSpec],
+        all_specs: Iterable[StreamSpec],
         names: Names,
         level: int,
-        kept: Collection[str],
+        uncut: Collection[str],
     ) -> None:
-        self.specs, self.shapes, self.names, self.level, self.kept = specs, shapes, names, level, kept
-        self.all = [*specs, *(other for other in others if other not in specs)]
+        self.specs, self.shapes, self.names, self.level, self.uncut = specs, shapes, names, level, uncut
+        self.all = [*specs, *(other for other in all_specs if other not in specs)]
         self.inner = Node(Kind.INNER, names)
         self.outsides: dict[Around, Node] = {}
         self.grown: dict[tuple[object, ...], Node] = {}
         self.ignored = [self.ignore(flows) for flows in range(WHOLE + 1)]
-        self.said = frozenset[str]().union(*(spec.said for spec in specs))
+        self.retained_names = frozenset[str]().union(*(spec.said for spec in specs))
         self.ups = all_ups(specs, shapes)
         self.marks: dict[str, Node] = {}
         for i, mark in enumerate(punctuations):
-            found = self.marks[mark] = Node(Kind.PUNCTUATION, names, self.inner)
-            found.stream = i
+            node = self.marks[mark] = Node(Kind.PUNCTUATION, names, self.inner)
+            node.stream = i
 
     def ignore(self, flows: int) -> Node:
-        """What is of no interest inside a tuple."""
+        """The state of an ignored element inside a tuple."""
         ignored = Node(Kind.OTHER, self.names)
         ignored.flows = flows
         for i, spec in enumerate(self.specs):
@@ -204,52 +208,52 @@ class _States:
         return ignored
 
     def outside(self, around: Around) -> Node:
-        """A state outside."""
+        """The state of an element outside of tuples."""
         if around not in self.outsides:
-            node = Node(Kind.OUTSIDE, self.names, lambda name: self.beyond(around, name))
-            node.said, node.around, node.stream = around.said, around, around.stranger
+            node = Node(Kind.OUTSIDE, self.names, lambda name: self.element_outside(around, name))
+            node.is_retained, node.around, node.stream = around.is_retained, around, around.stranger
             self.outsides[around] = node
             leading = [name for spec in self.all for name in spec.names]
             below = self.hops(around)
             node.counts = any(hop.position for _, _, hop in below)
             hop_names = [name for number, _, hop in below for name in hop.names(self.ups[number][2])]
-            for name in (*leading, *self.marks, *self.kept, *hop_names):
-                node.children[name] = self.beyond(around, name)
+            for name in (*leading, *self.marks, *self.uncut, *hop_names):
+                node.children[name] = self.element_outside(around, name)
         return self.outsides[around]
 
-    def beyond(self, around: Around, name: str) -> Node:
-        """What an element is that begins outside."""
+    def element_outside(self, around: Around, name: str) -> Node:
+        """The state of an element that begins outside of tuples."""
         is_mark = name in self.marks
         if is_mark and self.level == 0:
             return self.marks[name]
-        reached, found = set[tuple[int, int]](), list[int]()
+        reached, matches = set[tuple[int, int]](), list[int]()
         for i, spec in enumerate(() if is_mark else self.all):
             for count in (0, *(n for j, n in around.progress if j == i)):
                 if spec.names[count] == name:
                     if count + 1 < len(spec.names):
                         reached.add((i, count + 1))
-                    elif i not in found:
-                        found.append(i)
-        says = [
+                    elif i not in matches:
+                        matches.append(i)
+        hops = [
             (number, count, hop)
             for number, count, hop in self.hops(around)
             if name in hop.names(self.ups[number][2])
         ]
-        wheres = [(i, Hop("", attribute=w[0], value=w[1])) for i in found if (w := self.all[i].where)]
-        tested = [hop for _, _, hop in says if not hop.is_plain]
+        wheres = [(i, Hop("", attribute=w[0], value=w[1])) for i in matches if (w := self.all[i].where)]
+        tested = [hop for _, _, hop in hops if not hop.is_plain]
 
         def choose(true: tuple[bool, ...]) -> Node:
             answers = iter(true)
-            mine = [i for i in found if self.all[i].where is None or next(answers)]
-            own = next((i for i in mine if i < len(self.specs)), None)
-            if own is not None and around.level == 0:
-                return self.of_tuple(own)
-            if own is None and mine:
+            tuples = [i for i in matches if self.all[i].where is None or next(answers)]
+            read_stream = next((i for i in tuples if i < len(self.specs)), None)
+            if read_stream is not None and around.level == 0:
+                return self.of_tuple(read_stream)
+            if read_stream is None and tuples:
                 return self.ignored[0]
-            said = frozenset((n, count) for n, count, hop in says if hop.is_plain or next(answers))
-            inside = self.inside(around, name, frozenset(reached), said, around.level - bool(mine))
-            is_known = bool(found or reached or says or name in self.kept) or is_mark
-            return self.outside(inside if is_known else inside._replace(stranger=self.stranger(name)))
+            values = frozenset((n, count) for n, count, hop in hops if hop.is_plain or next(answers))
+            inside = self.inside(around, name, frozenset(reached), values, around.level - bool(tuples))
+            is_expected = bool(matches or reached or hops or name in self.uncut) or is_mark
+            return self.outside(inside if is_expected else inside._replace(stranger=self.stranger(name)))
 
         conditions = [*(hop for _, hop in wheres), *tested]
         if not conditions:
@@ -259,17 +263,17 @@ class _States:
         return node
 
     def stranger(self, name: str) -> int:
-        """The stream whose tuples have this name in another namespace; -1 if there is none, or it was told before."""
+        """The stream whose tuples have this name in another namespace; -1 if none, or if level 0 counted it."""
         if self.level or any(spec.tag == name for spec in self.all):
             return -1
         local = expanded(name)[1]
         return next((i for i, spec in enumerate(self.specs) if expanded(spec.tag)[1] == local), -1)
 
     def hops(self, around: Around) -> list[tuple[int, int, Hop]]:
-        """The hops below a place outside on the way to what tuples have: of which value, and how many they are."""
-        found = [(number, up.path.hops, 0) for number, (_, up, _) in enumerate(self.ups)]
-        found += [(number, self.ups[number][1].path.hops, count) for number, count in sorted(around.says)]
-        return [(number, count + 1, hops[count]) for number, hops, count in found if count < len(hops)]
+        """The next hops to ancestor values: (number of the value, hops so far with this one, hop)."""
+        starts = [(number, up.path.hops, 0) for number, (_, up, _) in enumerate(self.ups)]
+        starts += [(number, self.ups[number][1].path.hops, count) for number, count in sorted(around.says)]
+        return [(number, count + 1, hops[count]) for number, hops, count in starts if count < len(hops)]
 
     def inside(
         self,
@@ -279,17 +283,17 @@ class _States:
         says: frozenset[tuple[int, int]],
         level: int,
     ) -> Around:
-        """What is around in an element that begins outside, and is no tuple."""
+        """The context of an element that begins outside of tuples and is no tuple."""
         ends = [self.ups[n][1].path for n, count in says if count == len(self.ups[n][1].path.hops)]
         texts = [path for path in ends if path.attribute is None]
         return Around(
             progress,
             says,
-            around.said or name in self.said,
-            around.whole,
-            around.whole or not all(path.own for path in texts),
+            around.is_retained or name in self.retained_names,
+            around.all_text,
+            around.all_text or not all(path.own for path in texts),
             any(path.own for path in texts),
-            name in self.kept,
+            name in self.uncut,
             level,
         )
 
@@ -298,7 +302,7 @@ class _States:
         return self.grow(stream, (self.shapes[stream].root,), Kind.TUPLE, "", 0)
 
     def grow(self, stream: int, steps: tuple[Step, ...], kind: Kind, path: str, flows: int) -> Node:
-        """The state of an element at which several steps arrive."""
+        """The state of an element that several declared steps match."""
         key = (stream, *map(id, steps), kind, flows)
         if key in self.grown:
             return self.grown[key]
@@ -335,21 +339,21 @@ class _States:
         return node
 
     def below(self, node: Node, stream: int, steps: tuple[Step, ...], path: str, name: str) -> Node:
-        """What an element below a declared place is."""
+        """The state of an element below a declared element."""
         spec, local = self.specs[stream], expanded(name)[1]
         apart = bool(node.owns) or (spec.guessed and node.kind == Kind.TUPLE)
         flows = WHOLE if node.texts else max(node.flows, int(apart))
-        found = [
+        matches = [
             (hop, child)
             for step in steps
             for hop, child in step.named.get(local, ())
             if name in hop.names(spec.space)
         ]
-        conditions = [hop for hop, _ in found if not hop.is_plain]
+        conditions = [hop for hop, _ in matches if not hop.is_plain]
 
         def choose(true: tuple[bool, ...]) -> Node:
             answers = iter(true)
-            reached = tuple(child for hop, child in found if hop.is_plain or next(answers))
+            reached = tuple(child for hop, child in matches if hop.is_plain or next(answers))
             if reached:
                 return self.grow(stream, reached, Kind.PLAIN, f"{path}{name}/", flows)
             return self.strange(stream, steps, path, name, flows)
@@ -361,7 +365,7 @@ class _States:
         return choice
 
     def strange(self, stream: int, steps: tuple[Step, ...], path: str, name: str, flows: int) -> Node:
-        """The state of an element below declared places that is none itself."""
+        """The state of an undeclared element below declared elements."""
         spec, shape, ignored = self.specs[stream], self.shapes[stream], self.ignored[flows]
         if any(step.text >= 0 for step in steps) and spec.guessed:
             return ignored

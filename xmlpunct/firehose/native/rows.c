@@ -1,4 +1,4 @@
-/* Texts and rows: what a walk fills. */
+/* The texts and rows that a walk fills. */
 
 /* Add a piece to the text of the innermost element. */
 static int collect(Walk *w, const uint8_t *at, const uint8_t *end, int kind, int odd)
@@ -24,7 +24,7 @@ static int collect(Walk *w, const uint8_t *at, const uint8_t *end, int kind, int
     return (int64_t)scratch->size > w->limits.text ? PASS : DONE;
 }
 
-/* Put a text that is no piece of the split beside it; its place behind all of the split, or -1. */
+/* Add a text that is no piece of the split to the side buffer; its offset, counted after the whole split, or -1. */
 static int32_t beside(Walk *w, const uint8_t *at, size_t size)
 {
     int64_t place = w->whole + (int64_t)w->side.size;
@@ -33,8 +33,7 @@ static int32_t beside(Walk *w, const uint8_t *at, size_t size)
     return (int32_t)place;
 }
 
-/* The text of the innermost element, which is complete; where its place is no longer that of a piece, `*at` says
- * where it is now. */
+/* The complete text of the innermost element: `*at` is its address in the split, or in scratch; returns its size. */
 static inline int32_t whole_text(const Walk *w, const Open *top, const uint8_t **at)
 {
     if (top->pieces < 2) {
@@ -45,14 +44,14 @@ static inline int32_t whole_text(const Walk *w, const Open *top, const uint8_t *
     return (int32_t)w->scratch[w->depth].size;
 }
 
-/* Add the text of the innermost element to that of the one around it. */
+/* Add the text of the innermost element to its parent's text. */
 static int pass_up(Walk *w, Open *top)
 {
     const uint8_t *at;
     int32_t size = whole_text(w, top, &at);
     int is_apart = top->pieces > 1, status = DONE;
     w->depth--;
-    if (is_apart && top[-1].pieces < 2) { /* there is no place in the split to remember */
+    if (is_apart && top[-1].pieces < 2) { /* the text is not in the split, so it has no offset */
         w->scratch[w->depth].size = 0;
         if (top[-1].pieces && !append(w->scratch + w->depth, w->data + top[-1].start, (size_t)top[-1].size))
             status = NO_MEMORY;
@@ -69,7 +68,7 @@ static int is_blank(const uint8_t *at, int32_t size)
     return skip_space(at, at + size) == at + size;
 }
 
-/* Whether a text says `*`, with or without white space around it. */
+/* True if a text is `*`, with or without white space around it. */
 static int is_star(const uint8_t *at, int32_t size)
 {
     const uint8_t *end = at + size;
@@ -98,7 +97,7 @@ static inline int set(Walk *w, int32_t slot, int32_t start, int32_t size)
     return DONE;
 }
 
-/* Give several slots one value. */
+/* Set all slots of a list to one value. */
 static RARE int set_each(Walk *w, int32_t list, int32_t start, int32_t size)
 {
     const int32_t *slots = w->tree->several - list - 2;
@@ -144,7 +143,7 @@ static int close_row(Walk *w, int32_t end)
     return append(&rows->heads, &head, sizeof head) ? DONE : NO_MEMORY;
 }
 
-/* Take the item of an array that is complete, and make room for the next one. */
+/* Append a complete array item, and clear its cells for the next item. */
 static int close_item(Walk *w, const Node *node)
 {
     const More *more = w->tree->more + node->more;
@@ -159,7 +158,7 @@ static int close_item(Walk *w, const Node *node)
     return append(&rows->heads, &head, sizeof head) ? DONE : NO_MEMORY;
 }
 
-/* What is below an element or attribute is missing, if it is, for its namespace: of all slots, or of one. */
+/* Mark the slots of a node's `below`, or only one of them, as missing because of a namespace if they stay empty. */
 static void mark(Walk *w, const Node *node, int32_t only)
 {
     for (int32_t i = 0; i < node->below_count; i++) {
@@ -171,7 +170,7 @@ static void mark(Walk *w, const Node *node, int32_t only)
     }
 }
 
-/* Count something that was overlooked by its name. */
+/* Count an overlooked element or attribute by its name. */
 static int count_name(Walk *w, int32_t node, int32_t attribute, Span space, Span local)
 {
     w->overlooked = 1;

@@ -1,6 +1,6 @@
-/* Bytes: what may stand where, and where it ends. */
+/* Character classes, and functions that skip characters of a class. */
 
-/* The first bytes of a name, as a word. */
+/* A mask of the first `count` bytes of a word. */
 static inline uint64_t first_bytes(int32_t count)
 {
     if (count >= 8)
@@ -12,7 +12,7 @@ static inline uint64_t first_bytes(int32_t count)
 #endif
 }
 
-/* A word of one byte. */
+/* A word that repeats one byte. */
 #define EVERY(byte) (~(uint64_t)0 / 255 * (uint8_t)(byte))
 
 static inline uint64_t load(const uint8_t *at, const uint8_t *end)
@@ -68,7 +68,7 @@ static inline const uint8_t *skip_space(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
-/* Room for `more` bytes; NULL without memory. */
+/* Reserve `more` bytes at the end of a buffer; NULL without memory. */
 static inline uint8_t *room(Buffer *buffer, size_t more)
 {
     if (buffer->room - buffer->size < more) {
@@ -93,7 +93,7 @@ static int append(Buffer *buffer, const void *bytes, size_t size)
     return 1;
 }
 
-/* Bytes that may stand as they are. Each of these skips a run of them, 16 at a time where the compiler can. */
+/* Each of these functions skips bytes that need no processing, 16 at a time if the processor supports it. */
 
 #if defined(__SSE2__)
 #define SKIP(at, end, STOPS)                                                  \
@@ -105,7 +105,7 @@ static int append(Buffer *buffer, const void *bytes, size_t size)
         (at) += 16;                                                           \
     }
 #define IS(byte) _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte))
-#define LESS(byte) _mm_cmplt_epi8(bytes, _mm_set1_epi8(byte)) /* signed: all beyond ASCII too */
+#define LESS(byte) _mm_cmplt_epi8(bytes, _mm_set1_epi8(byte)) /* signed: includes all bytes beyond ASCII */
 #define OR(a, b) _mm_or_si128(a, b)
 #define NO(a, b) _mm_andnot_si128(a, b)
 #else
@@ -142,8 +142,8 @@ static inline const uint8_t *skip_quoted(const uint8_t *at, const uint8_t *end, 
     return at;
 }
 
-/* Up to what no part of a name holds that we know: letters, digits, and `-._`. Names are short, and mostly as long as
- * the processor expects. */
+/* The end of the ASCII letters, digits and `-._` from here. A simple loop: names are short, and their lengths repeat,
+ * so that the processor predicts the branches. */
 static inline const uint8_t *skip_name(const uint8_t *at, const uint8_t *end)
 {
     while (at < end && classes[*at] & PART_OF_NAME)
@@ -151,7 +151,7 @@ static inline const uint8_t *skip_name(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
-/* The size of the character beyond ASCII that begins here; 0 if there is none that XML may hold. */
+/* The size of the character beyond ASCII that begins here; 0 if it is malformed or not allowed in XML. */
 static inline int character(const uint8_t *at, const uint8_t *end)
 {
     int64_t left = end - at;
@@ -171,7 +171,7 @@ static inline int character(const uint8_t *at, const uint8_t *end)
     return (at[0] == 0xF0 && at[1] < 0x90) || (at[0] == 0xF4 && at[1] > 0x8F) ? 0 : 4;
 }
 
-/* The size of the reference that begins here, and the character that it stands for; 0 if we know none. */
+/* The size of the reference that begins here, and its character; 0 if it is invalid or not predefined. */
 static int reference(const uint8_t *at, const uint8_t *end, uint32_t *code)
 {
     static const struct {
@@ -205,8 +205,8 @@ static int reference(const uint8_t *at, const uint8_t *end, uint32_t *code)
     return (int)(here + 1 - at);
 }
 
-/* The end of the text that begins here: `<` or the end of all; NULL where we do not know. `odd` if it does not stand
- * for itself. */
+/* The end of the text that begins here: `<` or the end of the data; NULL if libxml2 must decide. `odd`: the text has
+ * references or carriage returns to resolve. */
 static inline const uint8_t *text_end(const uint8_t *at, const uint8_t *end, int *odd)
 {
     for (;;) {
@@ -230,7 +230,7 @@ static inline const uint8_t *text_end(const uint8_t *at, const uint8_t *end, int
     }
 }
 
-/* Where `size` bytes of `mark` begin next; `end` if nowhere; NULL before it if something is not for us. */
+/* The next occurrence of `mark`, of `size` bytes; `end` if there is none; NULL if a byte before it is not allowed. */
 static const uint8_t *mark_after(const uint8_t *at, const uint8_t *end, const char *mark, int size, int *odd)
 {
     for (;;) {
@@ -254,11 +254,11 @@ static const uint8_t *mark_after(const uint8_t *at, const uint8_t *end, const ch
 
 enum { CHARACTERS, LITERAL, QUOTED };
 
-/* Add what a piece of the split stands for to a buffer: references and line ends are resolved, and in quotes white
- * space becomes a space. */
+/* Append a piece of the split to a buffer, with references and line ends resolved; in quotes, white space becomes
+ * spaces. */
 static int resolve(Buffer *to, const uint8_t *at, const uint8_t *end, int kind)
 {
-    uint8_t *out = room(to, (size_t)(end - at)); /* nothing becomes longer */
+    uint8_t *out = room(to, (size_t)(end - at)); /* no character becomes longer */
     if (!out)
         return 0;
     while (at < end) {

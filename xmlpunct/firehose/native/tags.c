@@ -1,6 +1,6 @@
-/* Names, namespaces and attributes: what a start tag says. */
+/* The parts of a start tag: names, namespaces and attributes. */
 
-/* Whether a character beyond ASCII, of so many bytes, may be in a name, or begin one. */
+/* True if a character beyond ASCII, of `size` bytes, may be in a name, or `begins` it. */
 static RARE int is_name_character(const uint8_t *at, int size, int begins)
 {
     static const uint32_t starts[][2] = {
@@ -16,7 +16,7 @@ static RARE int is_name_character(const uint8_t *at, int size, int begins)
     return !begins && (code == 0xB7 || (code >= 0x300 && code <= 0x36F) || code == 0x203F || code == 0x2040);
 }
 
-/* `is_name`, where there may be characters beyond ASCII. */
+/* `is_name`, for names that may have characters beyond ASCII. */
 static RARE int is_any_name(const uint8_t *at, int32_t size)
 {
     for (int32_t i = 0, step = 1; i < size; i += step) {
@@ -37,7 +37,7 @@ static inline int is_name(const uint8_t *at, int32_t size)
     return 1;
 }
 
-/* Up to what may follow the part of a name, where a character beyond ASCII is part of it. */
+/* The end of the name part from here, including characters beyond ASCII. */
 static RARE const uint8_t *skip_any_name(const uint8_t *at, const uint8_t *end)
 {
     int size;
@@ -53,7 +53,7 @@ static inline int is_entry(const Tree *tree, int32_t number, uint64_t head, cons
            && (size <= 8 || memcmp(tree->names + entry->at + 8, name + 8, (size_t)size - 8) == 0);
 }
 
-/* The number of a name in a table; -1 if it is not there. */
+/* The number of a name in a table; -1 if it is absent. */
 static inline int32_t find(const Tree *tree, const Table *table, uint64_t head, const uint8_t *name, int32_t size)
 {
     for (uint32_t i = name_hash(head, name, size);; i++) {
@@ -65,13 +65,13 @@ static inline int32_t find(const Tree *tree, const Table *table, uint64_t head, 
     }
 }
 
-/* Where in `order` a table begins. */
+/* The index in `order` of a table's first entry. */
 static inline int32_t before_first(const Tree *tree, int32_t table)
 {
     return tree->entry_count + table;
 }
 
-/* The number of a name in a table, or -1; mostly names come in the order of the last time. */
+/* The number of a name in a table, or -1. Names mostly repeat the order of the last element, so that is tried first. */
 static inline int32_t find_next(Walk *w, const Table *table, int32_t *last, uint64_t head, Span name)
 {
     if (!table->count)
@@ -100,7 +100,7 @@ static int is_text(Span span, const char *text)
     return (size_t)span.size == strlen(text) && memcmp(span.at, text, (size_t)span.size) == 0;
 }
 
-/* Whether a namespace is a URI in one of the forms that nobody has anything against. */
+/* True if a namespace is a URI in a form that libxml2 accepts without a warning. */
 static int is_uri(Span uri)
 {
     const uint8_t *at = uri.at, *end = uri.at + uri.size;
@@ -127,7 +127,7 @@ static int is_uri(Span uri)
     return !hash || !memchr(hash + 1, '#', (size_t)(end - hash - 1));
 }
 
-/* The number of a namespace. */
+/* The number of a namespace: 0 for none, the last number for one that the tree does not have. */
 static int32_t space_number(const Tree *tree, Span uri)
 {
     for (int32_t i = 0; i < tree->space_count; i++) {
@@ -138,7 +138,7 @@ static int32_t space_number(const Tree *tree, Span uri)
     return uri.size ? tree->space_count + 1 : 0;
 }
 
-/* Take a declaration. */
+/* Add a namespace declaration. */
 static int declare(Walk *w, Span prefix, Span uri)
 {
     if (prefix.size > w->limits.name || uri.size > w->limits.name || is_text(prefix, "xml") || is_text(prefix, "xmlns"))
@@ -155,7 +155,7 @@ static int declare(Walk *w, Span prefix, Span uri)
     return append(&w->spaces, &found, sizeof found) ? DONE : NO_MEMORY;
 }
 
-/* Leave the namespaces behind that an element has declared. */
+/* Remove the namespaces that an element has declared. */
 static void undeclare(Walk *w, int32_t left)
 {
     static const Space nowhere = {{(const uint8_t *)"", 0}, {(const uint8_t *)"", 0}, 0};
@@ -171,20 +171,20 @@ typedef struct {
     int is_spaced; /* whether attributes have prefixes or are declarations */
 } Tag;
 
-/* Where the part of a name that begins here ends; `at` itself where no name begins. */
+/* The end of the name part that begins here; `at` itself if no name begins. */
 static inline const uint8_t *name_end(const uint8_t *at, const uint8_t *end)
 {
     const uint8_t *stop = skip_name(at, end);
     if (stop < end && *stop >= 0x80) {
         stop = skip_any_name(stop, end);
         if (stop < end && *stop >= 0x80 && end - stop < 4)
-            return end; /* the character may go on */
+            return end; /* the character may be incomplete */
         return is_any_name(at, (int32_t)(stop - at)) ? stop : at;
     }
     return classes[*at] & START ? stop : at;
 }
 
-/* The name that begins here, and what is behind it. */
+/* Read the name that begins here, and move `*at` after it. */
 static inline int read_name(const uint8_t **at, const uint8_t *end, Span *prefix, Span *local)
 {
     const uint8_t *begin = *at, *stop = begin < end ? name_end(begin, end) : end;
@@ -205,7 +205,7 @@ static inline int read_name(const uint8_t **at, const uint8_t *end, Span *prefix
     return DONE;
 }
 
-/* The value in quotes that begins here, and what is behind it. */
+/* Read the quoted value that begins here, and move `*at` after it. */
 static inline int read_value(const uint8_t **at, const uint8_t *end, Attribute *found)
 {
     const uint8_t *here = *at;
@@ -243,7 +243,7 @@ static inline int is_xmlns(Span name)
     return name.size == 5 && memcmp(name.at, "xmlns", 5) == 0;
 }
 
-/* Whether the name of an attribute that begins here is the one to be expected, which then is `found`. */
+/* True if the attribute name that begins here is the expected one, which is then stored in `found`. */
 static inline int is_hinted(const Hint *hint, const uint8_t *at, const uint8_t *end, Attribute *found)
 {
     if (!hint->size || (load(at, end) & hint->mask) != hint->closed)
@@ -255,7 +255,7 @@ static inline int is_hinted(const Hint *hint, const uint8_t *at, const uint8_t *
     return 1;
 }
 
-/* The name of an attribute that begins here; it is to be expected next time. */
+/* Read the attribute name that begins here, and store it as the expected name for the next tag. */
 static int read_attribute_name(const Walk *w, Hint *hint, const uint8_t *at, const uint8_t *end, Attribute *found)
 {
     int status = read_name(&at, end, &found->prefix, &found->local);
@@ -274,7 +274,7 @@ static int read_attribute_name(const Walk *w, Hint *hint, const uint8_t *at, con
     return DONE;
 }
 
-/* The attributes from here to the end of a start tag, and what is behind that. */
+/* Read the attributes up to the end of a start tag, and move `*at` after the tag. */
 static int read_attributes(Walk *w, const uint8_t **at, const uint8_t *end, Tag *tag)
 {
     const uint8_t *here = *at;
@@ -330,7 +330,7 @@ static int read_attributes(Walk *w, const uint8_t **at, const uint8_t *end, Tag 
     return DONE;
 }
 
-/* Take the declarations of a tag, and find the namespaces of its attributes, which must all differ. */
+/* Add the namespace declarations of a tag, and resolve its attributes' namespaces; expanded names must be distinct. */
 static int resolve_spaces(Walk *w, Tag *tag)
 {
     static const Span none = {NULL, 0};

@@ -1,6 +1,6 @@
-"""Where the tags of a piece of XML are, and what they open: for what the native reader does not take.
+"""Finds the tags of a piece of XML, and the elements that they open, if the native reader refuses the piece.
 
-This is no parser: it finds the ends of things and leaves their correctness to the parser that reads them.
+It finds only the ends of tags, comments and similar tokens; a parser checks later that they are well formed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xmlpunct.firehose.spec import ElementName
 Ints = npt.NDArray[np.int64]
 
 IN_DOCTYPE = rb"""(?:[^<>"'\[]++|"[^"]*+"|'[^']*+')*+"""
-"""What a DOCTYPE may hold up to its end, or to its internal subset."""
+"""The content of a DOCTYPE up to its end, or to its internal subset."""
 _TOKEN = re.compile(
     rb"""<(?: !--.*?-->                                       # a comment
           |   !\[CDATA\[.*?\]\]>
@@ -44,10 +44,10 @@ _WINDOW = 2**20
 class Tokens:
     """The complete tags, comments, CDATA sections, processing instructions and DOCTYPEs of a piece of XML, in order.
 
-    ``start`` and ``end`` (exclusive) are offsets, ``delta`` is 1 for a start tag, -1 for an end tag and 0
-    for the others, ``element`` says which ones are tags at all. ``tail`` is the offset of the first ``<``
-    that begins none of them (the piece's length if there is no such), and ``broken`` whether no further
-    bytes could make it one.
+    start, end: offsets (end exclusive). delta: 1 for a start tag, -1 for an end tag, else 0.
+    element: true for a tag, an empty-element tag included.
+    tail: offset of the first ``<`` that begins no complete token; the piece's length if there is none.
+    broken: no further bytes could complete a token at ``tail``.
     """
 
     start: Ints
@@ -62,16 +62,16 @@ class Tokens:
 
 
 def tokens(data: bytes) -> Tokens:
-    """Find the tokens of ``data``, which begins between two of them. A malformed tag ends them.
+    """Find the tokens of ``data``, which begins between two tokens, up to the first malformed tag.
 
-    >>> found = tokens(b"<a>x<b/><!-- <c> --></a")
-    >>> found.start.tolist(), found.delta.tolist(), found.tail
+    >>> all_tokens = tokens(b"<a>x<b/><!-- <c> --></a")
+    >>> all_tokens.start.tolist(), all_tokens.delta.tolist(), all_tokens.tail
     ([0, 4, 8], [1, 0, 0], 20)
     """
     if native.COMPILED:
-        *found, count, tail = native.tokens(data)
-        start, end, delta = (np.frombuffer(part, np.int64, count) for part in found[:3])
-        element = np.frombuffer(found[3], np.bool_, count)
+        *arrays, count, tail = native.tokens(data)
+        start, end, delta = (np.frombuffer(part, np.int64, count) for part in arrays[:3])
+        element = np.frombuffer(arrays[3], np.bool_, count)
         return Tokens(start, end, delta, element, tail, _is_broken(data, tail))
     return exact_tokens(data)
 
@@ -79,8 +79,8 @@ def tokens(data: bytes) -> Tokens:
 def exact_tokens(data: bytes) -> Tokens:
     """`tokens` in plain Python."""
     starts, ends, deltas, elements = array("q"), array("q"), array("q"), array("q")  # smaller than lists
-    for found in _TOKEN.finditer(data):
-        start, end = found.span()
+    for token in _TOKEN.finditer(data):
+        start, end = token.span()
         if end == start + 1:
             return _tokens(starts, ends, deltas, elements, start, _is_broken(data, start))
         second = data[start + 1]
@@ -99,16 +99,16 @@ def _tokens(
 
 
 def complete(data: bytes) -> int:
-    """Where the last of the tokens of ``data`` ends; `tokens`, for what is large and may hold a single one."""
+    """The end of the last complete token; for large ``data``, which may be a single token."""
     at = end = 0
     step = _WINDOW
     while at < len(data):
-        found = tokens(data[at : at + step])
-        if len(found):
-            end = at + int(found.end[-1])
-        if found.broken or (not found.tail and at + step >= len(data)):
+        window_tokens = tokens(data[at : at + step])
+        if len(window_tokens):
+            end = at + int(window_tokens.end[-1])
+        if window_tokens.broken or (not window_tokens.tail and at + step >= len(data)):
             break
-        at, step = at + found.tail, _WINDOW if found.tail else 2 * step
+        at, step = at + window_tokens.tail, _WINDOW if window_tokens.tail else 2 * step
     return end
 
 
@@ -121,26 +121,27 @@ def _is_broken(data: bytes, tail: int) -> bool:
     return _PARTIAL_DOCTYPE.match(data, tail) is None
 
 
-def long_tag(data: bytes, most: int) -> int | None:
-    """Where the first tag of more than ``most`` bytes begins, complete or not; None if there is none.
+def long_tag(data: bytes, limit: int) -> int | None:
+    """The offset of the first tag of more than ``limit`` bytes, complete or not; None if there is none.
 
     >>> long_tag(b"<a><!--<bbbbbbbb--><cc d='>", 7), long_tag(b"<a><!--<bbbbbbbb-->", 7)
     (19, None)
     """
     at = data.find(b"<")
-    while 0 <= at < len(data) - most:
-        after = data.rfind(b"<", at + 1, at + most + 1)
+    while 0 <= at < len(data) - limit:
+        after = data.rfind(b"<", at + 1, at + limit + 1)
         if after < 0:  # no tag holds a <
-            if _PARTIAL.match(data, at, at + most + 1) and tokens(data[:at]).tail == at:
+            if _PARTIAL.match(data, at, at + limit + 1) and tokens(data[:at]).tail == at:
                 return at
-            after = data.find(b"<", at + most)
+            after = data.find(b"<", at + limit)
         at = after
     return None
 
 
 def terminator(head: bytes) -> tuple[int, bytes]:
-    """What must come before the token that begins with ``head`` (9 bytes of it) can be complete, and from where on:
-    the end of ``<!-->`` is not in its beginning.
+    """The terminator of the token that begins with ``head`` (its first 9 bytes), and the offset to search from.
+
+    The search starts after the token's opening, because ``<!-->`` does not end the comment that it begins.
     """
     return next(((len(begin), end) for begin, end in _ENDS if head.startswith(begin)), (1, b">"))
 
@@ -150,10 +151,10 @@ def terminator(head: bytes) -> tuple[int, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An open element: its start tag, its expanded name, the namespaces in scope, by prefix, and how often
-    one has been declared for them.
+    """An open element: its start tag, its expanded name, the namespaces in scope by prefix, and their declarations.
 
-    The start tag is the raw one, unless that is long: then no more of it is kept than what it says of names.
+    ``raw`` is the start tag as in the source; a long one is reduced to its name and namespace declarations.
+    ``declared`` counts the namespace declarations of this element and the elements around it.
     """
 
     raw: str
@@ -166,62 +167,64 @@ _NAME = re.compile(r"<([^\s/>]*)")
 _ATTRIBUTE = re.compile(r"""\s([^\s=/>]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _REFERENCE = re.compile(r"&(?:#x0*([0-9a-fA-F]{1,6})|#0*([0-9]{1,7})|(lt|gt|amp|quot|apos));")
 _LONG_TAG = 1024
-"""In characters: a start tag is read again with each piece that it is open in."""
+"""In characters. Longer start tags are reduced: a start tag is parsed again with each split that follows in it."""
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
 def tag_of(raw: str) -> str:
-    """The name of an element as it stands in a start tag."""
-    found = _NAME.match(raw)
-    return found[1] if found else ""
+    """The raw name of an element, with its prefix, in a start tag."""
+    match = _NAME.match(raw)
+    return match[1] if match else ""
 
 
 def bare(raw: str) -> str:
-    """A start tag that says of names what another one says, and nothing else.
+    """A start tag reduced to its name and its namespace declarations.
 
     >>> bare("<p:a b='1' xmlns:p='urn:x'>")
     '<p:a xmlns:p="urn:x">'
     """
-    said = (f' xmlns{prefix and ":"}{prefix}="{in_attribute(uri)}"' for prefix, uri in _declarations(raw))
-    return f"<{tag_of(raw)}{''.join(said)}>"
+    declarations = (
+        f' xmlns{prefix and ":"}{prefix}="{in_attribute(uri)}"' for prefix, uri in _declarations(raw)
+    )
+    return f"<{tag_of(raw)}{''.join(declarations)}>"
 
 
-def element(raw: str, parent: Element | None, whole: bool = False) -> Element:
-    """The element that a start tag opens inside ``parent``. A long tag is kept ``whole`` or not.
+def element(raw: str, parent: Element | None, keep_raw: bool = False) -> Element:
+    """The element that a start tag opens inside ``parent``. A long tag is reduced unless ``keep_raw``.
 
     >>> element("<p:a b='1'>", element("<r xmlns:p='urn:x'>", None)).name
     '{urn:x}a'
     """
     namespaces, declared = (parent.namespaces, parent.declared) if parent else ({}, 0)
-    own = [*_declarations(raw)] if "xmlns" in raw else []
-    if own:
-        namespaces, declared = namespaces | dict(own), declared + len(own)
+    declarations = [*_declarations(raw)] if "xmlns" in raw else []
+    if declarations:
+        namespaces, declared = namespaces | dict(declarations), declared + len(declarations)
     prefix, colon, local = tag_of(raw).partition(":")
     if not colon:
         prefix, local = "", prefix
-    if len(raw) > _LONG_TAG and not whole:
+    if len(raw) > _LONG_TAG and not keep_raw:
         raw = bare(raw)
     uri = namespaces.get(prefix, "")
     return Element(raw, f"{{{uri}}}{local}" if uri else local, namespaces, declared)
 
 
-def elements(raws: tuple[str, ...], whole: bool = False) -> tuple[Element, ...]:
-    """The elements that these start tags open, each inside the one before."""
-    found: list[Element] = []
+def elements(raws: tuple[str, ...], keep_raw: bool = False) -> tuple[Element, ...]:
+    """The elements that these start tags open, each inside the previous one."""
+    opened: list[Element] = []
     for raw in raws:
-        found.append(element(raw, found[-1] if found else None, whole))
-    return tuple(found)
+        opened.append(element(raw, opened[-1] if opened else None, keep_raw))
+    return tuple(opened)
 
 
 def _declarations(raw: str) -> Iterator[tuple[str, str]]:
-    for found in _ATTRIBUTE.finditer(raw):
-        name, uri = found[1], found[2] if found[2] is not None else found[3]
+    for attribute in _ATTRIBUTE.finditer(raw):
+        name, uri = attribute[1], attribute[2] if attribute[2] is not None else attribute[3]
         if name == "xmlns" or name.startswith("xmlns:"):
             yield name[6:], _REFERENCE.sub(_character, re.sub(r"[\t\r\n]", " ", uri))
 
 
-def _character(found: re.Match[str]) -> str:
-    if found[3]:
-        return _ENTITIES[found[3]]
-    code = int(found[1], 16) if found[1] else int(found[2])
-    return chr(code) if code < 0x110000 else found[0]
+def _character(reference: re.Match[str]) -> str:
+    if reference[3]:
+        return _ENTITIES[reference[3]]
+    code = int(reference[1], 16) if reference[1] else int(reference[2])
+    return chr(code) if code < 0x110000 else reference[0]

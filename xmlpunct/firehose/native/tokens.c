@@ -1,7 +1,7 @@
-/* The tokens of a piece of XML, one by one: `markup.py` does the same without a compiler, and says what they are. And
- * whole elements, passed over by their names alone. */
+/* Finds the tokens of a piece of XML; `tags.py` defines them, and does the same in Python. Also skips whole elements
+ * by their names. */
 
-/* Where some bytes end that are to come; NULL if they do not. */
+/* The end of the next occurrence of `mark`; NULL if there is none. */
 static const uint8_t *behind(const uint8_t *at, const uint8_t *end, const char *mark, int size)
 {
     while (end - at >= size && (at = memchr(at, mark[0], (size_t)(end - at - size + 1)))) {
@@ -12,7 +12,7 @@ static const uint8_t *behind(const uint8_t *at, const uint8_t *end, const char *
     return NULL;
 }
 
-/* Where the tag ends that begins here; NULL if it does not, or is none. */
+/* The end of the tag that begins here; NULL if it is incomplete, or no tag. */
 static const uint8_t *tag_end(const uint8_t *at, const uint8_t *end)
 {
     if (end - at < 2 || memchr("!?<>\"'", at[1], 6))
@@ -32,7 +32,7 @@ static const uint8_t *tag_end(const uint8_t *at, const uint8_t *end)
     return NULL;
 }
 
-/* Where the DOCTYPE ends that begins here; NULL if it does not, or has an internal subset. */
+/* The end of the DOCTYPE that begins here; NULL if it is incomplete, or has an internal subset. */
 static const uint8_t *doctype_end(const uint8_t *at, const uint8_t *end)
 {
     for (at += 9; at < end; at++) {
@@ -135,13 +135,13 @@ static int ends_name(uint8_t byte)
     return byte == '>' || byte == '/' || byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-/* Where the token ends that begins here, a tag perhaps, whose name ends at `behind_name`; NULL if it does not. */
+/* The end of the token that begins here, mostly a tag, whose name ends at `behind_name`; NULL if it is incomplete. */
 static const uint8_t *ends_at(const uint8_t *at, const uint8_t *end, const uint8_t *behind_name)
 {
     return *behind_name == '>' ? behind_name + 1 : token_end(at, end);
 }
 
-/* Where the element of a name ends that begins here, if it is well formed; NULL if it does not. */
+/* The end of the element that begins here and has this name, if it is well formed; NULL if it is incomplete. */
 static const uint8_t *element_end(const uint8_t *at, const uint8_t *end, const uint8_t *name, int64_t size)
 {
     const uint8_t *next = ends_at(at, end, name + size);
@@ -164,7 +164,7 @@ static const uint8_t *element_end(const uint8_t *at, const uint8_t *end, const u
     return next;
 }
 
-/* Whether a name without its prefix is one of some that have a space behind each. */
+/* True if a name without its prefix is in a list of names, each with a space after it. */
 static int is_among(const uint8_t *name, int64_t size, const uint8_t *names, const uint8_t *end)
 {
     for (const uint8_t *at = name; at < name + size; at++)
@@ -178,11 +178,12 @@ static int is_among(const uint8_t *name, int64_t size, const uint8_t *names, con
     return 0;
 }
 
-/* Where the last of whole elements of some names ends, or of comments between them, or the first one beyond `enough`. */
+/* Skip complete elements with these names, and comments and instructions between them, up to the first end beyond
+ * `enough`. */
 static const uint8_t *skip(const uint8_t *at, const uint8_t *end, const uint8_t *names, const uint8_t *names_end,
                            const uint8_t *enough)
 {
-    const uint8_t *found = at, *known = NULL; /* the last name that is one of them */
+    const uint8_t *found = at, *known = NULL; /* the last of the names that occurred */
     int64_t known_size = 0;
     while (found < enough) {
         for (at = found; at < end && *at != '<'; at++)

@@ -1,8 +1,7 @@
-/* The texts of a column, as Arrow's strings and as numbers. Numbers are read in their common forms, exactly as the
- * types read them; other forms, right or wrong, are left to those.
+/* The texts of a column, as Arrow strings and as numbers. Numbers in their common forms are read here, with the same
+ * result as the types' own parsers, which read all other forms and report errors.
  *
- * A text is a place and a size (below 0: there is none) in two buffers that are seen as one, the second behind the
- * first. */
+ * A text is an offset and a size (below 0: missing) in the concatenation of two buffers. */
 
 #define INLINE 12 /* Arrow keeps texts up to this size beside their length */
 
@@ -19,10 +18,10 @@ static void texts_end(Texts *texts)
     PyBuffer_Release(&texts->size);
 }
 
-/* Take hold of arguments, `(first, second, start, size)`; 0, with an exception set, if they are no texts. */
+/* Parse arguments `(first, second, start, size)`, and hold their buffers; 0, with an exception set, on failure. */
 static int texts_begin(Texts *texts, PyObject *given)
 {
-    memset(texts, 0, sizeof *texts); /* so that all can be released */
+    memset(texts, 0, sizeof *texts); /* so that `texts_end` may release all of them */
     PyObject *start, *size;
     if (!PyArg_ParseTuple(given, "y*y*OO", &texts->first, &texts->second, &start, &size))
         return 0;
@@ -60,7 +59,7 @@ static PyObject *outside(void)
 
 /* Strings */
 
-/* The texts one by one, and something else where there is none. */
+/* The texts as a list of strings; a missing text becomes `none`. */
 static PyObject *py_strings(PyObject *self, PyObject *args)
 {
     Texts texts;
@@ -86,7 +85,7 @@ static PyObject *py_strings(PyObject *self, PyObject *args)
     return found;
 }
 
-/* Whether each is a text, of letters, digits and `-._:` alone. */
+/* True if no text is missing or empty, and all consist of letters, digits and `-._:`. */
 static PyObject *py_are_plain(PyObject *self, PyObject *given)
 {
     Texts texts;
@@ -105,10 +104,10 @@ static PyObject *py_are_plain(PyObject *self, PyObject *given)
     return inside ? PyBool_FromLong(fine) : outside();
 }
 
-/* Arrow's views of the texts: each its size, and the text itself; or its first bytes, and where in `rest` it is. */
+/* Arrow's views of the texts: the size, and the text; of a long text the first bytes, and its offset in `rest`. */
 static void views(const Texts *texts, uint8_t *into, uint8_t *rest)
 {
-    const Texts own = *texts; /* which no view that is written changes */
+    const Texts own = *texts; /* a copy, which cannot alias the output */
     const uint8_t *first = own.first.buf, *end = first + own.first.len;
     int32_t at = 0;
     for (int64_t i = 0; i < own.count; i++, into += 16) {
@@ -121,7 +120,7 @@ static void views(const Texts *texts, uint8_t *into, uint8_t *rest)
             memcpy(words, text, 4);
             memcpy((uint8_t *)words + 8, &at, 4);
             at += count;
-        } else if (text >= first && end - text >= 16) { /* which takes a third of the time */
+        } else if (text >= first && end - text >= 16) { /* takes a third of the time */
             memcpy(words, text, sizeof words);
             words[0] &= first_bytes(count);
             words[1] &= first_bytes(count > 8 ? count - 8 : 0);
@@ -134,7 +133,7 @@ static void views(const Texts *texts, uint8_t *into, uint8_t *rest)
     }
 }
 
-/* The views of the texts, and the texts that they do not hold themselves; and whether all are texts. */
+/* The views of the texts, the buffer of long texts, and whether no text is missing. */
 static PyObject *py_views(PyObject *self, PyObject *args)
 {
     Texts texts;
@@ -172,7 +171,7 @@ static inline int is_digit(uint8_t byte)
     return (uint8_t)(byte - '0') < 10;
 }
 
-/* Add digits, at most so many in all, to a number; where they end. */
+/* Append up to `*left` digits to a number; returns their end. */
 static inline const uint8_t *digits(const uint8_t *at, const uint8_t *end, int *left, int64_t *sum)
 {
     for (; at < end && is_digit(*at) && *left > 0; at++, --*left)
@@ -198,7 +197,7 @@ static int read_integer(const uint8_t *at, const uint8_t *end, int scale, int wh
     return at == end && at > first;
 }
 
-/* Digits with a point or without; how many are behind it, or -1 if it is nothing of that kind. */
+/* Read digits with or without a decimal point; returns the number of digits after it, or -1 if there is no number. */
 static inline int decimals(const uint8_t **at, const uint8_t *end, int most, int *before, int64_t *sum)
 {
     int left = most;
@@ -246,11 +245,11 @@ static int read_double(const uint8_t *at, const uint8_t *end, int scale, int who
         power += (int)(down ? -raised : raised);
     }
     (void)scale, (void)whole;
-    /* Both numbers are exact, so that what comes of them is rounded once, as it should be. */
+    /* Both operands are exact, so the result is rounded once, correctly. */
     if (at != end || sum > (int64_t)1 << 53 || power < -22 || power > 22 || FLT_EVAL_METHOD != 0)
         return 0;
     double value = power < 0 ? (double)sum / tens[-power] : (double)sum * tens[power];
-    value = negative && sum ? -value : value; /* there is one zero */
+    value = negative && sum ? -value : value; /* -0 becomes 0 */
     memcpy(into, &value, sizeof value);
     return 1;
 }
@@ -264,7 +263,7 @@ static int read_boolean(const uint8_t *at, const uint8_t *end, int scale, int wh
            || (size == 5 && memcmp(at, "false", 5) == 0);
 }
 
-/* Two digits; -1 if they are none. */
+/* The value of two digits; -1 if they are no digits. */
 static inline int two(const uint8_t *at)
 {
     return is_digit(at[0]) && is_digit(at[1]) ? 10 * (at[0] - '0') + at[1] - '0' : -1;
@@ -296,7 +295,7 @@ static int read_date(const uint8_t *at, const uint8_t *end, int scale, int whole
     return 1;
 }
 
-/* A moment in microseconds; what is finer is cut down. */
+/* A timestamp in microseconds; finer digits are truncated. */
 static int read_timestamp(const uint8_t *at, const uint8_t *end, int scale, int whole, void *into)
 {
     int64_t days, part = 0;
@@ -332,10 +331,10 @@ static const struct {
     {"DATE", read_date, 4},   {"TIMESTAMP", read_timestamp, 8}, {"BOOLEAN", read_boolean, 1},
 };
 
-/* Read all texts; 0 if one is not inside the buffers. `left` says which are not read, those that are none included. */
+/* Read all texts; 0 if one is not inside the buffers. `left` marks texts that were not read, missing texts included. */
 static inline int read_all(const Texts *texts, Read read, int width, int scale, int whole, uint8_t *into, uint8_t *left)
 {
-    const Texts own = *texts; /* which no value that is written changes */
+    const Texts own = *texts; /* a copy, which cannot alias the values written */
     for (int64_t i = 0; i < own.count; i++, into += width) {
         int64_t size;
         const uint8_t *at = text_at(&own, i, &size), *end = at + (size < 0 ? 0 : size);
@@ -370,7 +369,7 @@ static PyObject *py_numbers(PyObject *self, PyObject *args)
         if (left.len == texts.count && into.len == types[type].size * texts.count) {
             Py_BEGIN_ALLOW_THREADS
             fine = type ? read_all(&texts, types[type].read, types[type].size, scale, whole, into.buf, left.buf)
-                        : read_all(&texts, read_integer, 8, 0, 0, into.buf, left.buf); /* which is inlined here */
+                        : read_all(&texts, read_integer, 8, 0, 0, into.buf, left.buf); /* inlined here */
             Py_END_ALLOW_THREADS
         }
         texts_end(&texts);
@@ -385,7 +384,7 @@ static PyObject *py_numbers(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* How many lines end in some bytes. */
+/* The number of newlines in some bytes. */
 static PyObject *py_newlines(PyObject *self, PyObject *data)
 {
     Py_buffer given;
@@ -393,7 +392,7 @@ static PyObject *py_newlines(PyObject *self, PyObject *data)
         return NULL;
     const uint8_t *at = given.buf;
     int64_t found = 0, size = given.len;
-    while (size > 0) { /* counters are small, so that many bytes are looked at together */
+    while (size > 0) { /* an 8-bit counter, so that many bytes are compared at once */
         uint8_t some = 0;
         int64_t count = size < 128 ? size : 128;
         for (int64_t i = 0; i < count; i++)

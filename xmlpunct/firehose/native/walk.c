@@ -1,7 +1,7 @@
 /* One walk over the bytes of a split: it proves that they are well formed, and fills rows by a tree of paths.
  *
- * It proves or passes on: where it meets what it does not decide, or anything wrong, it gives up, and libxml2 reads
- * the split. Whatever it takes, libxml2 takes, and finds the same in it. Nothing here touches a Python object. */
+ * At malformed or unsupported markup it gives up, and libxml2 reads the split. Each split that it accepts, libxml2
+ * accepts too, with the same result. No function here touches a Python object. */
 
 /* Take the values of a start tag's attributes. */
 static int take_attributes(Walk *w, const Node *node, Tag *tag)
@@ -46,7 +46,7 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
     return DONE;
 }
 
-/* Take an element as it stands, which ends here, unless it is one too many. */
+/* Set the end of a RAW element's cell, unless the cell holds an earlier element. */
 static RARE int end_raw(Walk *w, const Node *node, int32_t end)
 {
     Cell *cell = (Cell *)w->cells + w->tree->more[node->more].raw;
@@ -55,7 +55,7 @@ static RARE int end_raw(Walk *w, const Node *node, int32_t end)
     return DONE;
 }
 
-/* What there is to do at the end of an element. */
+/* Handle the end of an element. */
 static int finish(Walk *w, int32_t end)
 {
     Open *top = w->open + w->depth - 1;
@@ -99,7 +99,7 @@ static int finish(Walk *w, int32_t end)
     return status;
 }
 
-/* The counters of what is in the innermost element. */
+/* The position counters of the children of the innermost element. */
 static inline int32_t *counters(const Walk *w)
 {
     return w->counters + (int64_t)w->depth * w->tree->counter_count;
@@ -110,7 +110,7 @@ static RARE void count_anew(Walk *w)
     memset(counters(w), 0, sizeof(int32_t) * (size_t)w->tree->counter_count);
 }
 
-/* What there is to do at the beginning of an element, which stands at `at`, beside its attributes. */
+/* Handle the beginning of an element at offset `at`, without its attributes. */
 static int begin(Walk *w, const Node *node, Span space, Span local, int32_t at)
 {
     int32_t flags = node->flags;
@@ -134,7 +134,7 @@ static int begin(Walk *w, const Node *node, Span space, Span local, int32_t at)
     return DONE;
 }
 
-/* Take the value of an element that has nothing else. */
+/* Take the value of a LEAF element. */
 static inline int take_value(Walk *w, const Node *node, const uint8_t *at, const uint8_t *end)
 {
     w->inside++;
@@ -142,8 +142,8 @@ static inline int take_value(Walk *w, const Node *node, const uint8_t *at, const
     return node->flags & VALUE ? set(w, node->slot, (int32_t)(at - w->data), (int32_t)(end - at)) : DONE;
 }
 
-/* Most elements hold one text. Take the text of such a one, and its end tag, behind its start tag, where `*at` is,
- * which moves if it is so. */
+/* Fast path for an element with one text: after the start tag, at `*at`, take the text and the end tag. `*at` is
+ * unchanged if the element has other content. */
 static inline int take_leaf(Walk *w, const Node *node, uint64_t head, Span name, const uint8_t **at)
 {
     const uint8_t *begin = *at, *stop = skip_text(begin, w->end), *again = stop + 2;
@@ -157,7 +157,7 @@ static inline int take_leaf(Walk *w, const Node *node, uint64_t head, Span name,
     return take_value(w, node, begin, stop);
 }
 
-/* Whether a tag ends here that has this name and nothing else; at least 8 bytes, and more than it has, are to come. */
+/* True if this name and `>` are here; the caller checks that 8 bytes, and more than the name, follow. */
 static inline int is_closed(const Tree *tree, const Name *entry, const uint8_t *at)
 {
     uint64_t word;
@@ -167,7 +167,7 @@ static inline int is_closed(const Tree *tree, const Name *entry, const uint8_t *
                || (at[entry->size] == '>' && memcmp(at + 8, tree->names + entry->at + 8, (size_t)entry->size - 8) == 0));
 }
 
-/* Take the elements that begin here, as long as each has the expected name and holds one text. */
+/* Take the elements that begin here while each has the expected name, no attributes, and one text. */
 static inline int take_expected(Walk *w, const uint8_t **at)
 {
     Open *top = w->open + w->depth - 1;
@@ -207,7 +207,7 @@ static inline int take_expected(Walk *w, const uint8_t **at)
     return status;
 }
 
-/* Decide by a start tag's attributes, or by how many have come before, which node an element is. */
+/* Select the node of an element by its attributes, or by its position among its siblings. */
 static int choose(Walk *w, const Tag *tag, int32_t *number)
 {
     const Tree *tree = w->tree;
@@ -227,7 +227,7 @@ static int choose(Walk *w, const Tag *tag, int32_t *number)
                 continue;
             Span given = found->value;
             if (found->odd) {
-                Buffer *scratch = w->scratch + w->depth + 1; /* that of what is around it may be in use */
+                Buffer *scratch = w->scratch + w->depth + 1; /* the parent's scratch may be in use */
                 scratch->size = 0;
                 if (!resolve(scratch, given.at, given.at + given.size, QUOTED))
                     return NO_MEMORY;
@@ -241,7 +241,7 @@ static int choose(Walk *w, const Tag *tag, int32_t *number)
     return DONE;
 }
 
-/* Take the start tag, or empty element, that begins here. */
+/* Read the start tag or empty-element tag that begins here. */
 static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uint8_t *end)
 {
     const Tree *tree = w->tree;
@@ -316,7 +316,7 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
         if (w->inside > w->limits.inside)
             return PASS;
         if (!is_inside && w->outer) {
-            w->overlooked = 1; /* what is kept around it may not be complete */
+            w->overlooked = 1; /* the undivided element around it may be incomplete */
         } else if (!is_inside) {
             w->outer = w->depth;
             w->outer_at = (int32_t)(tag_at - base);
@@ -364,7 +364,7 @@ static inline int end_tag(Walk *w, const uint8_t **at)
     return finish(w, (int32_t)(here + 1 - w->data));
 }
 
-/* Take the comment or the CDATA section that begins here. */
+/* Read the comment or the CDATA section that begins here. */
 static int other_markup(Walk *w, const uint8_t **at)
 {
     static const char cdata[] = "<![CDATA[";
@@ -397,7 +397,7 @@ static int other_markup(Walk *w, const uint8_t **at)
     return DONE;
 }
 
-/* Take the processing instruction that begins here. Of the targets that are reserved, we know two that are allowed. */
+/* Read the processing instruction that begins here. Of the reserved targets, two are accepted. */
 static int instruction(Walk *w, const uint8_t **at)
 {
     const uint8_t *name = *at + 2, *end = w->end, *here = name;
@@ -420,7 +420,7 @@ static int instruction(Walk *w, const uint8_t **at)
     return DONE;
 }
 
-/* Walk over the data, inside the elements that some start tags open, and that have given something already. */
+/* Walk over the data inside the elements that the start tags `opened` open, with the ancestor values `said`. */
 static int walk(Walk *w, const uint8_t *opened, int64_t size, const Recalled *said, int64_t said_count, const uint8_t *texts,
          int64_t texts_size)
 {
@@ -440,7 +440,7 @@ static int walk(Walk *w, const uint8_t *opened, int64_t size, const Recalled *sa
         if (at < end && *at != '<') {
             int odd = 0, is_kept = w->depth && w->tree->nodes[w->open[w->depth - 1].node].flags & TEXT;
             if (!is_kept)
-                at = skip_space(at, end); /* mostly there is no more between tags */
+                at = skip_space(at, end); /* mostly only white space separates tags */
             if (at < end && *at != '<' && (!w->depth || !(at = text_end(at, end, &odd))))
                 return PASS;
             if (at - begin > w->limits.text)
@@ -523,7 +523,7 @@ static Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64
     }
     for (int32_t i = 0, first = 0; i < tree->row_count; first += tree->widths[i++])
         w->first_cell[i] = first;
-    for (int32_t i = 0; i < tree->table_count; i++) { /* at first, the order declared */
+    for (int32_t i = 0; i < tree->table_count; i++) { /* initially, the declared order */
         const Table *table = tree->tables + i;
         w->order[tree->entry_count + i] = table->first;
         for (int32_t j = 0; j < table->count; j++)

@@ -1,4 +1,4 @@
-"""What the native reader has found of one stream in a split."""
+"""The rows that the native reader filled for one stream in a split."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from xmlpunct.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """What was found of one stream. Each tuple, in order, is from ``at`` to ``end`` in the split.
+    """The tuples and punctuations of one stream, in order.
 
-    ``cells`` are the tuples' texts by slot, ``faults`` what is wrong with the form of some, as in `Found`;
-    ``patterns`` those of the punctuations, each with where it was ``said`` and the number of tuples ``before`` it.
-    Those ``dropped`` constrain what is not declared. What came too ``late`` for tuples is from one place to another,
-    with a slot.
+    at, end: offsets of each tuple in the split. cells: the tuples' texts, by slot. items: by array table.
+    faults: by row, the slot and the reason why the tuple is malformed, as in `Found`.
+    patterns: the texts of the punctuations, by slot; said: their offsets; before: the number of tuples before each;
+    dropped: true for a punctuation that constrains an undeclared name.
+    late: (start, end, slot) of each ancestor value that arrived after its tuple.
     """
 
     at: Places
@@ -35,15 +36,15 @@ class Walked:
     late: list[tuple[int, int, int]]
 
     def patterns_of(self, schema: Schema, shape: Shape) -> list[Cells | None]:
-        """The texts of patterns by attribute: they stand at its path or under its name. Raises `PunctuationError`."""
-        found: list[Cells | None] = []
+        """The texts of patterns, by attribute, from its path or its name. Raises `PunctuationError`."""
+        columns: list[Cells | None] = []
         for a, slot in zip(schema, shape.slots, strict=True):
             texts = self.patterns[slot] if slot >= 0 else None
             if texts is not None and a.name in shape.said:
                 named = self.patterns[shape.said[a.name]]
                 if not named.missing.all():
                     if not (named.missing | texts.missing).all():
-                        raise PunctuationError  # of which the other reader says more
+                        raise PunctuationError  # libxml2's reader then reports details
                     texts = texts.or_else(named)
-            found.append(texts)
-        return found
+            columns.append(texts)
+        return columns

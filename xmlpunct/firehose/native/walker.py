@@ -1,4 +1,4 @@
-"""The native reader: one walk over a split, which proves that it is well formed and fills rows; or passes it on."""
+"""The native reader: one walk over a split proves that it is well formed and fills rows, or leaves it to libxml2."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec
 
 
 class Walk(NamedTuple):
-    """What a walk over a split gives.
+    """The result of a walk over a split.
 
-    At ``size`` all that comes before is complete. Open are the first ``kept`` of the elements that were open at the
-    beginning, and others, whose start tags have the places and sizes ``opened``. The first ``outside`` of them are in
-    no tuple or punctuation; the one after them begins at ``outer``, if that is not -1. ``rooted`` says whether there
-    has been a root. ``rows`` are, by kind, their heads and their cells; what is in ``side`` is not
-    in the split. Counts are by stream those of nested elements and of texts, and by slot of all kinds those that
-    are ``missed`` for their namespace; those of names have a node. What is ``late`` has a kind of row, a slot, and the
-    places of its beginning and its end. For what open elements have ``said`` of tuples, see `_said`.
+    size: offset up to which all markup is complete.
+    kept: how many of the initially open elements are still open; opened: (offset, size) of the start tags of
+    elements opened since. outside: how many of all these are outside of tuples and punctuations; outer: offset of the
+    open element after them (-1: none).
+    rooted: true if a root element has begun.
+    rows: by kind, the bytes of row heads and of cells; side: texts that differ from their source in the split.
+    counts: by stream, the number of nested tuples and of undeclared texts.
+    missed: by slot of all kinds, the values that are missing because of their namespace.
+    overlooked_names: (node, is attribute, name, count).
+    late: (row kind, slot, start, end) of each ancestor value that arrived after its tuple.
+    ancestor_values: (depth, up, count, is read, offsets and sizes of two texts), see `_open_values`.
     """
 
     size: int
@@ -48,66 +52,70 @@ class Walk(NamedTuple):
     faults: list[tuple[int, int, int]]
     counts: list[int]
     missed: list[int]
-    seen: list[tuple[int, bool, str, int]]
+    overlooked_names: list[tuple[int, bool, str, int]]
     late: list[tuple[int, int, int, int]]
-    said: list[tuple[int, int, int, int, int, int, int, int]]
+    ancestor_values: list[tuple[int, int, int, int, int, int, int, int]]
 
     @property
     def boundary(self) -> int:
-        """Where what is complete ends, that is, no tuple or punctuation is open."""
+        """The last offset at which no tuple or punctuation is open."""
         return self.size if self.outside == self.kept + len(self.opened) else max(self.outer, 0)
 
 
-_NOTHING = np.empty(0, np.int32), b""
+_NO_VALUES = np.empty(0, np.int32), b""
 
 
 def _walk(
-    tree: native.Tree, data: bytes, opened: bytes, part: bool, said: tuple[Places, bytes] = _NOTHING
+    tree: native.Tree,
+    data: bytes,
+    opened: bytes,
+    part: bool,
+    ancestor_values: tuple[Places, bytes] = _NO_VALUES,
 ) -> Walk | None:
-    given = tree.walk(data, opened, part, *said)
-    return None if given is None else Walk(*given)
+    values = tree.walk(data, opened, part, *ancestor_values)
+    return None if values is None else Walk(*values)
 
 
 def boundaries(
-    split: Split, opened: Sequence[Element], kept: frozenset[ElementName], limits: Limits
+    split: Split, opened: Sequence[Element], uncut: frozenset[ElementName], limits: Limits
 ) -> Walk | None:
-    """As far as a split can be understood inside some elements, by boundaries alone; ``kept`` ones are not cut.
+    """Walk as far as possible over a split inside ``opened`` elements, for boundaries only.
 
-    None for what the native reader does not take.
+    ``uncut`` are the names of elements that are not divided. None if the native reader refuses the split.
     """
-    made = Ready(split.data) if opened else ready(split)
-    if not native.COMPILED or made.refused is not None:
+    prepared = Ready(split.data) if opened else ready(split)
+    if not native.COMPILED or prepared.refused is not None:
         return None
     raw = "".join([e.raw for e in opened]).encode("utf-8", "surrogateescape")
-    return _walk(_bare(kept, limits), made.data, raw, True)
+    return _walk(_bare(uncut, limits), prepared.data, raw, True)
 
 
 @lru_cache(maxsize=16)
-def _bare(kept: frozenset[ElementName], limits: Limits) -> native.Tree:
+def _bare(uncut: frozenset[ElementName], limits: Limits) -> native.Tree:
     """A tree without paths."""
-    return bare(kept, limits)
+    return bare(uncut, limits)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A walk as far as was possible."""
+    """A walk over as much of a split as is complete."""
 
     split: Split
     data: bytes
     walk: Walk
 
     def is_of(self, split: Split) -> bool:
-        """Whether it is one over another split, which may have white space behind it."""
-        size, mine = self.walk.boundary, self.split
-        if mine.start != split.start or len(split.data) < size:
+        """True if the walk covers another split, except for white space at that split's end."""
+        size, walked = self.walk.boundary, self.split
+        if walked.start != split.start or len(split.data) < size:
             return False
         if len(split.data) == size:
-            return mine.data.startswith(split.data)
-        return split.data.startswith(mine.data[:size]) and not split.data[size:].strip(b" \t\r\n")
+            return walked.data.startswith(split.data)
+        return split.data.startswith(walked.data[:size]) and not split.data[size:].strip(b" \t\r\n")
 
 
 class Walker:
-    """Walks over the splits of some streams, which are in groups within each of which all elements differ."""
+    """Walks over splits with one tree for each group of streams; the element names within a group are distinct."""
 
     def __init__(
         self,
@@ -119,150 +127,148 @@ class Walker:
     ) -> None:
         self.specs, self.shapes, self.groups, self.limits = specs, shapes, groups, limits
         self._punct_namespace = punct_namespace
-        self._known: Known | None = None
+        self._stored: Known | None = None
         self._levels: dict[tuple[int, int], Grown | None] = {}
         self.trees: list[Grown] = []
         for group in groups if native.COMPILED else ():
-            made = self._grown(group, 0)
-            if made is None:
+            tree = self._tree(group, 0)
+            if tree is None:
                 self.trees.clear()
                 break
-            self.trees.append(made)
+            self.trees.append(tree)
 
-    def walk(self, split: Split, known: Known | None = None) -> list[Walked] | None:
-        """What is in a split, by stream, if not all is ``known`` yet; None if it is for libxml2."""
-        made = ready(split) if self.trees else None
-        if made is None or made.refused is not None or len(split.data) > self.limits.element:
+    def walk(self, split: Split, earlier: Known | None = None) -> list[Walked] | None:
+        """The rows of a split, by stream; None if libxml2 must read it. ``earlier``: a stored walk over the split."""
+        prepared = ready(split) if self.trees else None
+        if prepared is None or prepared.refused is not None or len(split.data) > self.limits.element:
             return None
-        found: list[Walked | None] = [None] * len(self.specs)
+        by_stream: list[Walked | None] = [None] * len(self.specs)
         walk: Walk | None
         for number, (tree, group) in enumerate(zip(self.trees, self.groups, strict=True)):
             is_nested = self.specs[group[0]].nested
-            if known is not None and number == 0 and not is_nested:
-                data, walk = known.data, known.walk  # places are in these data
+            if earlier is not None and number == 0 and not is_nested:
+                data, walk = earlier.data, earlier.walk  # offsets refer to these data
             else:
-                data, walk = made.data, self._over(tree, group, split, made.data)
+                data, walk = prepared.data, self._walk_over(tree, group, split, prepared.data)
             if walk is None:
                 return None
-            begun = walk.rooted or (split.start.started and not made.declared)
+            begun = walk.rooted or (split.start.started and not prepared.declared)
             if split.final and (walk.outside or not begun):
                 return None
-            for place, i in enumerate(group):
-                one = self._walked(data, tree, place, i, walk)
-                found[i] = self._deeper(number, split, data, one) if is_nested else one
-                if found[i] is None:
+            for index, i in enumerate(group):
+                stream_rows = self._stream_rows(data, tree, index, i, walk)
+                rows = self._with_nested(number, split, data, stream_rows) if is_nested else stream_rows
+                if rows is None:
                     return None
-        return [one for one in found if one is not None]
+                by_stream[i] = rows
+        return [stream_rows for stream_rows in by_stream if stream_rows is not None]
 
-    def _deeper(self, number: int, split: Split, data: bytes, whole: Walked) -> Walked | None:
-        """The tuples of the only stream of a group, with those in them, level by level."""
-        level, (stream,), further = 0, self.groups[number], whole
-        while len(further.at):
+    def _with_nested(self, number: int, split: Split, data: bytes, outer: Walked) -> Walked | None:
+        """The tuples of a group's only stream with the tuples nested in them, read level by level."""
+        level, (stream,), inner = 0, self.groups[number], outer
+        while len(inner.at):
             level += 1
             if (number, level) not in self._levels:
-                self._levels[number, level] = self._grown([stream], level)
+                self._levels[number, level] = self._tree([stream], level)
             tree = self._levels[number, level]
-            walk = None if tree is None else self._over(tree, [stream], split, data)
+            walk = None if tree is None else self._walk_over(tree, [stream], split, data)
             if tree is None or walk is None:
                 return None
-            further = self._walked(data, tree, 0, stream, walk)
-            if len(further.at):
-                whole = interleaved(self.shapes[stream], whole, further)
-        return whole
+            inner = self._stream_rows(data, tree, 0, stream, walk)
+            if len(inner.at):
+                outer = interleaved(self.shapes[stream], outer, inner)
+        return outer
 
     def known(self, split: Split) -> Known | None:
-        """What was read ahead of a split, if anything. It is forgotten."""
-        known, self._known = self._known, None
-        return known if known is not None and known.is_of(split) else None
+        """The walk that `ahead` stored, if it covers this split. The stored walk is cleared."""
+        stored, self._stored = self._stored, None
+        return stored if stored is not None and stored.is_of(split) else None
 
     def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
-        """For a `Splitter`: as far as a split can be read, and what is said there. It is remembered for `known`.
+        """For a `Splitter`: a walk as far as possible, and the ancestor values at its end (None: unknown).
 
-        What is said is None if it is not known.
+        The walk is stored for `known`.
         """
-        made = ready(split)
-        if not self.trees or made.refused is not None:
+        prepared = ready(split)
+        if not self.trees or prepared.refused is not None:
             return None
         tree, group = self.trees[0], self.groups[0]
-        walk = self._over(tree, group, split, made.data, True)
-        self._known = walk and Known(split, made.data, walk)
+        walk = self._walk_over(tree, group, split, prepared.data, True)
+        self._stored = walk and Known(split, prepared.data, walk)
         if walk is None:
             return None
-        return walk, self._said(made.data, tree, group, walk) if len(self.trees) == 1 else None
+        return walk, self._open_values(prepared.data, tree, group, walk) if len(self.trees) == 1 else None
 
     def said(self, split: Split) -> Said | None:
-        """What the elements that are open behind a split have given to tuples; None if it is for libxml2."""
-        made = ready(split) if self.trees else None
-        if made is None or made.refused is not None:
+        """The ancestor values of the elements that are open at a split's end; None if libxml2 must read it."""
+        prepared = ready(split) if self.trees else None
+        if prepared is None or prepared.refused is not None:
             return None
-        found = []
+        by_tree = []
         for tree, group in zip(self.trees, self.groups, strict=True):
-            walk = self._over(tree, group, split, made.data)
+            walk = self._walk_over(tree, group, split, prepared.data)
             if walk is None:
                 return None
             if tree.ups:
-                found.append(self._said(made.data, tree, group, walk))
-        return tuple(tuple(sorted(chain(*of_one))) for of_one in zip(*found, strict=True))
+                by_tree.append(self._open_values(prepared.data, tree, group, walk))
+        return tuple(tuple(sorted(chain(*values))) for values in zip(*by_tree, strict=True))
 
-    def _grown(self, group: Sequence[int], level: int) -> Grown | None:
-        own = tuple(self.specs[i] for i in group), tuple(self.shapes[i] for i in group)
-        return grown(*own, self._punct_namespace, tuple(self.specs), self.limits, level)
+    def _tree(self, group: Sequence[int], level: int) -> Grown | None:
+        streams = tuple(self.specs[i] for i in group), tuple(self.shapes[i] for i in group)
+        return grown(*streams, self._punct_namespace, tuple(self.specs), self.limits, level)
 
-    def _over(
+    def _walk_over(
         self, tree: Grown, group: Sequence[int], split: Split, data: bytes, part: bool = False
     ) -> Walk | None:
-        """Walk over a split by the tree of a group."""
+        """Walk over a split with the tree of a group."""
         numbers, texts = list[list[int]](), bytearray()
-        for depth, of_one in enumerate(split.start.said if tree.ups else ()):
-            for stream, slot, said, read in of_one:
+        for depth, values in enumerate(split.start.said if tree.ups else ()):
+            for stream, slot, value_texts, read in values:
                 if stream not in group or (up := (group.index(stream), slot)) not in tree.ups:
                     continue
-                places = [0, 0, 0, 0]
-                for i, text in enumerate(said[:2]):
+                spans = [0, 0, 0, 0]
+                for i, text in enumerate(value_texts[:2]):
                     coded = text.encode("utf-8", "surrogateescape")
-                    places[2 * i : 2 * i + 2] = len(texts), len(coded)
+                    spans[2 * i : 2 * i + 2] = len(texts), len(coded)
                     texts += coded
-                numbers.append([depth, tree.ups.index(up), len(said[:2]), int(read), *places])
-        given = (np.array(numbers, np.int32), bytes(texts)) if numbers else _NOTHING
-        return _walk(tree.tree, data, split.start.prologue, part, given)
+                numbers.append([depth, tree.ups.index(up), len(value_texts[:2]), int(read), *spans])
+        ancestor_values = (np.array(numbers, np.int32), bytes(texts)) if numbers else _NO_VALUES
+        return _walk(tree.tree, data, split.start.prologue, part, ancestor_values)
 
     @staticmethod
-    def _said(data: bytes, tree: Grown, group: Sequence[int], walk: Walk) -> Said:
-        """What the elements that are open behind a walk have given to tuples in them."""
-        found: list[list[tuple[int, int, tuple[str, ...], bool]]] = [[] for _ in range(walk.outside)]
+    def _open_values(data: bytes, tree: Grown, group: Sequence[int], walk: Walk) -> Said:
+        """The ancestor values of the elements that are open at the end of a walk, by depth."""
+        by_depth: list[list[tuple[int, int, tuple[str, ...], bool]]] = [[] for _ in range(walk.outside)]
         if not tree.ups:
             return ()
-        for depth, up, count, read, *places in walk.said:
-            cells = Cells(data, walk.side, *np.array(places, np.int32).reshape(2, 2).T)
+        for depth, up, count, read, *spans in walk.ancestor_values:
+            cells = Cells(data, walk.side, *np.array(spans, np.int32).reshape(2, 2).T)
             stream, slot = tree.ups[up]
             texts = tuple(cells.text(i) for i in range(count))
-            found[depth].append((group[stream], slot, texts, bool(read)))
-        return tuple(tuple(sorted(of_one)) for of_one in found)
+            by_depth[depth].append((group[stream], slot, texts, bool(read)))
+        return tuple(tuple(sorted(values)) for values in by_depth)
 
-    def _walked(self, data: bytes, grown_: Grown, place: int, stream: int, walk: Walk) -> Walked:
-        """What a walk has found of one stream, which has a place in its group."""
+    def _stream_rows(self, data: bytes, tree: Grown, index: int, stream: int, walk: Walk) -> Walked:
+        """The rows that a walk filled for one stream, which has the index ``place`` in its group."""
         spec, shape = self.specs[stream], self.shapes[stream]
-        paths, width, wide = (
-            shape.paths,
-            shape.width,
-            shape.width + len(shape.said) + (spec.where is not None),
-        )
-        kinds = walk.rows[2 * place : 2 * place + 2]
-        tuples, said = (np.frombuffer(heads, np.int32).reshape(-1, 4) for heads, _ in kinds)
-        cells = _columns(data, walk.side, width, kinds[0][1])
-        patterns = _columns(data, walk.side, wide, kinds[1][1])
+        paths, width = shape.paths, shape.width
+        pattern_width = width + len(shape.said) + (spec.where is not None)
+        row_kinds = walk.rows[2 * index : 2 * index + 2]
+        tuples, punctuations = (np.frombuffer(heads, np.int32).reshape(-1, 4) for heads, _ in row_kinds)
+        cells = _columns(data, walk.side, width, row_kinds[0][1])
+        patterns = _columns(data, walk.side, pattern_width, row_kinds[1][1])
         items, counts = [Items([], np.empty(0, np.int64))], [len(tuples)]
         for number, table in enumerate(shape.tables[1:], 1):
-            heads, own = walk.rows[grown_.items[place, number]]
-            of = np.frombuffer(heads, np.int32).reshape(-1, 4)[:, 0].astype(np.int64)
-            # Those of a tuple that is not complete, and come last, do not count yet.
-            counts.append(int(np.searchsorted(of, counts[table.parent])))
-            parts = _columns(data, walk.side, table.end - table.first, own)
-            items.append(Items([part.first(counts[-1]) for part in parts], of[: counts[-1]]))
-        wrong = {row: (slot, "given more than once") for kind, row, slot in walk.faults if kind == 2 * place}
-        first = grown_.first_cells[2 * place]
-        late = [(at, end, slot) for kind, slot, at, end in walk.late if kind == 2 * place]
-        nested, texts = walk.counts[2 * place : 2 * place + 2]
+            heads, cell_bytes = walk.rows[tree.items[index, number]]
+            parents = np.frombuffer(heads, np.int32).reshape(-1, 4)[:, 0].astype(np.int64)
+            # The last items may belong to a tuple that is not complete; these do not count yet.
+            counts.append(int(np.searchsorted(parents, counts[table.parent])))
+            parts = _columns(data, walk.side, table.end - table.first, cell_bytes)
+            items.append(Items([part.first(counts[-1]) for part in parts], parents[: counts[-1]]))
+        wrong = {row: (slot, "given more than once") for kind, row, slot in walk.faults if kind == 2 * index}
+        first = tree.first_cells[2 * index]
+        late = [(at, end, slot) for kind, slot, at, end in walk.late if kind == 2 * index]
+        nested, texts = walk.counts[2 * index : 2 * index + 2]
         missed = walk.missed[first : first + width]
         names = {
             NESTED: {spec.tag: nested},
@@ -274,23 +280,23 @@ class Walker:
             names[NAMESPACE][path] += count
         undeclared = names[UNDECLARED] = {}
         strangers = names[STRANGER] = {}
-        for node, is_attribute, name, count in walk.seen:
-            label = grown_.labels[node]
-            if grown_.streams[node] == place and label is None:
+        for node, is_attribute, name, count in walk.overlooked_names:
+            label = tree.labels[node]
+            if tree.streams[node] == index and label is None:
                 strangers[name] = count
-            elif grown_.streams[node] == place:
+            elif tree.streams[node] == index:
                 undeclared[f"{label}{'@' if is_attribute else ''}{name}"] = count
         undeclared[TEXT] = texts
-        known = ((kind, {name: n for name, n in counts.items() if n}) for kind, counts in names.items())
-        overlooked = {kind: counts for kind, counts in known if counts}
-        dropped = said[:, 3] != 0
+        nonempty = ((kind, {name: n for name, n in counts.items() if n}) for kind, counts in names.items())
+        overlooked = {kind: counts for kind, counts in nonempty if counts}
+        dropped = punctuations[:, 3] != 0
         return Walked(
-            tuples[:, 0], tuples[:, 1], cells, items, wrong, patterns, said[:, 0], said[:, 2], dropped, overlooked,
-            late,
+            tuples[:, 0], tuples[:, 1], cells, items, wrong, patterns, punctuations[:, 0], punctuations[:, 2],
+            dropped, overlooked, late,
         )  # fmt: skip
 
 
 def _columns(data: bytes, side: bytes, width: int, cells: bytes) -> list[Cells]:
-    """Rows of cells, by slot."""
-    places = np.frombuffer(cells, np.int32).reshape(-1, width, 2) if width else np.empty((0, 0, 2), np.int32)
-    return [Cells(data, side, places[:, slot, 0], places[:, slot, 1]) for slot in range(width)]
+    """The cells of rows, by slot."""
+    spans = np.frombuffer(cells, np.int32).reshape(-1, width, 2) if width else np.empty((0, 0, 2), np.int32)
+    return [Cells(data, side, spans[:, slot, 0], spans[:, slot, 1]) for slot in range(width)]
