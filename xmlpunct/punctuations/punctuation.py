@@ -13,7 +13,17 @@ import polars as pl
 
 from xmlpunct.errors import PatternError
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import EMPTY, ENUMERABLE, WILDCARD, Constant, Empty, Pattern, Range, Values
+from xmlpunct.punctuations.pattern import (
+    EMPTY,
+    ENUMERABLE,
+    WILDCARD,
+    Constant,
+    Empty,
+    Pattern,
+    Range,
+    Values,
+    Wildcard,
+)
 from xmlpunct.punctuations.text import parse_pattern, split_patterns
 from xmlpunct.schema import Schema
 from xmlpunct.types import SPACE, Value
@@ -106,7 +116,7 @@ class Punctuation:
     @property
     def is_empty(self) -> bool:
         """Whether no tuple can match, since one pattern is empty."""
-        return any(self.patterns[i] is EMPTY for i in self.constrained)
+        return Empty in map(type, self.patterns)
 
     @property
     def constrained(self) -> tuple[int, ...]:
@@ -150,7 +160,7 @@ class Punctuation:
         patterns = self.patterns
         places = tuple([i for i, p in enumerate(patterns) if p is not WILDCARD])
         self._constrained, self._constants = places, None
-        if places and all(isinstance(patterns[i], Constant) for i in places):
+        if {Constant} == {*map(type, patterns)} - {Wildcard}:
             self._constants = self.keys(places)
 
     def keys(self, places: Iterable[int]) -> Tuple:
