@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from xmlpunct.frames import any_of
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.punctuations.intervals import IntervalSet
-from xmlpunct.punctuations.numbered import is_numbered
+from xmlpunct.punctuations.numbered import is_numbered, ordinal_bounds
 from xmlpunct.punctuations.punctuation import Punctuation, Signature, from_frame, to_frame
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -26,14 +27,17 @@ LATEST = 64
 class Outermost(PunctuationSet):
     """Punctuations of the same attributes, without those that another one implies.
 
-    ``<(,5], (,9]>`` goes when ``<(,6], (,9]>`` comes. Only those are compared that have the same constants.
+    ``<(,5], (,9]>`` goes when ``<(,6], (,9]>`` comes. Only those are compared that have the same constants. Beside
+    constants, ranges of a numbered type that touch are fused.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> held = Outermost(s)
     >>> [held.add(Punctuation.of(s, k=f"(,{k}]", v="(,500]")) for k in (5, 7, 6)]
     [True, True, False]
+    >>> [held.add(Punctuation.of(s, k=5, v=v)) for v in ("[1,2]", "[3,4]", "[2,3]")]
+    [True, True, False]
     >>> list(held)
-    [Punctuation(<(,7], (,500]>)]
+    [Punctuation(<5, [1,4]>), Punctuation(<(,7], (,500]>)]
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -46,6 +50,11 @@ class Outermost(PunctuationSet):
             return super().add(p)
         if p.is_empty or self.implies(p):
             return False
+        if _fuses(p):
+            touching = self._touching(p)
+            for q in touching:
+                self.remove(q)
+            return super().add(_hull(p, touching))
         latest = self._latest(p)
         for q in [q for q in latest if _implies(p, q)]:
             self.remove(q)
@@ -54,14 +63,21 @@ class Outermost(PunctuationSet):
 
     def remove(self, p: Punctuation) -> None:
         super().remove(p)
-        alike = self._kinds.get(_kind(p), {})
-        alike.pop(p, None)
-        if not alike:
-            self._kinds.pop(_kind(p), None)
+        if p.constants is None and not _fuses(p):
+            alike = self._kinds.get(_kind(p), {})
+            alike.pop(p, None)
+            if not alike:
+                self._kinds.pop(_kind(p), None)
 
     def implies(self, p: Punctuation) -> bool:
         """Whether one of them says as much as ``p``."""
-        return p in self or any(_implies(q, p) for q in self._latest(p))
+        return p in self or any(_implies(q, p) for q in (self._touching(p) if _fuses(p) else self._latest(p)))
+
+    def _touching(self, p: Punctuation) -> list[Punctuation]:
+        """Those that differ from ``p`` in their range alone and overlap it, or stand next to it."""
+        assert p.form is not None
+        first, last = _ordinals(p)
+        return self._index(p.form).overlapping(_between(p, p.form[2], first - 1, last + 1))
 
     def _latest(self, p: Punctuation) -> list[Punctuation]:
         """The latest ones with which ``p`` is compared."""
@@ -78,12 +94,71 @@ def _implies(p: Punctuation, q: Punctuation) -> bool:
     return all(map(pt.covers, p.patterns, q.patterns))
 
 
+def _fuses(p: Punctuation) -> bool:
+    """Whether a punctuation has one range, of a numbered type, and else only constants."""
+    return p.form is not None and p.form[0] == 1 and is_numbered(p.schema.attributes[p.form[2]].type)
+
+
+def _ordinals(p: Punctuation) -> tuple[int, int]:
+    """The first and the last ordinal of the range of a punctuation that fuses."""
+    assert p.form is not None
+    bounds = pt.bounds(p.patterns[p.form[2]])
+    assert bounds is not None
+    return bounds
+
+
+def _hull(p: Punctuation, touching: list[Punctuation]) -> Punctuation:
+    """A punctuation that fuses, and those that touch it, as one."""
+    if not touching:
+        return p
+    assert p.form is not None
+    firsts, lasts = zip(*map(_ordinals, [p, *touching]), strict=True)
+    return _between(p, p.form[2], min(firsts), max(lasts))
+
+
+def _between(p: Punctuation, place: int, first: int, last: int) -> Punctuation:
+    """A punctuation with another range at a place: from one ordinal to another."""
+    range_ = pt.ordinals(p.schema.attributes[place].type, first, last)
+    return Punctuation(p.schema, [*p.patterns[:place], range_, *p.patterns[place + 1 :]])
+
+
+def _fused(some: list[Punctuation]) -> list[Punctuation]:
+    """Punctuations that fuse, all with constants in the same attributes: as few that match the same tuples.
+
+    >>> s = Schema.parse("k INT, v INT")
+    >>> _fused([Punctuation.of(s, k=k, v=v) for k, v in ((5, "[3,4]"), (6, "[1,2]"), (5, "[1,2]"))])
+    [Punctuation(<5, [1,4]>), Punctuation(<6, [1,2]>)]
+    """
+    assert some[0].form is not None
+    attributes, (_, equal, place) = some[0].schema.attributes, some[0].form
+    constants = (map(attributes[i].type.key, [p.patterns[i].value for p in some]) for i in equal)  # type: ignore[attr-defined]
+    numbers: dict[tuple[Any, ...], int] = {}
+    kinds = [numbers.setdefault(key, len(numbers)) for key in zip(*constants, strict=True)]
+    firsts, lasts = ordinal_bounds(attributes[place].type, *_columns(some, place))
+    ranges = sorted(zip(kinds, firsts.tolist(), lasts.tolist(), some, strict=True), key=itemgetter(0, 1))
+    runs: list[list[Any]] = []
+    for kind, first, last, p in ranges:
+        if runs and runs[-1][0] == kind and first <= runs[-1][2] + 1:
+            runs[-1][2] = max(runs[-1][2], last)
+        else:
+            runs.append([kind, first, last, p])
+    return [_between(p, place, first, last) for _, first, last, p in runs]
+
+
+def _columns(some: list[Punctuation], place: int) -> tuple[pl.Series, pl.Series]:
+    """The inclusive bounds of the constants, or of the ranges, of a numbered type at a place."""
+    dtype, patterns = some[0].schema.attributes[place].type.dtype, [p.patterns[place] for p in some]
+    names = ("value", "value") if isinstance(patterns[0], pt.Constant) else ("low", "high")
+    lows, highs = (pl.Series([*map(attrgetter(name), patterns)], dtype=dtype) for name in names)
+    return lows, highs
+
+
 class Promised:
     """The tuples that any of the punctuations added so far matches.
 
     Punctuations that constrain one numbered attribute are fused into disjoint intervals, so a stream that closes
-    hour after hour, or item after item, is remembered in a few numbers. The others are remembered one by one, until
-    one of the same attributes implies them (`Outermost`).
+    hour after hour, or item after item, is remembered in a few numbers. Ranges beside equal constants are fused, too.
+    All other punctuations are remembered one by one, until one of the same attributes implies them (`Outermost`).
 
     ``most`` limits memory, not time. Beyond so many intervals and punctuations, those attributes forget that have
     most: their lowest intervals, or their oldest punctuations. ``forgotten`` counts them; a late tuple that only they
@@ -105,16 +180,29 @@ class Promised:
         self._limit()
 
     def _add_each(self, batch: PunctuationBatch) -> None:
+        alike: dict[tuple[type[pt.Pattern], ...], list[Punctuation]] = {}
         for p in batch:
-            places = p.constrained
-            if not places:  # the end says everything, and its scheme comes before all others
-                self._values, self._others = {}, {}
-            elif self.complete:
-                continue
-            if len(places) == 1 and is_numbered(self.schema.attributes[places[0]].type):
-                self._values_at(places[0]).add(p.patterns[places[0]])
+            alike.setdefault((*map(type, p.patterns),), []).append(p)
+        for some in alike.values():
+            self._add_alike(some)
+
+    def _add_alike(self, some: list[Punctuation]) -> None:
+        """Add punctuations that have patterns of the same kinds."""
+        places = some[0].constrained
+        if not places:  # the end says everything, and its scheme comes before all others
+            self._values, self._others = {}, {}
+        elif self.complete or some[0].is_empty:
+            return
+        if len(places) == 1 and is_numbered(self.schema.attributes[places[0]].type):
+            if len(some) >= COLUMN_FROM and not isinstance(some[0].patterns[places[0]], pt.Values):
+                self._values_at(places[0]).add_ranges(*_columns(some, places[0]))
             else:
-                self._others.setdefault(places, Outermost(self.schema)).add(p)
+                for p in some:
+                    self._values_at(places[0]).add(p.patterns[places[0]])
+        else:
+            others = self._others.setdefault(places, Outermost(self.schema))
+            for p in _fused(some) if len(some) > 1 and _fuses(some[0]) else some:
+                others.add(p)
 
     def _limit(self) -> None:
         """Forget what is beyond ``most``."""
@@ -146,6 +234,8 @@ class Promised:
 
     def news(self, punctuations: PunctuationBatch) -> PunctuationBatch:
         """Those that no earlier one implies, or of one numbered attribute not all earlier ones together.
+
+        So do all earlier ones that have a range of it beside the same constants.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> promised = Promised(s)
