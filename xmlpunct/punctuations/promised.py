@@ -48,13 +48,15 @@ class Outermost(PunctuationSet):
     def add(self, p: Punctuation) -> bool:
         if p.constants is not None or p.is_everything:
             return super().add(p)
-        if p.is_empty or self.implies(p):
-            return False
         if _fuses(p):
             touching = self._touching(p)
+            if any(_implies(q, p) for q in touching):
+                return False
             for q in touching:
                 self.remove(q)
             return super().add(_hull(p, touching))
+        if p.is_empty or self.implies(p):
+            return False
         latest = self._latest(p)
         for q in [q for q in latest if _implies(p, q)]:
             self.remove(q)
@@ -71,7 +73,9 @@ class Outermost(PunctuationSet):
 
     def implies(self, p: Punctuation) -> bool:
         """Whether one of them says as much as ``p``."""
-        return p in self or any(_implies(q, p) for q in (self._touching(p) if _fuses(p) else self._latest(p)))
+        if _fuses(p):
+            return any(_implies(q, p) for q in self._touching(p))
+        return p in self or any(_implies(q, p) for q in self._latest(p))
 
     def _touching(self, p: Punctuation) -> list[Punctuation]:
         """Those that differ from ``p`` in their range alone and overlap it, or stand next to it."""
