@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from xmlpunct.frames import any_of
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
+from xmlpunct.punctuations.index import FEW_PUNCTUATIONS
 from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.numbered import is_numbered, ordinal_bounds
 from xmlpunct.punctuations.punctuation import Punctuation, Signature, from_frame, to_frame
@@ -48,44 +49,35 @@ class Outermost(PunctuationSet):
     def add(self, p: Punctuation) -> bool:
         if p.constants is not None or p.is_everything:
             return super().add(p)
-        if _fuses(p):
-            touching = self._touching(p)
-            if any(_implies(q, p) for q in touching):
-                return False
-            for q in touching:
-                self.remove(q)
-            return super().add(_hull(p, touching))
         if p.is_empty or self.implies(p):
             return False
-        latest = self._latest(p)
-        for q in [q for q in latest if _implies(p, q)]:
-            self.remove(q)
+        near = self._near(p)
+        p = _hull([p, *(q for q in near if _touch(p, q))])
+        for q in near:
+            if _implies(p, q):
+                self.remove(q)
         self._kinds.setdefault(_kind(p), {})[p] = None
         return super().add(p)
 
     def remove(self, p: Punctuation) -> None:
         super().remove(p)
-        if p.constants is None and not _fuses(p):
-            alike = self._kinds.get(_kind(p), {})
-            alike.pop(p, None)
-            if not alike:
-                self._kinds.pop(_kind(p), None)
+        alike = self._kinds.get(_kind(p), {})
+        alike.pop(p, None)
+        if not alike:
+            self._kinds.pop(_kind(p), None)
 
     def implies(self, p: Punctuation) -> bool:
         """Whether one of them says as much as ``p``."""
-        if _fuses(p):
-            return any(_implies(q, p) for q in self._touching(p))
-        return p in self or any(_implies(q, p) for q in self._latest(p))
+        return p in self or any(_implies(q, p) for q in self._near(p))
 
-    def _touching(self, p: Punctuation) -> list[Punctuation]:
-        """Those that differ from ``p`` in their range alone and overlap it, or stand next to it."""
+    def _near(self, p: Punctuation) -> list[Punctuation]:
+        """Those with which ``p`` is compared: all that it can touch, or else the latest ones of its kind."""
+        alike = self._kinds.get(_kind(p), {})
+        if len(alike) <= FEW_PUNCTUATIONS or not _fuses(p):
+            return list(islice(reversed(alike), LATEST))
         assert p.form is not None
         first, last = _ordinals(p)
-        return self._index(p.form).overlapping(_between(p, p.form[2], first - 1, last + 1))
-
-    def _latest(self, p: Punctuation) -> list[Punctuation]:
-        """The latest ones with which ``p`` is compared."""
-        return list(islice(reversed(self._kinds.get(_kind(p), {})), LATEST))
+        return [q for q in self._index(p.form).near(_between(p, first - 1, last + 1)) if q in alike]
 
 
 def _kind(p: Punctuation) -> tuple[Any, ...]:
@@ -111,23 +103,32 @@ def _ordinals(p: Punctuation) -> tuple[int, int]:
     return bounds
 
 
-def _hull(p: Punctuation, touching: list[Punctuation]) -> Punctuation:
-    """A punctuation that fuses, and those that touch it, as one."""
-    if not touching:
-        return p
+def _touch(p: Punctuation, q: Punctuation) -> bool:
+    """Whether two punctuations of a kind fuse, and their ranges overlap or stand next to each other."""
+    if p.form != q.form or not _fuses(p):
+        return False
+    (low, high), (first, last) = _ordinals(p), _ordinals(q)
+    return first - 1 <= high and low <= last + 1
+
+
+def _hull(touching: list[Punctuation]) -> Punctuation:
+    """Some punctuations that fuse, as one."""
+    if len(touching) == 1:
+        return touching[0]
+    firsts, lasts = zip(*map(_ordinals, touching), strict=True)
+    return _between(touching[0], min(firsts), max(lasts))
+
+
+def _between(p: Punctuation, first: int, last: int) -> Punctuation:
+    """A punctuation that fuses, with another range: from one ordinal to another."""
     assert p.form is not None
-    firsts, lasts = zip(*map(_ordinals, [p, *touching]), strict=True)
-    return _between(p, p.form[2], min(firsts), max(lasts))
-
-
-def _between(p: Punctuation, place: int, first: int, last: int) -> Punctuation:
-    """A punctuation with another range at a place: from one ordinal to another."""
+    place = p.form[2]
     range_ = pt.ordinals(p.schema.attributes[place].type, first, last)
     return Punctuation(p.schema, [*p.patterns[:place], range_, *p.patterns[place + 1 :]])
 
 
 def _fused(some: list[Punctuation]) -> list[Punctuation]:
-    """Punctuations that fuse, all with constants in the same attributes: as few that match the same tuples.
+    """Punctuations that fuse, all with constants in the same attributes: fewer that match the same tuples.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> _fused([Punctuation.of(s, k=k, v=v) for k, v in ((5, "[3,4]"), (6, "[1,2]"), (5, "[1,2]"))])
@@ -135,18 +136,20 @@ def _fused(some: list[Punctuation]) -> list[Punctuation]:
     """
     assert some[0].form is not None
     attributes, (_, equal, place) = some[0].schema.attributes, some[0].form
-    constants = (map(attributes[i].type.key, [p.patterns[i].value for p in some]) for i in equal)  # type: ignore[attr-defined]
-    numbers: dict[tuple[Any, ...], int] = {}
-    kinds = [numbers.setdefault(key, len(numbers)) for key in zip(*constants, strict=True)]
+    keys = (map(attributes[i].type.key, [p.patterns[i].value for p in some]) for i in equal)  # type: ignore[attr-defined]
     firsts, lasts = ordinal_bounds(attributes[place].type, *_columns(some, place))
-    ranges = sorted(zip(kinds, firsts.tolist(), lasts.tolist(), some, strict=True), key=itemgetter(0, 1))
     runs: list[list[Any]] = []
-    for kind, first, last, p in ranges:
-        if runs and runs[-1][0] == kind and first <= runs[-1][2] + 1:
-            runs[-1][2] = max(runs[-1][2], last)
+    latest: dict[tuple[Any, ...], list[Any]] = {}
+    for key, first, last, p in zip(
+        zip(*keys, strict=True), firsts.tolist(), lasts.tolist(), some, strict=True
+    ):
+        run = latest.get(key)
+        if run is not None and run[0] - 1 <= last and first <= run[1] + 1:
+            run[0], run[1] = min(run[0], first), max(run[1], last)
         else:
-            runs.append([kind, first, last, p])
-    return [_between(p, place, first, last) for _, first, last, p in runs]
+            run = latest[key] = [first, last, p]
+            runs.append(run)
+    return [_between(p, first, last) for first, last, p in runs]
 
 
 def _columns(some: list[Punctuation], place: int) -> tuple[pl.Series, pl.Series]:
@@ -178,20 +181,13 @@ class Promised:
         """Add some punctuations."""
         for batch in PunctuationBatch.of(punctuations).parts:
             if batch.place is None:
-                self._add_each(batch)
+                for some in batch.alike:
+                    self._add_alike(some)
             elif not self.complete:
                 self._add_column(batch, batch.place)
         self._limit()
 
-    def _add_each(self, batch: PunctuationBatch) -> None:
-        alike: dict[tuple[type[pt.Pattern], ...], list[Punctuation]] = {}
-        for p in batch:
-            alike.setdefault((*map(type, p.patterns),), []).append(p)
-        for some in alike.values():
-            self._add_alike(some)
-
     def _add_alike(self, some: list[Punctuation]) -> None:
-        """Add punctuations that have patterns of the same kinds."""
         places = some[0].constrained
         if not places:  # the end says everything, and its scheme comes before all others
             self._values, self._others = {}, {}
