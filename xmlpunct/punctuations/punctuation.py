@@ -13,17 +13,7 @@ import polars as pl
 
 from xmlpunct.errors import PatternError
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import (
-    EMPTY,
-    ENUMERABLE,
-    WILDCARD,
-    Constant,
-    Empty,
-    Pattern,
-    Range,
-    Values,
-    Wildcard,
-)
+from xmlpunct.punctuations.pattern import EMPTY, ENUMERABLE, WILDCARD, Constant, Empty, Pattern, Range, Values
 from xmlpunct.punctuations.text import parse_pattern, split_patterns
 from xmlpunct.schema import Schema
 from xmlpunct.types import SPACE, Value
@@ -160,7 +150,7 @@ class Punctuation:
         patterns = self.patterns
         places = tuple([i for i, p in enumerate(patterns) if p is not WILDCARD])
         self._constrained, self._constants = places, None
-        if {Constant} == {*map(type, patterns)} - {Wildcard}:
+        if {Constant} == {*map(type, patterns)} - {pt.Wildcard}:
             self._constants = self.keys(places)
 
     def keys(self, places: Iterable[int]) -> Tuple:
