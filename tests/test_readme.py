@@ -117,7 +117,9 @@ def test_the_sample_is_what_is_shown() -> None:
 
 
 def test_the_two_commands_are_there() -> None:
-    _, command, tests = [block.rstrip() for block in blocks("sh") if block.startswith("python3 -m venv .venv")]
+    _, command, tests = [
+        block.rstrip() for block in blocks("sh") if block.startswith("python3 -m venv .venv")
+    ]
     assert command.endswith(".venv/bin/xmlpunct run samples/warehouse.sql")
     assert tests.endswith(".venv/bin/pytest -m 'spark and not long'")
     assert len(README.encode()) < 9 * 1024

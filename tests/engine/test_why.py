@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from tests.engine.test_wide_streams import lines_run
 from xmlpunct.base.errors import UsageError
 from xmlpunct.engine.plan import Query, Scan
 from xmlpunct.engine.run.build import build
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.answer import why
-from xmlpunct.engine.why.holding import Holding
+from xmlpunct.engine.why.holding import MOST_UNFUSED, Holding
 from xmlpunct.operators.retained_outline import outline
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.slice import Slice
 
 STREAMS = """
@@ -162,6 +165,53 @@ def test_what_many_groups_wait_for_is_a_range() -> None:
     assert waiting.why() == ["waits for a: <*, [0,9998], *>, since 9 s (group-by #2)"]
     waiting.give("a", ("S", 1, 0))
     assert waiting.why({"hour": "1"}) == ["waits for a: <*, 1, *>, since 9 s (group-by #2)"]
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_what_is_remembered_costs_little_for_each_punctuation(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirty punctuations of an hour are fused together, few of them at a time, and nothing is made for each."""
+    waiting = Waiting("SELECT hour, COUNT(*) AS n FROM a GROUP BY hour")
+    schema, built = waiting.schemas["a"], 0
+    said = [
+        Punctuation.of(schema, hour=hour, ts=f"[{2 * i},{2 * i + 1}]")
+        for hour in range(200)
+        for i in range(30)
+    ]
+    batches = [PunctuationBatch(said[i : i + size]) for i in range(0, len(said), size)]
+    init = Punctuation.__init__
+
+    def counted(self: Punctuation, *given: Any) -> None:
+        nonlocal built
+        built += 1
+        init(self, *given)
+
+    monkeypatch.setattr(Punctuation, "__init__", counted)
+
+    def say() -> None:
+        for batch in batches:
+            waiting.holding.say("a", batch)
+
+    lines = lines_run(say)
+    wanted = Punctuation.of(schema, hour=150, ts="[0,59]")
+    assert waiting.holding.missing("a", wanted) is None
+    assert len(waiting.holding.said["a"]) == 200
+    assert built < len(said) / 10
+    assert lines < 20 * len(said) + 30 * len(batches)
+
+
+def test_what_waits_to_be_fused_is_bounded() -> None:
+    waiting = Waiting("SELECT hour, COUNT(*) AS n FROM a GROUP BY hour")
+    schema, holding = waiting.schemas["a"], waiting.holding
+    for hour in range(MOST_UNFUSED + 1):
+        holding.say("a", [Punctuation.of(schema, hour=hour)])
+    assert not holding._unfused
+    holding.say("a", [Punctuation.of(schema, hour=MOST_UNFUSED + 1)])
+    assert holding._unfused
+    assert holding.missing("a", Punctuation.of(schema, hour=f"[0,{MOST_UNFUSED + 1}]")) is None
+    holding.say("a", [Punctuation.of(schema, hour=3), Punctuation.everything(schema)])
+    assert holding.missing("a", Punctuation.everything(schema)) is None
 
 
 def test_unknown_columns_and_wrong_patterns_are_refused() -> None:

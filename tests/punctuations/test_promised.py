@@ -16,7 +16,8 @@ from xmlpunct.punctuations.punctuation import covers, from_frame
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.types import INT
 from xmlpunct.types.cut_points import cuts
-from xmlpunct.types.pattern import interval
+from xmlpunct.types.interval_set import IntervalSet
+from xmlpunct.types.pattern import Values, interval
 
 SCHEMA = Schema.parse("a INT, d DATE, x STRING")
 NUMBERS = st.integers(-5, 5)
@@ -175,6 +176,43 @@ def test_ranges_that_grow_take_no_room(grown: Callable[[int], dict[str, object]]
         covered.add([Punctuation.of(SCHEMA, **grown(i))])
         sizes.append(len(covered))
     assert max(sizes) <= 3
+
+
+BESIDE = st.tuples(st.integers(0, 1), st.integers(0, 60), st.integers(1, 3), st.booleans())
+
+
+@given(st.lists(st.lists(BESIDE, max_size=40), max_size=4), st.lists(BESIDE, max_size=10))
+def test_ranges_beside_constants_fuse(
+    batches: list[list[tuple[int, int, int, bool]]], asked: list[tuple[int, int, int, bool]]
+) -> None:
+    """Whatever their order and number, and whether a list stands among them."""
+
+    def of(beside: tuple[int, int, int, bool]) -> Punctuation:
+        x, low, size, is_list = beside
+        a = f"{{{low},{low + 2 * size}}}" if is_list else f"[{low},{low + size}]"
+        return Punctuation.of(SCHEMA, a=a, x=f"x{x}")
+
+    covered, values = Promised(SCHEMA), [IntervalSet(INT), IntervalSet(INT)]
+    for batch in batches:
+        covered.add(map(of, batch))
+        for beside in batch:
+            values[beside[0]].add(of(beside).patterns[0])
+    tuples = [(a, None, f"x{x}") for x in range(2) for a in range(-1, 70)]
+    assert covered.mask(SCHEMA.frame(tuples)).to_list() == [
+        a in values[x] for x in range(2) for a in range(-1, 70)
+    ]
+    ranges = [IntervalSet(INT), IntervalSet(INT)]
+    for x, low, size, is_list in (beside for batch in batches for beside in batch):
+        if not is_list:
+            ranges[x].add(interval(INT, low, low + size, True, True))
+    remembered = [p for p in from_frame(SCHEMA, covered.snapshot()["others"]) if p.form == (1, (2,), 0)]
+    assert len(remembered) == sum(map(len, ranges))
+    for p in map(of, asked):
+        x = int(str(p.patterns[2])[1:])
+        if ranges[x].covers(p.patterns[0]):
+            assert covered.missing(p) is None or isinstance(p.patterns[0], Values)
+        if covered.missing(p) is None:
+            assert values[x].covers(p.patterns[0])
 
 
 def test_a_punctuation_that_was_overtaken_is_no_news() -> None:

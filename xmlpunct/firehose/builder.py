@@ -213,4 +213,4 @@ def _said(punctuations: Sequence[Punctuation | None]) -> tuple[PunctuationBatch,
     if isinstance(punctuations, PunctuationBatch):  # made of what says something
         return punctuations, 0
     known = [p for p in punctuations if p is not None]
-    return PunctuationBatch(p for p in known if not p.is_empty), len(punctuations) - len(known)
+    return PunctuationBatch(known).possible(), len(punctuations) - len(known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import repeat
 
 from xmlpunct.base.errors import PatternError, XmlPunctError
@@ -87,10 +87,11 @@ def _pattern(attribute: Attribute, text: str | None) -> Pattern:
         raise PunctuationError(f"wrong punctuation: {named}") from None
 
 
-def _patterns(attribute: Attribute, texts: Iterable[str]) -> list[Pattern]:
+def _patterns(attribute: Attribute, texts: Sequence[str]) -> list[Pattern]:
     """`_pattern`, of each."""
     try:
-        return [*map(partial(_parsed, attribute.type), texts)]
+        patterns = {text: _parsed(attribute.type, text) for text in dict.fromkeys(texts)}
+        return [*map(patterns.__getitem__, texts)]
     except PatternError:
         return [_pattern(attribute, text) for text in texts]  # which names the attribute
 

@@ -169,9 +169,12 @@ class JointCover:
         combined = [(combine(p, q), q) for p, q in recalled]
         return [c for c, q in combined if c is not None and c != q and self._ownership.needs(c)]
 
-    def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    def _closing_null(self, batch: PunctuationBatch) -> Sequence[Punctuation]:
         """Those with ``*`` wherever null may be: nothing else closes null."""
-        return [p for p in punctuations if self._nullable.isdisjoint(p.constrained)]
+        closing = [some for some in batch.alike if self._nullable.isdisjoint(some[0].constrained)]
+        if len(closing) < 2:
+            return closing[0] if closing else []
+        return [p for p in batch if self._nullable.isdisjoint(p.constrained)]  # in their order
 
     def _closures(self, new: Row) -> list[Punctuation]:
         """The largest punctuations that ``new`` and others close together."""

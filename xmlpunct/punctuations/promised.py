@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from numpy.typing import NDArray
 
 from xmlpunct.base.frames import any_of
 from xmlpunct.punctuations.punctuation import Punctuation, Signature, from_frame, to_frame
-from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM, PunctuationBatch
+from xmlpunct.punctuations.punctuation_index import FEW_PUNCTUATIONS
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.interval_set import IntervalSet
-from xmlpunct.types.ordinals import is_numbered
+from xmlpunct.types.ordinals import is_numbered, ordinal_bounds
 
 LATEST = 64
 """With so many of its kind at most a punctuation is compared. One that implies an older one costs memory, no more."""
@@ -26,14 +28,17 @@ LATEST = 64
 class Outermost(PunctuationSet):
     """Punctuations of the same attributes, without those that another one implies.
 
-    ``<(,5], (,9]>`` goes when ``<(,6], (,9]>`` comes. Only those are compared that have the same constants.
+    ``<(,5], (,9]>`` goes when ``<(,6], (,9]>`` comes. Only those are compared that have the same constants. Beside
+    constants, ranges of a numbered type that touch are fused.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> held = Outermost(s)
     >>> [held.add(Punctuation.of(s, k=f"(,{k}]", v="(,500]")) for k in (5, 7, 6)]
     [True, True, False]
+    >>> [held.add(Punctuation.of(s, k=5, v=v)) for v in ("[1,2]", "[3,4]", "[2,3]")]
+    [True, True, False]
     >>> list(held)
-    [Punctuation(<(,7], (,500]>)]
+    [Punctuation(<5, [1,4]>), Punctuation(<(,7], (,500]>)]
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -46,9 +51,11 @@ class Outermost(PunctuationSet):
             return super().add(p)
         if p.is_empty or self.implies(p):
             return False
-        latest = self._latest(p)
-        for q in [q for q in latest if _implies(p, q)]:
-            self.remove(q)
+        near = self._near(p)
+        p = _hull([p, *(q for q in near if _touch(p, q))])
+        for q in near:
+            if _implies(p, q):
+                self.remove(q)
         self._kinds.setdefault(_kind(p), {})[p] = None
         return super().add(p)
 
@@ -61,11 +68,16 @@ class Outermost(PunctuationSet):
 
     def implies(self, p: Punctuation) -> bool:
         """Whether one of them says as much as ``p``."""
-        return p in self or any(_implies(q, p) for q in self._latest(p))
+        return p in self or any(_implies(q, p) for q in self._near(p))
 
-    def _latest(self, p: Punctuation) -> list[Punctuation]:
-        """The latest ones with which ``p`` is compared."""
-        return list(islice(reversed(self._kinds.get(_kind(p), {})), LATEST))
+    def _near(self, p: Punctuation) -> list[Punctuation]:
+        """Those with which ``p`` is compared: all that it can touch, or else the latest ones of its kind."""
+        alike = self._kinds.get(_kind(p), {})
+        if len(alike) <= FEW_PUNCTUATIONS or not _fuses(p):
+            return list(islice(reversed(alike), LATEST))
+        assert p.form is not None
+        first, last = _ordinals(p)
+        return [q for q in self._index(p.form).near(_between(p, first - 1, last + 1)) if q in alike]
 
 
 def _kind(p: Punctuation) -> tuple[Any, ...]:
@@ -78,12 +90,82 @@ def _implies(p: Punctuation, q: Punctuation) -> bool:
     return all(map(pt.covers, p.patterns, q.patterns))
 
 
+def _fuses(p: Punctuation) -> bool:
+    """Whether a punctuation has one range, of a numbered type, and else only constants."""
+    return p.form is not None and p.form[0] == 1 and is_numbered(p.schema.attributes[p.form[2]].type)
+
+
+def _ordinals(p: Punctuation) -> tuple[int, int]:
+    """The first and the last ordinal of the range of a punctuation that fuses."""
+    assert p.form is not None
+    bounds = pt.bounds(p.patterns[p.form[2]])
+    assert bounds is not None
+    return bounds
+
+
+def _touch(p: Punctuation, q: Punctuation) -> bool:
+    """Whether two punctuations of a kind fuse, and their ranges overlap or stand next to each other."""
+    if p.form != q.form or not _fuses(p):
+        return False
+    (low, high), (first, last) = _ordinals(p), _ordinals(q)
+    return first - 1 <= high and low <= last + 1
+
+
+def _hull(touching: list[Punctuation]) -> Punctuation:
+    """Some punctuations that fuse, as one."""
+    if len(touching) == 1:
+        return touching[0]
+    firsts, lasts = zip(*map(_ordinals, touching), strict=True)
+    return _between(touching[0], min(firsts), max(lasts))
+
+
+def _between(p: Punctuation, first: int, last: int) -> Punctuation:
+    """A punctuation that fuses, with another range: from one ordinal to another."""
+    assert p.form is not None
+    place = p.form[2]
+    range_ = pt.ordinals(p.schema.attributes[place].type, first, last)
+    return Punctuation(p.schema, [*p.patterns[:place], range_, *p.patterns[place + 1 :]])
+
+
+def _fused(some: list[Punctuation]) -> list[Punctuation]:
+    """Punctuations that fuse, all with constants in the same attributes: fewer that match the same tuples.
+
+    >>> s = Schema.parse("k INT, v INT")
+    >>> _fused([Punctuation.of(s, k=k, v=v) for k, v in ((5, "[3,4]"), (6, "[1,2]"), (5, "[1,2]"))])
+    [Punctuation(<5, [1,4]>), Punctuation(<6, [1,2]>)]
+    """
+    assert some[0].form is not None
+    attributes, (_, equal, place) = some[0].schema.attributes, some[0].form
+    keys = (map(attributes[i].type.key, [p.patterns[i].value for p in some]) for i in equal)  # type: ignore[attr-defined]
+    firsts, lasts = ordinal_bounds(attributes[place].type, *_columns(some, place))
+    runs: list[list[Any]] = []
+    latest: dict[tuple[Any, ...], list[Any]] = {}
+    for key, first, last, p in zip(
+        zip(*keys, strict=True), firsts.tolist(), lasts.tolist(), some, strict=True
+    ):
+        run = latest.get(key)
+        if run is not None and run[0] - 1 <= last and first <= run[1] + 1:
+            run[0], run[1] = min(run[0], first), max(run[1], last)
+        else:
+            run = latest[key] = [first, last, p]
+            runs.append(run)
+    return [_between(p, first, last) for first, last, p in runs]
+
+
+def _columns(some: list[Punctuation], place: int) -> tuple[pl.Series, pl.Series]:
+    """The inclusive bounds of the constants, or of the ranges, of a numbered type at a place."""
+    dtype, patterns = some[0].schema.attributes[place].type.dtype, [p.patterns[place] for p in some]
+    names = ("value", "value") if isinstance(patterns[0], pt.Constant) else ("low", "high")
+    lows, highs = (pl.Series([*map(attrgetter(name), patterns)], dtype=dtype) for name in names)
+    return lows, highs
+
+
 class Promised:
     """The tuples that any of the punctuations added so far matches.
 
     Punctuations that constrain one numbered attribute are fused into disjoint intervals, so a stream that closes
-    hour after hour, or item after item, is remembered in a few numbers. The others are remembered one by one, until
-    one of the same attributes implies them (`Outermost`).
+    hour after hour, or item after item, is remembered in a few numbers. Ranges beside equal constants are fused, too.
+    All other punctuations are remembered one by one, until one of the same attributes implies them (`Outermost`).
 
     ``most`` limits memory, not time. Beyond so many intervals and punctuations, those attributes forget that have
     most: their lowest intervals, or their oldest punctuations. ``forgotten`` counts them; a late tuple that only they
@@ -99,22 +181,28 @@ class Promised:
         """Add some punctuations."""
         for batch in PunctuationBatch.of(punctuations).parts:
             if batch.place is None:
-                self._add_each(batch)
+                for some in batch.alike:
+                    self._add_alike(some)
             elif not self.complete:
                 self._add_column(batch, batch.place)
         self._limit()
 
-    def _add_each(self, batch: PunctuationBatch) -> None:
-        for p in batch:
-            places = p.constrained
-            if not places:  # the end says everything, and its scheme comes before all others
-                self._values, self._others = {}, {}
-            elif self.complete:
-                continue
-            if len(places) == 1 and is_numbered(self.schema.attributes[places[0]].type):
-                self._values_at(places[0]).add(p.patterns[places[0]])
+    def _add_alike(self, some: list[Punctuation]) -> None:
+        places = some[0].constrained
+        if not places:  # the end says everything, and its scheme comes before all others
+            self._values, self._others = {}, {}
+        elif self.complete or some[0].is_empty:
+            return
+        if len(places) == 1 and is_numbered(self.schema.attributes[places[0]].type):
+            if len(some) >= COLUMN_FROM and not isinstance(some[0].patterns[places[0]], pt.Values):
+                self._values_at(places[0]).add_ranges(*_columns(some, places[0]))
             else:
-                self._others.setdefault(places, Outermost(self.schema)).add(p)
+                for p in some:
+                    self._values_at(places[0]).add(p.patterns[places[0]])
+        else:
+            others = self._others.setdefault(places, Outermost(self.schema))
+            for p in _fused(some) if len(some) > 1 and _fuses(some[0]) else some:
+                others.add(p)
 
     def _limit(self) -> None:
         """Forget what is beyond ``most``."""
@@ -146,6 +234,8 @@ class Promised:
 
     def news(self, punctuations: PunctuationBatch) -> PunctuationBatch:
         """Those that no earlier one implies, or of one numbered attribute not all earlier ones together.
+
+        So do all earlier ones that have a range of it beside the same constants.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> promised = Promised(s)

@@ -106,7 +106,7 @@ class Punctuation:
     @property
     def is_empty(self) -> bool:
         """Whether no tuple can match, since one pattern is empty."""
-        return any(self.patterns[i] is EMPTY for i in self.constrained)
+        return Empty in map(type, self.patterns)
 
     @property
     def constrained(self) -> tuple[int, ...]:
@@ -150,7 +150,7 @@ class Punctuation:
         patterns = self.patterns
         places = tuple([i for i, p in enumerate(patterns) if p is not WILDCARD])
         self._constrained, self._constants = places, None
-        if places and all(isinstance(patterns[i], Constant) for i in places):
+        if {Constant} == {*map(type, patterns)} - {pt.Wildcard}:
             self._constants = self.keys(places)
 
     def keys(self, places: Iterable[int]) -> Tuple:

@@ -40,13 +40,25 @@ class PunctuationBatch(Sequence[Punctuation]):
     PunctuationBatch([<*, (,5]>, <*, [7,9]>])
     """
 
-    __slots__ = ("_at", "_bounds", "_keys", "_made", "_parts", "_schema", "known_columns", "place", "ranged")
+    __slots__ = (
+        "_alike",
+        "_at",
+        "_bounds",
+        "_keys",
+        "_made",
+        "_parts",
+        "_schema",
+        "known_columns",
+        "place",
+        "ranged",
+    )
 
     def __init__(self, punctuations: Iterable[Punctuation] = ()) -> None:
         self.place: int | None = None
         self.ranged = False
         self._made: list[Punctuation] | None = list(punctuations)
         self._schema: Schema | None = None
+        self._alike: list[list[Punctuation]] | None = None
         self.known_columns: Columns | None = None
         """Its columns, if they are made already."""
         self._keys: list[Key] | None = None
@@ -294,9 +306,26 @@ class PunctuationBatch(Sequence[Punctuation]):
         """Each of them once."""
         return self if self.in_columns else PunctuationBatch(dict.fromkeys(self))
 
+    @property
+    def alike(self) -> list[list[Punctuation]]:
+        """Its punctuations in lists, by the kinds of their patterns: each list constrains the same attributes.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> PunctuationBatch([Punctuation.of(s, hour=5), Punctuation.of(s, sid="A"), Punctuation.of(s, hour=6)]).alike
+        [[Punctuation(<*, 5>), Punctuation(<*, 6>)], [Punctuation(<A, *>)]]
+        """
+        if self._alike is None:
+            by_kinds: dict[tuple[type, ...], list[Punctuation]] = {}
+            for p in self:
+                by_kinds.setdefault((*map(type, p.patterns),), []).append(p)
+            self._alike = list(by_kinds.values())
+        return self._alike
+
     def possible(self) -> PunctuationBatch:
         """Those that something can match."""
-        return self if self.in_columns else PunctuationBatch(p for p in self if not p.is_empty)
+        if self.in_columns or not any(some[0].is_empty for some in self.alike):
+            return self
+        return PunctuationBatch(p for p in self if not p.is_empty)
 
     def ordered(self) -> PunctuationBatch:
         """Each of them once but the end, by their patterns' first values; ``*`` comes last."""
@@ -370,7 +399,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     @property
     def has_end(self) -> bool:
         """Whether one of them matches everything: the end of the stream."""
-        return not self.in_columns and any(p.is_everything for p in self)
+        return not self.in_columns and any(some[0].is_everything for some in self.alike)
 
     def to_frame(self, schema: Schema) -> pl.DataFrame:
         """The punctuations as a data frame, as they travel and rest: its columns, or the patterns' texts."""

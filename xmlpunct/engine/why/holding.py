@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
@@ -16,6 +16,7 @@ from xmlpunct.base.frames import Snapshot, grouped
 from xmlpunct.operators.retained_outline import COUNT, EVERYTHING, HIGH, NULL, Outline
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
 from xmlpunct.types import pattern as pt
@@ -24,6 +25,8 @@ from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 
 MOST_SAID = 1_000
 """So many intervals and punctuations, fused, are remembered of a stream. What is forgotten counts as not said."""
+MOST_UNFUSED = 1_000
+"""So many punctuations wait to be fused together: one by one takes 20 times as long."""
 LISTED = 100
 """So many values of an attribute are listed in what is waited for; where there are more, it is a range of them."""
 SINCE = "$since"
@@ -48,7 +51,10 @@ class Holding:
     """
 
     def __init__(self, schemas: Mapping[str, Schema] | None = None) -> None:
-        self.said = {name: Promised(schema, MOST_SAID) for name, schema in (schemas or {}).items()}
+        self._said = {name: Promised(schema, MOST_SAID) for name, schema in (schemas or {}).items()}
+        self._unfused: dict[str, list[PunctuationBatch]] = {}
+        """Batches of each stream that ``_said`` lacks."""
+        self._unfused_count = 0
         self.told: dict[str, float] = {}
         """When each stream that has said something said its last."""
         self._lock = threading.RLock()
@@ -59,12 +65,30 @@ class Holding:
         """Since when there is anything to be held."""
         self._kept: dict[str, pl.DataFrame] = {}
 
-    def say(self, stream: str, punctuations: Iterable[Punctuation], now: float | None = None) -> None:
+    def say(self, stream: str, punctuations: Sequence[Punctuation], now: float | None = None) -> None:
         """Remember what a stream says."""
         with self._lock:
-            self.said[stream].add(punctuations)
+            self._unfused.setdefault(stream, []).append(PunctuationBatch.of(punctuations))
+            self._unfused_count += len(punctuations)
+            if self._unfused_count > MOST_UNFUSED:
+                self._fuse()
             self.told[stream] = time.time() if now is None else now
             self._changes += 1
+
+    def _fuse(self) -> None:
+        """Fuse what the streams have said."""
+        for stream, batches in self._unfused.items():
+            said = self._said[stream]
+            said.add(PunctuationBatch.union(batch for batch in batches if batch.in_columns))
+            said.add(PunctuationBatch.concat(batch for batch in batches if not batch.in_columns))
+        self._unfused, self._unfused_count = {}, 0
+
+    @property
+    def said(self) -> Mapping[str, Promised]:
+        """What each stream has said."""
+        with self._lock:
+            self._fuse()
+            return self._said
 
     def keep(self, where: str, outlines: Mapping[int, Outline], now: float | None = None) -> None:
         """Put what the operators of one place retain, by their numbers, in the place of what they retained.
