@@ -10,12 +10,12 @@ from xmlpunct.operators.driver import Edge
 from xmlpunct.punctuations.ownership import ONE_SHARD
 
 
-def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), alone: bool = False) -> Pipeline:
+def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), single_shard: bool = False) -> Pipeline:
     """Build the pipeline of one plan, or of several plans with one output each.
 
     Nodes with the same number, which several plans share, become one operator. A leaf that scans the stream
     ``inputs[i]`` reads input i, and a `Receive` leaf reads the input of its port; several leaves may read one input.
-    ``alone``: the fragment runs on a single shard.
+    ``single_shard``: the fragment runs on a single shard.
     """
     plans = [roots] if isinstance(roots, Node) else roots
     ports = {name: i for i, name in enumerate(inputs)}
@@ -36,7 +36,7 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), alone: bool 
         operator.number = node.number
         operator.sifted = sifted
         operator.quiet = operator.quiet or node.hushed
-        ways = () if alone else node.ways
+        ways = () if single_shard else node.ways
         if ways or sifted:
             operator.spread(ways or ONE_SHARD)
         operators.append(operator)

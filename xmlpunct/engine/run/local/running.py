@@ -96,22 +96,10 @@ class LocalRun:
         is_single_source = len(by_source) == 1 and not stats.watched
         spread = self._helpers.count > SPREAD * len(by_source)
         for number, (key, streams) in enumerate(by_source.items()):
-            source_of_feed, specs = (
-                distinct[key],
-                [stream.spec(columns_read(query.roots, stream)) for _, stream in streams],
-            )
-            precompute = (
-                partial(self._precompute, streams) if self._helpers.count >= MANY else _precompute_nothing
-            )
+            specs = [stream.spec(columns_read(query.roots, stream)) for _, stream in streams]
+            early = partial(self._precompute, streams) if self._helpers.count >= MANY else _no_results
             reader = AheadReader(
-                source_of_feed,
-                specs,
-                namespace,
-                self.bell,
-                is_single_source,
-                self._helpers,
-                spread,
-                precompute,
+                distinct[key], specs, namespace, self.bell, is_single_source, self._helpers, spread, early
             )
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
@@ -294,13 +282,11 @@ class LocalRun:
 
     def behind(self) -> dict[str, int | None]:
         """For each input, the number of available bytes not read yet; None if unknown."""
-        by_input = {
+        left = {
             name: [f.reader.behind for f in self._feeds_of(name) if not f.done] for name in self.stats.inputs
         }
-        sizes = {name: [n for n in counts if n is not None] for name, counts in by_input.items()}
-        return {
-            name: sum(sizes[name]) if len(sizes[name]) == len(by_input[name]) else None for name in by_input
-        }
+        sizes = {name: [n for n in counts if n is not None] for name, counts in left.items()}
+        return {name: sum(sizes[name]) if len(sizes[name]) == len(left[name]) else None for name in left}
 
     def done(self) -> dict[str, bool]:
         """For each input, whether it has been read to its end."""
@@ -324,11 +310,8 @@ class LocalRun:
         are fewer, but at least one per thread.
         """
         waiting = [f for f in candidates if f.reader.is_there]
-        count, slices_in_memory = (
-            sum(f.reader.begun for f in waiting),
-            SLICES_AHEAD * MOST_BYTES // self._pace.bytes,
-        )
-        while waiting and count < max(1, min(slices_in_memory, SLICES_AHEAD)) * self._helpers.count:
+        count, limit = sum(f.reader.begun for f in waiting), SLICES_AHEAD * MOST_BYTES // self._pace.bytes
+        while waiting and count < max(1, min(limit, SLICES_AHEAD)) * self._helpers.count:
             next_ = min(waiting, key=lambda f: (f.reader.begun, f.turn))
             next_.reader.begin(self._pace.bytes)
             count += 1
@@ -376,15 +359,12 @@ class LocalRun:
         return [self._pipeline.ahead(i, stream.taken(slice_).tuples) for (i, stream), slice_ in pairs]
 
     def _push(
-        self,
-        streams: Sequence[tuple[int, Stream]],
-        slices: Sequence[Slice],
-        precomputed: Sequence[Ahead] = (),
+        self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice], done: Sequence[Ahead] = ()
     ) -> list[Slice]:
         results = [] if self._opened else [self._pipeline.open_all()]
         self._opened = True
-        precomputed_results = precomputed or [NOT_AHEAD] * len(slices)
-        for (i, stream), slice_, done_of_stream in zip(streams, slices, precomputed_results, strict=True):
+        done = done or [NOT_AHEAD] * len(slices)
+        for (i, stream), slice_, done_of_stream in zip(streams, slices, done, strict=True):
             if slice_:
                 if slice_.punctuations:
                     self.stats.holding.say(stream.name, slice_.punctuations)
@@ -396,10 +376,7 @@ class LocalRun:
             OperatorStats(**counters.counts(), id=operator.number, operator=operator.name)
             for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True)
         )
-        return [
-            self._result(number, [outputs[number] for outputs in results])
-            for number in range(len(self.closed))
-        ]
+        return [self._result(number, [r[number] for r in results]) for number in range(len(self.closed))]
 
     def _result(self, number: int, parts: Sequence[Slice]) -> Slice:
         """The results of a slice for an answer; empty once the answer is complete."""
@@ -433,14 +410,10 @@ class LocalRun:
     def _end(self, stream: Stream) -> Slice:
         return Slice(stream.layout.empty(), [Punctuation.everything(stream.schema)], [0])
 
-    def _injected(self, number: int, stream: Stream, injected: Plain) -> Slice:
+    def _injected(self, number: int, stream: Stream, entry: Plain) -> Slice:
         """The injected punctuation, if it belongs to this stream; else an empty slice."""
         empty = stream.layout.empty()
-        return (
-            Slice(empty, [punctuation_of(stream, injected[1])], [0])
-            if number == injected[0]
-            else Slice(empty)
-        )
+        return Slice(empty, [punctuation_of(stream, entry[1])], [0]) if number == entry[0] else Slice(empty)
 
     def _feed_of(self, number: int) -> Feed:
         """The feed that carries stream ``number``."""
@@ -468,6 +441,6 @@ class LocalRun:
         return [f for f in self._feeds if declared in (s.declared for _, s in f.streams)]
 
 
-def _precompute_nothing(_: Parsed) -> list[Ahead]:
+def _no_results(_: Parsed) -> list[Ahead]:
     """Replaces `_precompute` for fewer than `MANY` threads."""
     return []
