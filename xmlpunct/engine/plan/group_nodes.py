@@ -136,7 +136,7 @@ class GroupBy(Unary):
 
 @dataclass(frozen=True)
 class PartialGroupBy(Unary):
-    """Aggregates slice by slice, for a `GroupBy` behind an exchange.
+    """Aggregates slice by slice, for a `GroupBy` after an exchange.
 
     Punctuations may also constrain the columns ``kept``, which its tuples lack.
     """

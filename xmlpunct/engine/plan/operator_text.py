@@ -27,7 +27,8 @@ def closed(node: Node, closing: dict[str, list[Place]], how: str = "closed its {
         if name not in names:  # both ends of a window follow one timestamp
             names.append(name)
     ways = [
-        f"{_each(stream_names)} has {how.format(' or '.join(names))}" for stream_names, names in named.items()
+        f"{_all_of(stream_names)} has {how.format(' or '.join(names))}"
+        for stream_names, names in named.items()
     ]
     several = " (or several together)" if sum(map(len, named.values())) > 1 else ""
     below = [n for n in node.find(Binary) if n.number]
@@ -61,7 +62,7 @@ def complete(node: Node, names: Iterable[str]) -> str:
 
 def every_stream(node: Node) -> str:
     """The streams that a node reads, as the subject of a sentence."""
-    return _each(streams(node))
+    return _all_of(streams(node))
 
 
 def streams(node: Node) -> tuple[str, ...]:
@@ -77,5 +78,5 @@ def which_side(node: Binary, side: int) -> str:
     return f"of {', '.join(read[side])}"
 
 
-def _each(names: tuple[str, ...]) -> str:
+def _all_of(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"every one of {', '.join(names)}"

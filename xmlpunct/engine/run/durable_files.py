@@ -59,7 +59,7 @@ class Appender:
             raise XmlPunctError(f"{path} is shorter than the {length:,} bytes committed to it")
 
     def close(self) -> None:
-        """Close what was opened here."""
+        """Close the file, if this object has opened it."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -74,17 +74,17 @@ class Appender:
         elif not self.is_file:
             self.close()
 
-    def append(self, data: bytes | bytearray, length: int, *, more: bool = False) -> int:
+    def append(self, data: bytes | bytearray, length: int, *, replaying: bool = False) -> int:
         """Write ``data`` at offset ``length`` and return the new length. Raises `XmlPunctError`.
 
-        ``more``: keep the bytes after ``data`` that a killed run left, because they are rewritten next.
+        ``replaying``: keep the bytes after ``data`` that a killed run left, because they are rewritten next.
         """
         with writing(self.name):
             if self.is_file:
                 os.lseek(self._file, length, os.SEEK_SET)
                 write_all(self._file, data)
                 self._size = max(self._size, length + len(data))
-                if self._size > length + len(data) and not more:
+                if self._size > length + len(data) and not replaying:
                     self._cut(length + len(data))
             elif self._file >= 0:
                 write_all(self._file, data)
@@ -184,7 +184,7 @@ def open_durably(path: Path, flags: int) -> int:
 
 
 def make_folder(path: Path, mode: int = SHARED_FOLDER) -> None:
-    """Make a directory, and those above it, and come back when their names are on disk. Raises OSError."""
+    """Make a directory and its parents, and force their entries to disk. Raises OSError."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode, exist_ok=True)

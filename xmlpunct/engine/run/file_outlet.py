@@ -27,7 +27,7 @@ class FileOutlet(Outlet):
     def write(self, results: Results, *, again: bool = False) -> None:
         """``again``: a file is overwritten and keeps its remaining bytes; a pipe has received the group already."""
         if not again or self.file.is_file:
-            self.file.append(results.data, results.offset, more=again)
+            self.file.append(results.data, results.offset, replaying=again)
 
     def commit(self) -> int:
         self.file.sync()

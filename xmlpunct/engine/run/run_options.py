@@ -122,17 +122,17 @@ class RunOptions:
 
     @property
     def is_url(self) -> bool:
-        """Whether the output is what a connector writes to."""
+        """True if a connector writes the output."""
         return is_url(self.output)
 
 
-def is_url(place: str | None) -> bool:
-    """Whether a connector writes to a place.
+def is_url(output: str | None) -> bool:
+    """True for the URL of a connector.
 
     >>> is_url("sqlite:///x.db?table=t"), is_url("out.xml"), is_url("-")
     (True, False, False)
     """
-    return place is not None and scheme_of(place) not in ("", "-")
+    return output is not None and scheme_of(output) not in ("", "-")
 
 
 def parse_size(text: str) -> int:

@@ -68,9 +68,9 @@ class ColumnsTarget:
         """The open partitions."""
         return self._dataset.snapshot()
 
-    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
-        punctuations = output.prepare(taken.slice_).punctuations
-        keyed = [pair for outcome in taken.put for pair in outcome.keyed]
+    def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
+        punctuations = output.prepare(batch_results.slice_).punctuations
+        keyed = [pair for outcome in batch_results.put for pair in outcome.keyed]
         digest = chained(group.written.digest, group.offset.encode())
         self._dataset.write(keyed, punctuations, closes, Results(group.batch, (), b"", digest=digest))
         return group.written.length + sum(chunk.length for _, chunk in keyed), digest

@@ -30,8 +30,8 @@ def cut_large_files(context: SparkContext, job: Job) -> None:
 
     def scan_all(spans: Sequence[Span]) -> Sequence[Scanned]:
         tasks = min(len(spans), TASKS * context.defaultParallelism)
-        found: list[Scanned] = context.parallelize(spans, tasks).map(scan).collect()
-        return found
+        results: list[Scanned] = context.parallelize(spans, tasks).map(scan).collect()
+        return results
 
     large = [
         (number, i, part)
@@ -42,5 +42,5 @@ def cut_large_files(context: SparkContext, job: Job) -> None:
         and not any(spec.said for spec in job.specs(number))
     ]
     if large:
-        found = find_cuts([(part, job.elements(number)) for number, _, part in large], scan_all)
-        save(path, {(number, i): pieces for (number, i, _), pieces in zip(large, found, strict=True)})
+        cuts = find_cuts([(part, job.elements(number)) for number, _, part in large], scan_all)
+        save(path, {(number, i): pieces for (number, i, _), pieces in zip(large, cuts, strict=True)})

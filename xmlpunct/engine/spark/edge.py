@@ -86,12 +86,12 @@ def read(job: Job, task: Task) -> Iterator[Row]:
             slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, end])
             slice_.before.append(slice_.tuples.height)
     if any(slice_.punctuations for slice_ in parsed.slices):
-        said = {
+        payloads = {
             str(i): Slice(slice_.tuples.clear(), slice_.punctuations).to_bytes()
             for i, slice_ in zip(input_.streams, parsed.slices, strict=True)
             if slice_.punctuations
         }
-        yield Row(shard, job.sink, SAID, seq, pack(said))
+        yield Row(shard, job.sink, SAID, seq, pack(payloads))
     onward = Onward(job, seq)
     yield from onward.take(dict(zip(input_.streams, parsed.slices, strict=True)))
     rejects += onward.rejects

@@ -58,7 +58,7 @@ class Target(Protocol):
     def snapshot(self) -> Frames:
         """The state for `begin`, beside the position."""
 
-    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
+    def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
         """Write a micro-batch, the last one if it ``closes`` the output; returns the new length and digest.
 
         Idempotent: a restart may write the same micro-batch twice.
@@ -88,9 +88,9 @@ class OutletTarget:
         """Empty: the position suffices."""
         return {}
 
-    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
+    def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
         data = output.writer.start() if group.first else b""
-        ready = output.prepare(taken.slice_) if taken.slice_ else taken.slice_
+        ready = output.prepare(batch_results.slice_) if batch_results.slice_ else batch_results.slice_
         data += output.writer.body(ready) if ready else b""
         data += output.writer.end() if closes else b""
         slices, length, link = (ready,) if ready else (), group.written.length, group.written.digest
@@ -172,16 +172,16 @@ class AnswerSink:
         return Taken(fits, put, [*rejects, *(reject for outcome in put for reject in outcome.rejects)])
 
     def write(
-        self, taken: Taken, batch: int, offset: str, closes: bool, breaks_off: bool, stats: RunStats
+        self, batch_results: Taken, batch: int, offset: str, closes: bool, breaks_off: bool, stats: RunStats
     ) -> Written:
         """Write a micro-batch, which ends at Spark's ``offset``; returns the new extent. ``closes``: the answer is
         complete after it; ``breaks_off``: nothing follows, although it is incomplete."""
         old = self.written
         if old.closed:
             return old
-        for outcome in taken.put:
+        for outcome in batch_results.put:
             self.output.count(outcome.tuples, outcome.late)
-        length, digest = self._target.write(self.output, taken, Group(batch, old, offset), closes)
+        length, digest = self._target.write(self.output, batch_results, Group(batch, old, offset), closes)
         if breaks_off and not closes:
             self._target.break_off()
         stats.wrote(self._name, bytes=length, complete=closes, **self.output.counts)

@@ -61,7 +61,7 @@ class RunMetrics:
         """Checksums of the files that the last micro-batch read, by ``input/part`` numbers."""
         self._waits: dict[tuple[int, int], list[int]] = {}
         self._waits_by_shard: dict[int, dict[int, list[int]]] = {}
-        self._taken = 0  # tuples in the last micro-batch
+        self._batch_tuples = 0  # tuples in the last micro-batch
 
     @property
     def ended(self) -> bool:
@@ -73,7 +73,7 @@ class RunMetrics:
         """The only input to read next: more tuples wait for it than a micro-batch has. None if there is none."""
         waits = self._waiting()
         largest = max(waits)
-        return waits.index(largest) if largest > self._taken else None
+        return waits.index(largest) if largest > self._batch_tuples else None
 
     def _waiting(self) -> list[int]:
         """For each input, the amount of retained state that waits for it."""
@@ -148,7 +148,7 @@ class RunMetrics:
             for i, name in enumerate(_STATES):
                 setattr(o, name, sum(shard[i] for shard in shards))
         self.stats.observe(operators.values())
-        self._taken = sum(i.tuples for i in self.stats.inputs.values()) - before
+        self._batch_tuples = sum(i.tuples for i in self.stats.inputs.values()) - before
 
     def compare(self, rows: Iterable[Row]) -> None:
         """Raise `ChangedError` if a file has changed when the last micro-batch is read a second time."""

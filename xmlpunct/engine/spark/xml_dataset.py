@@ -97,7 +97,7 @@ class XmlTarget:
     def __init__(self, options: RunOptions, cluster: Cluster) -> None:
         self._options, self._cluster = options, cluster
         self.path = Path(str(options.output)).absolute()
-        self._own = self.path / OWN
+        self._staging = self.path / OWN
         self._lock = -1
 
     def open(self, run: str, committed: int, begun: bool = True) -> None:
@@ -118,14 +118,14 @@ class XmlTarget:
             for folder in self.path.glob("slice-*"):
                 if int(folder.name.removeprefix("slice-")) > committed:
                     shutil.rmtree(folder)
-            shutil.rmtree(self._own, ignore_errors=True)
-            self._own.mkdir()
+            shutil.rmtree(self._staging, ignore_errors=True)
+            self._staging.mkdir()
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the dataset {self._options.output}: {error}") from None
 
     def place(self) -> Place:
         """The directory of staged rows, which readers skip."""
-        return Place(self._own, self._options)
+        return Place(self._staging, self._options)
 
     def begin(self, state: Frames) -> None:
         """Nothing to do: all slices up to the commit are visible."""
@@ -134,12 +134,12 @@ class XmlTarget:
         """Empty: no state is left after a slice."""
         return {}
 
-    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
+    def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
         length, digest = group.written.length, group.written.digest
-        punctuations = output.prepare(taken.slice_).punctuations
-        chunks = [chunk for outcome in taken.put for _, chunk in outcome.keyed]
+        punctuations = output.prepare(batch_results.slice_).punctuations
+        chunks = [chunk for outcome in batch_results.put for _, chunk in outcome.keyed]
         name = f"slice-{group.batch:012d}"
-        folder = self._own / name
+        folder = self._staging / name
         if chunks:
             self._write(self._tuples(output.schema, chunks), folder / "0-tuples", "result")
         if punctuations:
@@ -158,7 +158,7 @@ class XmlTarget:
             os.rename(folder, self.path / name)
             sync_folder(self.path)
             for file in {chunk.file for chunk in chunks}:
-                (self._own / file).unlink()
+                (self._staging / file).unlink()
         return length, digest
 
     def break_off(self) -> None:
@@ -170,7 +170,7 @@ class XmlTarget:
     def close(self) -> None:
         """Release the directory."""
         if self._lock >= 0:
-            shutil.rmtree(self._own, ignore_errors=True)
+            shutil.rmtree(self._staging, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
 
@@ -192,7 +192,7 @@ class XmlTarget:
 
     def _tuples(self, schema: Schema, chunks: Sequence[Chunk]) -> DataFrame:
         """A frame of the tuples of chunks, with one partition per chunk."""
-        texts = Texts(self._own, tuple(chunks), schema)
+        texts = Texts(self._staging, tuple(chunks), schema)
         numbers = self._session.range(0, len(chunks), 1, len(chunks))
         frame: DataFrame = numbers.mapInArrow(texts, texts.layout.columns)
         return frame

@@ -33,16 +33,16 @@ Progress = Callable[[RunStats], None]
 
 
 def open_sources(
-    query: Query, given: Mapping[str, Source | Table] | None = None
+    query: Query, replacements: Mapping[str, Source | Table] | None = None
 ) -> dict[str, Source | Table]:
-    """The sources of a query's streams, by stream name; ``given`` replaces the sources of declared streams.
+    """The sources of a query's streams, by stream name. ``replacements`` are sources by declared name.
 
     A source of several streams is opened once.
     """
     opened: dict[str, Source] = {}
     by_name: dict[str, Source | Table] = {}
     for stream in query.streams:
-        source = (given or {}).get(stream.declared)
+        source = (replacements or {}).get(stream.declared)
         if isinstance(source, Table):
             by_name[stream.name] = source
             continue

@@ -44,7 +44,7 @@ class TableReader(DataSourceReader):  # type: ignore[misc]
 
 def tasks(table: Table, parts: Iterable[tuple[TablePart, tuple[Label, ...]]]) -> list[tuple[Piece, ...]]:
     """Group parts, and ranges of large parts, into tasks of about `TableOptions.partition_bytes`."""
-    most = table.options.partition_bytes
+    partition_bytes = table.options.partition_bytes
     planned: list[tuple[Piece, ...]] = []
     group: list[Piece] = []
     size = 0
@@ -53,8 +53,8 @@ def tasks(table: Table, parts: Iterable[tuple[TablePart, tuple[Label, ...]]]) ->
         if ranges:
             planned += [(piece,) for piece in ranges]
             continue
-        part_bytes = most if part.size is None else part.size
-        if group and size + part_bytes > most:
+        part_bytes = partition_bytes if part.size is None else part.size
+        if group and size + part_bytes > partition_bytes:
             planned.append(tuple(group))
             group, size = [], 0
         group.append(Piece(part, part_labels))
@@ -68,11 +68,11 @@ def cut(table: Table, part: TablePart, part_labels: tuple[Label, ...]) -> Iterat
     A table that tolerates ill-formed documents reads parts whole: tuples after the error are dropped, and the tasks of
     later ranges would not detect it.
     """
-    most = table.options.partition_bytes
-    if part.size is None or part.size <= most or table.tolerates or not part.is_plain():
+    partition_bytes = table.options.partition_bytes
+    if part.size is None or part.size <= partition_bytes or table.tolerates or not part.is_plain():
         return
     elements = elements_of([table.spec], table.options.punct_namespace)
-    at_once = min(AT_ONCE_BYTES, most)
+    at_once = min(AT_ONCE_BYTES, partition_bytes)
     ranges, _ = advance(input_of(part), elements, Cursor(), sys.maxsize, at_once)
-    for group in grouped(ranges, most):
+    for group in grouped(ranges, partition_bytes):
         yield Piece(part, part_labels, group)
