@@ -321,7 +321,7 @@ def _pooled(
 
 
 def _is_seen(condition: exp.Expr, relation: Relation) -> bool:
-    """Whether a condition names columns that are there, or around, and nothing that SELECT gives a name."""
+    """True if all columns of a condition are in scope, or in the enclosing query, and none is an alias."""
     in_scope = [r for r in (relation, relation.outer) if r is not None]
     columns = [(c.this, c.args.get("table"), c) for c in condition.find_all(exp.Column)]
     return all(any(r.sees(*c) for r in in_scope) for c in columns)
