@@ -152,9 +152,7 @@ class Join(Keyed):
     @property
     def distinct_key(self) -> frozenset[str] | None:
         left, right = self.left.distinct_key, self.right.distinct_key
-        if (
-            left is None or right is None or self.kind == "full"
-        ):  # rows of a full join may be null-filled on either side
+        if left is None or right is None or self.kind == "full":  # full: nulls may fill either side
             return None
         return left | {self._shared.get(name, name) for name in right}
 
@@ -162,20 +160,18 @@ class Join(Keyed):
         """A preserved side waits for the other side, with its tuples without partner and its punctuations."""
         fates = [Fate.BLOCKS if side in self.preserved else Fate.GROWS for side in (LEFT, RIGHT)]
         needs = tuple(self.side_closed(below, side, fate) for side, fate in enumerate(fates))
-        sides = [side_outlook.renamed(self.carriers(port)) for port, side_outlook in enumerate(below)]
-        one_sided = [
-            side_outlook if need.by else Outlook() for side_outlook, need in zip(sides, needs, strict=True)
-        ]
+        sides = [side_.renamed(self.carriers(port)) for port, side_ in enumerate(below)]
+        one_sided = [side_ if need.by else Outlook() for side_, need in zip(sides, needs, strict=True)]
         # null-filled rows are possible until the preserved side ends
         one_sided = [
-            replace(side_outlook, offers=side_outlook.offers - THE_END, closes=side_outlook.closes - THE_END)
+            replace(side_, offers=side_.offers - THE_END, closes=side_.closes - THE_END)
             if 1 - side in self.preserved
-            else side_outlook
-            for side, side_outlook in enumerate(one_sided)
+            else side_
+            for side, side_ in enumerate(one_sided)
         ]
-        note = "the joins below it are in another order than the query's, in which all stay bounded"
+        text = "the joins below it are in another order than the query's, in which all stay bounded"
         return replace(
-            either([combined(sides), *one_sided]), needs=needs, told=note if self.reordered else ""
+            either([combined(sides), *one_sided]), needs=needs, told=text if self.reordered else ""
         )
 
     def carriers(self, port: int) -> dict[str, list[str]]:
@@ -313,14 +309,10 @@ class NotIn(Binary):
         needs += [replace(forgotten, finite=RIGHT if ends[RIGHT] else None)]
         result = below[LEFT] if need.by else Outlook()
         if self.left.schema[self.left_column].nullable and not ends[RIGHT]:
-            null_scheme = smallest(
-                [[self.left_column]]
-            )  # a punctuation that matches a retained null stays pending with it
-            needs.append(Need(Fate.BLOCKS, LEFT, (), null_scheme, Scheme([self.left_column])))
+            nulls = smallest([[self.left_column]])  # other punctuations stay pending with a retained null
+            needs.append(Need(Fate.BLOCKS, LEFT, (), nulls, Scheme([self.left_column])))
             result = Outlook(
-                joint(result.offers, null_scheme),
-                joint(result.closes, null_scheme),
-                result.prefixes & {self.left_column},
+                joint(result.offers, nulls), joint(result.closes, nulls), result.prefixes & {self.left_column}
             )
         return replace(result, needs=tuple(needs), told="")
 

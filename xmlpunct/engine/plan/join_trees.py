@@ -54,12 +54,11 @@ class JoinTree:
             return None
         classes: list[set[str]] = []
         for pair in pairs:
-            overlapping = [column_class for column_class in classes if column_class & set(pair)]
-            classes = [column_class for column_class in classes if column_class not in overlapping] + [
-                set(pair).union(*overlapping)
-            ]
+            overlapping = [group for group in classes if group & set(pair)]
+            classes = [group for group in classes if group not in overlapping]
+            classes.append(set(pair).union(*overlapping))
         for below in inputs:
-            if any(len(column_class & set(below.schema.names)) > 1 for column_class in classes):
+            if any(len(group & set(below.schema.names)) > 1 for group in classes):
                 return None
         return cls(root, tuple(inputs), tuple(map(frozenset, classes)), columns, tuple(conditions))
 
@@ -78,18 +77,8 @@ class JoinTree:
 
     def joined(self, left: Part, right: Part) -> Part | None:
         """The join of two parts; None if no equality connects them."""
-        left_classes = {
-            left.names[n]: column_class
-            for column_class in self.equated
-            for n in column_class
-            if n in left.names
-        }
-        keys = {
-            (name, right.names[n])
-            for name, column_class in left_classes.items()
-            for n in column_class
-            if n in right.names
-        }
+        groups = {left.names[n]: group for group in self.equated for n in group if n in left.names}
+        keys = {(name, right.names[n]) for name, group in groups.items() for n in group if n in right.names}
         if not keys:
             return None
         pairs = tuple(sorted(keys))
@@ -160,15 +149,13 @@ class JoinTree:
             members = {first}
             while True:
                 names = {name for i in members for name in self.inputs[i].schema.names}
-                equated_names = {
-                    name for column_class in self.equated if column_class & names for name in column_class
-                }
-                new_members = {
-                    i for i, outlook in enumerate(outlooks) if any(s <= equated_names for s in outlook.offers)
+                equal = {name for group in self.equated if group & names for name in group}
+                added = {
+                    i for i, outlook in enumerate(outlooks) if any(s <= equal for s in outlook.offers)
                 } - members
-                if not new_members:
+                if not added:
                     return members
-                members |= new_members
+                members |= added
 
         return all(len(closure(i)) == len(self.inputs) for i in range(len(self.inputs)))
 

@@ -323,10 +323,7 @@ def asked(node: Node, requested: Iterable[Constraint]) -> list[Punctuation]:
         combined = intersect(patterns[port][index], pattern)
         if combined is not EMPTY or pattern is EMPTY:  # of two disjoint patterns, the first suffices
             patterns[port][index] = combined
-    return [
-        Punctuation(below.schema, input_patterns)
-        for below, input_patterns in zip(node.inputs, patterns, strict=True)
-    ]
+    return [Punctuation(below.schema, row) for below, row in zip(node.inputs, patterns, strict=True)]
 
 
 def together(lists: Iterable[Iterable[Place]]) -> list[Place]:
@@ -366,14 +363,12 @@ def fresh(name: str, used_names: Container[str]) -> str:
     return next(n for n in chain([name], numbers) if n not in used_names)
 
 
-def lost_domains(
-    schema: Schema, kept_names: Iterable[str], taken_names: Iterable[str]
-) -> list[tuple[str, str]]:
-    """The attributes with a domain outside ``kept_names``, each with a new name outside ``taken_names``."""
-    kept_names, names = set(kept_names), set(taken_names)
+def lost_domains(schema: Schema, columns: Iterable[str], used: Iterable[str]) -> list[tuple[str, str]]:
+    """The attributes with a domain outside ``columns``, each with a new name outside ``used``."""
+    columns, names = set(columns), set(used)
     lost: list[tuple[str, str]] = []
     for attribute in schema:
-        if attribute.domain is not WILDCARD and attribute.name not in kept_names:
+        if attribute.domain is not WILDCARD and attribute.name not in columns:
             lost.append((attribute.name, fresh(attribute.name, names)))
             names.add(lost[-1][1])
     return lost

@@ -19,17 +19,14 @@ def closed(node: Node, closing: dict[str, list[Place]], how: str = "closed its {
         return f"{every_stream(node)} has ended: no punctuation speaks about what is computed"
     named: dict[tuple[str, ...], list[str]] = {}
     for attributes_of in closing.values():
-        stream_names = tuple(dict.fromkeys(stream for stream, _ in attributes_of))
+        subject = tuple(dict.fromkeys(stream for stream, _ in attributes_of))
         attributes = list(dict.fromkeys(attribute for _, attribute in attributes_of))
         has_single_name = len(attributes) == 1
         name = attributes[0] if has_single_name else " / ".join(f"{s}.{a}" for s, a in attributes_of)
-        names = named.setdefault(stream_names, [])
+        names = named.setdefault(subject, [])
         if name not in names:  # both ends of a window follow one timestamp
             names.append(name)
-    ways = [
-        f"{_all_of(stream_names)} has {how.format(' or '.join(names))}"
-        for stream_names, names in named.items()
-    ]
+    ways = [f"{_all_of(subject)} has {how.format(' or '.join(names))}" for subject, names in named.items()]
     several = " (or several together)" if sum(map(len, named.values())) > 1 else ""
     below = [n for n in node.find(Binary) if n.number]
     condition = f", and none such is left in {' and '.join(f'#{n.number}' for n in below)}" if below else ""

@@ -59,10 +59,7 @@ class Pointwise(Matched):
 
     @property
     def sifts(self) -> bool:  # type: ignore[override]
-        return self.function.split()[0] in (
-            "except",
-            "intersect",
-        )  # one input alone can imply that the result is empty
+        return self.function.split()[0] in ("except", "intersect")  # one input can imply an empty result
 
 
 @dataclass(frozen=True)

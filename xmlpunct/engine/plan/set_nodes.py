@@ -28,12 +28,10 @@ class Matched(Node):
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         return combined(self.named_alike(below))
 
-    def whole_tuples(self, combined_outlook: Outlook, fate: Fate = Fate.GROWS) -> tuple[Need, ...]:
-        """The needs that all inputs close whole tuples; ``combined_outlook`` has the common schemes."""
+    def whole_tuples(self, common: Outlook, fate: Fate = Fate.GROWS) -> tuple[Need, ...]:
+        """The needs that all inputs close whole tuples; ``common`` has the schemes of all inputs."""
         return tuple(
-            replace(
-                combined_outlook.need(fate, port, self.schema.names, self.schema), within=side.schema.names
-            )
+            replace(common.need(fate, port, self.schema.names, self.schema), within=side.schema.names)
             for port, side in enumerate(self.inputs)
         )
 

@@ -77,10 +77,10 @@ class Stream:
     @property
     def ends(self) -> bool:
         """True if its end counts as a punctuation: a finite source, without other declared punctuations."""
-        has_declared_punctuations = (
+        declares = (
             self.promised is not None or self.order is not None or self.keys or columns_named(self.source)
         )
-        return not has_declared_punctuations and self.source is not None and not is_endless(self.source)
+        return not declares and self.source is not None and not is_endless(self.source)
 
     @property
     def schemes(self) -> tuple[tuple[str, ...], ...]:

@@ -7,9 +7,7 @@ from xmlpunct.operators.join.join_bounds import Bound, bounds_of
 from xmlpunct.schema import Schema
 
 
-def bounded_by(
-    condition: Expression | None, schema: Schema, other_schema: Schema
-) -> tuple[list[str], list[str]]:
+def bounded_by(condition: Expression | None, schema: Schema, other: Schema) -> tuple[list[str], list[str]]:
     """The columns that a condition bounds from both sides, and those that it bounds from above.
 
     The bounds are values of the other side. Only a discrete column has finitely many values between two bounds.
@@ -26,7 +24,7 @@ def bounded_by(
     >>> bounded_by(both, Schema.parse("ts INT"), Schema.parse("u INT"))
     (['ts'], ['ts'])
     """
-    bounds = bounds_of(condition, other_schema, schema)[0]
+    bounds = bounds_of(condition, other, schema)[0]
     below, above = (
         [b for b in bounds if b.bounds_below is low and _reaches(b, schema)] for low in (True, False)
     )

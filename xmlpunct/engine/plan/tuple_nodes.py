@@ -272,10 +272,8 @@ class Project(Unary):
                     sets.setdefault(monotone.source, []).append(name)
         carried_outlook = below[0].renamed(sets)
         ordered = Scheme(new for name in below[0].prefixes for new in prefixes.get(name, ()))
-        prefix_outlook = Outlook(
-            frozenset(map(Scheme, zip(ordered))), frozenset(map(Scheme, zip(ordered))), ordered
-        )
-        return either([carried_outlook, prefix_outlook])
+        rising = Outlook(frozenset(map(Scheme, zip(ordered))), frozenset(map(Scheme, zip(ordered))), ordered)
+        return either([carried_outlook, rising])
 
     def follows(self, name: str) -> list[tuple[int, str]]:
         derived = dict(self.derived)

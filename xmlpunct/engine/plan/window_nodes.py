@@ -46,9 +46,8 @@ class ToRelation(Unary):
         return [(0, name)] if name not in (AT, DIFF) else []
 
     def follows(self, name: str) -> list[tuple[int, str]]:
-        return (
-            [(0, self.timestamp)] if name == AT else self.carries(name)
-        )  # a tuple leaves at another instant
+        # A tuple leaves at another instant.
+        return [(0, self.timestamp)] if name == AT else self.carries(name)
 
     def carriers(self, port: int) -> dict[str, list[str]]:
         copies = super().carriers(port)
@@ -132,10 +131,8 @@ class RowsWindow(ToRelation):
         return replace(result, offers=offers, closes=closes, needs=(need,), told=note)
 
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
-        positions = [
-            self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names
-        ]
-        return super().sources(requested.rebase(self.schema, positions))
+        order = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
+        return super().sources(requested.rebase(self.schema, order))
 
     def partition_choices(self) -> list[Choice]:
         return self._choices(self.by)

@@ -115,9 +115,8 @@ def _refuse_twice_by_url(written: Sequence[tuple[str, str]]) -> None:
     """Refuse two outputs with the same URL."""
     for number, (role, url) in enumerate(written):
         for other, other_url in written[:number]:
-            if scheme_of(url) == scheme_of(other_url) and connector_of(url).place(url) == connector_of(
-                other_url
-            ).place(other_url):
+            same_scheme = scheme_of(url) == scheme_of(other_url)
+            if same_scheme and connector_of(url).place(url) == connector_of(other_url).place(other_url):
                 raise UsageError(f"{role} {url} is the same place as {other} {other_url}: name another place")
 
 

@@ -195,14 +195,9 @@ class RunStats:
             o.state_rows_peak = max(rows, o.state_rows)
             o.held_punctuations_peak = max(punctuations, o.held_punctuations)
             if o.id in self.guards:
-                input_stats, new_rejects = (
-                    self.inputs[self.guards[o.id]],
-                    o.tuples_in - o.tuples_out + late.get(o.id, 0),
-                )
-                input_stats.tuples, input_stats.rejected = (
-                    input_stats.tuples - new_rejects,
-                    input_stats.rejected + new_rejects,
-                )
+                counts = self.inputs[self.guards[o.id]]
+                rejects = o.tuples_in - o.tuples_out + late.get(o.id, 0)
+                counts.tuples, counts.rejected = counts.tuples - rejects, counts.rejected + rejects
 
     @property
     def state_rows(self) -> int:

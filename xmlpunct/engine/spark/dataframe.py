@@ -99,21 +99,21 @@ def query_frame(
     """The result of a query: see `xmlpunct.spark.query`."""
     if mode.upper() not in (Mode.PERMISSIVE.value, Mode.FAILFAST.value):
         raise UsageError(f"mode {mode!r}: there are PERMISSIVE and FAILFAST")
-    input_frames = {n: _InputFrame.of(g, n) for n, g in frames.items() if not isinstance(g, str)}
+    by_name = {n: _InputFrame.of(g, n) for n, g in frames.items() if not isinstance(g, str)}
     paths = {n: g for n, g in frames.items() if isinstance(g, str)}
-    planned = plan(sql, paths, inference=Inference(), tables={n: g.table for n, g in input_frames.items()})
+    planned = plan(sql, paths, inference=Inference(), tables={n: g.table for n, g in by_name.items()})
     planned.refuse_sinks()
-    _check(session, planned, input_frames, punctuation)
-    streaming = {n: g for n, g in input_frames.items() if g.frame.isStreaming}
+    _check(session, planned, by_name, punctuation)
+    streaming = {n: g for n, g in by_name.items() if g.frame.isStreaming}
     folder, is_new = _folder(spool)
-    inputs, spools = find_inputs(planned, folder, but=input_frames)
+    inputs, spools = find_inputs(planned, folder, but=by_name)
     spools = spools if is_new else unfinished(inputs)
     used = {stream.declared for stream in planned.streams}
     written = {
-        n: _frame_input(g, folder / f"frame-{n}") for n, g in input_frames.items() if n in used - {*streaming}
+        n: _frame_input(g, folder / f"frame-{n}") for n, g in by_name.items() if n in used - {*streaming}
     }
     streams = tuple(
-        _frame_stream(s, input_frames[s.declared]) if s.declared in written else s for s in planned.streams
+        _frame_stream(s, by_name[s.declared]) if s.declared in written else s for s in planned.streams
     )
     for number, stream in enumerate(streams):
         if stream.declared in written:
@@ -128,7 +128,7 @@ def query_frame(
         merges=punctuation is not None,
     )
     replayable = spool is not None or not any(
-        s.source and is_endless(s.source) for s in _read(planned, input_frames)
+        s.source and is_endless(s.source) for s in _read(planned, by_name)
     )
     job = replace(job, fingerprint=_fingerprint(job, planned, {*written}, replayable))
     if spools:
@@ -147,12 +147,12 @@ def _frame(
     sources: list[DataFrame] = []
     if job.inputs:
         sources.append(session.readStream.format(NAME).option("job", job.to_text()).load())
-    for name, input_frame in streaming:
+    for name, source in streaming:
         for number, stream in enumerate(job.query.streams):
             if stream.declared == name:
-                columns = input_frame.columns(stream.sent)
-                edge = FrameEdge(job, number, len(job.inputs) + number, columns, input_frame.punctuation)
-                sources.append(input_frame.frame.mapInArrow(edge, ROW_SCHEMA))
+                columns = source.columns(stream.sent)
+                edge = FrameEdge(job, number, len(job.inputs) + number, columns, source.punctuation)
+                sources.append(source.frame.mapInArrow(edge, ROW_SCHEMA))
     rows = reduce(lambda left, right: left.union(right), sources)
     rows = with_fragments(rows, job)
     if punctuation is not None and job.sink:
@@ -163,7 +163,7 @@ def _frame(
 
 
 def _check(
-    session: SparkSession, query: Query, input_frames: Mapping[str, _InputFrame], punctuation: str | None
+    session: SparkSession, query: Query, by_name: Mapping[str, _InputFrame], punctuation: str | None
 ) -> None:
     """Raise `UsageError` for a query that a streaming frame cannot run, or a session that cannot."""
     if any(isinstance(node, Sort | Limit) for node in query.root.walk()):
@@ -178,13 +178,13 @@ def _check(
         )
     if punctuation is not None and punctuation in query.root.schema:
         raise UsageError(f"the result has a column {punctuation}: give columnNameOfPunctuation another name")
-    unused = input_frames.keys() - {stream.declared for stream in query.streams}
+    unused = by_name.keys() - {stream.declared for stream in query.streams}
     if unused:
         raise UsageError(f"the query does not read {', '.join(sorted(unused))}")
     for stream in query.streams:
-        if stream.declared in input_frames:
-            input_frames[stream.declared].table.check(stream.sent)
-    for stream in _read(query, input_frames):
+        if stream.declared in by_name:
+            by_name[stream.declared].table.check(stream.sent)
+    for stream in _read(query, by_name):
         if stream.source == "-":
             raise UsageError("standard input cannot be read here: give a path or a data frame")
         if is_endless(str(stream.source)) and is_remote(session):
@@ -194,9 +194,9 @@ def _check(
             )
 
 
-def _read(query: Query, input_frames: Mapping[str, _InputFrame]) -> list[Stream]:
+def _read(query: Query, by_name: Mapping[str, _InputFrame]) -> list[Stream]:
     """The streams that read sources, not frames."""
-    return [stream for stream in query.streams if stream.declared not in input_frames]
+    return [stream for stream in query.streams if stream.declared not in by_name]
 
 
 def is_remote(session: SparkSession) -> bool:
@@ -235,34 +235,34 @@ def _start(spools: Sequence[Spool]) -> None:
     threading.Thread(target=watch, name="watch spools", daemon=True).start()
 
 
-def _frame_input(input_frame: _InputFrame, folder: Path) -> Input:
+def _frame_input(source: _InputFrame, folder: Path) -> Input:
     """Write a static frame as XML, on the first call, and return it as an input."""
     if not folder.exists():
-        columns = [F.col(f"`{name}`").alias(alias) for name, alias in _aliases(input_frame).items()]
-        writer = input_frame.frame.select(*columns).write.format(XmlTable.name()).mode("append")
+        columns = [F.col(f"`{name}`").alias(alias) for name, alias in _aliases(source).items()]
+        writer = source.frame.select(*columns).write.format(XmlTable.name()).mode("append")
         options = {"element": _ROW, "rootTag": "frame"}
-        if input_frame.punctuation is not None:
+        if source.punctuation is not None:
             options["columnNameOfPunctuation"] = _PUNCTUATION
         half = folder.with_name(f"{folder.name}.half-{uuid.uuid4().hex}")
-        with active(input_frame.frame.sparkSession):
+        with active(source.frame.sparkSession):
             writer.options(**options).save(str(half))
         half.replace(folder)
     parts = listed([str(folder)]) if any(folder.rglob("*.xml")) else []
     return Input(
-        input_frame.table.name, (), tuple(Part(p.name, str(p.path), p.size, stored=p.size) for p in parts)
+        source.table.name, (), tuple(Part(p.name, str(p.path), p.size, stored=p.size) for p in parts)
     )
 
 
-def _aliases(input_frame: _InputFrame) -> dict[str, str]:
+def _aliases(source: _InputFrame) -> dict[str, str]:
     """Valid XML names for a frame's columns, by column name."""
-    names = [name for name in input_frame.frame.columns if name != input_frame.punctuation]
+    names = [name for name in source.frame.columns if name != source.punctuation]
     aliases = {name: f"c{number}" for number, name in enumerate(names)}
-    return aliases | ({input_frame.punctuation: _PUNCTUATION} if input_frame.punctuation is not None else {})
+    return aliases | ({source.punctuation: _PUNCTUATION} if source.punctuation is not None else {})
 
 
-def _frame_stream(stream: Stream, input_frame: _InputFrame) -> Stream:
+def _frame_stream(stream: Stream, source: _InputFrame) -> Stream:
     """A stream that reads the XML of `_frame_input`."""
-    aliases = _aliases(input_frame)
+    aliases = _aliases(source)
 
     def renamed(a: Attribute) -> Attribute:
         return replace(a, path=aliases[a.name]) if a.name in aliases else a

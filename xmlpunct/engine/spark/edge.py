@@ -69,10 +69,8 @@ def read(job: Job, task: Task) -> Iterator[Row]:
     shard = keys[0]
     if job.shares:
         parts = [part.name for part in input_.parts]
-        positions = (
-            in_order(parts, *of_stream) for of_stream in zip(parsed.slices, parsed.rejects, strict=True)
-        )
-        payload = pack({str(i): tuples for i, tuples in zip(input_.streams, positions, strict=True)})
+        rows = (in_order(parts, *of_stream) for of_stream in zip(parsed.slices, parsed.rejects, strict=True))
+        payload = pack({str(i): tuples for i, tuples in zip(input_.streams, rows, strict=True)})
         yield Row(shard, job.sink, PLACES, seq, payload)
     for stream, patterns in task.said:
         slice_ = parsed.slices[input_.streams.index(stream)]

@@ -205,11 +205,9 @@ class Results:
         rows = layout.batch(slice_.tuples)
         if self.punctuation is None:
             return rows
-        punctuations = [str(p) for p in slice_.punctuations]
-        arrays = [
-            pa.concat_arrays([array, pa.nulls(len(punctuations), array.type)]) for array in rows.columns
-        ]
-        texts = pa.array([None] * rows.num_rows + punctuations, pa.string())
+        closed = [str(p) for p in slice_.punctuations]
+        arrays = [pa.concat_arrays([array, pa.nulls(len(closed), array.type)]) for array in rows.columns]
+        texts = pa.array([None] * rows.num_rows + closed, pa.string())
         return pa.RecordBatch.from_arrays(
             [*arrays, texts], schema=rows.schema.append(pa.field(self.punctuation, pa.string()))
         )

@@ -155,19 +155,17 @@ class AnswerSink:
         schema = self._answer.schema
         if self.written.closed:
             return Taken(Slice(schema.empty()), [], [])
-        own_rows = sorted((row for row in rows if row.port == self._index), key=lambda row: row.order)
+        received = sorted((row for row in rows if row.port == self._index), key=lambda row: row.order)
         put: list[PutAside] = []
         if self.is_aside:
-            opened = [PutAside.from_bytes(row.payload) for row in own_rows]
-            own_rows = [
-                row._replace(payload=payload) for row, (payload, _) in zip(own_rows, opened, strict=True)
-            ]
+            opened = [PutAside.from_bytes(row.payload) for row in received]
+            received = [row._replace(payload=data) for row, (data, _) in zip(received, opened, strict=True)]
             put = [outcome for _, outcome in opened]
         if self._gather is not None:
-            results = Said.of(self._gather, own_rows).met(self._gather)
+            results = Said.of(self._gather, received).met(self._gather)
         else:
             opening = [edge_pipeline(self._job, self._answer.source).open()] if opens else []
-            results = concat(schema, [*opening, *(Slice.from_bytes(schema, row.payload) for row in own_rows)])
+            results = concat(schema, [*opening, *(Slice.from_bytes(schema, row.payload) for row in received)])
         fits, rejects = self.output.fitting(results)
         return Taken(fits, put, [*rejects, *(reject for outcome in put for reject in outcome.rejects)])
 

@@ -68,10 +68,8 @@ class Shard:
         opened = [self.pipeline.open()]
         for port, feed in enumerate(self.fragment.feeds):
             if feed.from_edge:
-                edge_output = edge_pipeline(self.job, feed.source).open()
-                routed = route(
-                    edge_output, feed.schema, feed.keys, self.job.shards_of(self.stage), feed.whole
-                )
+                slice_ = edge_pipeline(self.job, feed.source).open()
+                routed = route(slice_, feed.schema, feed.keys, self.job.shards_of(self.stage), feed.whole)
                 if self.shard in routed:
                     opened.append(self.pipeline.push(port, routed[self.shard]))
         return concat(self.fragment.root.schema, opened)

@@ -130,18 +130,13 @@ class QueryReader:
         by_input: dict[int, list[Range]] = {}
         remains = {i: remaining(self.job.inputs[i], cursors[i]) for i in numbers}
         shares = {i: share_left(self.job.inputs[i], left) for i, left in remains.items()}
-        planned_bytes, budget_by_input = 0, budgets(remains, self.pace.bytes)
+        total, limits = 0, budgets(remains, self.pace.bytes)
         for i in sorted(numbers, key=lambda i: -shares[i]):
-            input_, elements, left, budget = (
-                self.job.inputs[i],
-                self.job.elements(i),
-                remains[i],
-                budget_by_input[i],
-            )
+            input_, elements, left, budget = self.job.inputs[i], self.job.elements(i), remains[i], limits[i]
             uncut = self._uncut(i, self._uncut_bytes(len(numbers), left))
             following = uncut.following(cursors[i])
             if following is not None and following[0].size > budget:
-                if shares[i] < max(shares.values()) or planned_bytes > self.job.shards * MOST_BYTES_OF_ALL:
+                if shares[i] < max(shares.values()) or total > self.job.shards * MOST_BYTES_OF_ALL:
                     by_input[i] = []
                     continue
                 budget = following[0].size * (
@@ -152,7 +147,7 @@ class QueryReader:
             by_input[i], cursors[i] = advance(
                 input_, elements, cursors[i], budget, at_once, held=open_file, uncut=uncut
             )
-            planned_bytes += sum(r.size for r in by_input[i])
+            total += sum(r.size for r in by_input[i])
         return by_input
 
     def _uncut_bytes(self, inputs: int, left: int | None) -> int:
@@ -165,9 +160,7 @@ class QueryReader:
         """The parts of an input that need no scan: files of at most ``most`` bytes, and files with known cuts."""
         if self._tables is None:
             self._tables = (saved(Path(self.job.cuts)) if self.job.cuts else None) or {}
-        pieces = {
-            part: part_pieces for (of_input, part), part_pieces in self._tables.items() if of_input == number
-        }
+        pieces = {part: cuts for (of_input, part), cuts in self._tables.items() if of_input == number}
         return Uncut(self.job.inputs[number], most, pieces)
 
     def _available(self, cursors: dict[int, Cursor]) -> dict[int, tuple[int, bool]]:

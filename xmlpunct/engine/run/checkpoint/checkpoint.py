@@ -105,7 +105,7 @@ class Checkpoint:
         """``_is_unused``: the run is new, without a commit."""
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
-        destinations = [options.to(answer.destination) for answer in query.answers]
+        targets = [options.to(answer.destination) for answer in query.answers]
         asked = {
             "engine": engine,
             "--strict, --rejects or --max-rejects": options.guarded,  # guards change the plan
@@ -115,14 +115,10 @@ class Checkpoint:
             "query": described(query),
             "choice of rules": sorted(query.rules),
             "choice of sinks": [answer.name for answer in query.answers],
-            "output": [_absolute_path(destination.output) for destination in destinations],
-            "format": [destination.format for destination in destinations],
-            "choice of columns to partition by": [
-                list(destination.partition_by) for destination in destinations
-            ],
-            "form of its XML": [
-                None if destination.form is None else asdict(destination.form) for destination in destinations
-            ],
+            "output": [_absolute_path(to.output) for to in targets],
+            "format": [to.format for to in targets],
+            "choice of columns to partition by": [list(to.partition_by) for to in targets],
+            "form of its XML": [None if to.form is None else asdict(to.form) for to in targets],
             "slice size": options.slice_bytes,
             "rejects file": _absolute_path(options.rejects),
             "punctuation namespace": options.punct_namespace,
@@ -337,10 +333,8 @@ def described(query: Query) -> list[Any]:
 def _brief(node: Node) -> str:
     """A node's class and fields, without its inputs."""
     values = {f.name: getattr(node, f.name) for f in fields(node)}
-    excluded = (*node.inputs, node.inputs)
-    return (
-        f"{type(node).__name__} { {name: value for name, value in values.items() if value not in excluded} }"
-    )
+    inputs = (*node.inputs, node.inputs)
+    return f"{type(node).__name__} { {name: value for name, value in values.items() if value not in inputs} }"
 
 
 def _saved_input(input_: Input, folder: Path) -> dict[str, Any]:

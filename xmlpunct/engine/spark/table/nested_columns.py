@@ -75,10 +75,8 @@ class Naming:
             if isinstance(type_, spark.ArrayType):
                 field_, attribute = self._array(column.name, type_, path, writing)
             else:
-                field_, attribute = (
-                    Field(column.name, type_, path),
-                    Attribute(path, type_of(type_, column.name)),
-                )
+                field_ = Field(column.name, type_, path)
+                attribute = Attribute(path, type_of(type_, column.name))
             fields.append(field_)
             attributes.append(replace(attribute, nullable=column.nullable, path=path))
         return tuple(fields), attributes

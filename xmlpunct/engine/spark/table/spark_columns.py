@@ -55,21 +55,19 @@ _INSTEAD = {
 }
 
 
-def type_of(spark_dtype: spark.DataType, name: str) -> Type:
+def type_of(dtype: spark.DataType, name: str) -> Type:
     """Our type for an atomic Spark type, in the column ``name``. Raises `SchemaError`.
 
     >>> type_of(spark.DecimalType(5, 2), "price"), type_of(spark.ShortType(), "n")
     (DECIMAL(5,2), INT)
     """
-    if isinstance(spark_dtype, spark.DecimalType):
-        return decimal(spark_dtype.precision, spark_dtype.scale)
-    if spark_dtype in _OUR_TYPES:
-        return _OUR_TYPES[spark_dtype]
-    kind = spark_dtype.typeName()
+    if isinstance(dtype, spark.DecimalType):
+        return decimal(dtype.precision, dtype.scale)
+    if dtype in _OUR_TYPES:
+        return _OUR_TYPES[dtype]
+    kind = dtype.typeName()
     instead = f": declare it {_INSTEAD[kind]}" if kind in _INSTEAD else ""
-    raise SchemaError(
-        f"column {name}: no XML holds values of Spark's type {spark_dtype.simpleString()}{instead}"
-    )
+    raise SchemaError(f"column {name}: no XML holds values of Spark's type {dtype.simpleString()}{instead}")
 
 
 def spark_type(type_: Type) -> spark.DataType:

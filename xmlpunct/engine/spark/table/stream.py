@@ -110,23 +110,21 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
                 ", ".join(self.table.options.paths),
                 f"files up to {after.last} were added, removed or written anew",
             )
-        labels_by_part = dict(zip(parts, labels(self.table.spec, parts, grows=True), strict=True))
-        planned: list[Pieces] = []
+        of_part = dict(zip(parts, labels(self.table.spec, parts, grows=True), strict=True))
+        tasks_: list[Pieces] = []
         if before.cursor is not None and parts:
             first = parts.pop(0)
-            planned += self._between(first, labels_by_part[first], before.cursor, None)
+            tasks_ += self._between(first, of_part[first], before.cursor, None)
         elif before.cursor is not None and after.cursor != before.cursor:
             first = self._next(before)
             (label,) = labels(self.table.spec, [first], grows=True)
             return self._between(first, label, before.cursor, after.cursor)
-        planned += [
-            Pieces(pieces) for pieces in tasks(self.table, [(part, labels_by_part[part]) for part in parts])
-        ]
+        tasks_ += [Pieces(pieces) for pieces in tasks(self.table, [(part, of_part[part]) for part in parts])]
         if after.cursor is not None and after != before:
             following = self._next(after)
             (label,) = labels(self.table.spec, [following], grows=True)
-            planned += self._between(following, label, Cursor(), after.cursor)
-        return planned
+            tasks_ += self._between(following, label, Cursor(), after.cursor)
+        return tasks_
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Pieces)

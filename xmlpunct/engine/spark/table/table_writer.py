@@ -188,11 +188,11 @@ class Target:
             return batch, []
         texts = batch.column(name)
         listed, written = self.layout.listed, self.layout.schema
-        positions = [listed.index(name) for name in written.names]
-        punctuations = [
-            Punctuation.parse(listed, text).rebase(written, positions) for text in texts.to_pylist() if text
+        order = [listed.index(name) for name in written.names]
+        closed = [
+            Punctuation.parse(listed, text).rebase(written, order) for text in texts.to_pylist() if text
         ]
-        return (batch.filter(texts.is_null()) if punctuations else batch), punctuations
+        return (batch.filter(texts.is_null()) if closed else batch), closed
 
     def _writer(self) -> XmlWriter:
         options = self.options

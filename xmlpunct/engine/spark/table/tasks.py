@@ -134,23 +134,19 @@ class Table:
                 rejects.append(parsed.rejection(0, row, f"column {name}: it is too large for {type_}"))
         return tuples.filter(too_narrow.is_null()), rejects
 
-    def batch(self, tuples: pl.DataFrame, corrupt: list[str], punctuations: list[str]) -> pa.RecordBatch:
+    def batch(self, tuples: pl.DataFrame, corrupt: list[str], closed: list[str]) -> pa.RecordBatch:
         """Rows of tuples, then of corrupt records, then of punctuations."""
-        tuple_rows = self.layout.batch(tuples)
-        null_count = len(corrupt) + len(punctuations)
+        data = self.layout.batch(tuples)
+        nulls = len(corrupt) + len(closed)
         arrays: list[pa.Array] = []
         for column in self.arrow:
             if column.name == self.options.corrupt:
-                arrays.append(
-                    pa.array([None] * tuples.height + corrupt + [None] * len(punctuations), pa.string())
-                )
+                arrays.append(pa.array([None] * tuples.height + corrupt + [None] * len(closed), pa.string()))
             elif column.name == self.options.punctuation:
-                arrays.append(pa.array([None] * (tuples.height + len(corrupt)) + punctuations, pa.string()))
+                arrays.append(pa.array([None] * (tuples.height + len(corrupt)) + closed, pa.string()))
             else:
-                array = tuple_rows.column(column.name)
-                arrays.append(
-                    pa.concat_arrays([array, pa.nulls(null_count, array.type)]) if null_count else array
-                )
+                array = data.column(column.name)
+                arrays.append(pa.concat_arrays([array, pa.nulls(nulls, array.type)]) if nulls else array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
     def _parsed(self, piece: Piece, parser: Parser) -> Iterator[Parsed]:

@@ -49,10 +49,8 @@ class Files:
             element = value.name
             with at(value):
                 read_element(element)
-        element_argument = "" if element is None else f", element => {quoted(element)}"
-        return self._stream(
-            f"{READ_XML}({quoted(source.name)}{element_argument})", source.name, element
-        ), READ_XML
+        suffix = "" if element is None else f", element => {quoted(element)}"
+        return self._stream(f"{READ_XML}({quoted(source.name)}{suffix})", source.name, element), READ_XML
 
     def _stream(self, name: str, source: str, element: str | None) -> Stream:
         if name not in self.streams:

@@ -97,8 +97,8 @@ class Tables:
         relations: list[Relation] = []
         for head, *chained_joins in groups:
             chained = self._chain(self.table(head), chained_joins)
-            relations.append(self._with_unique_columns(relations, chained, head))
-        relations = self._with_constant_values(relations)
+            relations.append(self._rename(relations, chained, head))
+        relations = self._align(relations)
         check_alike(zip(relations, [group[0] for group in groups], strict=True))
         relation, where = _pooled(relations, where, self._correlated)
         return relation.apart(self._around), where
@@ -197,9 +197,7 @@ class Tables:
             return unnested(left, join, left.outer or self.context.outer)
         if join.meta.get("comma"):
             right = only(join, "this")
-            left, relation = self._with_constant_values(
-                [left, self._with_unique_columns([left], self.table(right), right)]
-            )
+            left, relation = self._align([left, self._rename([left], self.table(right), right)])
             check_alike([(left, right), (relation, right)])
             return joined(left, relation, "inner")
         right, on, using, side, kind, method = take(
@@ -213,9 +211,7 @@ class Tables:
         if join_kind is None:
             words = " ".join(filter(None, (side, kind))).removesuffix("_JOIN")
             refuse(f"{words} JOIN is not supported", join)
-        left, relation = self._with_constant_values(
-            [left, self._with_unique_columns([left], self.table(right), right)]
-        )
+        left, relation = self._align([left, self._rename([left], self.table(right), right)])
         check_alike([(left, _origin(left, join)), (relation, right)])
         if kind == "CROSS":
             if on or using:
@@ -227,21 +223,19 @@ class Tables:
             refuse("a JOIN wants ON or USING; without a condition it is a CROSS JOIN", join)
         return join_on(left, relation, join_kind, conditions(on), self._values)
 
-    def _with_constant_values(self, relations: list[Relation]) -> list[Relation]:
+    def _align(self, relations: list[Relation]) -> list[Relation]:
         """The same list; if some of them are changing relations, VALUES becomes a constant relation."""
         if not any(is_changing(r.node) for r in relations):
             return relations
         return [constant_relation(r, self.context.instants) if is_constant(r.node) else r for r in relations]
 
-    def _with_unique_columns(
-        self, other_tables: Sequence[Relation], relation: Relation, node: exp.Expr
-    ) -> Relation:
+    def _rename(self, tables: Sequence[Relation], relation: Relation, node: exp.Expr) -> Relation:
         """A further table, with column names that differ from those of the other tables."""
-        for other in other_tables:
+        for other in tables:
             double = set(other.tables) & set(relation.tables)
             if double:
                 refuse(f"two tables are named {min(double)}: give one an alias", node)
-        names = (name for other in other_tables for name in other.node.schema.names)
+        names = (name for other in tables for name in other.node.schema.names)
         return relation.apart([*names, *self._around])
 
 

@@ -73,11 +73,9 @@ def split(
     for node in nodes:
         if isinstance(node, exp.EQ):
             sides = [scalars.read(operand) for operand in take(node, "this", "expression")]
-            side_of_operand = [_side(e, left, right) for e in sides]
-            if side_of_operand in ([LEFT, RIGHT], [RIGHT, LEFT]):
-                equalities.append(
-                    Equality(sides[side_of_operand.index(LEFT)], sides[side_of_operand.index(RIGHT)], node)
-                )
+            origins = [_side(e, left, right) for e in sides]
+            if origins in ([LEFT, RIGHT], [RIGHT, LEFT]):
+                equalities.append(Equality(sides[origins.index(LEFT)], sides[origins.index(RIGHT)], node))
                 continue
         condition = scalars.condition(node)
         if not (isinstance(condition, Literal) and condition.value is True):
@@ -114,9 +112,7 @@ class Sides:
         left, right = equality.left, equality.right
         with at(equality.node):
             if isinstance(left, Literal) or isinstance(right, Literal):
-                left, right = fn.call(
-                    "=", left, right
-                ).arguments  # a literal is converted to the type of the other operand
+                left, right = fn.call("=", left, right).arguments  # a literal gets the other type
             type_ = key_type(left, right)
             left, right = fn.cast(left, type_), fn.cast(right, type_)
         if isinstance(left, Column) and isinstance(right, Column):
@@ -219,12 +215,8 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
     inputs = []
     # A condition that can fail is evaluated here. A tolerant copy of it on a lower join drops tuples earlier.
     for below in node.inputs:
-        own_tests = [
-            tolerant(t) for t in tests if can_fail(t) and set(t.columns()) <= set(below.schema.names)
-        ]
-        inputs.append(
-            selected(below, own_tests) if own_tests and type(below) is Join and below.inner else below
-        )
+        lower = [tolerant(t) for t in tests if can_fail(t) and set(t.columns()) <= set(below.schema.names)]
+        inputs.append(selected(below, lower) if lower and type(below) is Join and below.inner else below)
     node = replace(node, left=inputs[LEFT], right=inputs[RIGHT])
     if node.can_fail:
         return replace(node, residual=conjunction([*conjuncts(node.residual), *tests]))
@@ -290,11 +282,9 @@ def join_using(left: Relation, right: Relation, kind: str, names: Iterable[exp.E
             column = unused.take(a.name)
             extra[column] = either
         merged.append(Field(None, a.name, column, equality.node))
-    merged_fields = {f for pair in pairs for f in pair}
-    other_fields = (
-        replace(new[f], hidden=True) if f in merged_fields else new[f]
-        for f in new
-        if f.table or f not in merged_fields
+    hidden = {f for pair in pairs for f in pair}
+    remaining = (
+        replace(new[f], hidden=True) if f in hidden else new[f] for f in new if f.table or f not in hidden
     )
     node = computed(both_.node, extra) if extra else both_.node
-    return replace(both_, node=node, fields=(*merged, *other_fields))
+    return replace(both_, node=node, fields=(*merged, *remaining))

@@ -74,27 +74,25 @@ def punctuated(relation: Relation, order: OrderOf) -> Relation:
 def _order(order: OrderOf, find: Callable[[exp.Expr], Attribute]) -> AccessOrder:
     """The access order of PUNCTUATE. The file of senders, which is read here, has one value per line."""
     column, slack_said, file, sender = (order.args[part] for part in ("attribute", "slack", "file", "by"))
-    attribute, sender_attribute = find(column), None if sender is None else find(sender)
-    for checked, syntax in ((attribute, column), (sender_attribute, sender)):
+    attribute, key = find(column), None if sender is None else find(sender)
+    for checked, syntax in ((attribute, column), (key, sender)):
         if checked is not None:
             check_comparable(checked.type, "PUNCTUATE", syntax)
     slack: float = 0
     if slack_said is not None:
         with at(slack_said):
             slack = _slack(attribute.type, slack_said)
-    if sender_attribute is None:
+    if key is None:
         return AccessOrder(attribute.name, slack)
     try:
         lines = Path(file.name).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:  # a ValueError: it is not UTF-8
         refuse(f"cannot read {file.name}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}", file)
     with at(file):
-        senders = tuple(
-            dict.fromkeys(sender_attribute.type.parse(line.strip()) for line in lines if line.strip())
-        )
+        senders = tuple(dict.fromkeys(key.type.parse(line.strip()) for line in lines if line.strip()))
     if not senders:
         refuse(f"{file.name} lists no sender", file)
-    return AccessOrder(attribute.name, slack, sender_attribute.name, senders)
+    return AccessOrder(attribute.name, slack, key.name, senders)
 
 
 def _slack(type_: Type, node: exp.Expr) -> float:

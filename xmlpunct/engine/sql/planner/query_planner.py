@@ -138,12 +138,10 @@ def _with_named(name: exp.Expr, query: exp.Expr, columns: list[exp.Expr] | None,
 def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> Relation:
     """One SELECT. Expressions of ``ordering`` that are not in SELECT become columns without fields."""
     context = _with(node.args.get("with_"), context)
-    return _plan_output(node, _read(node, context, False), context, ordering)
+    return _plan_items(node, _read(node, context, False), context, ordering)
 
 
-def _plan_output(
-    node: exp.Select, read: Read, context: Context, ordering: Ordering | None = None
-) -> Relation:
+def _plan_items(node: exp.Select, read: Read, context: Context, ordering: Ordering | None = None) -> Relation:
     """Apply grouping, OVER, SELECT and DISTINCT to the input of a SELECT."""
     group, having, distinct, windows, qualify = take(
         node, "group", "having", "distinct", "windows", "qualify", unread=_READ
@@ -338,7 +336,7 @@ def plan_single(node: exp.Expr, context: Context) -> Single:
     context = _with(node.args.get("with_"), context)
     read = _read(node, context, True)
     if not read.correlated:
-        return of_one_column(_plan_output(node, read, context), node)
+        return of_one_column(_plan_items(node, read, context), node)
     if (group := node.args.get("group")) is not None:
         refuse("GROUP BY is left out here: a group is what equals the query around", group)
     (having,) = take(node, "having", unread=_READ)

@@ -76,9 +76,7 @@ def instants_read(queries: Iterable[exp.Expr], streams: Mapping[str, Stream]) ->
             )
     type_ = next(iter(types.values()), INT)
     ends = [_ends(attribute) for attribute in timed.values()]
-    least, greatest = (
-        distinct_ends.pop() if len(distinct_ends := {e[i] for e in ends}) == 1 else None for i in (0, 1)
-    )
+    least, greatest = (values.pop() if len(values := {e[i] for e in ends}) == 1 else None for i in (0, 1))
     return Instants(type_, least, greatest)
 
 
@@ -267,10 +265,8 @@ def changes(relation: Relation, query: exp.Expr) -> Relation:
     names = [(f.name, f.column) for f in relation.fields]
     names += [("at", AT), ("diff", DIFF)]
     columns = tuple((shown, column(below, name)) for shown, name in names)
-    change_fields = (Field(None, shown, shown, query) for shown in ("at", "diff"))
-    return Relation(
-        Project(below, columns), (*(replace(f, column=f.name) for f in relation.fields), *change_fields)
-    )
+    added = (Field(None, shown, shown, query) for shown in ("at", "diff"))
+    return Relation(Project(below, columns), (*(replace(f, column=f.name) for f in relation.fields), *added))
 
 
 def _listed(relation: Relation) -> Node:
@@ -334,12 +330,8 @@ def joined_relations(
         for side in (LEFT, RIGHT):
             if kind in ("full", ("left", "right")[side]):
                 pairs = keys if side == LEFT else tuple((r, le) for le, r in keys)
-                without_partner = _with_partner(
-                    (inputs[side], inputs[1 - side]), pairs, residual, True, instants
-                )
-                sides.append(
-                    _null_supplied(Again(without_partner), inputs, side, [right for _, right in pairs])
-                )
+                single = _with_partner((inputs[side], inputs[1 - side]), pairs, residual, True, instants)
+                sides.append(_null_supplied(Again(single), inputs, side, [right for _, right in pairs]))
         node = Merge(tuple(sides))
     fields = (*left.fields, *(replace(f, column=shared.get(f.column, f.column)) for f in right.fields))
     return Relation(node, fields, left.outer)

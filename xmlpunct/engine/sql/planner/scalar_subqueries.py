@@ -108,13 +108,11 @@ class SingleValues:
         sides = [left, right]
         for node, (single, _) in self._values.items():
             read = {name for e in single.equalities for name in e.left.columns()}
-            side_index = next(
-                (i for i, side in enumerate(sides) if read <= set(side.node.schema.names)), None
-            )
-            if side_index is None:
+            index = next((i for i, side in enumerate(sides) if read <= set(side.node.schema.names)), None)
+            if index is None:
                 refuse("a query in ON refers to one side of the join: put its condition into WHERE", node)
-            below = _with_value(sides[side_index].node, single, single.equalities)
-            sides[side_index] = replace(sides[side_index], node=below)
+            below = _with_value(sides[index].node, single, single.equalities)
+            sides[index] = replace(sides[index], node=below)
         return sides[0], sides[1]
 
 

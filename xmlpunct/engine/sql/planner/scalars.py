@@ -97,14 +97,12 @@ class Scalars:
         with at(node):
             return fn.of_type(self.where, expression, BOOLEAN)
 
-    def _function(self, node: exp.Expr, record: Function, *additional: exp.Expr | None) -> Reading:
-        """A function call: its operands are the arguments that its record names, then ``additional``."""
+    def _function(self, node: exp.Expr, record: Function, *extra: exp.Expr | None) -> Reading:
+        """A function call: its operands are the arguments that its record names, then ``extra``."""
         assert record.syntax is not None
         _, names, unread = record.syntax
         return (
-            yield from self._call(
-                node, record, *take(node, *names.split(), unread=unread.split()), *additional
-            )
+            yield from self._call(node, record, *take(node, *names.split(), unread=unread.split()), *extra)
         )
 
     def _call(self, node: exp.Expr, record: Function, *operands: exp.Expr | list[exp.Expr] | None) -> Reading:

@@ -59,11 +59,11 @@ def restrict(
     check_alike([(relation, condition), (inner.relation, condition)])
     equalities = [Equality(a, b, condition) for a, b in zip(read, inner.columns, strict=False)]
     outside = Scalars(inner.relation, "WHERE", outer=True)
-    correlations, residual = split(inner.correlated, outside, relation.node, inner.relation.node)
+    keys, residual = split(inner.correlated, outside, relation.node, inner.relation.node)
     nullable = any(e.left.nullable or e.right.nullable for e in equalities)
     changing = is_changing(relation.node)
     if negated and nullable:
-        if len(equalities) > 1 or residual or (correlations and not changing):
+        if len(equalities) > 1 or residual or (keys and not changing):
             kind = "correlated" if inner.correlated else "of several columns"
             refuse(
                 f"NOT IN where nulls can occur cannot be {kind}: use NOT EXISTS, or columns that are NOT NULL",
@@ -72,13 +72,11 @@ def restrict(
         sides = Sides(relation.node, inner.relation.node, equalities)
         ((left, right),) = sides.keys
         if changing:
-            outer = Sides(sides.node(LEFT), sides.node(RIGHT), correlations)
+            outer = Sides(sides.node(LEFT), sides.node(RIGHT), keys)
             return not_in(relation, (outer.node(LEFT), outer.node(RIGHT)), (left, right), outer.keys)
         return replace(relation, node=NotIn(sides.node(LEFT), sides.node(RIGHT), left, right))
     # correlations first: of two equalities of a column the first one becomes the key, as in `not_in`
-    return joined(
-        relation, inner.relation, "anti" if negated else "semi", [*correlations, *equalities], residual
-    )
+    return joined(relation, inner.relation, "anti" if negated else "semi", [*keys, *equalities], residual)
 
 
 def _positive(node: exp.Expr) -> tuple[bool, exp.Expr]:

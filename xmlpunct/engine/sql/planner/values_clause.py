@@ -61,11 +61,9 @@ def constant_stream(node: exp.Values) -> tuple[Stream, dict[int, Type]]:
         if all(row[index] is None for row in values):
             nulls[index] = type_
             del columns[f"_{index + 1}"]
-    types_by_name = {f"_{index + 1}": type_ for index, type_ in enumerate(types)} | {_A_ROW: BOOLEAN}
+    by_name = {f"_{index + 1}": type_ for index, type_ in enumerate(types)} | {_A_ROW: BOOLEAN}
     columns = columns or {_A_ROW: [True for _ in rows]}
-    schema = Schema.of(
-        Attribute(name, types_by_name[name], None in column) for name, column in columns.items()
-    )
+    schema = Schema.of(Attribute(name, by_name[name], None in column) for name, column in columns.items())
     document = "".join(_element("row", _content(schema, row)) for row in zip(*columns.values(), strict=True))
     source = f"{DATA},{quote(_element('values', document))}"
     return Stream(f"{_CALLED}{sha256(source.encode()).hexdigest()[:8]}", schema, "row", source), nulls
