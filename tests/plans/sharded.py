@@ -22,7 +22,7 @@ class Stage:
     def __init__(self, fragment: Fragment, shards: int) -> None:
         self.fragment = fragment
         self.shards = 1 if fragment.single else shards
-        self.pipelines = [build(fragment.root, alone=self.shards == 1) for _ in range(self.shards)]
+        self.pipelines = [build(fragment.root, single_shard=self.shards == 1) for _ in range(self.shards)]
         self.gathers: list[dict[int, Gather]] = [{} for _ in range(self.shards)]
 
     def gather(self, onward: Ways = ()) -> Gather:

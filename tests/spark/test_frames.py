@@ -181,7 +181,7 @@ def test_available_now_ends_where_files_end(tmp_path: Path, warehouse: Warehouse
     while (end := reader.latestOffset(start, None)) != start:
         start, count = end, count + 1
     assert count == len(micro_batches(job))
-    assert not reader._is_coming(start)
+    assert not reader._is_growing(start)
 
 
 def struct(**columns: str) -> spark.StructType:

@@ -41,7 +41,7 @@ def test_what_waits_is_reported_and_the_input_then_read_alone(tmp_path: Path) ->
     assert waits[0] == 0
     assert waits[1] > 0  # the first sensor has closed its hour, the second has not
     assert metrics.starved is None  # but that is less than the micro-batch brought
-    metrics._taken = waits[1] - 1
+    metrics._batch_tuples = waits[1] - 1
     assert metrics.starved == 1
 
     Wish(metrics.starved).write(Path(job.pacing))

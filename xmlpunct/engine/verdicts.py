@@ -59,7 +59,9 @@ def _attributes(node: Node, outlook: Outlook) -> set[str]:
     found = set[str]()
     for need in outlook.needs:
         for name in need.nulls_left:
-            found.update(attribute for _, attribute in node.inputs[need.port].places(name) or [("", name)])
+            found.update(
+                attribute for _, attribute in node.inputs[need.port].stream_attributes(name) or [("", name)]
+            )
     return found
 
 
@@ -204,7 +206,7 @@ def _candidates(nodes: Sequence[Node], found: Mapping[int, Outlook]) -> Iterator
             below = node.inputs[need.port]
             traced: dict[str, dict[str, bool]] = {}
             for name in (*need.within, *filter(None, [need.prefix])):
-                for told, attribute in below.places(name):
+                for told, attribute in below.stream_attributes(name):
                     stream = streams.get(told.partition("#")[0])
                     if stream is not None:
                         of = traced.setdefault(stream.declared, {})

@@ -1,4 +1,4 @@
-"""The plan: a tree of nodes, each of which knows the operator it stands for.
+"""The query plan: a tree of nodes, each of which creates its operator.
 
 To register a new operator, add its node to the module of its family, and to this list.
 """

@@ -1,4 +1,4 @@
-"""Where a plan is cut: nodes that stand for what comes from elsewhere."""
+"""Nodes at which a plan is cut into fragments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xmlpunct.schema import Schema
 
 @dataclass(frozen=True)
 class Receive(Node):
-    """A leaf that stands for what comes in on input ``port`` of a fragment, of schema ``given``."""
+    """A leaf for input ``port`` of a fragment, with the schema ``given``."""
 
     port: int
     given: Schema
@@ -25,7 +25,7 @@ class Receive(Node):
 
 @dataclass(frozen=True)
 class Exchange(Unary):
-    """A cut in the plan: what stands below it is an edge or another fragment."""
+    """A cut in the plan: its input is an edge or another fragment."""
 
     @property
     def schema(self) -> Schema:

@@ -1,4 +1,4 @@
-"""Grouping and duplicate elimination, and the parts of both that run ahead of an exchange."""
+"""Grouping and duplicate elimination, and their partial forms before an exchange."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xmlpunct.types import DOUBLE
 class GroupBy(Unary):
     """Groups by the columns ``keys`` (none: one group) and aggregates.
 
-    ``whole``: the input has partial aggregates of tuples of that schema.
+    ``whole``: the input has partial aggregates, of tuples with this schema.
     """
 
     keys: tuple[str, ...]
@@ -38,7 +38,7 @@ class GroupBy(Unary):
 
     @property
     def is_settled(self) -> bool:
-        """Whether a group is final with its first tuple: nothing but grouping attributes is asked of it."""
+        """True if a group is final with its first tuple, because its results depend on grouping attributes only."""
         return asked(self.aggregates, self.keys) == []
 
     @property
@@ -46,35 +46,35 @@ class GroupBy(Unary):
         end = every_stream(self)
         if not self.keys:
             return f"its one result is released at the end of {end}{self._final}"
-        by = places(self.input, self.keys)
-        what = "released with its first tuple, and forgotten" if self.is_settled else "released"
-        text = f"a group is {what} once {closed(self.input, by)}"
-        computed = [key for key in self.keys if key not in by]
-        if computed and by:
+        closing = places(self.input, self.keys)
+        effect = "released with its first tuple, and forgotten" if self.is_settled else "released"
+        text = f"a group is {effect} once {closed(self.input, closing)}"
+        computed = [key for key in self.keys if key not in closing]
+        if computed and closing:
             text += f"; no punctuation speaks about {', '.join(computed)}, which is computed"
-        nulls = [key for key in by if self.schema[key].nullable]
+        nulls = [key for key in closing if self.schema[key].nullable]
         if nulls:
-            by_what = "by punctuations with * there" if len(self.keys) > 1 else f"at the end of {end}"
-            text += f"; where {' or '.join(nulls)} is null, {by_what}"
+            when = "by punctuations with * there" if len(self.keys) > 1 else f"at the end of {end}"
+            text += f"; where {' or '.join(nulls)} is null, {when}"
         return text + self._final
 
     @property
     def _final(self) -> str:
-        """In words, which punctuations make a group final that is not closed; empty if none do."""
+        """Text of the punctuations that make an open group final; empty if there are none."""
         changes: dict[str, None] = {}
         for name in asked(self.aggregates, self.keys) or ():
-            by = places(self.input, [name])
-            if not by:
+            closing = places(self.input, [name])
+            if not closing:
                 return ""
             for a in self.aggregates:
                 if a.argument == name:
                     which = _CHANGES.get(a.function, "{} of it" + " that it has not counted" * a.distinct)
-                    changes[closed(self.input, by, f"closed every {which}")] = None
+                    changes[closed(self.input, closing, f"closed every {which}")] = None
         has = ", if it has a tuple," if self.keys else ""
         return f"; or{has} once {' and '.join(changes)}" if changes else ""
 
     def rejects_by(self, aggregate: ops.Aggregate) -> bool:
-        """Whether a group can be rejected because this result does not fit its type."""
+        """True if this aggregate can overflow, which rejects the group."""
         if aggregate.function not in ("SUM", "AVG") or aggregate.argument is None:
             return False
         return self.input.schema[aggregate.argument].type is not DOUBLE
@@ -100,34 +100,34 @@ class GroupBy(Unary):
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, name)] if name in self.keys else []
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [self.keys]
 
     @property
     def least(self) -> str | None:
-        """The column whose closed beginning makes every result final: all of them are its MIN."""
+        """The column whose closed prefix makes all results final, because every aggregate is its MIN."""
         names = {a.argument for a in self.aggregates if a.function == "MIN"}
-        others = len(names) != 1 or any(a.function != "MIN" for a in self.aggregates)
-        (name,) = names if not others else (None,)
+        has_other_aggregates = len(names) != 1 or any(a.function != "MIN" for a in self.aggregates)
+        (name,) = names if not has_other_aggregates else (None,)
         return None if name is None or self.input.schema[name].nullable else name
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        (given,) = below
+        (child,) = below
         schema = self.input.schema
-        released = given.need(Fate.BLOCKS, 0, self.keys, schema, prefix=self.least, closed=True)
-        forgotten = given.need(Fate.GROWS, 0, self.keys, schema, closed=True)
+        released = child.need(Fate.BLOCKS, 0, self.keys, schema, prefix=self.least, closed=True)
+        forgotten = child.need(Fate.GROWS, 0, self.keys, schema, closed=True)
         needs = (released, forgotten) if self.least is not None and self.keys else (released,)
-        is_said = bool(released.by)
+        closes_keys = bool(released.by)
         if self.is_settled:
-            needs, is_said = (forgotten,), not any(schema[key].nullable for key in self.keys)
-        closes = smallest([*within(given.closes, self.keys), *([self.keys] if is_said else [])])
+            needs, closes_keys = (forgotten,), not any(schema[key].nullable for key in self.keys)
+        closes = smallest([*within(child.closes, self.keys), *([self.keys] if closes_keys else [])])
         return replace(
-            given,
-            offers=within(given.offers, self.keys),
+            child,
+            offers=within(child.offers, self.keys),
             closes=closes,
             needs=needs,
             told="",
-            prefixes=given.prefixes & set(self.keys),
+            prefixes=child.prefixes & set(self.keys),
         )
 
     def partition_choices(self) -> list[Choice]:
@@ -136,16 +136,16 @@ class GroupBy(Unary):
 
 @dataclass(frozen=True)
 class PartialGroupBy(Unary):
-    """Aggregates slice by slice, for a `GroupBy` behind an exchange.
+    """Aggregates slice by slice, for a `GroupBy` after an exchange.
 
-    Punctuations may speak about the columns ``kept`` too, though its tuples no longer have them.
+    Punctuations may also constrain the columns ``kept``, which its tuples lack.
     """
 
     keys: tuple[str, ...]
     aggregates: tuple[ops.Aggregate, ...]
     kept: tuple[str, ...]
 
-    ahead = "aggregates slice by slice"
+    before_exchange = "aggregates slice by slice"
 
     def operator(self) -> ops.Operator:
         return ops.PartialGroupBy(self.input.schema, self.keys, self.aggregates, self.kept)
@@ -163,7 +163,7 @@ class PartialGroupBy(Unary):
 
 @dataclass(frozen=True)
 class DupElim(Unary):
-    """Drops tuples that came before."""
+    """Drops duplicates of earlier tuples."""
 
     repeats = True
 
@@ -191,9 +191,9 @@ class DupElim(Unary):
 
 @dataclass(frozen=True)
 class PartialDupElim(Unary):
-    """Drops tuples that came before in the same slice."""
+    """Drops duplicates within a slice."""
 
-    ahead = "each tuple once a slice"
+    before_exchange = "each tuple once a slice"
 
     def operator(self) -> ops.Operator:
         return ops.PartialDupElim(self.input.schema)
@@ -203,7 +203,7 @@ class PartialDupElim(Unary):
 
 
 _CHANGES = {"MAX": "{} of it above its MAX", "MIN": "{} of it below its MIN"}
-"""The values that change an aggregate, in words, if not all do."""
+"""Text for the values that change an aggregate; default: all values."""
 
 
 def _described(a: ops.Aggregate) -> str:

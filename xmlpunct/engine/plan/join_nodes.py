@@ -1,4 +1,4 @@
-"""Joins, and the conditions that are joins: IN, EXISTS and their negations."""
+"""Joins, semijoins and antijoins, also for IN, EXISTS and their negations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from xmlpunct.operators.join.join_output import PRESERVED
 from xmlpunct.punctuations.punctuation import Punctuation
 
 Keys = tuple[tuple[str, str], ...]
-"""Equality attributes of a join: pairs of a left and a right one, of one type."""
+"""Equality attributes of a join: pairs of a left and a right attribute, of the same type."""
 
 
 @dataclass(frozen=True)
@@ -56,34 +56,34 @@ class Keyed(Binary):
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         tested = () if self.residual is None else self.residual.columns()
-        return _of_sides(self, {*used, *tested}.union(*self.keys))
+        return _needed_by_side(self, {*used, *tested}.union(*self.keys))
 
     always: ClassVar[tuple[str, ...]] = ()
     """Columns of both sides that count as equated."""
 
     def side_closed(self, below: Sequence[Outlook], side: int, fate: Fate) -> Need:
-        """The need that the tuples of a side are closed by the other one: all that they could still meet."""
-        port, given = 1 - side, below[1 - side]
+        """The need that the other side closes all possible partners of the tuples of ``side``."""
+        port, other_outlook = 1 - side, below[1 - side]
         keys = [*(pair[port] for pair in self.keys), *self.always]
         around, above = bounded_by(self.residual, self.inputs[port].schema, self.inputs[side].schema)
-        ordered = smallest([name] for name in above if given.has_prefix(name))
-        need = given.need(fate, port, [*keys, *around], None, more=ordered)
+        ordered = smallest([name] for name in above if other_outlook.has_prefix(name))
+        need = other_outlook.need(fate, port, [*keys, *around], None, more=ordered)
         return replace(need, finite=side if below[side].ends else None)
 
-    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         right = dict(self.keys) if self.right_is_equal else {}
-        for port, name, pattern in super().sources(wanted):
+        for port, name, pattern in super().sources(requested):
             yield port, name, pattern
             if port == LEFT and name in right:
                 yield RIGHT, right[name], pattern
 
     @property
     def right_is_equal(self) -> bool:
-        """Whether the keys of the right tuples that an output tuple is made for are equal to its own."""
+        """True if the right keys of an output tuple equal its left keys."""
         return True
 
     def forgotten(self, then: Sequence[str]) -> str:
-        """In words, when each side's tuples go; ``then`` says what becomes of them."""
+        """Text: when each side's tuples are purged; ``then`` has their fate by side."""
         texts = []
         for side in (LEFT, RIGHT):
             other = self.inputs[1 - side]
@@ -103,8 +103,8 @@ class Keyed(Binary):
 class Join(Keyed):
     """Pairs that agree on ``keys`` and satisfy ``residual``. ``kind`` is inner, left, right or full.
 
-    ``reordered``: it is the last of several joins in another order than the query's, which stays bounded. With
-    ``combines`` it says what both inputs have promised together.
+    ``reordered``: it is the last of several joins that were reordered to stay bounded. ``combines``: it combines
+    punctuations of both inputs.
 
     Attribute names of the two sides differ. An inner join's output has each key once, under its left name.
     """
@@ -124,17 +124,17 @@ class Join(Keyed):
 
     @property
     def preserved(self) -> tuple[int, ...]:
-        """The sides whose tuples come out without a partner too."""
+        """The sides whose tuples are results even without a partner."""
         return PRESERVED[self.kind]
 
     @property
     def only_with_partner(self) -> tuple[int, ...]:
-        """The sides whose tuples count with a partner only."""
+        """The sides whose tuples affect the result only with a partner."""
         return tuple(side for side in (LEFT, RIGHT) if side not in self.preserved)
 
     @property
     def without_nulls(self) -> tuple[int, ...]:
-        """The sides that no row of nulls stands for."""
+        """The sides that are never null-filled."""
         return tuple(side for side in (LEFT, RIGHT) if 1 - side not in self.preserved)
 
     def operator(self) -> ops.Operator:
@@ -152,25 +152,27 @@ class Join(Keyed):
     @property
     def distinct_key(self) -> frozenset[str] | None:
         left, right = self.left.distinct_key, self.right.distinct_key
-        if left is None or right is None or self.kind == "full":  # where rows of nulls come from both sides
+        if left is None or right is None or self.kind == "full":  # full: nulls may fill either side
             return None
         return left | {self._shared.get(name, name) for name in right}
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """A side whose lonely tuples come out too waits for the other; so does what it says."""
+        """A preserved side waits for the other side, with its tuples without partner and its punctuations."""
         fates = [Fate.BLOCKS if side in self.preserved else Fate.GROWS for side in (LEFT, RIGHT)]
         needs = tuple(self.side_closed(below, side, fate) for side, fate in enumerate(fates))
-        sides = [given.renamed(self.carriers(port)) for port, given in enumerate(below)]
-        alone = [given if need.by else Outlook() for given, need in zip(sides, needs, strict=True)]
-        # rows of nulls come until the preserved side ends
-        alone = [
-            replace(given, offers=given.offers - THE_END, closes=given.closes - THE_END)
+        sides = [side_.renamed(self.carriers(port)) for port, side_ in enumerate(below)]
+        one_sided = [side_ if need.by else Outlook() for side_, need in zip(sides, needs, strict=True)]
+        # null-filled rows are possible until the preserved side ends
+        one_sided = [
+            replace(side_, offers=side_.offers - THE_END, closes=side_.closes - THE_END)
             if 1 - side in self.preserved
-            else given
-            for side, given in enumerate(alone)
+            else side_
+            for side, side_ in enumerate(one_sided)
         ]
-        told = "the joins below it are in another order than the query's, in which all stay bounded"
-        return replace(either([combined(sides), *alone]), needs=needs, told=told if self.reordered else "")
+        text = "the joins below it are in another order than the query's, in which all stay bounded"
+        return replace(
+            either([combined(sides), *one_sided]), needs=needs, told=text if self.reordered else ""
+        )
 
     def carriers(self, port: int) -> dict[str, list[str]]:
         shared = {right: [left] for right, left in self._shared.items()} if port == RIGHT else {}
@@ -178,32 +180,32 @@ class Join(Keyed):
 
     @property
     def _shared(self) -> dict[str, str]:
-        """The right columns that the output has under their left name."""
+        """Right columns whose output name is their left name."""
         return {right: left for left, right in self.keys} if self.inner else {}
 
-    def places(self, name: str) -> list[Place]:
+    def stream_attributes(self, name: str) -> list[Place]:
         for left, right in self.keys:
-            if self.inner and name == left:  # either side speaks about it
-                return together([self.left.places(left), self.right.places(right)])
-        return super().places(name)
+            if self.inner and name == left:  # punctuations of either side constrain it
+                return together([self.left.stream_attributes(left), self.right.stream_attributes(right)])
+        return super().stream_attributes(name)
 
     def partition_choices(self) -> list[Choice]:
-        kept = {"inner": LEFT, "left": LEFT, "right": RIGHT}.get(
+        key_side = {"inner": LEFT, "left": LEFT, "right": RIGHT}.get(
             self.kind
         )  # the side whose key is never null-filled
-        return [Choice(pair, None if kept is None else pair[kept]) for pair in self.keys]
+        return [Choice(pair, None if key_side is None else pair[key_side]) for pair in self.keys]
 
     def holders(self, below: Sequence[Holders]) -> Holders:
-        both = (
+        by_partition_value = (
             left | {self._shared.get(name, name) for name in right}
             for left, right in zip(*below, strict=True)
         )
-        return [known & set(self.schema.names) for known in both]
+        return [names & set(self.schema.names) for names in by_partition_value]
 
 
 @dataclass(frozen=True)
 class SemiJoin(Keyed):
-    """Left tuples that have a partner on the right; ``anti``: that have none (NOT EXISTS)."""
+    """Left tuples with a partner on the right; ``anti``: without a partner (NOT EXISTS)."""
 
     anti: bool = False
     residual: Expression | None = None
@@ -212,17 +214,17 @@ class SemiJoin(Keyed):
 
     @property
     def only_with_partner(self) -> tuple[int, ...]:
-        """The sides whose tuples count with a partner only."""
+        """The sides whose tuples affect the result only with a partner."""
         return (RIGHT,) if self.anti else (LEFT, RIGHT)
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         left = self.side_closed(below, LEFT, Fate.BLOCKS if self.anti else Fate.GROWS)
         right = self.side_closed(below, RIGHT, Fate.GROWS)
-        said = below[LEFT] if left.by else Outlook()
+        result = below[LEFT] if left.by else Outlook()
         if right.by and not self.anti:
             moved = below[RIGHT].renamed({pair[RIGHT]: [pair[LEFT]] for pair in self.keys})
-            said = either([said, replace(moved, closes=NOTHING)])
-        return replace(said, needs=(left, right), told="")
+            result = either([result, replace(moved, closes=NOTHING)])
+        return replace(result, needs=(left, right), told="")
 
     def operator(self) -> ops.Operator:
         return ops.SemiJoin(self.left.schema, self.right.schema, self.keys, self.anti, self.residual)
@@ -249,9 +251,9 @@ class SemiJoin(Keyed):
 
 @dataclass(frozen=True)
 class NotIn(Binary):
-    """Left tuples whose ``left_column`` is NOT IN the values of ``right_column``, where nulls can occur.
+    """Left tuples whose ``left_column`` is NOT IN the values of ``right_column``, with nulls.
 
-    If none can occur on the right, left tuples without a null are those of an antijoin.
+    Without nulls on the right, left tuples without a null behave as in an antijoin.
     """
 
     sifts = True
@@ -265,7 +267,7 @@ class NotIn(Binary):
 
     @property
     def keys(self) -> Keys:
-        """The columns by which the right side closes left tuples."""
+        """The pair of columns by which the right side closes left tuples."""
         return () if self.ends_only else ((self.left_column, self.right_column),)
 
     def operator(self) -> ops.Operator:
@@ -302,22 +304,22 @@ class NotIn(Binary):
         if self.ends_only:
             return replace(below[LEFT] if need.by else Outlook(), needs=(need,), told="")
         ends = below[LEFT].ends, below[RIGHT].ends
-        kept = below[LEFT].need(Fate.GROWS, LEFT, [self.left_column], None)
+        forgotten = below[LEFT].need(Fate.GROWS, LEFT, [self.left_column], None)
         needs = [replace(need, finite=LEFT if ends[LEFT] else None)]
-        needs += [replace(kept, finite=RIGHT if ends[RIGHT] else None)]
-        said = below[LEFT] if need.by else Outlook()
+        needs += [replace(forgotten, finite=RIGHT if ends[RIGHT] else None)]
+        result = below[LEFT] if need.by else Outlook()
         if self.left.schema[self.left_column].nullable and not ends[RIGHT]:
-            alone = smallest([[self.left_column]])  # what else matches a null is held back with it
-            needs.append(Need(Fate.BLOCKS, LEFT, (), alone, Scheme([self.left_column])))
-            said = Outlook(
-                joint(said.offers, alone), joint(said.closes, alone), said.prefixes & {self.left_column}
+            nulls = smallest([[self.left_column]])  # other punctuations stay pending with a retained null
+            needs.append(Need(Fate.BLOCKS, LEFT, (), nulls, Scheme([self.left_column])))
+            result = Outlook(
+                joint(result.offers, nulls), joint(result.closes, nulls), result.prefixes & {self.left_column}
             )
-        return replace(said, needs=tuple(needs), told="")
+        return replace(result, needs=tuple(needs), told="")
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return _of_sides(self, {*used, self.left_column, self.right_column})
+        return _needed_by_side(self, {*used, self.left_column, self.right_column})
 
 
-def _of_sides(node: Binary, needed: Collection[str]) -> list[Sequence[str]]:
-    """What is needed of the two inputs, which name their columns differently."""
+def _needed_by_side(node: Binary, needed: Collection[str]) -> list[Sequence[str]]:
+    """The needed columns of each input; column names are unique across inputs."""
     return [[name for name in side.schema.names if name in needed] for side in node.inputs]

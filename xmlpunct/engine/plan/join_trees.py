@@ -1,4 +1,4 @@
-"""Inner joins of several inputs: which orders there are, and whether one of them stays bounded."""
+"""Inner joins of several inputs: the search for a join order with bounded state."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from xmlpunct.expressions.conjunctions import conjunction, conjuncts
 from xmlpunct.expressions.expression import Column, Expression
 
 MOST = 6
-"""All orders of so many inputs are tried; of more, one input after the other."""
+"""Up to this number of inputs all join orders are tried; beyond it, the search is greedy."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A join of some inputs, by their places: ``names`` has the output's column for each of theirs."""
+    """A join of the inputs with these indices; ``names`` maps their columns to output columns."""
 
     inputs: frozenset[int]
     node: Node
@@ -30,10 +30,10 @@ class Part:
 
 @dataclass(frozen=True)
 class JoinTree:
-    """Inner joins on equalities, one over the other.
+    """A tree of inner equijoins.
 
-    ``inputs`` are what they read. ``equated`` are classes of columns, one at most of each input. ``columns`` maps the
-    output's columns to the inputs'. ``conditions`` are the residuals, over the inputs' columns.
+    ``inputs`` are its leaves. ``equated`` are classes of equal columns, with at most one column of each input.
+    ``columns`` maps output columns to input columns. ``conditions`` are the residuals, over input columns.
     """
 
     root: Node
@@ -44,20 +44,21 @@ class JoinTree:
 
     @classmethod
     def of(cls, root: Node) -> JoinTree | None:
-        """The tree below a node, if it has three inputs or more."""
+        """The join tree below a node, or None if it has fewer than three inputs."""
         inputs: list[Node] = []
         pairs: list[tuple[str, str]] = []
         conditions: list[Expression] = []
-        columns = _taken_apart(root, inputs, pairs, conditions)
+        columns = _flatten(root, inputs, pairs, conditions)
         names = [name for below in inputs for name in below.schema.names]
         if len(inputs) < 3 or len(set(names)) < len(names):
             return None
         classes: list[set[str]] = []
         for pair in pairs:
-            met = [known for known in classes if known & set(pair)]
-            classes = [known for known in classes if known not in met] + [set(pair).union(*met)]
+            overlapping = [group for group in classes if group & set(pair)]
+            classes = [group for group in classes if group not in overlapping]
+            classes.append(set(pair).union(*overlapping))
         for below in inputs:
-            if any(len(known & set(below.schema.names)) > 1 for known in classes):
+            if any(len(group & set(below.schema.names)) > 1 for group in classes):
                 return None
         return cls(root, tuple(inputs), tuple(map(frozenset, classes)), columns, tuple(conditions))
 
@@ -68,62 +69,62 @@ class JoinTree:
         return [n for n in self.root.walk() if id(n) not in below]
 
     def parts(self, outlooks: Sequence[Outlook]) -> list[Part]:
-        """The inputs, of which these are the outlooks."""
+        """A part for each input, with these outlooks."""
         return [
             Part(frozenset([i]), below, {name: name for name in below.schema.names}, outlook)
             for i, (below, outlook) in enumerate(zip(self.inputs, outlooks, strict=True))
         ]
 
     def joined(self, left: Part, right: Part) -> Part | None:
-        """Two parts joined; None if no equality is between them."""
-        mine = {left.names[n]: known for known in self.equated for n in known if n in left.names}
-        keys = {(name, right.names[n]) for name, known in mine.items() for n in known if n in right.names}
+        """The join of two parts; None if no equality connects them."""
+        groups = {left.names[n]: group for group in self.equated for n in group if n in left.names}
+        keys = {(name, right.names[n]) for name, group in groups.items() for n in group if n in right.names}
         if not keys:
             return None
         pairs = tuple(sorted(keys))
         join = Join(left.node, right.node, pairs)
-        shared = {theirs: own for own, theirs in pairs}
+        shared = {right_name: left_name for left_name, right_name in pairs}
         names = left.names | {n: shared.get(name, name) for n, name in right.names.items()}
         return Part(left.inputs | right.inputs, join, names, outlook_of(join, [left.outlook, right.outlook]))
 
     def safe(self, outlooks: Sequence[Outlook]) -> Node | None:
-        """The joins in an order in which each of them stays bounded; None if there is none."""
+        """The joins in an order with bounded state; None if no order is bounded."""
         singles = self.parts(outlooks)
-        found = self._all(singles) if len(singles) <= MOST else self._greedy(singles)
-        for part in found:
+        candidates = self._all(singles) if len(singles) <= MOST else self._greedy(singles)
+        for part in candidates:
             source = {name: part.names[n] for name, n in self.columns.items()}
             assert isinstance(part.node, Join)
             top: Node = replace(part.node, reordered=True)
             if self.conditions:
                 tested = {n: column(top, name) for n, name in part.names.items()}
                 top = Select(top, conjunction([_renamed(c, tested) for c in self.conditions]))
-            whole = Project(top, tuple((name, column(top, source[name])) for name in self.root.schema.names))
-            if whole.schema == self.root.schema:
-                return whole
+            plan = Project(top, tuple((name, column(top, source[name])) for name in self.root.schema.names))
+            if plan.schema == self.root.schema:
+                return plan
         return None
 
     def _all(self, singles: Sequence[Part]) -> list[Part]:
-        """The safe joins of all inputs, of those that offer the same the first."""
-        known: dict[frozenset[int], list[Part]] = {part.inputs: [part] for part in singles}
+        """The bounded joins of all inputs; of several with the same outlook, the first."""
+        parts_by_inputs: dict[frozenset[int], list[Part]] = {part.inputs: [part] for part in singles}
         for size in range(2, len(singles) + 1):
             for chosen in map(frozenset, combinations(range(len(singles)), size)):
-                found: list[Part] = []
+                safe_parts: list[Part] = []
                 for left in _halves(chosen):
-                    for x in known.get(left, ()):
-                        for y in known.get(chosen - left, ()):
+                    for x in parts_by_inputs.get(left, ()):
+                        for y in parts_by_inputs.get(chosen - left, ()):
                             part = self.joined(x, y)
                             if (
                                 part is not None
                                 and part.outlook.fate is None
-                                and part.outlook not in [other.outlook for other in found]
+                                and part.outlook not in [other.outlook for other in safe_parts]
                             ):
-                                found.append(part)
-                known[chosen] = found
-        return known[frozenset(range(len(singles)))]
+                                safe_parts.append(part)
+                parts_by_inputs[chosen] = safe_parts
+        return parts_by_inputs[frozenset(range(len(singles)))]
 
     def _greedy(self, singles: Sequence[Part]) -> list[Part]:
-        """The safe joins of all inputs that are found by joining one after the other."""
-        found: list[Part] = []
+        """The bounded joins of all inputs that a greedy search finds, one from each first input."""
+        complete_joins: list[Part] = []
         for first in singles:
             part, waiting = first, [other for other in singles if other is not first]
             while waiting:
@@ -134,31 +135,33 @@ class JoinTree:
                 waiting.remove(way[0])
                 part = way[1]
             else:
-                found.append(part)
-        return found
+                complete_joins.append(part)
+        return complete_joins
 
     def is_safe_at_once(self, outlooks: Sequence[Outlook]) -> bool:
-        """Whether one join of all inputs would stay bounded.
+        """True if one multiway join of all inputs would stay bounded.
 
-        The closure of an input takes in each other input of which a scheme has all its attributes equated to attributes
-        of members. The input's tuples can be forgotten if that reaches all.
+        The closure of an input contains each input with a scheme whose attributes are all equated to attributes of
+        members. The tuples of an input can be purged if its closure contains all inputs.
         """
 
         def closure(first: int) -> set[int]:
             members = {first}
             while True:
                 names = {name for i in members for name in self.inputs[i].schema.names}
-                met = {name for known in self.equated if known & names for name in known}
-                more = {i for i, told in enumerate(outlooks) if any(s <= met for s in told.offers)} - members
-                if not more:
+                equal = {name for group in self.equated if group & names for name in group}
+                added = {
+                    i for i, outlook in enumerate(outlooks) if any(s <= equal for s in outlook.offers)
+                } - members
+                if not added:
                     return members
-                members |= more
+                members |= added
 
         return all(len(closure(i)) == len(self.inputs) for i in range(len(self.inputs)))
 
 
 def join_trees(root: Node) -> Iterator[JoinTree]:
-    """The trees of joins in a plan, as large as they are."""
+    """The maximal join trees of a plan."""
     inside = set[int]()
     for node in reversed(list(root.walk())):
         if id(node) not in inside and isinstance(node, Join) and (tree := JoinTree.of(node)) is not None:
@@ -166,12 +169,12 @@ def join_trees(root: Node) -> Iterator[JoinTree]:
             inside.update(map(id, tree.joins))
 
 
-def _taken_apart(
+def _flatten(
     node: Node, inputs: list[Node], pairs: list[tuple[str, str]], conditions: list[Expression]
 ) -> dict[str, str]:
-    """For each column of a node the input's that it is; inputs, equalities and residuals are added to the lists."""
+    """Map columns of a node to input columns; appends inputs, equalities and residuals to the lists."""
     if isinstance(node, Join) and node.inner and node.keys and type(node) is Join and not node.can_fail:
-        left, right = (_taken_apart(side, inputs, pairs, conditions) for side in node.inputs)
+        left, right = (_flatten(side, inputs, pairs, conditions) for side in node.inputs)
         pairs += [(left[a], right[b]) for a, b in node.keys]
         for part in conjuncts(node.residual):
             sources = {name: (left | right)[name] for name in part.columns()}
@@ -179,7 +182,7 @@ def _taken_apart(
         return {name: (left | right)[name] for name in node.schema.names}
     plain = isinstance(node, Project) and not node.derived and len(node.copies) == len(node.columns)
     if isinstance(node, Project) and plain and _is_over_join(node.input):
-        below = _taken_apart(node.input, inputs, pairs, conditions)
+        below = _flatten(node.input, inputs, pairs, conditions)
         return {name: below[source] for name, source in node.copies.items()}
     inputs.append(node)
     return {name: name for name in node.schema.names}
@@ -198,6 +201,6 @@ def _is_over_join(node: Node) -> bool:
 
 
 def _halves(chosen: frozenset[int]) -> Iterator[frozenset[int]]:
-    """One side of each way to divide some inputs in two, larger sides first."""
+    """One half of each division of the inputs into two, larger halves first."""
     for size in range(len(chosen) - 1, 0, -1):
         yield from map(frozenset, combinations(sorted(chosen), size))

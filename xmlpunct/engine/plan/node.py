@@ -1,7 +1,7 @@
-"""What every node of a plan can be asked.
+"""The base class of plan nodes.
 
-Planning, partitioning, execution and `explain` ask the node, and need not know its kind. The defaults are safe for any
-operator: it runs on one shard, reads whole tuples, and no rule moves it.
+Planning, partitioning, execution and `explain` use this interface, independent of the kind of a node. The defaults are
+safe for any operator: it runs on one shard, reads all columns, and no rule moves it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ N = TypeVar("N", bound="Node")
 
 
 class Lasting(IntEnum):
-    """How long a tuple of a relation stays at most: one instant, a number of them, or perhaps for ever."""
+    """Maximal lifetime of a relation's tuples: one instant, a bounded number of instants, or unbounded."""
 
     AN_INSTANT = 0
     A_WHILE = 1
@@ -37,18 +37,18 @@ Place = tuple[str, str]
 """A stream and one of its attributes."""
 
 Constraint = tuple[int, str, Pattern]
-"""An input's port, one of its columns, and a pattern for that."""
+"""An input port, a column of that input, and a pattern for the column."""
 
 Holders = list[set[str]]
-"""For each partition value the attributes that hold it or are null."""
+"""For each partition value, the attributes that hold it or are null."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """An attribute by which a stateful node may be partitioned.
 
-    ``inputs`` are its names in each input, ``output`` its name in the output (None: behind this node tuples of one
-    value may be on several shards).
+    ``inputs`` are its names in each input, ``output`` its name in the output (None: tuples of one value may be on
+    several shards after this node).
     """
 
     inputs: tuple[str, ...]
@@ -57,39 +57,38 @@ class Choice:
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the plan. ``inputs`` are the nodes it reads from, by port; users know it by its ``number``."""
+    """A node of the plan. ``inputs`` are its children, by port; ``number`` is shown to users."""
 
     number: int = field(default=0, kw_only=True)
     ways: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, compare=False)
-    """On several shards, the ways to find the partition values in the output, where an operator needs them."""
+    """On several shards, the output columns that may hold the partition values, if the operator needs them."""
     sifted: bool = field(default=False, kw_only=True, compare=False)
-    """Of a fragment's root: whether an operator above may hold back its punctuations, since tuples match them."""
+    """For a fragment's root: True if an operator above may delay punctuations that retained tuples match."""
     hushed: bool = field(default=False, kw_only=True, compare=False)
-    """Whether it does not report what it rejects, because another node of the plan does the same."""
+    """True if it does not report its rejects, because another node of the plan reports the same ones."""
 
     by_position: ClassVar[bool] = False
-    """Whether it matches its inputs' columns by position, so that they are exactly those it `needs`."""
+    """True if it matches its inputs' columns by position, so that they are exactly those it `needs`."""
     by_name: ClassVar[bool] = False
-    """Whether it picks its input's columns by name, and drops the others."""
+    """True if it selects columns of its input by name, and drops all other columns."""
     sifts: ClassVar[bool] = False
-    """Whether it says a punctuation only once no retained tuple matches it, so that shards say it at different
+    """True if a punctuation stays pending until no retained tuple matches it, so that shards emit it at different
     times."""
     waiting: ClassVar[str] = ""
-    """The part of its state (`EVERYTHING`: any) with what waits for punctuations to be released; empty if nothing
-    does."""
-    ahead: ClassVar[str] = ""
-    """What it does ahead of an exchange, in words; empty if it is not there."""
+    """The part of its state (`EVERYTHING`: all parts) whose tuples punctuations release; empty if there is none."""
+    before_exchange: ClassVar[str] = ""
+    """Text for its work before an exchange; empty for other nodes."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
         return ()
 
     def over(self, inputs: Sequence[Node]) -> Node:
-        """The same node, reading from others."""
+        """The same node with other inputs."""
         return self
 
     def operator(self) -> Operator:
-        """A new operator that does what this node says."""
+        """Create the operator of this node."""
         raise NotImplementedError
 
     @cached_property
@@ -97,11 +96,11 @@ class Node:
         """The schema of the node's output."""
         for below in self.walk():
             if below is not self:
-                _ = below.schema  # inputs first, so that no deep recursion asks for them
+                _ = below.schema  # inputs first, to avoid deep recursion
         return self.operator().schema
 
     def walk(self) -> Iterator[Node]:
-        """All nodes of the tree, each after those it reads from."""
+        """All nodes of the tree, inputs first."""
         waiting: list[tuple[Node, bool]] = [(self, False)]
         while waiting:
             node, complete = waiting.pop()
@@ -114,140 +113,137 @@ class Node:
         """All nodes of one kind in the tree, in the order of `walk`."""
         return (node for node in self.walk() if isinstance(node, kind))
 
-    # In words
+    # Descriptions
 
     @property
     def name(self) -> str:
-        """The name of its operator."""
+        """Name of the operator."""
         return self.operator().name
 
     @property
     def parameters(self) -> str:
-        """The parameters of its operator, in words."""
+        """Text of the operator's parameters."""
         return ""
 
     def describe(self) -> str:
-        """Its operator and parameters."""
+        """Name and parameters of the operator."""
         return f"{self.name} {self.parameters}".rstrip()
 
     @property
     def unblocked_by(self) -> str:
-        """Which punctuations release its results or its state, in words; empty if nothing waits."""
+        """Text of the punctuations that release its results or state; empty if it retains none."""
         return ""
 
-    # What it does with tuples
+    # Tuples
 
     @property
     def can_fail(self) -> bool:
-        """Whether it may reject a tuple, or a group."""
+        """True if it may reject a tuple or a group."""
         return False
 
     @property
     def ends_only(self) -> bool:
-        """Whether nothing but the end of an input releases anything."""
+        """True if only the end of an input releases results."""
         return False
 
     @property
     def ordered(self) -> bool:
-        """Whether its tuples come in an order that the query asks for."""
+        """True if its output has the order that the query requests."""
         return False
 
     @property
     def lasting(self) -> Lasting:
-        """How long a tuple of a relation stays at most."""
+        """Maximal lifetime of a relation's tuples."""
         return Lasting.FOR_EVER
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
-        """Columns in which no two output tuples are equal; None if none are known.
-
-        Without any column, there is one tuple.
-        """
+        """A key of the output: no two tuples agree on it. None if unknown; an empty key means at most one tuple."""
         return None
 
     @property
     def repeats(self) -> bool:
-        """Whether repeated input changes nothing but repeats output. What can fail rejects each tuple that comes."""
+        """True if duplicate input only duplicates output. A node that can fail rejects every duplicate."""
         return False
 
     def ignores_duplicates(self, port: int) -> bool:
-        """Whether the output is the same however often a tuple comes in on a port."""
+        """True if duplicates on a port do not change the output."""
         return False
 
     def narrowed(self, used: Collection[str]) -> Node:
-        """The same node without those computed columns that are not ``used``; it keeps at least one column."""
+        """The same node without computed columns that are not ``used``; it keeps at least one column."""
         return self
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        """For each input the columns from which these columns of the output are made."""
+        """For each input, the columns from which the ``used`` output columns are computed."""
         return [below.schema.names for below in self.inputs]
 
-    # How its columns, and punctuations about them, follow from its inputs'
+    # Columns and punctuations, in terms of the inputs
 
     def carries(self, name: str) -> list[tuple[int, str]]:
-        """The columns of its inputs, by port, that a column of the output is a copy of; none if it is computed."""
+        """The input columns, with ports, that an output column copies; empty for a computed column."""
         return []
 
     def follows(self, name: str) -> list[tuple[int, str]]:
-        """The columns of its inputs that must all be closed to close a value of this output column."""
+        """The input columns that must all be closed to close a value of this output column."""
         return self.carries(name)
 
     def is_constrained(self, name: str) -> bool:
-        """Whether a punctuation can speak about a column of the output; not if it is computed."""
+        """True if punctuations can constrain an output column; False for a computed column."""
         followed = self.follows(name)
         return bool(followed) and all(self.inputs[port].is_constrained(column) for port, column in followed)
 
-    def places(self, name: str) -> list[Place]:
-        """The attributes of streams, one per scan below, by which punctuations speak about a column of the output.
+    def stream_attributes(self, name: str) -> list[Place]:
+        """The stream attributes, one per scan below, whose punctuations constrain an output column.
 
-        There are none if it is computed.
+        Empty for a computed column.
         """
-        below = [self.inputs[port].places(column) for port, column in self.follows(name)]
+        below = [self.inputs[port].stream_attributes(column) for port, column in self.follows(name)]
         return together(below) if all(below) else []
 
-    def asks(self, wanted: Punctuation) -> list[Punctuation]:
-        """For each input what it has to promise so that this node can promise ``wanted``: the inverse of prop.
+    def asks(self, requested: Punctuation) -> list[Punctuation]:
+        """For each input, a punctuation that suffices for this node to emit ``requested``: the inverse of prop.
 
-        It may be more than is needed, and is never less. What a node with two inputs retains may ask for more.
+        It may close more than necessary, but never less. Retained tuples of a binary node may require more.
         """
-        return asked(self, self.sources(wanted))
+        return asked(self, self.sources(requested))
 
-    def every_ask(self, wanted: Punctuation) -> list[list[Punctuation]]:
-        """`asks`, as often as this node needs a punctuation of an input for what it promises as one."""
-        return [self.asks(wanted)]
+    def every_ask(self, requested: Punctuation) -> list[list[Punctuation]]:
+        """Several `asks`, if the node combines several punctuations of an input to one of its output."""
+        return [self.asks(requested)]
 
-    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
-        """The patterns of a punctuation of the output as patterns of the columns that these follow.
+    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
+        """The patterns of an output punctuation, as patterns of the input columns that its columns follow.
 
-        Of changes only prefixes are promised.
+        Streams of changes emit prefixes of instants only.
         """
-        for name, pattern in constraints(wanted):
+        for name, pattern in constraints(requested):
             for port, source in self.follows(name):
                 if AT in (name, source):
                     pattern = hull(self.schema[name].type, [pattern], below=True)
                 yield port, source, pattern
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        """For each input the columns on which punctuations are of use (None: all), given those of the output."""
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        """For each input, the columns whose punctuations are useful (None: all), given those of the output."""
         return [None] * len(self.inputs)
 
     def carriers(self, port: int) -> dict[str, list[str]]:
-        """For each column of an input that the output has, its columns there."""
-        found: dict[str, list[str]] = {}
+        """Input columns that the output copies, with their output columns."""
+        copies: dict[str, list[str]] = {}
         for name in self.schema.names:
-            for of, source in self.carries(name):
-                if of == port:
-                    found.setdefault(source, []).append(name)
-        return found
+            for source_port, source in self.carries(name):
+                if source_port == port:
+                    copies.setdefault(source, []).append(name)
+        return copies
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """What can be said of it before it runs, given that of its inputs: what it offers, and what it needs."""
+        """The static prediction for this node: the schemes that it offers and needs, given those of its inputs."""
         return Outlook()
 
-    # How it runs
+    # Execution
 
     def partition_choices(self) -> list[Choice] | None:
-        """By what its operator may be partitioned: any non-empty selection of these.
+        """Attributes by which its operator may be partitioned: any non-empty subset of them.
 
         An empty list: it runs on one shard. None: it has no state.
         """
@@ -255,30 +251,30 @@ class Node:
 
     @property
     def stateless(self) -> bool:
-        """Whether this node and all below it have no state, so that they can run inside the reader."""
+        """True if this node and all nodes below it have no state, so that they can run in the reader."""
         return all(node.partition_choices() is None for node in self.walk())
 
     def forgetful(self) -> Node:
-        """The same node as it runs where it is rebuilt for every slice."""
+        """The form of this node that is rebuilt for every slice."""
         return self
 
     def with_domains(self) -> Node:
-        """The same node, whose output keeps the attributes with a declared domain that it would drop."""
+        """The same node, whose output keeps attributes with a declared domain."""
         return self
 
     def holders(self, below: Sequence[Holders]) -> Holders:
-        """The attributes of the output that hold the partition values, given those of its inputs."""
+        """The output attributes that hold the partition values, given those of its inputs."""
         sources = {name: {c for port, c in self.carries(name) if port == 0} for name in self.schema.names}
         return [{name for name, source in sources.items() if source & names} for names in below[0]]
 
     def adds_up(self, below: Sequence[Holders]) -> bool:
-        """Whether it adds up what is said of several partition values, given the attributes that hold them below."""
+        """True if it combines punctuations of several partition values, given their attributes below."""
         return False
 
 
 @dataclass(frozen=True)
 class Unary(Node):
-    """A node that reads from one other. By default its columns are the input's."""
+    """A node with one input. By default it has the columns of its input."""
 
     input: Node
 
@@ -298,7 +294,7 @@ class Unary(Node):
 
 @dataclass(frozen=True)
 class Binary(Node):
-    """A node that reads from two others. By default a column is a copy of the input's of its name."""
+    """A node with two inputs. By default each column copies the input column of the same name."""
 
     left: Node
     right: Node
@@ -319,62 +315,60 @@ def constraints(p: Punctuation) -> Iterator[tuple[str, Pattern]]:
     return ((p.schema.names[i], p.patterns[i]) for i in p.constrained)
 
 
-def asked(node: Node, wanted: Iterable[Constraint]) -> list[Punctuation]:
-    """For each input of a node the punctuation with these patterns."""
+def asked(node: Node, requested: Iterable[Constraint]) -> list[Punctuation]:
+    """For each input of a node, the punctuation with these patterns."""
     patterns: list[list[Pattern]] = [[WILDCARD] * len(below.schema) for below in node.inputs]
-    for port, name, pattern in wanted:
-        place = node.inputs[port].schema.index(name)
-        both = intersect(patterns[port][place], pattern)
-        if (
-            both is not EMPTY or pattern is EMPTY
-        ):  # one of two suffices, and who is to hear it compares them apart
-            patterns[port][place] = both
-    return [Punctuation(below.schema, of) for below, of in zip(node.inputs, patterns, strict=True)]
+    for port, name, pattern in requested:
+        index = node.inputs[port].schema.index(name)
+        combined = intersect(patterns[port][index], pattern)
+        if combined is not EMPTY or pattern is EMPTY:  # of two disjoint patterns, the first suffices
+            patterns[port][index] = combined
+    return [Punctuation(below.schema, row) for below, row in zip(node.inputs, patterns, strict=True)]
 
 
-def together(places: Iterable[Iterable[Place]]) -> list[Place]:
-    """All of several places, each once."""
-    return list(dict.fromkeys(place for some in places for place in some))
+def together(lists: Iterable[Iterable[Place]]) -> list[Place]:
+    """The union of lists, without duplicates."""
+    return list(dict.fromkeys(attribute for attributes_of_list in lists for attribute in attributes_of_list))
 
 
 def column(node: Node, name: str) -> Column:
-    """The expression that reads a column of a node's output."""
+    """The expression of a column of a node's output."""
     attribute = node.schema[name]
     return Column(attribute.type, attribute.nullable, name)
 
 
 def plain(node: Node, names: Iterable[str]) -> tuple[tuple[str, Column], ...]:
-    """The columns of a project that passes some attributes of a node on."""
+    """The columns of a `Project` that copies attributes of a node."""
     return tuple((name, column(node, name)) for name in names)
 
 
 def is_changing(node: Node) -> bool:
-    """Whether a node gives the changes of a relation."""
+    """True if the node's output is a stream of changes."""
     return AT in node.schema
 
 
 def timing(node: Node) -> tuple[tuple[str, Column], ...]:
-    """The columns of a project that make changes of changes; none if a node gives no changes."""
+    """The columns of a `Project` that copy instant and count of changes; empty for other streams."""
     return plain(node, (AT, DIFF)) if is_changing(node) else ()
 
 
 def attributes(node: Node) -> list[str]:
-    """The columns of a node but for those that make its tuples changes."""
+    """The columns of a node, without those of changes."""
     return [name for name in node.schema.names if name not in (AT, DIFF)]
 
 
-def fresh(name: str, taken: Container[str]) -> str:
-    """A name for another column, like ``name``, that is not taken."""
+def fresh(name: str, used_names: Container[str]) -> str:
+    """``name``, or ``name#2``, ``name#3``... if it is in ``used_names``."""
     numbers = (f"{name}#{number}" for number in count(2))
-    return next(n for n in chain([name], numbers) if n not in taken)
+    return next(n for n in chain([name], numbers) if n not in used_names)
 
 
-def lost_domains(schema: Schema, kept: Iterable[str], taken: Iterable[str]) -> list[tuple[str, str]]:
-    """The attributes with a domain that are not kept, each with a new name that is not taken."""
-    kept, names = set(kept), set(taken)
+def lost_domains(schema: Schema, columns: Iterable[str], used: Iterable[str]) -> list[tuple[str, str]]:
+    """The attributes with a domain outside ``columns``, each with a new name outside ``used``."""
+    columns, names = set(columns), set(used)
     lost: list[tuple[str, str]] = []
     for attribute in schema:
-        if attribute.domain is not WILDCARD and attribute.name not in kept:
+        if attribute.domain is not WILDCARD and attribute.name not in columns:
             lost.append((attribute.name, fresh(attribute.name, names)))
             names.add(lost[-1][1])
     return lost

@@ -1,4 +1,4 @@
-"""Which punctuations close something, in words."""
+"""Text that describes the punctuations that close tuples."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from xmlpunct.engine.plan.stream_nodes import Scan
 
 
 def places(node: Node, names: Iterable[str]) -> dict[str, list[Place]]:
-    """For each of these columns that punctuations speak about, the attributes of streams by which they do."""
-    return {name: found for name in names if (found := node.places(name))}
+    """For each column that punctuations can constrain, the stream attributes of these punctuations."""
+    return {name: attributes for name in names if (attributes := node.stream_attributes(name))}
 
 
-def closed(node: Node, by: dict[str, list[Place]], how: str = "closed its {}") -> str:
-    """The condition under which punctuations close values of some columns of a node; ``how`` says which."""
-    if not by:
+def closed(node: Node, closing: dict[str, list[Place]], how: str = "closed its {}") -> str:
+    """The condition under which punctuations close values of columns; ``how`` describes the values."""
+    if not closing:
         return f"{every_stream(node)} has ended: no punctuation speaks about what is computed"
     named: dict[tuple[str, ...], list[str]] = {}
-    for attributes_of in by.values():
-        of = tuple(dict.fromkeys(stream for stream, _ in attributes_of))
+    for attributes_of in closing.values():
+        subject = tuple(dict.fromkeys(stream for stream, _ in attributes_of))
         attributes = list(dict.fromkeys(attribute for _, attribute in attributes_of))
-        one = len(attributes) == 1
-        name = attributes[0] if one else " / ".join(f"{s}.{a}" for s, a in attributes_of)
-        names = named.setdefault(of, [])
+        has_single_name = len(attributes) == 1
+        name = attributes[0] if has_single_name else " / ".join(f"{s}.{a}" for s, a in attributes_of)
+        names = named.setdefault(subject, [])
         if name not in names:  # both ends of a window follow one timestamp
             names.append(name)
-    ways = [f"{_each(of)} has {how.format(' or '.join(names))}" for of, names in named.items()]
+    ways = [f"{_all_of(subject)} has {how.format(' or '.join(names))}" for subject, names in named.items()]
     several = " (or several together)" if sum(map(len, named.values())) > 1 else ""
     below = [n for n in node.find(Binary) if n.number]
-    held = f", and none such is left in {' and '.join(f'#{n.number}' for n in below)}" if below else ""
-    return f"{' or '.join(ways)}{several}, with * elsewhere{held}"
+    condition = f", and none such is left in {' and '.join(f'#{n.number}' for n in below)}" if below else ""
+    return f"{' or '.join(ways)}{several}, with * elsewhere{condition}"
 
 
 def closes_tuple(node: Node) -> str:
@@ -39,27 +39,27 @@ def closes_tuple(node: Node) -> str:
 
 
 def complete(node: Node, names: Iterable[str]) -> str:
-    """The condition under which punctuations close what has certain values in some columns, up to an instant."""
-    by: dict[str, dict[str, None]] = {}
-    for found in places(node, names).values():
-        for stream, attribute in found:
-            by.setdefault(stream, {})[attribute] = None
+    """The condition under which punctuations close tuples with the same values in columns, up to an instant."""
+    attributes_by_stream: dict[str, dict[str, None]] = {}
+    for closing in places(node, names).values():
+        for stream, attribute in closing:
+            attributes_by_stream.setdefault(stream, {})[attribute] = None
     parts: dict[str, None] = {}
     for scan in node.find(Scan):
         name, timestamp = scan.stream.name, scan.stream.timestamp
-        own = [a for a in by.get(name, {}) if a != timestamp]
+        names_of_stream = [a for a in attributes_by_stream.get(name, {}) if a != timestamp]
         if timestamp is not None:
-            of = f" for its {', '.join(own)}" if own else " for all tuples"
-            parts[f"{name} has closed {timestamp} up to there{of}"] = None
+            scope = f" for its {', '.join(names_of_stream)}" if names_of_stream else " for all tuples"
+            parts[f"{name} has closed {timestamp} up to there{scope}"] = None
         else:
-            when = f"closed its {' or '.join(own)}" if own else "ended"
+            when = f"closed its {' or '.join(names_of_stream)}" if names_of_stream else "ended"
             parts[f"{name} has {when}"] = None
     return " and ".join(parts)
 
 
 def every_stream(node: Node) -> str:
     """The streams that a node reads, as the subject of a sentence."""
-    return _each(streams(node))
+    return _all_of(streams(node))
 
 
 def streams(node: Node) -> tuple[str, ...]:
@@ -68,12 +68,12 @@ def streams(node: Node) -> tuple[str, ...]:
 
 
 def which_side(node: Binary, side: int) -> str:
-    """One of the two inputs."""
+    """Text that names one of the two inputs."""
     read = [streams(below) for below in node.inputs]
     if set(read[0]) & set(read[1]):
         return ("on the left", "on the right")[side]
     return f"of {', '.join(read[side])}"
 
 
-def _each(names: tuple[str, ...]) -> str:
+def _all_of(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"every one of {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""OVER: results about the tuples near each one in the order of time."""
+"""OVER: results over the neighbours of each tuple in order of time."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ class Over(Unary):
 
     @property
     def parameters(self) -> str:
-        by = f"by {', '.join(self.keys)} " * bool(self.keys)
-        return f"{by}in order of {', '.join(map(str, self.order))}: {', '.join(call.name for call in self.calls)}"
+        by_keys = f"by {', '.join(self.keys)} " * bool(self.keys)
+        return f"{by_keys}in order of {', '.join(map(str, self.order))}: {', '.join(call.name for call in self.calls)}"
 
     @property
     def unblocked_by(self) -> str:
         ts, end, (kind, count) = self.order[0].column, every_stream(self), self.calls[0].release
-        by = places(self.input, [*self.keys, ts])
-        if ts not in by and not any(key in by for key in self.keys):
+        closing = places(self.input, [*self.keys, ts])
+        if ts not in closing and not any(key in closing for key in self.keys):
             return (
                 f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
             )
-        whose = f" of its {', '.join(self.keys)}" * bool(self.keys)
-        if kind == "end" or ts not in by:
-            text = f"a tuple is released once all{whose} is closed for ever"
+        partition = f" of its {', '.join(self.keys)}" * bool(self.keys)
+        if kind == "end" or ts not in closing:
+            text = f"a tuple is released once all{partition} is closed for ever"
         else:
-            text = f"a tuple is released once every {ts}{whose} is closed up to its own"
+            text = f"a tuple is released once every {ts}{partition} is closed up to its own"
             if kind == "rows":
                 text += f" and that of {count} {'tuple' if count == 1 else 'tuples'} behind it"
             if kind == "range":
                 text += f" and {count} {'instant' if count == 1 else 'instants'} more"
-        text += f": {closed(self.input, by)}"
-        nulls = [key for key in self.keys if key in by and self.input.schema[key].nullable]
+        text += f": {closed(self.input, closing)}"
+        nulls = [key for key in self.keys if key in closing and self.input.schema[key].nullable]
         if nulls:
             text += f"; where {' or '.join(nulls)} is null, by punctuations with * there"
         return text
 
     def rejects_by(self, call: ops.OverCall) -> bool:
-        """Whether a tuple can be rejected because this result does not fit its type."""
+        """True if this result can overflow, which rejects the tuple."""
         if call.function not in ("SUM", "AVG") or call.argument is None:
             return False
         return self.input.schema[call.argument].type is not DOUBLE
@@ -87,23 +87,23 @@ class Over(Unary):
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, name)] if name in self.input.schema else []
 
-    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
-        return ((0, name, pattern) for name, pattern in constraints(wanted) if name in self.keys)
+    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
+        return ((0, name, pattern) for name, pattern in constraints(requested) if name in self.keys)
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        if wanted is None:
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        if columns is None:
             return [None]
-        passed = (name for name in wanted if name in self.input.schema)
-        return [{*passed, *self.keys, self.order[0].column}]
+        copied = (name for name in columns if name in self.input.schema)
+        return [{*copied, *self.keys, self.order[0].column}]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """Where a row waits for others behind it, the last ones of each partition wait until that is closed."""
-        (given,), schema, kind = below, self.input.schema, self.calls[0].release.kind
-        whole = kind == "end" or (kind == "rows" and given.retained(self.keys, schema))
-        need = given.partition(self.keys, None if whole else self.order[0].column, schema)
-        said = given.renamed(self.carriers(0)) if need.by else Outlook()
-        told = given.retained(self.keys, schema) if any(call.is_remembered for call in self.calls) else ""
-        return replace(said, needs=(need,), told=told)
+        """If a row waits for later rows, the last rows of a partition wait until the partition is closed."""
+        (child,), schema, kind = below, self.input.schema, self.calls[0].release.kind
+        needs_whole_partition = kind == "end" or (kind == "rows" and child.retained(self.keys, schema))
+        need = child.partition(self.keys, None if needs_whole_partition else self.order[0].column, schema)
+        result = child.renamed(self.carriers(0)) if need.by else Outlook()
+        note = child.retained(self.keys, schema) if any(call.is_remembered for call in self.calls) else ""
+        return replace(result, needs=(need,), told=note)
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((key,), key) for key in self.keys]

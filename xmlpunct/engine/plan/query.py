@@ -1,4 +1,4 @@
-"""A whole query."""
+"""Queries: answers, their plans, and the streams that they read."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from xmlpunct.engine.run.run_options import Destination
 
 
 class Opened(dict[str, Source]):
-    """Sources that were opened while the query was planned, by what names them. They stay in this process."""
+    """Sources that planning has opened, by their specification. They are not pickled."""
 
     def take(self, spec: str) -> Source:
-        """The source that a text names: one that was opened, or it is opened now, for each run anew.
+        """The source of a specification: the opened one, or a newly opened one for each run.
 
-        What can be read once only stays, and refuses to be read again. Raises `SourceError`.
+        A source that can be read only once is kept, and refuses a second reading. Raises `SourceError`.
         """
         source = self.pop(spec, None) or open_source(spec)
         if source.once:
@@ -34,9 +34,9 @@ class Opened(dict[str, Source]):
 
 @dataclass(frozen=True)
 class Answer:
-    """What one of a query's SELECTs gives: the root of its plan, and where that goes.
+    """The result of one SELECT of a query: the root of its plan, and its destination.
 
-    A CREATE SINK has a ``name`` and says its ``destination``. The SELECT beside them has neither: ``-o`` says it.
+    A CREATE SINK has a ``name`` and a ``destination``. The plain SELECT has neither: option ``-o`` has its destination.
     """
 
     root: Node
@@ -45,7 +45,7 @@ class Answer:
 
     @property
     def ordered(self) -> bool:
-        """Whether results come in an order that the query asks for: no operator above its sort breaks it."""
+        """True if the results have the order that the query requests."""
         return self.root.ordered
 
     def __str__(self) -> str:
@@ -54,12 +54,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Query:
-    """A whole query: its answers, whose plans' nodes are numbered, and the streams it reads, in order of first use.
+    """A query: its answers, with numbered plan nodes, and the streams that it reads, in order of first use.
 
-    Plans may share nodes. ``rules`` are the optional rules that are on. ``reads`` are the sources and other files that
-    its statements name, used or not: pairs of what it is, and its name. ``inferred`` is what was inferred of some
-    streams, as a checkpoint keeps it; ``opened`` are the sources of which that took the beginning and that can be read
-    once only.
+    Plans may share nodes. ``rules`` are the optional rules that are on. ``reads`` are the sources and other files in
+    its statements, used or not: pairs of a role and a name. ``inferred`` are inferred schemas, in the form of a
+    checkpoint; ``opened`` are the sources whose beginning inference has read, and that can be read only once.
     """
 
     answers: tuple[Answer, ...]
@@ -72,7 +71,7 @@ class Query:
 
     @classmethod
     def of(cls, root: Node, streams: Iterable[Stream], sql: str = "") -> Query:
-        """The query that gives one answer."""
+        """The query with one answer."""
         return cls((Answer(root),), tuple(streams), sql)
 
     @property
@@ -82,7 +81,7 @@ class Query:
         return answer.root
 
     def refuse_sinks(self) -> None:
-        """Raise `UsageError` if there is a CREATE SINK, and who runs the query takes its results themselves."""
+        """Raise `UsageError` for a CREATE SINK, if the caller takes the results itself."""
         if named := [answer.name for answer in self.answers if answer.name]:
             raise UsageError(
                 f"CREATE SINK {named[0]}: here a query gives the results of one SELECT. Leave the sinks out and write "
@@ -95,56 +94,56 @@ class Query:
         return tuple(answer.root for answer in self.answers)
 
     def over(self, roots: Iterable[Node]) -> Query:
-        """The same query with other plans for its answers."""
+        """The same query with other plans."""
         pairs = zip(self.answers, roots, strict=True)
         return replace(self, answers=tuple(replace(answer, root=root) for answer, root in pairs))
 
     def walk(self) -> Iterator[Node]:
-        """All nodes of the plans, each once, after those it reads from."""
+        """All nodes of the plans, each once, inputs first."""
         return walk(self.roots)
 
     @property
     def last(self) -> int:
-        """The greatest number of a node."""
+        """The largest node number."""
         return max(node.number for node in self.walk())
 
     @property
     def guards(self) -> dict[int, str]:
-        """The numbers of the guards that report what they reject, each with the stream's declared name."""
+        """The guards that report rejects: number, and declared name of the stream."""
         guards = (node for node in self.walk() if isinstance(node, Guard))
         return {guard.number: guard.stream.declared for guard in guards if not guard.quiet}
 
     @property
     def sinks(self) -> dict[int, tuple[str, ...]]:
-        """By the number of a node the names of the sinks it serves; nothing where no sink has a name."""
-        found: dict[int, tuple[str, ...]] = {}
+        """Sink names by node number; empty if no sink is named."""
+        sink_names: dict[int, tuple[str, ...]] = {}
         for answer in self.answers if any(answer.name for answer in self.answers) else ():
             for node in answer.root.walk():
-                found[node.number] = (*found.get(node.number, ()), answer.name)
-        return {number: tuple(dict.fromkeys(names)) for number, names in found.items()}
+                sink_names[node.number] = (*sink_names.get(node.number, ()), answer.name)
+        return {number: tuple(dict.fromkeys(names)) for number, names in sink_names.items()}
 
 
 def walk(roots: Iterable[Node]) -> Iterator[Node]:
-    """All nodes of several plans, each once, after those it reads from."""
-    seen = set[int]()
+    """All nodes of several plans, each once, inputs first."""
+    visited = set[int]()
     for root in roots:
         for node in root.walk():
-            if id(node) not in seen:
-                seen.add(id(node))
+            if id(node) not in visited:
+                visited.add(id(node))
                 yield node
 
 
 def numbered(root: Node) -> Node:
     """A plan with its nodes numbered 1, 2, ... in the order of `Node.walk`."""
-    (found,) = numbered_together([root])
-    return found
+    (result,) = numbered_together([root])
+    return result
 
 
 def numbered_together(roots: Sequence[Node]) -> tuple[Node, ...]:
     """Plans with their nodes numbered 1, 2, ... in the order of `walk`.
 
-    What a plan has in common with one before it is one part of both, with the numbers it has there, if both ask for
-    the same punctuations of it.
+    Equal subtrees of several plans are shared, with the same numbers, if both plans need the same punctuations of
+    them.
 
     >>> from xmlpunct.engine.sql import plan
     >>> query = plan('''
@@ -156,20 +155,20 @@ def numbered_together(roots: Sequence[Node]) -> tuple[Node, ...]:
     """
     numbers, shared = count(1), dict[tuple[Node, bool, bool], Node]()
 
-    def number(node: Node, sifted: bool, fresh: dict[tuple[Node, bool, bool], Node]) -> Node:
-        """``sifted``: whether an operator above asks for more punctuations (see `Node.sifts`)."""
-        over = node.over([number(below, sifted or node.sifts, fresh) for below in node.inputs])
+    def number(node: Node, sifted: bool, new_nodes: dict[tuple[Node, bool, bool], Node]) -> Node:
+        """``sifted``: an operator above needs more punctuations (see `Node.sifts`)."""
+        over = node.over([number(below, sifted or node.sifts, new_nodes) for below in node.inputs])
         if len(roots) == 1:
             return replace(over, number=next(numbers))
         key = replace(over, number=0), sifted, node.hushed
         if key not in shared:
-            fresh[key] = replace(over, number=next(numbers))
-            return fresh[key]
+            new_nodes[key] = replace(over, number=next(numbers))
+            return new_nodes[key]
         return shared[key]
 
-    found = []
+    numbered_roots = []
     for root in roots:
-        fresh: dict[tuple[Node, bool, bool], Node] = {}
-        found.append(number(root, False, fresh))
-        shared.update(fresh)
-    return tuple(found)
+        new_nodes: dict[tuple[Node, bool, bool], Node] = {}
+        numbered_roots.append(number(root, False, new_nodes))
+        shared.update(new_nodes)
+    return tuple(numbered_roots)

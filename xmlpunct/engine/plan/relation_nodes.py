@@ -1,4 +1,4 @@
-"""Relations made of relations, all as streams of changes."""
+"""Operators on relations, which are represented as streams of changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from xmlpunct.schema.change_columns import AT, DIFF
 
 @dataclass(frozen=True)
 class Pointwise(Matched):
-    """A relation whose count of a tuple is a ``function`` of the inputs' counts: see the operator."""
+    """A relation whose multiplicity of a tuple is a ``function`` of the inputs' multiplicities: see the operator."""
 
     waiting = EVERYTHING
 
@@ -45,8 +45,8 @@ class Pointwise(Matched):
         return f"{self.name} {self.function}"
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        given = super().outlook(below)
-        return replace(given, needs=self.whole_tuples(given, Fate.BLOCKS))
+        result = super().outlook(below)
+        return replace(result, needs=self.whole_tuples(result, Fate.BLOCKS))
 
     @property
     def unblocked_by(self) -> str:
@@ -59,12 +59,12 @@ class Pointwise(Matched):
 
     @property
     def sifts(self) -> bool:  # type: ignore[override]
-        return self.function.split()[0] in ("except", "intersect")  # one input alone says where it is empty
+        return self.function.split()[0] in ("except", "intersect")  # one input can imply an empty result
 
 
 @dataclass(frozen=True)
 class ChangeGroupBy(Unary):
-    """A row for each value of ``keys`` (none: one row) and instant: see the operator."""
+    """One row for each value of ``keys`` (none: one row) and instant: see the operator."""
 
     waiting = EVERYTHING
 
@@ -102,20 +102,20 @@ class ChangeGroupBy(Unary):
         return replace(self, aggregates=plain.aggregates)
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        wanted = {*self._plain.needs(used)[0], AT, DIFF}
-        return [[name for name in self.input.schema.names if name in wanted]]
+        needed = {*self._plain.needs(used)[0], AT, DIFF}
+        return [[name for name in self.input.schema.names if name in needed]]
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, name)] if name in (*self.keys, AT) else []
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [[*self.keys, AT]]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        given, names = below[0], (*self.keys, AT)
-        need = given.need(Fate.BLOCKS, 0, names, self.input.schema, closed=True)
-        offers, closes = (within(schemes, names) for schemes in (given.offers, given.closes))
-        prefixes = given.prefixes & set(names)
+        child, names = below[0], (*self.keys, AT)
+        need = child.need(Fate.BLOCKS, 0, names, self.input.schema, closed=True)
+        offers, closes = (within(schemes, names) for schemes in (child.offers, child.closes))
+        prefixes = child.prefixes & set(names)
         return Outlook(offers, closes, prefixes, (need,))
 
     def partition_choices(self) -> list[Choice]:
@@ -124,12 +124,12 @@ class ChangeGroupBy(Unary):
 
 @dataclass(frozen=True)
 class Paired:
-    """What the joins of relations have in common."""
+    """Common methods of joins of relations."""
 
     always: ClassVar[tuple[str, ...]] = (AT,)
 
     def complete_pair(self) -> str:
-        """In words, when an instant of a pair is complete."""
+        """Text: when the pairs of an instant are complete."""
         assert isinstance(self, Join | SemiJoin)
         sides: list[str] = []
         for side in (LEFT, RIGHT):
@@ -167,7 +167,7 @@ class ChangeJoin(Paired, Join):
 
 @dataclass(frozen=True)
 class ChangeSemi(Paired, SemiJoin):
-    """The left tuples that have a partner, or have none (``anti``), at each instant: see the operator."""
+    """The left tuples with a partner, or without one (``anti``), at each instant: see the operator."""
 
     waiting = EVERYTHING
 
@@ -196,7 +196,7 @@ class ChangeSemi(Paired, SemiJoin):
         return False
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """An instant of a left tuple is known once both sides have closed it."""
+        """A left tuple is released at an instant once both sides have closed the instant."""
         left = below[LEFT].need(Fate.BLOCKS, LEFT, self.left.schema.names, self.left.schema)
         needs = (left, self.side_closed(below, LEFT, Fate.BLOCKS), self.side_closed(below, RIGHT, Fate.GROWS))
         return replace(below[LEFT] if needs[1].by else Outlook(), needs=needs, told="")
@@ -207,7 +207,7 @@ class ChangeSemi(Paired, SemiJoin):
 
 @dataclass(frozen=True)
 class Negated(Unary):
-    """A relation to be taken away."""
+    """A relation with negated multiplicities, for subtraction."""
 
     def operator(self) -> ops.Operator:
         return ops.Negated(self.input.schema)
@@ -225,9 +225,9 @@ class Negated(Unary):
 
 @dataclass(frozen=True)
 class Again(Unary):
-    """A part of the plan that stands elsewhere too, where it reports what it rejects.
+    """A copy of a part of the plan; only the original reports rejects.
 
-    Only planning knows it: in the end the nodes below it are ``hushed``.
+    Used during planning only: finally the nodes below it are ``hushed``.
     """
 
     @property

@@ -1,8 +1,9 @@
-"""What punctuations will come, as far as it can be known before a run, and what follows for an operator.
+"""Punctuation schemes: static prediction of punctuations before a run, and the consequences for operators.
 
-A *scheme* is a set of attributes. A stream *offers* it if every conceivable tuple without a null in it is, at some
-finite time, matched by a punctuation that constrains attributes of the scheme only. What offers a scheme offers all
-larger ones, so the smallest ones say everything: an antichain. The empty scheme says that the stream ends.
+A *scheme* is a set of attributes. A stream *offers* it if every possible tuple without nulls in the scheme is, at some
+finite time, matched by a punctuation that constrains attributes of the scheme only. A stream that offers a scheme also
+offers its supersets, so an antichain of minimal schemes represents all of them. The empty scheme means that the stream
+ends.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ Schemes = frozenset[Scheme]
 NONE: Scheme = frozenset()
 NOTHING: Schemes = frozenset()
 THE_END: Schemes = frozenset([NONE])
-"""What a stream offers that ends."""
+"""The schemes of a stream that ends."""
 
 
 def smallest(schemes: Iterable[Iterable[str]]) -> Schemes:
-    """The antichain of some schemes.
+    """The antichain of the minimal schemes.
 
     >>> sorted(map(sorted, smallest([{"a", "b"}, {"b"}, {"a", "c"}])))
     [['a', 'c'], ['b']]
@@ -38,7 +39,7 @@ def smallest(schemes: Iterable[Iterable[str]]) -> Schemes:
 
 
 def joint(*sides: Schemes) -> Schemes:
-    """What is offered by punctuations that combine one of each side.
+    """The schemes of punctuations that combine one punctuation of each side.
 
     >>> sorted(map(sorted, joint(smallest([{"a"}, {"b"}]), smallest([{"a"}]))))
     [['a']]
@@ -47,19 +48,19 @@ def joint(*sides: Schemes) -> Schemes:
 
 
 def within(schemes: Schemes, names: Collection[str]) -> Schemes:
-    """Those of some schemes whose attributes are all among ``names``."""
+    """The schemes whose attributes are all in ``names``."""
     return frozenset(s for s in schemes if s <= set(names))
 
 
 def carried(schemes: Schemes, ways: Mapping[str, Collection[str]]) -> Schemes:
-    """The schemes under the new names of their attributes, of which there may be several, or none."""
+    """Rename the attributes of schemes; ``ways`` has any number of new names for an attribute."""
     return smallest(chosen for s in schemes for chosen in product(*(ways.get(name, ()) for name in s)))
 
 
 def is_finite(type_: Type, pattern: Pattern) -> bool:
-    """Whether a pattern has finitely many values, so that punctuations can name all of them.
+    """True if a pattern has finitely many values, so that punctuations can enumerate them.
 
-    All values of INT are finitely many too, but no stream will name them.
+    INT is regarded as infinite: no stream enumerates all its values.
     """
     if isinstance(pattern, Range):
         return type_.discrete and pattern.low is not None and pattern.high is not None
@@ -67,12 +68,12 @@ def is_finite(type_: Type, pattern: Pattern) -> bool:
 
 
 def has_few_values(attribute: Attribute) -> bool:
-    """Whether punctuations can name all values of an attribute, and so close it jointly."""
+    """True if punctuations can enumerate all values of an attribute, and so close it jointly."""
     return not attribute.nullable and is_finite(attribute.type, attribute.domain)
 
 
 def reduced(schemes: Schemes, schema: Schema, finite: Collection[str] = ()) -> Schemes:
-    """The schemes without the attributes of which all values will be closed jointly: those with a finite domain.
+    """The schemes without attributes with a finite domain, whose values are all closed jointly.
 
     >>> s = Schema.parse("sid STRING CHECK (sid IN ('S1', 'S2')), hour INT")
     >>> sorted(map(sorted, reduced(smallest([{"sid", "hour"}]), s)))
@@ -86,7 +87,7 @@ def reduced(schemes: Schemes, schema: Schema, finite: Collection[str] = ()) -> S
 
 
 class Fate(StrEnum):
-    """What becomes of an operator where the promises that it needs do not come."""
+    """The fate of an operator that does not receive the punctuations it needs."""
 
     BLOCKS = "blocks for ever"
     GROWS = "grows for ever"
@@ -94,11 +95,11 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class Need:
-    """What an operator needs: that some scheme ``within`` columns of its input ``port`` is offered, or else its fate.
+    """A need of an operator: its input ``port`` must offer a scheme ``within`` these columns, or ``fate`` follows.
 
-    ``prefix``: the column that could be closed value after value, from the lowest on, instead. ``by`` are the schemes
-    that serve. Those with an attribute of ``nulls`` do not close nulls there. ``finite``: the input that ends, if it is
-    its tuples that are retained otherwise; they do not grow for ever.
+    ``prefix``: a column that may be closed in ascending order instead. ``by`` are the offered schemes that satisfy the
+    need. They do not close nulls in attributes of ``nulls``. ``finite``: the input with the retained tuples, if it
+    ends, so that they do not grow without bound.
     """
 
     fate: Fate
@@ -111,7 +112,7 @@ class Need:
 
     @property
     def fails(self) -> bool:
-        """Whether nothing serves, and its fate comes."""
+        """True if no scheme satisfies the need, so that its fate follows."""
         return not self.by and (self.finite is None or self.fate is not Fate.GROWS)
 
     @property
@@ -123,11 +124,11 @@ class Need:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What can be said of a node before it runs.
+    """The static prediction for a node.
 
-    It ``offers`` schemes. ``closes``: for each of these every tuple that *comes* is, at some finite time, matched by a
-    punctuation that constrains nothing else: what is offered, and keys. ``prefixes``: the attributes that are closed
-    value after value, from the lowest on. ``needs`` are the node's own. ``told`` says what is neither good nor bad.
+    It ``offers`` schemes. ``closes``: schemes for which every *actual* tuple is, at some finite time, matched by a
+    punctuation on the scheme only: offered schemes, and keys. ``prefixes``: attributes that are closed in ascending
+    order. ``needs`` are those of the node itself. ``told`` is a neutral remark for the user.
     """
 
     offers: Schemes = NOTHING
@@ -138,21 +139,21 @@ class Outlook:
 
     @property
     def ends(self) -> bool:
-        """Whether it ends."""
+        """True if the output ends."""
         return NONE in self.offers
 
     def has_prefix(self, name: str) -> bool:
-        """Whether an attribute is closed value after value; as it is where all ends."""
+        """True if an attribute is closed in ascending order; always true for a stream that ends."""
         return self.ends or name in self.prefixes
 
     @property
     def fate(self) -> Fate | None:
-        """What becomes of the node; None: it is fine. Blocking comes before growing."""
+        """The fate of the node, or None if all needs are satisfied. Blocking has priority over growing."""
         return min((need.fate for need in self.needs if need.fails), default=None)
 
     @property
     def nulls(self) -> Scheme:
-        """The attributes whose nulls wait or stay for ever."""
+        """The attributes whose nulls are retained for ever."""
         return NONE.union(*(need.nulls_left for need in self.needs))
 
     def need(
@@ -165,10 +166,10 @@ class Outlook:
         prefix: str | None = None,
         closed: bool = False,
     ) -> Need:
-        """A need of the operator above, whose input on ``port`` this is.
+        """A need of the parent operator, for which this is the outlook of input ``port``.
 
-        Schemes serve that are within ``names``, or among ``more``; nulls count where a ``schema`` says that there are
-        some. ``closed``: it is enough that what comes is closed.
+        Schemes within ``names``, or among ``more``, satisfy it. ``schema`` has the nullable attributes. ``closed``:
+        schemes of `closes` suffice.
         """
         names = tuple(names)
         by = smallest([*within(self.closes if closed else self.offers, names), *more])
@@ -178,40 +179,37 @@ class Outlook:
         return Need(fate, port, names, by, nulls, prefix)
 
     def in_order(self, name: str) -> Outlook:
-        """What closes an attribute from its lowest value on, if it closes that.
-
-        It may do so alone, as a prefix, or for each value of others.
-        """
+        """The outlook without the scheme of attribute ``name`` alone, unless it is closed in ascending order."""
         if self.has_prefix(name):
             return self
-        alone = smallest([[name]])
-        return replace(self, offers=self.offers - alone, closes=self.closes - alone)
+        single = smallest([[name]])
+        return replace(self, offers=self.offers - single, closes=self.closes - single)
 
     def partition(self, keys: Sequence[str], order: str | None, schema: Schema) -> Need:
-        """The need that the partitions of ``keys`` are closed: for ever, or in ``order`` from its first value on."""
-        given, names = (self, keys) if order is None else (self.in_order(order), (*keys, order))
-        return given.need(Fate.BLOCKS, 0, names, schema, more=within(self.closes, keys))
+        """The need that partitions of ``keys`` are closed: completely, or in ascending ``order``."""
+        outlook, names = (self, keys) if order is None else (self.in_order(order), (*keys, order))
+        return outlook.need(Fate.BLOCKS, 0, names, schema, more=within(self.closes, keys))
 
     def retained(self, keys: Collection[str], schema: Schema) -> str:
-        """That something stays of each partition, which is its meaning; empty if it does not, or if there are few."""
+        """A remark that each partition retains state; empty if partitions are closed, or if there are few."""
         closed = within(self.closes, keys) or not reduced(smallest([keys]), schema) - THE_END
         return "" if closed else "retains something of each partition, which is its meaning"
 
     def renamed(self, ways: Mapping[str, Collection[str]]) -> Outlook:
-        """What carries on under new names, of which an attribute may have several or none."""
+        """The outlook under new names; ``ways`` has any number of new names for an attribute."""
         prefixes = (new for name in self.prefixes for new in ways.get(name, ()))
         return Outlook(carried(self.offers, ways), carried(self.closes, ways), Scheme(prefixes))
 
 
 def combined(sides: Collection[Outlook]) -> Outlook:
-    """What all of several outlooks say together, names alike."""
+    """The outlook of punctuations that all sides support, with equal names."""
     offers = joint(*(side.offers for side in sides))
     names = NONE.union(*(side.prefixes for side in sides))
     return Outlook(offers, offers, Scheme(n for n in names if all(side.has_prefix(n) for side in sides)))
 
 
 def either(sides: Iterable[Outlook]) -> Outlook:
-    """What at least one of several outlooks says."""
+    """The union of several outlooks."""
     sides = list(sides)
     return Outlook(
         smallest(s for side in sides for s in side.offers),

@@ -19,52 +19,52 @@ class Matched(Node):
 
     by_position = True
     of_every: ClassVar[bool] = False
-    """Whether a tuple of the output is in every input; otherwise it is in one of them."""
+    """True if a tuple of the output is in every input; otherwise it is in at least one."""
 
     def carries(self, name: str) -> list[tuple[int, str]]:
-        place = self.schema.index(name)
-        return [(port, below.schema.names[place]) for port, below in enumerate(self.inputs)]
+        index = self.schema.index(name)
+        return [(port, below.schema.names[index]) for port, below in enumerate(self.inputs)]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         return combined(self.named_alike(below))
 
-    def whole_tuples(self, given: Outlook, fate: Fate = Fate.GROWS) -> tuple[Need, ...]:
-        """The needs that all inputs close whole tuples, as together they do if ``given`` has schemes."""
+    def whole_tuples(self, common: Outlook, fate: Fate = Fate.GROWS) -> tuple[Need, ...]:
+        """The needs that all inputs close whole tuples; ``common`` has the schemes of all inputs."""
         return tuple(
-            replace(given.need(fate, port, self.schema.names, self.schema), within=side.schema.names)
+            replace(common.need(fate, port, self.schema.names, self.schema), within=side.schema.names)
             for port, side in enumerate(self.inputs)
         )
 
     def named_alike(self, below: Sequence[Outlook]) -> list[Outlook]:
-        """What is said of each input, in the names of the output."""
-        return [given.renamed(self.carriers(port)) for port, given in enumerate(below)]
+        """The outlook of each input, in the names of the output."""
+        return [side_outlook.renamed(self.carriers(port)) for port, side_outlook in enumerate(below)]
 
     def partition_choices(self) -> list[Choice]:
         columns = zip(*(attributes(side) for side in self.inputs), strict=True)
         return [Choice(c, name) for c, name in zip(columns, attributes(self), strict=True)]
 
     def holders(self, below: Sequence[Holders]) -> Holders:
-        places = [
-            [{side.schema.index(name) for name in of_one} for of_one in holders]
+        indices = [
+            [{side.schema.index(name) for name in held_names} for held_names in holders]
             for side, holders in zip(self.inputs, below, strict=True)
         ]
         meet = set.union if self.of_every else set.intersection
-        return [{self.schema.names[i] for i in meet(*known)} for known in zip(*places, strict=True)]
+        return [{self.schema.names[i] for i in meet(*by_side)} for by_side in zip(*indices, strict=True)]
 
     def adds_up(self, below: Sequence[Holders]) -> bool:
-        """What an input has few values of is closed jointly where others may have null, or more values."""
+        """True if an input closes a finite domain jointly, while another input allows null or more values."""
         return any(
-            has_few_values(mine) and widens(mine, self.schema.attributes[side.schema.index(name)])
+            has_few_values(attribute) and widens(attribute, self.schema.attributes[side.schema.index(name)])
             for side, holders in zip(self.inputs, below, strict=True)
             for names in holders
             for name in names
-            for mine in [side.schema[name]]
+            for attribute in [side.schema[name]]
         )
 
 
 @dataclass(frozen=True)
 class Distinct(Matched):
-    """A `Matched` node that gives each tuple once."""
+    """A `Matched` node without duplicates in its output."""
 
     @property
     def distinct_key(self) -> frozenset[str]:
@@ -76,7 +76,7 @@ class Distinct(Matched):
 
 @dataclass(frozen=True)
 class Poured(Matched):
-    """A `Matched` node that gives the tuples of all its inputs, of which there may be any number."""
+    """A `Matched` node with any number of inputs, whose output has the tuples of all of them."""
 
     sides: tuple[Node, ...]
 
@@ -104,26 +104,26 @@ class Merge(Poured):
         return ops.Merge(tuple(side.schema for side in self.sides))
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        places = [i for i, name in enumerate(self.schema.names) if name in used] or [0]
-        return [[side.schema.names[i] for i in places] for side in self.sides]
+        indices = [i for i, name in enumerate(self.schema.names) if name in used] or [0]
+        return [[side.schema.names[i] for i in indices] for side in self.sides]
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        if wanted is None:
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        if columns is None:
             return [None] * len(self.sides)
-        places = [self.schema.index(name) for name in wanted]
-        return [[side.schema.names[i] for i in places] for side in self.sides]
+        indices = [self.schema.index(name) for name in columns]
+        return [[side.schema.names[i] for i in indices] for side in self.sides]
 
 
 @dataclass(frozen=True)
 class Union(Distinct, Poured):
-    """Each tuple of all inputs once."""
+    """The distinct tuples of all inputs."""
 
     def operator(self) -> ops.Operator:
         return ops.Union(tuple(side.schema for side in self.sides))
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        given = super().outlook(below)
-        return replace(given, needs=self.whole_tuples(given))
+        result = super().outlook(below)
+        return replace(result, needs=self.whole_tuples(result))
 
     @property
     def unblocked_by(self) -> str:
@@ -136,17 +136,17 @@ class Compared(Distinct, Binary):
 
     sifts = True
     releases: ClassVar[str] = "forgotten"
-    """What becomes of a left tuple once the right side has closed it."""
+    """Text: the fate of a left tuple once the right side has closed it."""
 
     def other_closes(self, below: Sequence[Outlook], side: int, fate: Fate) -> Need:
-        """The need that the tuples of a side are closed by the other one."""
+        """The need that the other side closes the tuples of ``side``."""
         other = self.inputs[1 - side]
         need = below[1 - side].need(fate, 1 - side, other.schema.names, other.schema)
         return replace(need, finite=side if below[side].ends else None)
 
     @property
     def unblocked_by(self) -> str:
-        """Each side's tuples are forgotten once the other side has closed them."""
+        """Each side's tuples are purged once the other side has closed them."""
         return "; ".join(
             f"a tuple {which_side(self, side)} is {then} once {closes_tuple(self.inputs[1 - side])}"
             for side, then in enumerate((self.releases, "forgotten"))
@@ -155,7 +155,7 @@ class Compared(Distinct, Binary):
 
 @dataclass(frozen=True)
 class Intersect(Compared):
-    """Each tuple that both sides have, once."""
+    """The distinct tuples that are in both inputs."""
 
     of_every = True
 
@@ -167,13 +167,13 @@ class Intersect(Compared):
             tuple(self.other_closes(below, side, Fate.GROWS) for side in (0, 1)),
             self.named_alike(below),
         )
-        alone = (sides[side] for side, need in enumerate(needs) if need.by)
-        return replace(either([combined(sides), *alone]), needs=needs)
+        one_sided = (sides[side] for side, need in enumerate(needs) if need.by)
+        return replace(either([combined(sides), *one_sided]), needs=needs)
 
 
 @dataclass(frozen=True)
 class Difference(Compared):
-    """Each tuple that the left side has and the right side has not, once."""
+    """The distinct tuples that are in the left input and not in the right one."""
 
     releases = "released, if the right side did not have it,"
 
@@ -190,4 +190,4 @@ class Difference(Compared):
         return replace(either([combined(sides), *left]), needs=(released, forgotten))
 
     def holders(self, below: Sequence[Holders]) -> Holders:
-        return below[0]  # a tuple is the left input's
+        return below[0]  # all output tuples come from the left input

@@ -1,4 +1,4 @@
-"""What is read: declared streams, their scans, and the nodes above a scan that promise, or reject late tuples."""
+"""Declared streams, their scans, and nodes above a scan that add punctuations or reject late tuples."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from xmlpunct.types.durations import in_words
 class Stream:
     """A declared stream: ``source`` as written in WITH or given by ``-s``, relative to the current directory.
 
-    ``order`` is the access order that PUNCTUATE declares, if any. ``sender`` is the number, from 1, of the sender whose
-    stream this is; 0 if there is only one, or they are not told apart yet. Tuples of a ``guarded`` stream carry the
-    columns that a guard needs. Its schema may also have the columns of where tuples stood. ``where`` and ``nested``
-    are as in `StreamSpec`. Columns that are ``guessed`` nobody declared.
-    ``validity`` is the schema by which its tuples have to be valid. ``timestamp`` names the column that has a tuple's
-    instant. A ``relation`` is no stream: it holds its tuples always, or has changes at the timestamp, of which the
-    column ``change`` says how many copies come. No two tuples agree on one of the ``keys``. ``promised`` are the sets
-    of columns that PUNCTUATED BY names: for each, punctuations that constrain nothing else close every tuple in time.
+    ``order`` is the access order that PUNCTUATE declares, if any. ``sender`` is the number of the sender, from 1; 0 if
+    there is only one, or senders are not separated yet. Tuples of a ``guarded`` stream carry the columns that a guard
+    needs. The schema may also have columns of source positions. ``where`` and ``nested`` are as in `StreamSpec`.
+    ``guessed``: the columns are inferred, not declared. ``validity`` is the XML schema of valid tuples. ``timestamp``
+    names the column of a tuple's instant. A ``relation`` is not a stream: it is constant, or has changes at the
+    timestamp, with the number of inserted copies in the column ``change``. No two tuples agree on one of the ``keys``.
+    ``promised`` are the column sets of PUNCTUATED BY: for each, punctuations on these columns only close every tuple in
+    time.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Stream:
     promised: tuple[tuple[str, ...], ...] | None = None
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
-        """What to look for in its source, if some columns are needed."""
+        """The specification for parsing its source, with the needed columns."""
         schema, placed = self.sent, self.guarded or SOURCE in self.schema
         return StreamSpec(
             self.name,
@@ -66,49 +66,51 @@ class Stream:
         )
 
     def of_sender(self, number: int) -> Stream:
-        """The stream of one of several senders: ``bids#2``, of ``bids``."""
+        """The stream of sender ``number``, such as ``bids#2`` of ``bids``."""
         return replace(self, name=f"{self.name}#{number}", sender=number)
 
     @property
     def declared(self) -> str:
-        """The name it was declared by."""
+        """The declared name, without the sender."""
         return self.name.removesuffix(f"#{self.sender}") if self.sender else self.name
 
     @property
     def ends(self) -> bool:
-        """Whether its end is a promise: it comes from what is finite, and says nothing of what else it promises."""
-        told = self.promised is not None or self.order is not None or self.keys or columns_named(self.source)
-        return not told and self.source is not None and not is_endless(self.source)
+        """True if its end counts as a punctuation: a finite source, without other declared punctuations."""
+        declares = (
+            self.promised is not None or self.order is not None or self.keys or columns_named(self.source)
+        )
+        return not declares and self.source is not None and not is_endless(self.source)
 
     @property
     def schemes(self) -> tuple[tuple[str, ...], ...]:
-        """The sets of columns that will be closed: those promised, and what the end of a file closes by its name."""
-        named = columns_named(self.source)
-        return (*(self.promised or ()), *([named] if named else []))
+        """The column sets that are closed in time: promised ones, and columns from file names, at the end of a file."""
+        name_columns = columns_named(self.source)
+        return (*(self.promised or ()), *([name_columns] if name_columns else []))
 
     @property
     def sent(self) -> Schema:
-        """The columns of its tuples and punctuations as they are sent."""
+        """The columns of received tuples and punctuations."""
         return without_origin(self.schema)
 
     @property
     def layout(self) -> Schema:
-        """The columns of its tuples where they are scanned."""
+        """The columns of tuples at the scan."""
         return guarded(self.schema) if self.guarded else self.schema
 
-    def taken(self, given: Slice) -> Slice:
-        """A slice that was read, as a scan takes it."""
+    def taken(self, slice_: Slice) -> Slice:
+        """Convert a slice from the parser for the scan."""
         if SOURCE in self.schema:
-            places = [i if i < len(self.schema) - len(ORIGIN) else None for i in range(len(self.schema))]
-            given = replace(given, punctuations=given.punctuations.rebase(self.schema, places))
-        return marked(given, self.schema) if self.guarded else given
+            positions = [i if i < len(self.schema) - len(ORIGIN) else None for i in range(len(self.schema))]
+            slice_ = replace(slice_, punctuations=slice_.punctuations.rebase(self.schema, positions))
+        return marked(slice_, self.schema) if self.guarded else slice_
 
 
 @dataclass(frozen=True)
 class Scan(Node):
     """Reads a stream. ``columns`` are the attributes read, ``names`` their names from here on.
 
-    Without ``memory`` it is rebuilt for every slice, so it passes punctuations only one by one.
+    Without ``memory`` it is rebuilt for every slice, and does not combine punctuations.
     """
 
     stream: Stream
@@ -118,7 +120,7 @@ class Scan(Node):
 
     def operator(self) -> ops.Operator:
         scan = ops.Scan.rename(self.stream.layout, self.columns, self.names, self.memory)
-        scan.ends = not self.stream.guarded  # else the guard judges what comes after the end
+        scan.ends = not self.stream.guarded  # otherwise the guard rejects tuples after the end
         return scan
 
     @property
@@ -140,11 +142,11 @@ class Scan(Node):
         offers = THE_END if self.stream.ends else promised
         return self.read(Outlook(offers, offers))
 
-    def read(self, told: Outlook) -> Outlook:
-        """What is said of the stream, in the names of the scan."""
-        return told.renamed({c: [n] for c, n in zip(self.columns, self.names, strict=True)})
+    def read(self, stream_outlook: Outlook) -> Outlook:
+        """Rename the outlook of the stream to the names of the scan."""
+        return stream_outlook.renamed({c: [n] for c, n in zip(self.columns, self.names, strict=True)})
 
-    def places(self, name: str) -> list[Place]:
+    def stream_attributes(self, name: str) -> list[Place]:
         return [(self.stream.name, self.columns[self.names.index(name)])]
 
     def partition_choices(self) -> None:
@@ -161,9 +163,9 @@ class Scan(Node):
 
 @dataclass(frozen=True)
 class Key(Unary):
-    """Promises after each tuple that its ``keys`` do not come again, and drops a second tuple of one.
+    """Emits, after each tuple, punctuations on its ``keys``, and drops later tuples with the same key.
 
-    It stands on a scan, or on the merge of a stream's senders. ``remembers``: it knows the tuples of earlier slices.
+    Its input is a scan, or the merge of a stream's senders. ``remembers``: it retains the keys of earlier slices.
     """
 
     keys: tuple[tuple[str, ...], ...]
@@ -181,11 +183,11 @@ class Key(Unary):
         return frozenset(self.keys[0])
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        wanted = {*used, *(name for key in self.keys for name in key)}
-        return [[name for name in self.input.schema.names if name in wanted]]
+        needed = {*used, *(name for key in self.keys for name in key)}
+        return [[name for name in self.input.schema.names if name in needed]]
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [wanted]
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [columns]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         return either([below[0], Outlook(closes=smallest(self.keys))])
@@ -193,16 +195,16 @@ class Key(Unary):
     def partition_choices(self) -> list[Choice] | None:
         if isinstance(self.input, Scan):
             return None
-        # A shard says what it has seen: so whoever may hold tuples of a key has to be one shard.
+        # A shard emits punctuations on keys, so all tuples of a key must be on the same shard.
         common = frozenset.intersection(*(frozenset(key) for key in self.keys))
         return [Choice((name,), name) for name in self.input.schema.names if name in common]
 
 
 @dataclass(frozen=True)
 class Punctuate(Unary):
-    """Promises what the access order of a source allows, and drops what comes too late.
+    """Emits the punctuations that the access order of a source allows, and drops late tuples.
 
-    It stands on a scan, or on selects and projects above one: what is below runs where it does, in the source's order.
+    Its input is a scan, possibly with selects and projects, so that it receives tuples in the order of the source.
     """
 
     order: AccessOrder
@@ -214,10 +216,10 @@ class Punctuate(Unary):
         return punctuate
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """As where a stream says what it promises, its end does not count beside that."""
+        """The end of the input does not count, as for a stream with declared punctuations."""
         ordered = smallest([[self.order.attribute]])
-        told = below[0].renamed(self.carriers(0)) if not below[0].ends else Outlook()
-        return either([told, Outlook(ordered, ordered, frozenset([self.order.attribute]))])
+        child = below[0].renamed(self.carriers(0)) if not below[0].ends else Outlook()
+        return either([child, Outlook(ordered, ordered, frozenset([self.order.attribute]))])
 
     @property
     def parameters(self) -> str:
@@ -231,7 +233,7 @@ class Punctuate(Unary):
 
 @dataclass(frozen=True)
 class Guard(Unary):
-    """Rejects the late tuples of a guarded stream. A ``quiet`` one does not report them, for another one does."""
+    """Rejects late tuples of a guarded stream. ``quiet``: another guard reports them."""
 
     stream: Stream
     quiet: bool = False
@@ -246,6 +248,6 @@ class Guard(Unary):
 
 
 def columns_read(roots: Iterable[Node], stream: Stream) -> frozenset[str]:
-    """The attributes of a stream that the scans of some plans read."""
-    own = (scan for root in roots for scan in root.find(Scan) if scan.stream.name == stream.name)
-    return frozenset(name for scan in own for name in scan.columns)
+    """The attributes of a stream that the scans of plans read."""
+    scans = (scan for root in roots for scan in root.find(Scan) if scan.stream.name == stream.name)
+    return frozenset(name for scan in scans for name in scan.columns)

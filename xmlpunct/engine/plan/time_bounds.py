@@ -1,4 +1,4 @@
-"""Which columns of one side a join's condition bounds, given a tuple of the other side."""
+"""The columns of one join side that the condition bounds, for a tuple of the other side."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from xmlpunct.operators.join.join_bounds import Bound, bounds_of
 from xmlpunct.schema import Schema
 
 
-def bounded_by(condition: Expression | None, schema: Schema, others: Schema) -> tuple[list[str], list[str]]:
-    """The columns of a schema that a condition holds in an interval with both ends, or from above.
+def bounded_by(condition: Expression | None, schema: Schema, other: Schema) -> tuple[list[str], list[str]]:
+    """The columns that a condition bounds from both sides, and those that it bounds from above.
 
-    The ends are what the other side's columns give. Only a discrete column has finitely many values between two.
+    The bounds are values of the other side. Only a discrete column has finitely many values between two bounds.
 
     >>> from xmlpunct.expressions.expression import Column
     >>> from xmlpunct.expressions.functions import call, number
@@ -24,7 +24,7 @@ def bounded_by(condition: Expression | None, schema: Schema, others: Schema) -> 
     >>> bounded_by(both, Schema.parse("ts INT"), Schema.parse("u INT"))
     (['ts'], ['ts'])
     """
-    bounds = bounds_of(condition, others, schema)[0]
+    bounds = bounds_of(condition, other, schema)[0]
     below, above = (
         [b for b in bounds if b.bounds_below is low and _reaches(b, schema)] for low in (True, False)
     )
@@ -38,6 +38,6 @@ def bounded_by(condition: Expression | None, schema: Schema, others: Schema) -> 
 
 
 def _reaches(bound: Bound, schema: Schema) -> bool:
-    """Whether a bound leaves something out, whatever the value is that it compares with."""
+    """True if a bound excludes some values, for every value of the other side."""
     image, attribute = bound.image, schema[bound.attribute]
     return image is None or image.goes_on(attribute, not bound.bounds_below)

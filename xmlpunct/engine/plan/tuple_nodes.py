@@ -1,4 +1,4 @@
-"""Selection and projection, tuple by tuple; and ORDER BY and LIMIT."""
+"""Selection, projection and unnesting; ORDER BY and LIMIT."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Select(Unary):
         return [[*used, *self.predicate.columns()]]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """Where few values are left of a column, they are closed jointly. A bound from above on a prefix is the end."""
+        """If few values of a column remain, they are closed jointly. An upper bound on a prefix ends the stream."""
         schema, left = self.schema, self._remaining
         finite = {
             n for n, values in left.items() if all(is_finite(values.type, v) for v in values.patterns())
@@ -90,18 +90,18 @@ class Select(Unary):
 
     @cached_property
     def _remaining(self) -> dict[str, IntervalSet]:
-        """The values that are left of some columns: verdicts ask again and again."""
+        """The remaining values of columns; cached, because verdicts read them often."""
         return remaining(self.schema, never(self.schema, self.predicate))
 
     def _is_passed(self, name: str, values: IntervalSet) -> bool:
-        """Whether a column can have a value above all that are left of it."""
+        """True if the column's domain has a value above all remaining values."""
         attribute, ends = self.schema[name], values.ends
         if attribute.nullable or ends is None:
             return False
         return ends[1] < whole(attribute).intervals[-1][1]
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [wanted]
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [columns]
 
     def partition_choices(self) -> None:
         return None
@@ -109,7 +109,7 @@ class Select(Unary):
 
 @dataclass(frozen=True)
 class Unnest(Unary):
-    """A tuple for each item of an array: see the operator."""
+    """One tuple for each item of an array: see the operator."""
 
     array: str
     fields: tuple[tuple[str, str], ...]
@@ -151,8 +151,8 @@ class Unnest(Unary):
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, name)] if name in self.input.schema else []
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [None if wanted is None else {name for name in wanted if name in self.input.schema}]
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [None if columns is None else {name for name in columns if name in self.input.schema}]
 
     def partition_choices(self) -> None:
         return None
@@ -162,9 +162,9 @@ class Unnest(Unary):
 class Project(Unary):
     """Computes new tuples: for each column its name and its expression.
 
-    ``derived`` maps columns of the input to expressions over other columns: monotone ones and COALESCEs. COALESCEs that
-    stand ``together`` take their values from the same side of a full join. A project with ``derived`` is the upper half
-    of a split project, and has state. Without ``memory`` it has none.
+    ``derived`` maps columns of the input to expressions over other columns: monotone ones and COALESCEs. COALESCEs in
+    one group of ``together`` take their values from the same side of a full join. A project with ``derived`` is the
+    upper half of a split project, and has state, unless ``memory`` is False.
     """
 
     columns: tuple[tuple[str, Expression], ...]
@@ -179,13 +179,13 @@ class Project(Unary):
 
     @cached_property
     def alternatives(self) -> tuple[Project, ...]:
-        """What it does for the tuples for which its COALESCEs choose one way, for each way; none if it has none."""
+        """One project for each combination of choices of its COALESCEs; empty without COALESCE."""
         ways = alternatives(self.columns, dict(self.derived), self.together) if self.memory else []
         return tuple(replace(self, columns=tuple(way.columns), together=()) for way in ways)
 
     @cached_property
     def copies(self) -> dict[str, str]:
-        """The columns that are copied, each with the input's name for it."""
+        """Copied columns, with their input names."""
         return {name: e.name for name, e in self.columns if isinstance(e, Column)}
 
     @property
@@ -197,9 +197,9 @@ class Project(Unary):
     def unblocked_by(self) -> str:
         texts = []
         for name, e in self.derived:
-            each = [places(self.input, [c]) for c in dict.fromkeys(e.columns())]
-            if all(each):
-                ways = " and ".join(closed(self.input, by) for by in each)
+            closing_by_column = [places(self.input, [c]) for c in dict.fromkeys(e.columns())]
+            if all(closing_by_column):
+                ways = " and ".join(closed(self.input, closing) for closing in closing_by_column)
                 texts.append(f"a value of {name} is closed once {ways}, by fused ranges")
         return "; ".join(texts)
 
@@ -237,13 +237,13 @@ class Project(Unary):
         return [(0, self.copies[name])] if name in self.copies else []
 
     def adds_up(self, below: Sequence[Holders]) -> bool:
-        """What is dropped is closed jointly, and what is said of what a column follows is fused."""
+        """True if a dropped partition column is closed jointly, or punctuations of a followed column are fused."""
         derived, carried = dict(self.derived), set(self.copies.values())
         followed = {
-            known.source
+            monotone.source
             for _, e in self.columns
             for computed in [derived.get(e.name) if isinstance(e, Column) else e]
-            if computed is not None and (known := Monotone.of(computed)) is not None
+            if computed is not None and (monotone := Monotone.of(computed)) is not None
         }
         computed = (derived.get(e.name, e) if isinstance(e, Column) else e for _, e in self.columns)
         followed.update(c for e in computed if (call := coalesce_in(e)) is not None for c in call.columns())
@@ -260,20 +260,20 @@ class Project(Unary):
         derived, sets, prefixes = dict(self.derived), dict[str, list[str]](), dict[str, list[str]]()
         for name, e in self.columns:
             e = derived.get(e.name, e) if isinstance(e, Column) else e
-            known = Monotone.of(e)
+            monotone = Monotone.of(e)
             if isinstance(e, Column):
                 sets.setdefault(e.name, []).append(name)
                 prefixes.setdefault(e.name, []).append(name)
-            elif known is not None:
-                attribute = self.input.schema[known.source]
-                if known.rises and known.goes_on(attribute):
-                    prefixes.setdefault(known.source, []).append(name)
-                if known.is_finite_to_one(attribute):
-                    sets.setdefault(known.source, []).append(name)
-        told = below[0].renamed(sets)
+            elif monotone is not None:
+                attribute = self.input.schema[monotone.source]
+                if monotone.rises and monotone.goes_on(attribute):
+                    prefixes.setdefault(monotone.source, []).append(name)
+                if monotone.is_finite_to_one(attribute):
+                    sets.setdefault(monotone.source, []).append(name)
+        carried_outlook = below[0].renamed(sets)
         ordered = Scheme(new for name in below[0].prefixes for new in prefixes.get(name, ()))
-        alone = Outlook(frozenset(map(Scheme, zip(ordered))), frozenset(map(Scheme, zip(ordered))), ordered)
-        return either([told, alone])
+        rising = Outlook(frozenset(map(Scheme, zip(ordered))), frozenset(map(Scheme, zip(ordered))), ordered)
+        return either([carried_outlook, rising])
 
     def follows(self, name: str) -> list[tuple[int, str]]:
         derived = dict(self.derived)
@@ -283,18 +283,18 @@ class Project(Unary):
             for followed in dict.fromkeys(derived[source].columns() if source in derived else [source])
         ]
 
-    def every_ask(self, wanted: Punctuation) -> list[list[Punctuation]]:
-        return [way.asks(wanted) for way in self.alternatives] or [self.asks(wanted)]
+    def every_ask(self, requested: Punctuation) -> list[list[Punctuation]]:
+        return [way.asks(requested) for way in self.alternatives] or [self.asks(requested)]
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        read = {c for name, e in self.columns if wanted is None or name in wanted for c in e.columns()}
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        read = {c for name, e in self.columns if columns is None or name in columns for c in e.columns()}
         return [read.union(c for name, e in self.derived if name in read for c in e.columns())]
 
-    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         for way in self.alternatives:
-            yield from way.sources(wanted)
+            yield from way.sources(requested)
         derived, columns = dict(self.derived), {} if self.alternatives else dict(self.columns)
-        for name, pattern in constraints(wanted if columns else Punctuation.everything(self.schema)):
+        for name, pattern in constraints(requested if columns else Punctuation.everything(self.schema)):
             expression = columns[name]
             if isinstance(expression, Column) and expression.name in derived:
                 expression = derived[expression.name]
@@ -307,7 +307,7 @@ class Project(Unary):
     def partition_choices(self) -> list[Choice] | None:
         if not self.derived:
             return None
-        # Not by a source: its values are fused, so each shard has to hear of all of them.
+        # Not by a source of `derived`: its values are fused, so each shard needs all of them.
         fused = {source for _, e in self.derived for source in e.columns()}
         return [Choice((source,), name) for name, source in self.copies.items() if source not in fused]
 
@@ -323,7 +323,7 @@ class Project(Unary):
 
 @dataclass(frozen=True)
 class Sort(Unary):
-    """All tuples in order of ``keys``, ties in order of the other columns."""
+    """All tuples in order of ``keys``; ties in order of the other columns."""
 
     sifts = True
     waiting = "waiting"
@@ -346,28 +346,28 @@ class Sort(Unary):
         need = below[0].need(Fate.BLOCKS, 0, (), self.schema, prefix=key.column if rises else None)
         return replace(below[0], needs=(need,), told="")
 
-    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         key = self.keys[0]
-        attribute, pattern = self.schema[key.column], dict(constraints(wanted)).get(key.column)
+        attribute, pattern = self.schema[key.column], dict(constraints(requested)).get(key.column)
         if pattern is not None and not (key.nulls_first and attribute.nullable):
             below, above = not key.descending, key.descending
             yield 0, key.column, hull(attribute.type, [pattern], below=below, above=above)
 
     @property
     def unblocked_by(self) -> str:
-        """A prefix of the order is released once its first key is closed, from the first value on."""
+        """A prefix of the output is released once the values of its first key are closed, from the first value on."""
         key, end = self.keys[0], every_stream(self)
         nullable = self.schema[key.column].nullable
         if key.nulls_first and nullable:
             return f"nulls come first, so nothing is released before the end of {end}, on one shard"
-        by = places(self.input, [key.column])
-        if not by:
+        closing = places(self.input, [key.column])
+        if not closing:
             return (
                 f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
             )
         first = "highest" if key.descending else "lowest"
         nulls = f"; nulls, at the end of {end}" if nullable else ""
-        return f"a tuple is released once {closed(self.input, by)}, from the {first} value on; on one shard{nulls}"
+        return f"a tuple is released once {closed(self.input, closing)}, from the {first} value on; on one shard{nulls}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Streams as relations, and relations as streams: windows, declared relations, ISTREAM, DSTREAM, RSTREAM."""
+"""Conversion between streams and relations: windows, declared relations, ISTREAM, DSTREAM, RSTREAM."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ CONTENT = "grows with its distinct content, which is its meaning"
 
 @dataclass(frozen=True)
 class ToRelation(Unary):
-    """A node that makes a relation of a stream, whose column ``timestamp`` says when each element comes.
+    """Converts a stream, with instants in the column ``timestamp``, to a relation.
 
-    ``shown`` is the query's name for it.
+    ``shown`` is the query's name of that column.
     """
 
     timestamp: str
@@ -33,10 +33,10 @@ class ToRelation(Unary):
     shown: str
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return [self._with_one({*used, self.timestamp})]
+        return [self._non_empty({*used, self.timestamp})]
 
-    def _with_one(self, used: Collection[str]) -> list[str]:
-        """Some columns of the input in its order, at least one of them an attribute."""
+    def _non_empty(self, used: Collection[str]) -> list[str]:
+        """The used columns in input order, with at least one beside the timestamp."""
         names = [name for name in self.input.schema.names if name in used]
         if all(name == self.timestamp for name in names):
             names.append(next(name for name in self.input.schema.names if name != self.timestamp))
@@ -46,31 +46,30 @@ class ToRelation(Unary):
         return [(0, name)] if name not in (AT, DIFF) else []
 
     def follows(self, name: str) -> list[tuple[int, str]]:
-        return [(0, self.timestamp)] if name == AT else self.carries(name)  # a tuple goes at another instant
+        # A tuple leaves at another instant.
+        return [(0, self.timestamp)] if name == AT else self.carries(name)
 
     def carriers(self, port: int) -> dict[str, list[str]]:
-        found = super().carriers(port)
-        return found | {
-            self.timestamp: [*found.get(self.timestamp, ()), AT]
-        }  # which tells of the same instants
+        copies = super().carriers(port)
+        return copies | {self.timestamp: [*copies.get(self.timestamp, ()), AT]}  # `AT` has the same instants
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """Only what closes instants from the first on is of use: a prefix, or one for each value of other columns."""
-        given = below[0].in_order(self.timestamp)
-        lasting = (scheme for scheme in given.closes if self.timestamp not in scheme)
-        said = replace(given, closes=smallest([*given.offers, *lasting])).renamed(self.carriers(0))
-        return replace(said, told=CONTENT if self.lasting is Lasting.FOR_EVER else "")
+        """Only instants that are closed in ascending order are useful, overall or for each value of other columns."""
+        child = below[0].in_order(self.timestamp)
+        lasting = (scheme for scheme in child.closes if self.timestamp not in scheme)
+        result = replace(child, closes=smallest([*child.offers, *lasting])).renamed(self.carriers(0))
+        return replace(result, told=CONTENT if self.lasting is Lasting.FOR_EVER else "")
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [None if wanted is None else [self.timestamp if name == AT else name for name in wanted]]
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [None if columns is None else [self.timestamp if name == AT else name for name in columns]]
 
     def partition_choices(self) -> list[Choice]:
         return self._choices(attributes(self))
 
     def _choices(self, names: Collection[str]) -> list[Choice]:
-        """Those that are no copies of the timestamp: each shard has to hear which instants are closed."""
-        instants = self.input.places(self.timestamp)
-        return [Choice((name,), name) for name in names if self.input.places(name) != instants]
+        """Choices except copies of the timestamp: each shard needs punctuations of all instants."""
+        instants = self.input.stream_attributes(self.timestamp)
+        return [Choice((name,), name) for name in names if self.input.stream_attributes(name) != instants]
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class Window(ToRelation):
 
 @dataclass(frozen=True)
 class RowsWindow(ToRelation):
-    """The last ``count`` elements (of each value of ``by``), whole instants of them."""
+    """The last ``count`` elements (of each value of ``by``), extended to whole instants."""
 
     waiting = EVERYTHING
 
@@ -122,18 +121,18 @@ class RowsWindow(ToRelation):
         return f"what the window holds at an instant is known once {complete(self.input, self.by)}{where}"
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return [self._with_one({*used, *self.by, self.timestamp})]
+        return [self._non_empty({*used, *self.by, self.timestamp})]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         need = below[0].partition(self.by, self.timestamp, self.input.schema)
-        told = below[0].retained(self.by, self.input.schema)
-        said = super().outlook(below) if need.by else Outlook()
-        offers, closes = (within(s, (*self.by, self.timestamp, AT)) for s in (said.offers, said.closes))
-        return replace(said, offers=offers, closes=closes, needs=(need,), told=told)
+        note = below[0].retained(self.by, self.input.schema)
+        result = super().outlook(below) if need.by else Outlook()
+        offers, closes = (within(s, (*self.by, self.timestamp, AT)) for s in (result.offers, result.closes))
+        return replace(result, offers=offers, closes=closes, needs=(need,), told=note)
 
-    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
-        known = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
-        return super().sources(wanted.rebase(self.schema, known))
+    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
+        order = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
+        return super().sources(requested.rebase(self.schema, order))
 
     def partition_choices(self) -> list[Choice]:
         return self._choices(self.by)
@@ -141,7 +140,7 @@ class RowsWindow(ToRelation):
 
 @dataclass(frozen=True)
 class Declared(Unary):
-    """A declared relation: constant, or made by changes at ``timestamp``, of which ``change`` says how many copies."""
+    """A declared relation: constant, or with changes at ``timestamp``, whose multiplicity is in ``change``."""
 
     waiting = EVERYTHING
 
@@ -172,18 +171,18 @@ class Declared(Unary):
 
     @property
     def can_fail(self) -> bool:
-        return self.timestamp is not None  # it rejects deletes too many
+        return self.timestamp is not None  # it rejects deletes of missing tuples
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         if self.timestamp is not None:
-            return [self.input.schema.names]  # changes are judged per whole tuple
+            return [self.input.schema.names]  # changes are checked per whole tuple
         names = [name for name in self.input.schema.names if name in used]
         return [names or self.input.schema.names[:1]]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        whole = below[0].need(Fate.BLOCKS, 0, self.input.schema.names, self.input.schema)
-        said, needs = super().outlook(below), () if self.timestamp is None else (whole,)
-        return replace(said if whole.by else Outlook(), needs=needs, told=CONTENT)
+        tuple_need = below[0].need(Fate.BLOCKS, 0, self.input.schema.names, self.input.schema)
+        result, needs = super().outlook(below), () if self.timestamp is None else (tuple_need,)
+        return replace(result if tuple_need.by else Outlook(), needs=needs, told=CONTENT)
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         if name == AT and self.timestamp is not None:
@@ -198,7 +197,7 @@ class Declared(Unary):
 
 @dataclass(frozen=True)
 class ToStream(Unary):
-    """The stream of what comes (istream), goes (dstream) or is there (rstream, perhaps ``every`` so many instants)."""
+    """The stream of inserts (istream), deletes (dstream) or states (rstream, possibly ``every`` n instants)."""
 
     waiting = EVERYTHING
 
@@ -229,7 +228,7 @@ class ToStream(Unary):
 
     @property
     def repeats_states(self) -> bool:
-        """Whether states are told once the next change is known, since they might last for ever."""
+        """True if a state is emitted only when the next change is known, because it might last for ever."""
         return self.kind == "rstream" and not (self.transient or self.instants.is_bounded)
 
     @property
@@ -249,16 +248,16 @@ class ToStream(Unary):
         return [(0, AT if name == self.timestamp else name)]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        (given,) = below
+        (child,) = below
         names = (AT,) if self.repeats_states else self.input.schema.names
-        need = given.need(Fate.BLOCKS, 0, names, self.input.schema, closed=True)
-        said = given.renamed(self.carriers(0)) if need.by else Outlook()
-        if self.repeats_states and need.by:  # no finer than all tuples together
-            said = replace(said, offers=smallest([[self.timestamp]]), closes=smallest([[self.timestamp]]))
-        return replace(said, needs=(need,))
+        need = child.need(Fate.BLOCKS, 0, names, self.input.schema, closed=True)
+        result = child.renamed(self.carriers(0)) if need.by else Outlook()
+        if self.repeats_states and need.by:  # only the timestamp of all tuples is closed
+            result = replace(result, offers=smallest([[self.timestamp]]), closes=smallest([[self.timestamp]]))
+        return replace(result, needs=(need,))
 
-    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
-        return () if self.repeats_states else super().sources(wanted)
+    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
+        return () if self.repeats_states else super().sources(requested)
 
     def partition_choices(self) -> list[Choice]:
         if self.repeats_states:
@@ -267,20 +266,20 @@ class ToStream(Unary):
 
 
 def _every(type_: Type, steps: int, origin: int) -> str:
-    """Every so many instants, and from which one on, in words."""
+    """Text for an interval in instants, and its origin."""
     start = "" if origin == epoch(type_) else f" from {type_.format(type_.at(origin))}"
     return f"{in_words(type_, steps)}{start}"
 
 
 def timestamp_name(node: Node) -> str:
-    """The query's name for the timestamp of a relation's leftmost input."""
+    """The query's name of the timestamp of a relation's leftmost input."""
     while not isinstance(node, ToRelation):
         if isinstance(node, Declared) and node.timestamp is not None:
             return node.shown
-        found = [below for below in node.inputs if _is_timed(below)]
-        if not found:
+        timed_inputs = [below for below in node.inputs if _is_timed(below)]
+        if not timed_inputs:
             return "at"
-        node = found[0]
+        node = timed_inputs[0]
     return node.shown
 
 

@@ -18,7 +18,7 @@ from xmlpunct.types.pattern import Pattern, ordinals
 
 @dataclass(frozen=True)
 class Hop(Unary):
-    """Each tuple with each of its windows. ``start`` and ``end`` name the window's columns, if they are there."""
+    """Each tuple with each of its windows. ``start`` and ``end`` name the window's columns, or are None."""
 
     timestamp: str
     frame: Frame
@@ -38,7 +38,7 @@ class Hop(Unary):
 
     @property
     def can_fail(self) -> bool:
-        """A window may be beyond the type, unless CHECK keeps the timestamp from there."""
+        """True if a window may exceed the range of the type; CHECK on the timestamp can exclude that."""
         return not self.frame.fits(*self.input.schema[self.timestamp].ends)
 
     @property
@@ -59,23 +59,23 @@ class Hop(Unary):
     def follows(self, name: str) -> list[tuple[int, str]]:
         return [(0, self.timestamp if name in (self.start, self.end) else name)]
 
-    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
-        for name, pattern in constraints(wanted):
+    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
+        for name, pattern in constraints(requested):
             if name in (self.start, self.end):
                 yield 0, self.timestamp, self._instants(pattern, 0 if name == self.start else self.frame.size)
             else:
                 yield 0, name, pattern
 
     def _instants(self, pattern: Pattern, shift: int) -> Pattern:
-        """The instants of the windows that begin ``shift`` before a value that a pattern describes."""
+        """The instants of windows that begin ``shift`` before a value of the pattern."""
         pieces = cuts(pattern)
         if not pieces:
             return pattern
         first, last = pieces[0][0][1] - shift, pieces[-1][1][1] - 1 - shift
         return ordinals(self.frame.type, first, last + self.frame.size - 1)
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [None if wanted is None else {name for name in wanted if name in self.input.schema}]
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [None if columns is None else {name for name in columns if name in self.input.schema}]
 
     def partition_choices(self) -> None:
         return None
@@ -83,10 +83,10 @@ class Hop(Unary):
 
 @dataclass(frozen=True)
 class WindowPromises(Unary):
-    """What closed timestamps say of the windows that a `Hop` below has added.
+    """Derives punctuations of windows, which a `Hop` below has added, from those of the timestamp.
 
-    This is a node of its own since it remembers what is closed: the windows themselves are added inside the reader. It
-    drops the timestamp unless it ``keeps`` it.
+    It is a separate node because it retains closed instants, while `Hop` runs in the reader. ``keeps``: the output has
+    the timestamp.
     """
 
     timestamp: str
@@ -110,12 +110,10 @@ class WindowPromises(Unary):
 
     @property
     def unblocked_by(self) -> str:
-        by = places(self.input, [self.timestamp])
-        if not by or not self._bounds:
+        closing = places(self.input, [self.timestamp])
+        if not closing or not self._bounds:
             return ""
-        return (
-            f"a value of {' or '.join(self._bounds)} is closed once {closed(self.input, by)}, by fused ranges"
-        )
+        return f"a value of {' or '.join(self._bounds)} is closed once {closed(self.input, closing)}, by fused ranges"
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
@@ -135,22 +133,22 @@ class WindowPromises(Unary):
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return [[name for name in self.input.schema.names if name in used or name == self.timestamp]]
 
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [None if wanted is None else {*wanted, self.timestamp}]  # by which windows are closed
+    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [None if columns is None else {*columns, self.timestamp}]  # which closes windows
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """A window is closed once the instants in it are, which are finitely many."""
-        kept = {name: [name] for name in self.schema.names if name not in self._bounds}
-        return below[0].renamed(kept | {self.timestamp: [*kept.get(self.timestamp, []), *self._bounds]})
+        """A window is closed once all its instants are closed."""
+        names = {name: [name] for name in self.schema.names if name not in self._bounds}
+        return below[0].renamed(names | {self.timestamp: [*names.get(self.timestamp, []), *self._bounds]})
 
     def partition_choices(self) -> list[Choice]:
-        # Not by the timestamp: its values are fused, so each shard has to hear of all of them.
+        # Not by the timestamp: its values are fused, so each shard needs all of them.
         return [Choice((name,), name) for name in self.schema.names if name != self.timestamp]
 
 
 @dataclass(frozen=True)
 class Session(Unary):
-    """Each tuple with its session among the tuples of its key ``by`` (none: all tuples are of one key)."""
+    """Each tuple with its session among the tuples with the same key ``by`` (none: all tuples)."""
 
     sifts = True
     waiting = "waiting"
@@ -167,26 +165,26 @@ class Session(Unary):
     @property
     def parameters(self) -> str:
         gap = in_words(self.input.schema[self.timestamp].type, self.gap)
-        each = f" of each {', '.join(self.by)}" if self.by else ""
-        return f"{self.timestamp}{each}, gap {gap}"
+        partition = f" of each {', '.join(self.by)}" if self.by else ""
+        return f"{self.timestamp}{partition}, gap {gap}"
 
     @property
     def unblocked_by(self) -> str:
-        by = places(self.input, [self.timestamp, *self.by])
-        if self.timestamp not in by:
+        closing = places(self.input, [self.timestamp, *self.by])
+        if self.timestamp not in closing:
             end = every_stream(self)
             return (
                 f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
             )
         nulls = [name for name in self.by if self.input.schema[name].nullable]
         return (
-            f"a session is released once {closed(self.input, by)}, from a gap before it to a gap behind it"
+            f"a session is released once {closed(self.input, closing)}, from a gap before it to a gap behind it"
             + (f"; where {' or '.join(nulls)} is null, with * for that" if nulls else "")
         )
 
     @property
     def can_fail(self) -> bool:
-        """A session may end beyond the type, unless CHECK keeps the timestamp from there."""
+        """True if a session may end beyond the range of the type; CHECK on the timestamp can exclude that."""
         timestamp = self.input.schema[self.timestamp]
         return timestamp.ends[1] + self.gap > timestamp.type.ordinal(timestamp.type.highest)
 
@@ -199,8 +197,8 @@ class Session(Unary):
         return replace(self, start=start, end=end)
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        wanted = {*used, *self.by, self.timestamp}
-        return [[name for name in self.input.schema.names if name in wanted]]
+        needed = {*used, *self.by, self.timestamp}
+        return [[name for name in self.input.schema.names if name in needed]]
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [] if name in (self.start, self.end) else [(0, name)]
@@ -209,17 +207,17 @@ class Session(Unary):
         return [(0, self.timestamp if name in (self.start, self.end) else name)]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """A session is closed between instants too; where sessions begin and end, only from the first instant on."""
-        (given,) = below
-        names, closed = (*self.by, self.timestamp), within(given.closes, self.by)
-        need = given.need(Fate.BLOCKS, 0, names, self.input.schema, more=closed)
+        """Sessions are closed in any order of instants, but their start and end only in ascending order."""
+        (child,) = below
+        names, closed = (*self.by, self.timestamp), within(child.closes, self.by)
+        need = child.need(Fate.BLOCKS, 0, names, self.input.schema, more=closed)
         ends = {self.timestamp: [name for name in (self.start, self.end) if name is not None]}
-        copied = given.renamed(self.carriers(0))
-        ended = given.in_order(self.timestamp).renamed(self.carriers(0) | ends)
+        copied = child.renamed(self.carriers(0))
+        ended = child.in_order(self.timestamp).renamed(self.carriers(0) | ends)
         return replace(either([copied, ended]) if need.by else Outlook(), needs=(need,))
 
-    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
-        return ((0, name, pattern) for name, pattern in constraints(wanted) if name in self.by)
+    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
+        return ((0, name, pattern) for name, pattern in constraints(requested) if name in self.by)
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((name,), name) for name in self.by]

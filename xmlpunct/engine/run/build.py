@@ -10,12 +10,12 @@ from xmlpunct.operators.driver import Edge
 from xmlpunct.punctuations.ownership import ONE_SHARD
 
 
-def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), alone: bool = False) -> Pipeline:
-    """The operators of a plan, wired; or of several plans, of which each gives an output of the pipeline.
+def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), single_shard: bool = False) -> Pipeline:
+    """Build the pipeline of one plan, or of several plans with one output each.
 
-    A node that plans share, by its number, is one operator. A leaf that scans the stream ``inputs[i]`` reads input i,
-    a `Receive` leaf the input of its port; where several leaves read one input, each gets all of it. ``alone`` says
-    that a fragment runs on one shard.
+    Nodes with the same number, which several plans share, become one operator. A leaf that scans the stream
+    ``inputs[i]`` reads input i, and a `Receive` leaf reads the input of its port; several leaves may read one input.
+    ``single_shard``: the fragment runs on a single shard.
     """
     plans = [roots] if isinstance(roots, Node) else roots
     ports = {name: i for i, name in enumerate(inputs)}
@@ -25,34 +25,34 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), alone: bool 
     feeds: dict[int, list[Edge]] = {i: [] for i in range(len(inputs))}
 
     def add(node: Node, sifted: bool) -> int | None:
-        """Build a subtree; the place of its top operator, or None if it is a bare `Receive`."""
+        """Build a subtree; returns the index of its top operator, or None for a bare `Receive`."""
         if isinstance(node, Receive):
             return None
         if node.number in built:
             return built[node.number]
-        below = [add(child, sifted or node.sifts) for child in node.inputs]
-        place = len(operators)
+        child_indices = [add(child, sifted or node.sifts) for child in node.inputs]
+        index = len(operators)
         operator = node.operator()
         operator.number = node.number
         operator.sifted = sifted
         operator.quiet = operator.quiet or node.hushed
-        ways = () if alone else node.ways
+        ways = () if single_shard else node.ways
         if ways or sifted:
             operator.spread(ways or ONE_SHARD)
         operators.append(operator)
         targets.append([])
         if len(plans) > 1:
-            built[node.number] = place
+            built[node.number] = index
         if isinstance(node, Scan):
-            feeds[ports[node.stream.name]].append((place, 0))
-        for port, (child, source) in enumerate(zip(node.inputs, below, strict=True)):
+            feeds[ports[node.stream.name]].append((index, 0))
+        for port, (child, source) in enumerate(zip(node.inputs, child_indices, strict=True)):
             if source is None:
                 assert isinstance(child, Receive)
-                feeds.setdefault(child.port, []).append((place, port))
+                feeds.setdefault(child.port, []).append((index, port))
             else:
-                targets[source].append((place, port))
-        return place
+                targets[source].append((index, port))
+        return index
 
     outputs = [add(root, root.sifted) for root in plans]
-    places = [place for place in outputs if place is not None]
-    return Pipeline(operators, [feeds[i] for i in sorted(feeds)], targets, places)
+    output_indices = [index for index in outputs if index is not None]
+    return Pipeline(operators, [feeds[i] for i in sorted(feeds)], targets, output_indices)

@@ -1,4 +1,4 @@
-"""What is written to one place: held back, and made visible in groups."""
+"""Output channels: buffer results, and make them visible in groups."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from xmlpunct.slice import Slice
 
 
 class Channel:
-    """One place to write to: what is put out is held back until `flush` makes it visible, as a group."""
+    """Buffers the output for one outlet until `flush` makes it visible as a group."""
 
     def __init__(self, outlet: Outlet, written: Written) -> None:
         self._outlet, self.length, self.groups = outlet, written.length, written.groups
-        """``length``: the bytes that were made visible; ``groups``: how many groups were."""
+        """``length``: number of visible bytes; ``groups``: number of visible groups."""
         self._digest = written.digest
         self._data, self._slices = bytearray(), list[Slice]()
         self._closes = False
 
     def put(self, data: bytes, slice_: Slice | None = None) -> None:
-        """Put out the bytes of a slice, or what stands around all slices."""
+        """Buffer the bytes of a slice, or the prologue."""
         self._data += data
         if slice_:
             self._slices.append(slice_)
 
     def end(self, data: bytes = b"") -> None:
-        """Put out the end: what is complete then is said with the next group."""
+        """Buffer the epilogue; the next group announces that the result is complete."""
         self._data += data
         self._closes = True
 
     @property
     def pending(self) -> bool:
-        """Whether anything is held back."""
+        """True if `flush` has anything to write."""
         return bool(self._data or self._slices or self._closes)
 
     def checksum(self, before: int = 0) -> int:
-        """A checksum of what is held back."""
+        """Checksum of the buffered bytes."""
         return zlib.crc32(self._data, before)
 
     @property
     def reach(self) -> int:
-        """How many bytes will be visible."""
+        """Number of bytes that are visible after the next `flush`."""
         return self.length + len(self._data)
 
     def flush(self, *, more: bool = False) -> None:
-        """Make visible what was held back. With ``more`` it was, before the run went on, and so was what follows."""
+        """Write the buffered output as one group. ``more``: it and the next group were visible before a restart."""
         if not self.pending:
             return
         data, link = bytes(self._data), self._digest
@@ -62,26 +62,26 @@ class Channel:
         self._data, self._slices, self._closes = bytearray(), [], False
 
     def check_last(self) -> None:
-        """Raise `XmlPunctError` if the outlet holds groups of this run that were not written by now."""
+        """Raise `XmlPunctError` if the outlet holds groups of this run with higher numbers."""
         self._outlet.check_last(self.groups - 1)
 
     def finish(self) -> None:
-        """Let who reads it know that nothing follows."""
+        """Signal readers of the outlet that nothing follows."""
         self._outlet.finish()
 
     def break_off(self) -> None:
-        """No group follows, though nothing is complete."""
+        """Signal that no group follows, although the result is incomplete."""
         self._outlet.break_off()
 
     def commit(self) -> Written:
-        """Come back when all that is visible is durable; how far that is."""
+        """Make the visible output durable, and return its extent."""
         return Written(self.length, self.groups, self._outlet.commit(), digest=self._digest)
 
 
 class ResultChannel(Channel):
-    """Where the results of an answer go, after ``output`` has made them bytes. It is told by its ``name``.
+    """Writes the results of the answer ``name``, which ``output`` turns into bytes.
 
-    It goes on behind what was ``written``, when ``output`` was in the state that is given.
+    It continues after ``written``, with ``output`` restored to ``state``.
     """
 
     def __init__(
@@ -89,25 +89,25 @@ class ResultChannel(Channel):
     ) -> None:
         super().__init__(outlet, written)
         self.name, self.output, self.closed = name, output, written.closed
-        """``closed``: whether the end was put out."""
+        """``closed``: the end was put."""
         self._stats, self._finished = stats, False
         if state:
             output.restore(state)
 
     def start(self) -> None:
-        """Put out what comes before everything, once."""
+        """Put the prologue, once."""
         if not self.groups:
             self.put(self.output.writer.start())
 
-    def write(self, given: Slice) -> None:
-        """Put out a slice of results."""
-        ready = self.output.prepare(given) if given else given
+    def write(self, results: Slice) -> None:
+        """Put a slice of results."""
+        ready = self.output.prepare(results) if results else results
         if ready:
             self.put(self.output.writer.body(ready), ready)
         self._stats.wrote(self.name, **self.output.counts)
 
     def close(self) -> None:
-        """Put out the end, once."""
+        """Put the end, once."""
         if not self.closed:
             self.end(self.output.writer.end())
             self._stats.wrote(self.name, complete=True)
@@ -119,7 +119,7 @@ class ResultChannel(Channel):
             self._stats.wrote(self.name, bytes=self.length)
 
     def finish(self) -> None:
-        """Let who reads it know that nothing follows, if that is so; once."""
+        """Signal readers that nothing follows, once, and only after `close`."""
         if self.closed and not self._finished:
             self._finished = True
             super().finish()

@@ -1,4 +1,4 @@
-"""Writing files so that a crash leaves the old or the new: output that grows, records that are replaced."""
+"""Crash-safe writing of files: growing output, and records that are replaced atomically."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import BinaryIO
 from xmlpunct.base.errors import UsageError, XmlPunctError, undoing
 
 PRIVATE, SHARED = 0o600, 0o666
-"""The modes of files that hold what a run has read, and of its output, from which the umask takes away."""
+"""File modes, before the umask: of files that hold input data, and of output files."""
 PRIVATE_FOLDER, SHARED_FOLDER = 0o700, 0o777
 
 
 class Appender:
-    """A file that grows piece by piece, or standard output (``path`` None or ``-``), or a pipe or device.
+    """Appends to a file, to standard output (``path`` None or ``-``), or to a pipe or device.
 
-    What a file holds behind its first ``length`` bytes, a run that was killed left there. It stays until it is
-    written over, since the run that goes on writes the same again. ``is_file`` says whether that can be: a
-    stream cannot be taken back, and may get twice what was on its way when a run was killed. Unless it was ``begun``
-    by such a run, a file is emptied, or refused if it is not empty and ``must_be_empty``.
+    A killed run may have left bytes after the first ``length`` bytes of a file. They stay until they are overwritten,
+    because the restarted run writes the same bytes. Only regular files (``is_file``) can be overwritten: a pipe may
+    receive the last group of a killed run twice. A file that no earlier run has ``begun`` is emptied first, or
+    refused if ``must_be_empty``.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Appender:
                 self._file = os.open(self.name, os.O_WRONLY | os.O_CREAT, 0o666)
                 self.is_file = stat.S_ISREG(os.fstat(self._file).st_mode)
             if self.is_file:
-                self._refuse_others()
+                self._lock()
                 self._size = os.fstat(self._file).st_size
                 if must_be_empty and self._size and not begun:
                     raise UsageError(
@@ -59,32 +59,32 @@ class Appender:
             raise XmlPunctError(f"{path} is shorter than the {length:,} bytes committed to it")
 
     def close(self) -> None:
-        """Close what was opened here."""
+        """Close the file, if this object has opened it."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def finish(self) -> None:
-        """Let who reads a pipe know that nothing follows, however long this process lives."""
+        """Close a pipe or standard output, so that its reader sees the end while this process runs on."""
         ours = sys.__stdout__
         if self._standard is not None and ours is not None and ours is sys.stdout and not ours.isatty():
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, ours.fileno())
-            os.close(nowhere)
+            null_device = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null_device, ours.fileno())
+            os.close(null_device)
         elif not self.is_file:
             self.close()
 
-    def append(self, data: bytes | bytearray, length: int, *, more: bool = False) -> int:
-        """Put ``data`` behind the first ``length`` bytes; the new length. Raises `XmlPunctError`.
+    def append(self, data: bytes | bytearray, length: int, *, replaying: bool = False) -> int:
+        """Write ``data`` at offset ``length`` and return the new length. Raises `XmlPunctError`.
 
-        With ``more``, what a killed run left behind that is certain to be written again, and stays meanwhile.
+        ``replaying``: keep the bytes after ``data`` that a killed run left, because they are rewritten next.
         """
         with writing(self.name):
             if self.is_file:
                 os.lseek(self._file, length, os.SEEK_SET)
                 write_all(self._file, data)
                 self._size = max(self._size, length + len(data))
-                if self._size > length + len(data) and not more:
+                if self._size > length + len(data) and not replaying:
                     self._cut(length + len(data))
             elif self._file >= 0:
                 write_all(self._file, data)
@@ -96,14 +96,14 @@ class Appender:
         return length + len(data)
 
     def sync(self) -> None:
-        """Come back when all of a file is on disk."""
+        """Force a file to disk."""
         if self.is_file:
             with writing(self.name):
                 os.fsync(self._file)
-                sync_folder(Path(self.name).resolve().parent)  # which holds its name, wherever a link is
+                sync_folder(Path(self.name).resolve().parent)  # the directory entry, after following links
 
-    def _refuse_others(self) -> None:
-        """Raise `UsageError` while another run writes the file."""
+    def _lock(self) -> None:
+        """Lock the file. Raises `UsageError` while another run writes it."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -124,7 +124,7 @@ def standard_output() -> BinaryIO:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file exists. Raises OSError where that is unknown; `Path.exists` of later versions says no then."""
+    """True if a file exists. Raises OSError if that is unknown; later versions of `Path.exists` return False then."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -134,7 +134,7 @@ def is_there(path: Path) -> bool:
 
 @contextmanager
 def writing(name: str | Path) -> Iterator[None]:
-    """Say which file it is that cannot be written. Nobody reading a pipe any more is not a failure, though."""
+    """Turn an OSError into an error with the name of the file. BrokenPipeError passes unchanged."""
     try:
         yield
     except BrokenPipeError:
@@ -151,13 +151,12 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 
 def save(path: Path, data: bytes) -> None:
-    """Put ``data`` at ``path``, durably, so that whoever looks finds the old or the new, whole."""
+    """Replace the file at ``path`` by ``data``, atomically and durably."""
     os.close(open_saved(path, data, SHARED))
 
 
 def open_saved(path: Path, data: bytes, mode: int = PRIVATE) -> int:
-    """`save`, and the new file, open to add to it. What is at the new file's path before is removed: no link there is
-    followed."""
+    """Like `save`, but returns the new file, open for appending. The temporary file replaces any link at its path."""
     half = path.with_name(path.name + ".half")
     with writing(path):
         half.unlink(missing_ok=True)
@@ -171,21 +170,21 @@ def open_saved(path: Path, data: bytes, mode: int = PRIVATE) -> int:
 
 
 def private(path: str, flags: int) -> int:
-    """An opener for `open`: of a file that is private if it is made, and no link. Raises OSError."""
+    """Opener for `open`: creates a private file, and refuses links. Raises OSError."""
     return os.open(path, flags | os.O_NOFOLLOW, PRIVATE)
 
 
 def open_durably(path: Path, flags: int) -> int:
-    """Open a private file, made if need be, and come back when its name is on disk. Raises OSError, for a link too."""
+    """Open or create a private file, and force its directory entry to disk. Raises OSError, also for a link."""
     file = private(os.fspath(path), flags | os.O_CREAT)
     with undoing(partial(os.close, file)):
-        # A run that was killed may have made it and come no further.
+        # A killed run may have created it without syncing the directory.
         sync_folder(path.parent)
     return file
 
 
 def make_folder(path: Path, mode: int = SHARED_FOLDER) -> None:
-    """Make a directory, and those above it, and come back when their names are on disk. Raises OSError."""
+    """Make a directory and its parents, and force their entries to disk. Raises OSError."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode, exist_ok=True)
@@ -193,7 +192,7 @@ def make_folder(path: Path, mode: int = SHARED_FOLDER) -> None:
 
 
 def sync_tree(path: Path) -> None:
-    """Come back when a directory and all that is in it are on disk. Raises OSError."""
+    """Force a directory and all its contents to disk. Raises OSError."""
     for folder, _, names in os.walk(path):
         for name in names:
             file = os.open(os.path.join(folder, name), os.O_RDONLY)
@@ -206,10 +205,10 @@ def sync_tree(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Come back when the names in a directory are on disk. Raises OSError."""
+    """Force the entries of a directory to disk. Raises OSError."""
     try:
         folder = os.open(path, os.O_RDONLY)
-    except PermissionError:  # one may write names that one may not list
+    except PermissionError:  # a directory may be writable without being readable
         os.sync()
         return
     try:

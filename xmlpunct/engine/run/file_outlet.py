@@ -1,4 +1,4 @@
-"""Files as the place that results go to, as connectors are."""
+"""The `Outlet` of files, standard output, pipes and devices."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from xmlpunct.engine.run.durable_files import Appender
 
 
 class FileOutlet(Outlet):
-    """A file, standard output, a pipe or a device; ``length`` are the bytes that were committed to it.
+    """A file, standard output, a pipe or a device; ``length`` is the number of bytes committed to it.
 
-    The position is 0: it says that a run has begun there.
+    The position is always 0: it marks that a run has begun to write it.
     """
 
     can_replace = True
@@ -22,12 +22,12 @@ class FileOutlet(Outlet):
         self.file = Appender(path, length, begun=begun, must_be_empty=must_be_empty)
 
     def open(self, form: Form, position: Any) -> None:
-        """It goes on behind the bytes that were committed."""
+        """Nothing to do: writing continues after the committed bytes."""
 
     def write(self, results: Results, *, again: bool = False) -> None:
-        """Files keep what follows, if that was written ``again``; streams, which cannot be rewritten, get nothing."""
+        """``again``: a file is overwritten and keeps its remaining bytes; a pipe has received the group already."""
         if not again or self.file.is_file:
-            self.file.append(results.data, results.offset, more=again)
+            self.file.append(results.data, results.offset, replaying=again)
 
     def commit(self) -> int:
         self.file.sync()

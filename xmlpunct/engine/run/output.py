@@ -1,4 +1,4 @@
-"""The last step: from result slices to the bytes of the output."""
+"""The last step: result slices become the bytes of the output."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from xmlpunct.slice import Slice
 class Output:
     """Turns result slices into bytes.
 
-    Inside a slice the output is sorted, so that the same slices give the same bytes, unless the tuples are
-    ``ordered``: then their order is the query's. A tuple that matches a
-    punctuation written earlier is dropped and counted as ``late``: results already given never change. A
-    punctuation that says nothing new is not written again. The
-    end of the stream is said by the writer's end, never by a punctuation. ``unfit`` says of tuples why they cannot be
-    written; the writer does if it is not given.
+    Tuples are sorted within a slice, so that equal slices give equal bytes; ``ordered`` keeps the order of the query.
+    A tuple that matches an earlier punctuation is dropped and counted as ``late``: written results never change.
+    Punctuations that earlier ones imply are not written. The writer's end marks the end of the stream, never a
+    punctuation. ``unfit`` computes the reasons why tuples cannot be written; default: `Writer.unfit`.
     """
 
     def __init__(
@@ -37,49 +35,49 @@ class Output:
         self.tuples = self.punctuations = self.late = 0
         self._written = Promised(schema)
 
-    def fitting(self, given: Slice) -> tuple[Slice, list[Reject]]:
-        """What of a slice the form of output can hold, and the rejects that the other tuples are."""
-        reasons = self._unfit(given.tuples)
+    def fitting(self, slice_: Slice) -> tuple[Slice, list[Reject]]:
+        """Split a slice into the tuples that the output format can represent, and rejects."""
+        reasons = self._unfit(slice_.tuples)
         if reasons is None:
-            return given, []
+            return slice_, []
         fits = reasons.is_null()
-        rows = given.tuples.filter(~fits).iter_rows(named=True)
+        rows = slice_.tuples.filter(~fits).iter_rows(named=True)
         rejects = [
             Reject("output", None, None, reason, as_text(row))
             for row, reason in zip(rows, reasons.drop_nulls(), strict=True)
         ]
-        before = given.before and [int(fits[:place].sum()) for place in given.before]
-        return Slice(given.tuples.filter(fits), given.punctuations, before), rejects
+        before = slice_.before and [int(fits[:position].sum()) for position in slice_.before]
+        return Slice(slice_.tuples.filter(fits), slice_.punctuations, before), rejects
 
-    def prepare(self, given: Slice) -> Slice:
-        """What of a slice is to be written, in order."""
-        tuples = given.tuples
+    def prepare(self, slice_: Slice) -> Slice:
+        """The tuples and punctuations of a slice to write, in order."""
+        tuples = slice_.tuples
         if tuples.height:
             late = self._written.mask(tuples)
             if late.any():
                 self.late += int(late.sum())
                 tuples = tuples.filter(~late)
-        fresh = self._written.news(given.punctuations.ordered())
-        self._written.add(fresh)
+        punctuations = self._written.news(slice_.punctuations.ordered())
+        self._written.add(punctuations)
         self.tuples += tuples.height
-        self.punctuations += len(fresh)
+        self.punctuations += len(punctuations)
         if not self.ordered and tuples.height > 1:
             tuples = tuples.sort(tuples.columns, nulls_last=True)
-        return Slice(tuples, fresh)
+        return Slice(tuples, punctuations)
 
     def count(self, tuples: int, late: int) -> None:
-        """Count tuples that somebody else prepared and wrote, and those that were too late."""
+        """Count tuples that were written without this object, and late tuples."""
         self.tuples += tuples
         self.late += late
 
-    def body(self, given: Slice) -> bytes:
+    def body(self, slice_: Slice) -> bytes:
         """The bytes of a slice."""
-        ready = self.prepare(given) if given else given
+        ready = self.prepare(slice_) if slice_ else slice_
         return self.writer.body(ready) if ready else b""
 
     @property
     def counts(self) -> dict[str, int]:
-        """What went through it, as `xmlpunct.engine.run.stats.OutputStats` names it."""
+        """Counters, with the field names of `xmlpunct.engine.run.stats.OutputStats`."""
         return {
             "tuples": self.tuples,
             "punctuations": self.punctuations,
@@ -89,15 +87,15 @@ class Output:
 
     @property
     def forgotten(self) -> int:
-        """How many written punctuations were forgotten, so that tuples they match would pass unseen."""
+        """Number of written punctuations that were dropped; late tuples that match them are not detected."""
         return self._written.forgotten
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
-        """What was written, for a checkpoint."""
+        """The state for a checkpoint: counters and written punctuations."""
         counts = {"tuples": [self.tuples], "punctuations": [self.punctuations], "late": [self.late]}
         return {**self._written.snapshot(), "counts": pl.DataFrame(counts)}
 
     def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
-        """Take what a snapshot says was written."""
+        """Restore a `snapshot`."""
         self.tuples, self.punctuations, self.late = snapshot["counts"].row(0)
         self._written.restore(snapshot)

@@ -13,17 +13,17 @@ from xmlpunct.base.unread import Notice
 _log = logging.getLogger("xmlpunct")
 _SHOWN, _MOST_KINDS = 5, 100
 _VALUES = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|<[^>]*>|[0-9]+""")
-"""What a reason says of one tuple."""
+"""The parts of a reason that differ between tuples: values, tags and numbers."""
 
 
 class RejectLog:
-    """Logs rejects as warnings: of each kind the first few, then how many there are, at each tenfold and at the end.
+    """Logs rejects as warnings: the first few of each kind, then their number at each tenfold and at the end.
 
     Rejects are of one kind if their reasons differ in values only.
     """
 
     def __init__(self) -> None:
-        self._kinds: dict[str, list[Any]] = {}  # how many there are, how many were told, and the last one
+        self._kinds: dict[str, list[Any]] = {}  # number of rejects, number at the last log line, last reject
 
     def add(self, reject: Reject) -> None:
         """Log a reject, or count it."""
@@ -37,20 +37,20 @@ class RejectLog:
             kind[1] = kind[0]
             _log.warning("%s", reject)
         elif kind[0] >= 10 * max(kind[1], 1):
-            self._tell(kind)
+            self._log_count(kind)
 
     def end(self) -> None:
-        """Log how many there were, where that was not told."""
+        """Log the final number of each kind, unless it is logged already."""
         for kind in self._kinds.values():
             if kind[0] > kind[1]:
-                self._tell(kind)
+                self._log_count(kind)
 
-    def _tell(self, kind: list[Any]) -> None:
+    def _log_count(self, kind: list[Any]) -> None:
         kind[1] = kind[0]
         _log.warning("%s rejects of this kind by now, the last one: %s", f"{kind[0]:,}", kind[2])
 
 
 def log_notices(notices: Iterable[Notice]) -> None:
-    """Log as warnings what was overlooked."""
+    """Log notices as warnings."""
     for notice in notices:
         _log.warning("%s", notice)

@@ -1,4 +1,4 @@
-"""What a run is asked to do."""
+"""The options of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.firehose.result_elements import Namespaces, read_namespaces
 
 OUTPUT_FORMATS = ("xml", "jsonl", "csv", "parquet", "arrow")
-"""The forms that results can be written in; parquet and arrow are of directories."""
+"""Output formats; parquet and arrow require a directory."""
 
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -34,7 +34,7 @@ ONE_ANSWER = (
 
 @dataclass(frozen=True)
 class XmlForm:
-    """How XML is written: the names of the root and of a tuple's element, prefixes, and whether for people to read."""
+    """The layout of XML results: root element, tuple element, prefixes, and indentation (``pretty``)."""
 
     root: str = "stream"
     element: str = "result"
@@ -43,7 +43,7 @@ class XmlForm:
 
     @classmethod
     def of(cls, root: str | None, row: str | None, namespaces: str | None, pretty: bool) -> XmlForm | None:
-        """How XML is to be written; None if nothing was said of that. Raises `UsageError`."""
+        """The layout from the options, or None if all are unset. Raises `UsageError`."""
         if not (root or row or namespaces or pretty):
             return None
         usual = cls()
@@ -52,7 +52,7 @@ class XmlForm:
 
 @dataclass(frozen=True)
 class Destination:
-    """Where results go, and how they are written: as the options of a run of these names say it."""
+    """Path and format of results; the fields mean the same as in `RunOptions`."""
 
     output: str
     format: str = "xml"
@@ -62,16 +62,14 @@ class Destination:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of ``xmlpunct run``, whichever engine takes them.
+    """The options of ``xmlpunct run``, for both engines.
 
-    ``output`` is a path, a path ending in ``/`` (a dataset), a URL, or None for standard output; ``slice_bytes`` the
-    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject, and
-    ``max_rejects`` where they are too many. ``form`` is how
-    XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
-    ``partition_by`` are the columns whose values name directories of a dataset. ``partial`` is the time in seconds
-    from one provisional answer to the next, if any is wanted. ``threads`` are those of the local engine; None: as many
-    as there are cores. ``is_sink``: a CREATE SINK says the destination. ``replaces``: a new run removes the results
-    of other runs from its outputs.
+    ``output`` is a path, a path ending in ``/`` (a dataset), a URL, or None for standard output. ``slice_bytes`` is
+    the number of input bytes per slice (None: adaptive). ``strict`` ends the run at the first reject, ``max_rejects``
+    at too many. ``form`` is the layout of XML results. ``query_file`` is the file of the query. ``partition_by`` are
+    the columns whose values name the directories of a dataset. ``partial`` is the interval between provisional answers,
+    in seconds. ``threads`` is the number of threads of the local engine (None: one per core). ``is_sink``: the
+    destination is that of a CREATE SINK. ``replaces``: a new run removes the results of other runs from its outputs.
     """
 
     output: str | None = None
@@ -94,47 +92,47 @@ class RunOptions:
 
     @property
     def existing(self) -> Existing:
-        """What a new run does with results that its outputs hold."""
+        """The treatment of existing results in the outputs of a new run."""
         if self.replaces:
             return Existing.REPLACE
         return Existing.ACCEPT if self.checkpoint is None else Existing.REFUSE
 
     def to(self, destination: Destination | None) -> RunOptions:
-        """The same options with another destination of the results, if one is given."""
+        """The same options with another destination, unless it is None."""
         if destination is None:
             return self
         output = None if destination.output == "-" else destination.output
         return replace(self, **{**vars(destination), "output": output}, is_sink=True)
 
     def spelled(self, option: str) -> str:
-        """An option of the destination, as who gave it writes it: ``--format``, or ``format`` of a CREATE SINK."""
+        """An option as the user wrote it: ``--format``, or ``format`` of a CREATE SINK."""
         if not self.is_sink:
             return "-o" if option == "output" else f"--{option}"
         return option.replace("-", "_")
 
     @property
     def guarded(self) -> bool:
-        """Whether it matters which tuples are late."""
+        """True if late tuples must be rejected at the inputs."""
         return self.strict or self.rejects is not None or self.max_rejects is not None
 
     @property
     def dataset(self) -> bool:
-        """Whether the output is a directory."""
+        """True if the output is a dataset directory."""
         return self.output is not None and self.output.endswith("/") and not self.is_url
 
     @property
     def is_url(self) -> bool:
-        """Whether the output is what a connector writes to."""
+        """True if a connector writes the output."""
         return is_url(self.output)
 
 
-def is_url(place: str | None) -> bool:
-    """Whether a connector writes to a place.
+def is_url(output: str | None) -> bool:
+    """True for the URL of a connector.
 
     >>> is_url("sqlite:///x.db?table=t"), is_url("out.xml"), is_url("-")
     (True, False, False)
     """
-    return place is not None and scheme_of(place) not in ("", "-")
+    return output is not None and scheme_of(output) not in ("", "-")
 
 
 def parse_size(text: str) -> int:

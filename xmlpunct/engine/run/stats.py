@@ -1,6 +1,6 @@
-"""What a run did, in numbers: the contents of ``--stats``.
+"""The statistics of a run, the contents of ``--stats``.
 
-Of an input, ``overlooked`` is there only if something was: see `xmlpunct.base.unread` for its kinds and names.
+An input has the key ``overlooked`` only if it is not empty; `xmlpunct.base.unread` documents its kinds and names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOTALS = ("slices", "rejected")
 
 
 def process_start() -> float:
-    """When this process began, in seconds since 1970 (where the system does not tell: when this was imported)."""
+    """Start time of this process, in seconds since 1970; without /proc, the time of this import."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
@@ -35,7 +35,7 @@ def process_start() -> float:
 
 @dataclass
 class InputStats:
-    """What came in on a stream: good tuples, punctuations, rejected tuples, and bytes of its source read."""
+    """Counters of an input: good tuples, punctuations, rejected tuples, and bytes read from its source."""
 
     tuples: int = 0
     punctuations: int = 0
@@ -43,22 +43,22 @@ class InputStats:
     bytes: int = 0
 
     def take(self, parsed: Slice, rejected: int) -> None:
-        """Count what was parsed, and how many tuples were rejected."""
+        """Add a parsed slice, and its number of rejected tuples."""
         self.tuples += parsed.tuples.height
         self.punctuations += len(parsed.punctuations)
         self.rejected += rejected
 
 
 IDLE_SECONDS = 1.0
-"""After this long without a byte an input is idle."""
+"""An input without a byte for this long is idle."""
 
 
 @dataclass(frozen=True)
 class Idle:
-    """An input that has been silent for some ``seconds``, and how much that is retained waits for it.
+    """An input without data for ``seconds``, and the number of retained tuples that wait for it (``holds_up``).
 
-    That is tuples, or where no tuples are retained (UNION ALL) punctuations. ``input`` is the stream's name,
-    with ``#1``, ``#2``... where it has several senders.
+    If no tuples are retained (UNION ALL), ``holds_up`` counts punctuations. ``input`` is the stream's name, with
+    ``#1``, ``#2``... for several senders.
     """
 
     input: str
@@ -68,46 +68,46 @@ class Idle:
 
 @dataclass
 class OperatorStats(Counters):
-    """An operator's counters, summed over shards, behind its number and name in the plan."""
+    """An operator's number and name in the plan, and its counters, summed over shards."""
 
     id: int = 0
     operator: str = ""
 
     def add(self, other: Counters) -> None:
-        """Add another shard's counters of the same moment."""
+        """Add the counters of another shard for the same slice."""
         for name, value in asdict(other).items():
             if name not in ("id", "operator"):
                 setattr(self, name, getattr(self, name) + value)
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields in the order they are read."""
+        """The fields in the order of ``--stats``."""
         counts = asdict(self)
-        del counts["forgotten"]  # told for all together
+        del counts["forgotten"]  # reported as one sum over all operators
         return {"id": counts.pop("id"), "operator": counts.pop("operator"), **counts}
 
 
 class Gauges(Protocol):
-    """What can be asked of a run while it lives, in the thread that runs it."""
+    """Measurements of a running query; called in the thread that runs it."""
 
     def waits(self) -> Mapping[int, Sequence[int]]:
-        """By operator, for each of its inputs, how much of what it retains waits for that input."""
+        """For each operator and each of its inputs, the amount of retained state that waits for that input."""
 
     def behind(self) -> Mapping[str, int | None]:
-        """By input, how many bytes are there that were not read yet; None where nobody knows."""
+        """For each input, the number of available bytes not read yet; None if unknown."""
 
     def partial(self) -> pl.DataFrame:
-        """What the query would still answer if all its inputs ended now. Raises `UsageError` where that is unknown."""
+        """The further results if all inputs ended now. Raises `UsageError` if the engine cannot compute them."""
 
     def done(self) -> Mapping[str, bool]:
-        """By input, whether it has been read to its end."""
+        """For each input, whether it has been read to its end."""
 
 
 @dataclass
 class OutputStats:
-    """What was written of an answer: tuples, punctuations and bytes.
+    """The written tuples, punctuations and bytes of an answer.
 
-    ``late`` are tuples that were dropped, since a punctuation written before them matches them; ``forgotten`` how many
-    punctuations the output has forgotten, having written them. ``complete``: nothing will follow.
+    ``late``: dropped tuples that match an earlier written punctuation. ``forgotten``: written punctuations that the
+    output no longer remembers. ``complete``: nothing follows.
     """
 
     tuples: int = 0
@@ -129,34 +129,34 @@ class RunStats:
     slices: int = 0
     inputs: dict[str, InputStats] = field(default_factory=dict)
     outputs: dict[str, OutputStats] = field(default_factory=dict)
-    """By the name of a sink; empty: that of the SELECT beside them."""
+    """By sink name; the empty name is the SELECT without a sink."""
     rejected: int = 0
-    """All rejects: those that `inputs` counts, and those of operators."""
+    """All rejects, of inputs and of operators."""
     operators: list[OperatorStats] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
     guards: dict[int, str] = field(default_factory=dict)
-    """The numbers of the operators whose rejects are their input's, with its name."""
+    """Operators whose rejects count as rejects of an input: number, and name of the input."""
     sinks: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """By the number of an operator the names of the sinks it serves, if any has one."""
+    """Sink names by operator number, if any sink is named."""
     elements: dict[str, str] = field(default_factory=dict)
-    """The elements of the inputs' tuples."""
+    """Tuple element of each input."""
     overlooked: dict[str, Overlooked] = field(default_factory=dict)
-    """What looked like data in an input and was not read."""
+    """Input content that looked like data and was not read."""
 
     holding: Holding = field(default_factory=Holding)
-    """What was promised and is retained, for whoever asks what a result waits for."""
+    """Received punctuations and retained state, from which `why` explains the result that is still open."""
 
     judged: dict[str, list[int]] = field(default_factory=dict)
-    """How many tuples of each input, a stream from one sender, were judged, and how many of them were rejects."""
+    """By input (a stream from one sender): number of tuples checked by `RejectLimit`, and of rejects among them."""
     watched: bool = False
-    """Whether somebody looks at the run, or asks, while nothing comes: then it never waits for long."""
+    """True if a user interface polls the run: then it never waits long for input."""
     spoke: dict[str, float] = field(default_factory=dict)
-    """When the last punctuation of each input came, in seconds since 1970; of this process alone."""
+    """Arrival time of the last punctuation of each input in this process, in seconds since 1970."""
     gauges: Gauges | None = field(default=None, repr=False, compare=False)
-    """What can be asked beyond the numbers, once the run has begun."""
+    """Live measurements, once the run has begun."""
 
     def wrote(self, name: str, **counts: Any) -> None:
-        """Take what was written by now of the answer of that name: fields of `OutputStats`."""
+        """Update the counters of the answer ``name``; ``counts`` are fields of `OutputStats`."""
         before = self.outputs.get(name, OutputStats())
         self.outputs[name] = replace(before, **counts)
         if self.outputs[name].tuples > before.tuples and self.first_result_seconds is None:
@@ -164,52 +164,53 @@ class RunStats:
 
     @property
     def tuples_out(self) -> int:
-        """How many tuples were written."""
+        """Number of written tuples."""
         return sum(o.tuples for o in self.outputs.values())
 
     @property
     def punctuations_out(self) -> int:
-        """How many punctuations were written."""
+        """Number of written punctuations."""
         return sum(o.punctuations for o in self.outputs.values())
 
     @property
     def bytes_out(self) -> int:
-        """How long the outputs are by now."""
+        """Total length of the outputs in bytes."""
         return sum(o.bytes for o in self.outputs.values())
 
     @property
     def late(self) -> int:
-        """How many results were dropped, since a punctuation written before them matches them."""
+        """Number of results that were dropped because they match an earlier written punctuation."""
         return sum(o.late for o in self.outputs.values())
 
     def observe(self, operators: Iterable[OperatorStats]) -> None:
-        """Take the operators' counters after a slice, keeping the peaks over slices of the sums over shards.
+        """Update the operators' counters after a slice. Peaks are maxima over slices of the sums over shards.
 
-        What guards have left out is no good tuple of its input any more.
+        Tuples that a guard rejects move from the good tuples of its input to the rejected ones.
         """
         peaks = {o.id: (o.state_rows_peak, o.held_punctuations_peak) for o in self.operators}
         late = {o.id: o.tuples_out - o.tuples_in for o in self.operators if o.id in self.guards}
         self.operators = sorted(operators, key=lambda o: o.id)
         for o in self.operators:
-            rows, held = peaks.get(o.id, (0, 0))
+            rows, punctuations = peaks.get(o.id, (0, 0))
             o.state_rows_peak = max(rows, o.state_rows)
-            o.held_punctuations_peak = max(held, o.held_punctuations)
+            o.held_punctuations_peak = max(punctuations, o.held_punctuations)
             if o.id in self.guards:
-                given, more = self.inputs[self.guards[o.id]], o.tuples_in - o.tuples_out + late.get(o.id, 0)
-                given.tuples, given.rejected = given.tuples - more, given.rejected + more
+                counts = self.inputs[self.guards[o.id]]
+                rejects = o.tuples_in - o.tuples_out + late.get(o.id, 0)
+                counts.tuples, counts.rejected = counts.tuples - rejects, counts.rejected + rejects
 
     @property
     def state_rows(self) -> int:
-        """What all operators retain now."""
+        """Number of tuples that all operators retain."""
         return sum(o.state_rows for o in self.operators)
 
     @property
     def all_forgotten(self) -> int:
-        """How many punctuations were forgotten, by outputs and by guards: tuples they match pass unseen."""
+        """Number of punctuations dropped by outputs and guards; late tuples that match them are not detected."""
         return sum(o.forgotten for o in self.outputs.values()) + sum(o.forgotten for o in self.operators)
 
     def saved(self) -> dict[str, Any]:
-        """What a later run that continues this one counts on from, as plain values."""
+        """The counters for a checkpoint, as plain values."""
         return {
             "inputs": {name: asdict(i) for name, i in self.inputs.items()},
             "outputs": {name: asdict(o) for name, o in self.outputs.items()},
@@ -220,7 +221,7 @@ class RunStats:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Count on from what `saved` of an earlier run gave, or from nothing; ``inputs`` are known already."""
+        """Restore the counters that `saved` returned; an empty mapping changes nothing."""
         for name, values in saved.get("inputs", {}).items():
             self.inputs[name] = InputStats(**values)
         for name, values in saved.get("outputs", {}).items():
@@ -231,52 +232,52 @@ class RunStats:
         for name in _TOTALS:
             setattr(self, name, saved.get(name, getattr(self, name)))
 
-    def overlook(self, name: str, more: Overlooked) -> list[Notice]:
-        """Count what was overlooked in an input; gives what is to be told of it."""
-        return notices(name, add(self.overlooked.setdefault(name, {}), more))
+    def overlook(self, name: str, overlooked: Overlooked) -> list[Notice]:
+        """Add overlooked content of an input, and return the notices to log."""
+        return notices(name, add(self.overlooked.setdefault(name, {}), overlooked))
 
     def end(self, name: str, in_order: bool = True) -> list[Notice]:
-        """Take note that nothing more is read of an input; gives what is to be told of it."""
+        """Record the end of an input, and return the notices to log."""
         counts, total = self.inputs[name], self.overlooked.setdefault(name, {})
         tuples = counts.tuples + counts.rejected
         return notices(name, end(total, self.elements[name], tuples, counts.punctuations, in_order))
 
     def finish(self) -> list[Notice]:
-        """Stop the clock; gives what is to be told of inputs that were begun and whose end was not reached."""
+        """Stop the clock, and return the notices of inputs that were not read to their end."""
         self.seconds = time.time() - self.started
         begun = [name for name in self.elements if self.inputs[name].bytes]
         return [notice for name in begun for notice in self.end(name, in_order=False)]
 
     def as_dict(self) -> dict[str, Any]:
-        """What ``--stats`` writes."""
+        """The contents of ``--stats``."""
         return {
             "engine": self.engine,
             "seconds": round(self.seconds, 3),
             "first_result_seconds": self.first_result_seconds and round(self.first_result_seconds, 3),
             "slices": self.slices,
-            "inputs": {name: asdict(i) | self._shown(name) for name, i in self.inputs.items()},
-            "output": _told(self.outputs.get("", OutputStats())),
-            **({"sinks": named} if (named := self._named()) else {}),
-            "operators": [o.as_dict() | self._of_sinks(o.id) for o in self.operators],
+            "inputs": {name: asdict(i) | self._overlooked(name) for name, i in self.inputs.items()},
+            "output": _output_counts(self.outputs.get("", OutputStats())),
+            **({"sinks": named} if (named := self._sink_counts()) else {}),
+            "operators": [o.as_dict() | self._sink_names(o.id) for o in self.operators],
             "forgotten": self.all_forgotten,
             "idle": [{**asdict(i), "seconds": round(i.seconds, 1)} for i in self.idle],
         }
 
-    def _named(self) -> dict[str, dict[str, int | bool]]:
-        """What was written of each sink."""
-        return {name: _told(o) for name, o in self.outputs.items() if name}
+    def _sink_counts(self) -> dict[str, dict[str, int | bool]]:
+        """The counters of each named sink."""
+        return {name: _output_counts(o) for name, o in self.outputs.items() if name}
 
-    def _of_sinks(self, number: int) -> dict[str, list[str]]:
-        """The sinks that an operator serves, if any has a name."""
+    def _sink_names(self, number: int) -> dict[str, list[str]]:
+        """The key ``sinks`` of an operator, if any sink is named."""
         return {"sinks": list(self.sinks[number])} if number in self.sinks else {}
 
-    def _shown(self, name: str) -> dict[str, Overlooked]:
-        """What was overlooked of an input, if anything."""
+    def _overlooked(self, name: str) -> dict[str, Overlooked]:
+        """The key ``overlooked`` of an input, if it is not empty."""
         kinds = self.overlooked.get(name, {}).items()
         shown = {kind: names for kind, names in kinds if kind not in COUNTS and names}
         return {"overlooked": shown} if shown else {}
 
 
-def _told(output: OutputStats) -> dict[str, int | bool]:
-    """The counts of an output that are told for each; what was forgotten is told for all together."""
+def _output_counts(output: OutputStats) -> dict[str, int | bool]:
+    """The counters of an output, without ``forgotten``, which is reported as one sum."""
     return {name: count for name, count in asdict(output).items() if name != "forgotten"}

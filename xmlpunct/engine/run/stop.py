@@ -1,4 +1,4 @@
-"""Ending a run early: when it is asked to, and where it grants that."""
+"""Ending a run early, after the current slice."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 
 class Stop:
-    """The wish to end a run. It is granted, by a KeyboardInterrupt, at once, or where a slice is being
-    worked on, after that. Whoever asks a second time (``urgent``) does not wait for the slice.
+    """A request to end a run, which raises KeyboardInterrupt: at once, or at the end of a slice in progress.
+    A second request (``urgent``) interrupts the slice.
 
     >>> stop = Stop()
     >>> try:
-    ...     with stop.held():
+    ...     with stop.deferred():
     ...         stop.ask()
     ...         print("the slice is finished")
     ... except KeyboardInterrupt:
@@ -22,21 +22,21 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self.asked = self.urgent = self._held = False
+        self.asked = self.urgent = self._deferred = False
 
     def ask(self) -> None:
-        """Ask the thread that calls this to stop; to be called by a signal's handler."""
+        """Request the calling thread to stop; called by a signal handler."""
         self.urgent, self.asked = self.asked, True
-        if self.urgent or not self._held:
+        if self.urgent or not self._deferred:
             raise KeyboardInterrupt
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Put off being stopped until the end of the block."""
-        self._held = True
+    def deferred(self) -> Iterator[None]:
+        """Defer a stop to the end of the block."""
+        self._deferred = True
         try:
             yield
         finally:
-            self._held = False
+            self._deferred = False
         if self.asked:
             raise KeyboardInterrupt

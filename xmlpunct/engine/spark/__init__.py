@@ -1,7 +1,8 @@
 """The Spark engine: a query as one Structured Streaming query, each micro-batch a slice.
 
-Reading order: `job` (what travels), `ranges` and `source` (what is read when), `edge` (what the reader does
-with it), `processor` (the stateful fragments), `sink` and `commit` (what is written, once), `runner` (all).
+Reading order: `job` (the rows between stages), `ranges` and `spark_source` (the planning of reads), `edge` (the tasks
+of the reader), `processor` (the stateful fragments), `spark_sink` and `commit` (exactly-once output), `runner` (the
+run).
 """
 
 from __future__ import annotations
@@ -30,25 +31,25 @@ def run(
     session: SparkSession | None = None,
     sayings: Sayings | None = None,
 ) -> None:
-    """Run a query to the end of its sources and write what it gives.
+    """Run a query to the end of its sources and write its results.
 
-    ``session`` is used and left running; without one, one is made on ``options.master`` and stopped. ``sayings``
-    are what is said to it while it runs.
+    ``session`` stays running; without one, a session is started on ``options.master`` and stopped at the end.
+    ``sayings`` are punctuations that other threads inject.
 
-    Raises `SourceError` when a source fails, after committing what came before; with ``options.strict``
-    `StrictError` after the micro-batch with the first reject; `UsageError` if Spark or Java is missing, the
-    options ask for what only the local engine does, or the checkpoint belongs to something else.
+    Raises `SourceError` if a source fails, after committing the results before it; with ``options.strict``
+    `StrictError` after the micro-batch with the first reject; `UsageError` if Spark or Java is missing, an option
+    requires the local engine, or the checkpoint belongs to another run.
     """
     need_spark()
     if options.partial is not None:
         raise UsageError(NO_COPY)
-    from xmlpunct.engine.spark.runner import Runner  # Spark is an extra, and takes a while to import
+    from xmlpunct.engine.spark.runner import Runner  # Spark is an optional dependency, and slow to import
 
     Runner(query, options, stats, on_progress, sayings).run(session)
 
 
 def need_spark() -> None:
-    """Raise `UsageError` if what Spark needs is not installed."""
+    """Raise `UsageError` if a module that Spark needs is not installed."""
     if not all(map(_installed, _NEEDED)):
         raise UsageError("the Spark engine is not installed: pip install 'xmlpunct[spark]'")
 

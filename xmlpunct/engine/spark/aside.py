@@ -1,8 +1,7 @@
-"""What tasks do with the tuples of answers that go to datasets: they put them aside, and tell the driver where.
+"""Tasks stage the tuples of answers that go to datasets, and report the locations to the driver.
 
-So no tuple of theirs passes the driver. A row of such an answer goes on without its tuples, and says what became of
-them. This takes no task of its own: it is a step behind the last one of a micro-batch, of which the driver knows what
-was written before.
+So these tuples do not pass through the driver. A row of the answer continues without its tuples, but with the locations
+of their chunks. This needs no extra task: it is appended to the last step of a micro-batch.
 """
 
 from __future__ import annotations
@@ -35,40 +34,40 @@ _SAID, _TOLD, _KEYS = "said", "told", "keys"
 
 
 class PutAside(NamedTuple):
-    """What became of the tuples of a row: so many were put aside and so many were ``late``, which are dropped; others
-    are rejects. ``keyed`` are the places of the former, by the values of the columns to partition by."""
+    """The outcome for the tuples of a row: numbers of staged and of dropped ``late`` tuples, and the rejects.
+    ``keyed`` are the chunks of staged tuples, each with the values of the partition columns."""
 
     tuples: int
     late: int
     rejects: list[Reject]
     keyed: list[tuple[tuple[object, ...], Chunk]]
 
-    def to_bytes(self, said: bytes, keys: Schema) -> bytes:
-        """The payload of a row that has ``said`` something, and these tuples."""
-        told = {
+    def to_bytes(self, punctuations: bytes, keys: Schema) -> bytes:
+        """The payload of a row: its serialized punctuations and this outcome."""
+        counts = {
             "tuples": self.tuples,
             "late": self.late,
             "rejects": [asdict(reject) for reject in self.rejects],
             "chunks": [asdict(chunk) for _, chunk in self.keyed],
         }
         values = {_KEYS: keys.frame([key for key, _ in self.keyed])} if len(keys) else {}
-        return pack({_SAID: said, _TOLD: json.dumps(told).encode(), **values})
+        return pack({_SAID: punctuations, _TOLD: json.dumps(counts).encode(), **values})
 
     @classmethod
     def from_bytes(cls, payload: bytes) -> tuple[bytes, PutAside]:
-        """The inverse of `to_bytes`: what was said, and what became of the tuples."""
+        """The inverse of `to_bytes`: the serialized punctuations, and the outcome."""
         parts = pieces(payload)
-        told = json.loads(parts[_TOLD])
-        chunks = [Chunk(**values) for values in told["chunks"]]
+        counts = json.loads(parts[_TOLD])
+        chunks = [Chunk(**values) for values in counts["chunks"]]
         keys = load(parts[_KEYS]).rows() if _KEYS in parts else [()] * len(chunks)
-        rejects = [Reject(**values) for values in told["rejects"]]
-        return parts[_SAID], cls(told["tuples"], told["late"], rejects, [*zip(keys, chunks, strict=True)])
+        rejects = [Reject(**values) for values in counts["rejects"]]
+        return parts[_SAID], cls(counts["tuples"], counts["late"], rejects, [*zip(keys, chunks, strict=True)])
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the tuples of an answer are put aside: in ``folder``, which all machines share. ``options`` say how they
-    are written; ``written`` is the state of the output before the micro-batch, if there was one."""
+    """The staging folder of an answer, which all machines share. ``options`` are those of its output; ``written`` is
+    the state of the output before the micro-batch, or empty."""
 
     folder: Path
     options: RunOptions
@@ -77,9 +76,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Aside:
-    """Puts aside the tuples of the answers that go to datasets, in micro-batch ``batch``. All other rows pass.
+    """Stages the tuples of the answers that go to datasets, in micro-batch ``batch``. All other rows pass.
 
-    ``places`` are by the answers' places in the job. Without one, nothing is wanted of the answer any more.
+    ``places`` are the staging folders by index of the answer; None drops the rows of a complete answer.
     """
 
     job: Job
@@ -90,48 +89,48 @@ class Aside:
         yield rows_to_batch(self.rows(chain.from_iterable(map(batch_to_rows, batches))))
 
     def spread(self, rows: DataFrame) -> DataFrame:
-        """The same rows without these tuples."""
+        """The same rows, without the tuples that this stages."""
         return rows.mapInArrow(self, ROW_SCHEMA) if self.places else rows
 
     def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows that some come to."""
+        """The rows without staged tuples."""
         outputs: dict[int, tuple[Output, Gather | None]] = {}
         for row in rows:
             if row.stage != self.job.sink or row.port not in self.places:
                 yield row
-            elif (place := self.places[row.port]) is not None:
+            elif (folder := self.places[row.port]) is not None:
                 if row.port not in outputs:
-                    outputs[row.port] = self._output(row.port, place)
-                yield _without_tuples(row, self.batch, place, *outputs[row.port])
+                    outputs[row.port] = self._output(row.port, folder)
+                yield _without_tuples(row, self.batch, folder, *outputs[row.port])
 
-    def _output(self, number: int, place: Place) -> tuple[Output, Gather | None]:
-        """The output of an answer, as it was before this micro-batch; and who receives from its shards, if it has."""
-        output = make_output(place.options, self.job.query.answers[number])
-        if place.written:
-            output.restore(unpack(place.written))
-        given = self.job.fragments.answers[number]
-        return output, None if given.from_edge else gather_of(self.job, given.source)
+    def _output(self, number: int, folder: Place) -> tuple[Output, Gather | None]:
+        """The output of an answer before this micro-batch, and the gather of its shards, if any."""
+        output = make_output(folder.options, self.job.query.answers[number])
+        if folder.written:
+            output.restore(unpack(folder.written))
+        answer = self.job.fragments.answers[number]
+        return output, None if answer.from_edge else gather_of(self.job, answer.source)
 
 
-def _without_tuples(row: Row, batch: int, place: Place, output: Output, gather: Gather | None) -> Row:
-    """A row whose tuples are put aside. What its shard promises is looked at here, so that the driver need not."""
-    schema, by = output.schema, place.options.partition_by
+def _without_tuples(row: Row, batch: int, folder: Place, output: Output, gather: Gather | None) -> Row:
+    """Stage the tuples of a row. Its punctuations are divided here too, which relieves the driver."""
+    schema, by = output.schema, folder.options.partition_by
     if gather is None:
-        given = Slice.from_bytes(schema, row.payload)
-        said = Slice(schema.empty(), given.punctuations).to_bytes()
+        slice_ = Slice.from_bytes(schema, row.payload)
+        punctuations = Slice(schema.empty(), slice_.punctuations).to_bytes()
     else:
         of_shard = Said.of(gather, [row])
-        given, said = of_shard.slice_, of_shard.without_tuples().to_bytes()
-    fits, rejects = output.fitting(Slice(given.tuples))
+        slice_, punctuations = of_shard.slice_, of_shard.without_tuples().to_bytes()
+    fits, rejects = output.fitting(Slice(slice_.tuples))
     before = output.late
     tuples = output.prepare(fits).tuples
     keyed: list[tuple[tuple[object, ...], Chunk]] = []
     if tuples.height:
         parts: dict[tuple[object, ...], pl.DataFrame] = {(): tuples}
         if by:
-            rest = [name for name in schema.names if name not in by]
+            other_columns = [name for name in schema.names if name not in by]
             groups = tuples.partition_by(by, as_dict=True, maintain_order=True)
-            parts = {key: rows.select(rest) for key, rows in groups.items()}
-        keyed = [*zip(parts, put_aside(place.folder, f"{batch}-{row.seq}", parts.values()), strict=True)]
+            parts = {key: rows.select(other_columns) for key, rows in groups.items()}
+        keyed = [*zip(parts, put_aside(folder.folder, f"{batch}-{row.seq}", parts.values()), strict=True)]
     put = PutAside(tuples.height, output.late - before, rejects, keyed)
-    return row._replace(payload=put.to_bytes(said, Schema.of(schema[name] for name in by)))
+    return row._replace(payload=put.to_bytes(punctuations, Schema.of(schema[name] for name in by)))

@@ -1,4 +1,4 @@
-"""What the sink wants of the reader: it says so behind each micro-batch, and the reader looks before the next."""
+"""Backpressure: after each micro-batch the sink writes a request, which the reader reads before the next one."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import NamedTuple
 from xmlpunct.engine.run.durable_files import private
 
 COMING_BYTES = 128 * 2**20
-"""More should not come to the sink in a micro-batch: Java's heap holds it several times over. What tasks write does not
-come there."""
+"""Maximal bytes that a micro-batch brings to the sink, because Java's heap holds several copies. Tuples that tasks
+stage do not count."""
 
 
 class Wish(NamedTuple):
-    """``starved``: the input to be read alone. ``share``: how much came, of what should at most."""
+    """``starved``: the only input to read. ``share``: bytes of the last micro-batch, as a share of `COMING_BYTES`."""
 
     starved: int | None = None
     share: float = 0.0
 
     def write(self, path: Path) -> None:
-        """Leave it for the reader."""
+        """Write the request for the reader."""
         with open(path, "w", opener=private) as file:
             json.dump(self, file)
 
     @classmethod
     def read(cls, path: Path) -> Wish:
-        """What was written last; where nothing was, nothing is wanted."""
+        """The last request; without one, the default."""
         try:
             starved, share = json.loads(path.read_text())
         except (OSError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""A dataset of files in columns: tasks put its tuples aside and make its files, the driver lets them be seen."""
+"""Datasets of columnar files on Spark: tasks stage tuples and make files, the driver publishes the files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from xmlpunct.schema import Schema
 
 T = TypeVar("T")
 _TASKS = 4
-"""So many tasks for each core make the files of a micro-batch, so that one that takes longer holds up less."""
+"""Tasks per core that make the files of a micro-batch: several, so that a slow task delays less."""
 
 
 @dataclass
 class Cluster:
-    """What tasks run on, as soon as there is a ``session``."""
+    """Runs tasks on Spark, once ``session`` is set."""
 
     session: SparkSession | None = None
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Run some tasks; what they give."""
+        """Run tasks and return their results."""
         assert self.session is not None
         context = self.session.sparkContext
         slices = min(len(tasks), _TASKS * context.defaultParallelism)
-        found: list[T] = context.parallelize(tasks, slices).map(_run).collect()
-        return found
+        results: list[T] = context.parallelize(tasks, slices).map(_run).collect()
+        return results
 
 
 def _run(task: Callable[[], T]) -> T:
@@ -42,7 +42,7 @@ def _run(task: Callable[[], T]) -> T:
 
 
 class ColumnsTarget:
-    """The dataset that ``options`` say, whose results have this schema."""
+    """The dataset of ``options.output``, for results with this schema."""
 
     position: Any = 0
 
@@ -52,35 +52,35 @@ class ColumnsTarget:
         self._dataset = SharedDataset(path, options.format, by, cluster)
 
     def open(self, run: str, committed: int, begun: bool = True) -> None:
-        """Make the directory this run's. Raises `UsageError` for what cannot be written there."""
+        """Claim the directory for this run. Raises `UsageError` if the results cannot be written there."""
         self._dataset.open(self._schema, run, self._options.existing)
         self._dataset.check_last(committed + 1)
 
     def place(self) -> Place:
-        """The directory of what is not to be seen."""
+        """The directory of staged rows, which readers skip."""
         return Place(self._dataset.folder, self._options)
 
     def begin(self, state: Frames) -> None:
-        """Go on with the partitions that were open."""
+        """Restore the open partitions."""
         self._dataset.restore(state)
 
     def snapshot(self) -> Frames:
-        """The partitions that are open."""
+        """The open partitions."""
         return self._dataset.snapshot()
 
-    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
-        said = output.prepare(taken.slice_).punctuations
-        keyed = [pair for one in taken.put for pair in one.keyed]
+    def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
+        punctuations = output.prepare(batch_results.slice_).punctuations
+        keyed = [pair for outcome in batch_results.put for pair in outcome.keyed]
         digest = chained(group.written.digest, group.offset.encode())
-        self._dataset.write(keyed, said, closes, Results(group.batch, (), b"", digest=digest))
+        self._dataset.write(keyed, punctuations, closes, Results(group.batch, (), b"", digest=digest))
         return group.written.length + sum(chunk.length for _, chunk in keyed), digest
 
     def break_off(self) -> None:
         self._dataset.break_off()
 
     def finish(self) -> None:
-        """Nobody waits at a directory."""
+        """Nothing to do: no reader waits at a directory."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the directory."""
         self._dataset.close()

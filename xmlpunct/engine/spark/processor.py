@@ -1,4 +1,4 @@
-"""A stateful fragment on Spark: one pipeline per shard, woken when something arrives for it."""
+"""Stateful fragments on Spark: one pipeline per shard, which runs when rows arrive for it."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ from xmlpunct.slice import Slice, concat
 _OUTPUT = SparkRow(*Row._fields)
 _PIPELINE = "pipeline"
 _OWNER = ("", -1)
-"""The key of the fingerprint of the job that a state belongs to."""
+"""State key of the fingerprint of the job that owns the state."""
 
 
 class Shard:
-    """One shard of fragment number ``stage``: its pipeline behind the gathers of its inputs."""
+    """One shard of fragment ``stage``: gathers of its inputs, and its pipeline."""
 
     def __init__(self, job: Job, stage: int, shard: int) -> None:
         self.job, self.stage, self.shard = job, stage, shard
         self.fragment = job.fragments.fragments[stage]
         shards = job.shards_of(stage)
-        self.pipeline = build(self.fragment.root, alone=shards == 1)
+        self.pipeline = build(self.fragment.root, single_shard=shards == 1)
         self.gathers = {
             port: gather_of(job, feed.source, self.fragment.ways(port, shards))
             for port, feed in enumerate(self.fragment.feeds)
@@ -64,39 +64,39 @@ class Shard:
         self._new = True
 
     def open(self) -> Slice:
-        """What comes out of that which this shard and the edges that feed it know before any input."""
+        """The output of this shard, and of the edges that feed it, before any input."""
         opened = [self.pipeline.open()]
         for port, feed in enumerate(self.fragment.feeds):
             if feed.from_edge:
-                known = edge_pipeline(self.job, feed.source).open()
-                routed = route(known, feed.schema, feed.keys, self.job.shards_of(self.stage), feed.whole)
+                slice_ = edge_pipeline(self.job, feed.source).open()
+                routed = route(slice_, feed.schema, feed.keys, self.job.shards_of(self.stage), feed.whole)
                 if self.shard in routed:
                     opened.append(self.pipeline.push(port, routed[self.shard]))
         return concat(self.fragment.root.schema, opened)
 
     def push(self, rows: list[Row]) -> list[Row]:
-        """Take all that a micro-batch brings, give all that comes of it."""
+        """Process the rows of a micro-batch; returns rows for later stages, and reports."""
         self.pipeline.recount()
         void = voided(row for row in rows if row.port == FAILURE)
         output = [self.open()] if self._new else []
         self._new = False
         for port, feed in enumerate(self.fragment.feeds):
-            mine = sorted((row for row in rows if row.port == port), key=lambda row: row.order)
+            port_rows = sorted((row for row in rows if row.port == port), key=lambda row: row.order)
             if feed.from_edge:
-                mine = [row for row in mine if counts(row, void)]
-            numbered = [(row.seq, Slice.from_bytes(feed.schema, row.payload)) for row in mine]
+                port_rows = [row for row in port_rows if counts(row, void)]
+            numbered = [(row.seq, Slice.from_bytes(feed.schema, row.payload)) for row in port_rows]
             if port in self.gathers:
                 numbered = [(seq, run(self.gathers[port], seq, part)) for seq, part in numbered]
             parts = [part for _, part in numbered]
-            # A guard has to know what was said before; for all else it is the same, and this takes less time.
-            for given in parts if self._guards(feed) else [concat(feed.schema, parts)]:
-                if given:
-                    output.append(self.pipeline.push(port, given))
+            # A guard needs the slices one by one; for other operators one concatenated slice is faster.
+            for slice_ in parts if self._guards(feed) else [concat(feed.schema, parts)]:
+                if slice_:
+                    output.append(self.pipeline.push(port, slice_))
         result = concat(self.fragment.root.schema, output)
         return [*self._send(result), *self._report()]
 
     def _guards(self, feed: Feed) -> bool:
-        """Whether a guard reads a feed."""
+        """True if a guard reads a feed."""
         return feed.from_edge and self.job.stream_of(feed.source).guarded
 
     def _send(self, result: Slice) -> Iterator[Row]:
@@ -116,17 +116,17 @@ class Shard:
         key = shard_keys(self.job.shards)[self.shard]
         yield Row(key, self.job.sink, OPERATORS, self.shard, operators_to_bytes(self.pipeline))
         yield Row(key, self.job.sink, WAITS, self.shard, json.dumps([self.stage, self._waits()]).encode())
-        kept: dict[str, pl.DataFrame | bytes] = {
+        outlines: dict[str, pl.DataFrame | bytes] = {
             f"{self.stage}/{operator.number}/{part}": boxes
             for operator in self.pipeline.operators
             for part, boxes in outline(operator.state).items()
         }
-        yield Row(key, self.job.sink, RETAINED, self.shard, pack({str(self.stage): b"", **kept}))
+        yield Row(key, self.job.sink, RETAINED, self.shard, pack({str(self.stage): b"", **outlines}))
         if self.pipeline.rejects:
             yield Row(key, self.job.sink, REJECTS, self.shard, rejects_to_bytes(self.pipeline.rejects))
 
     def _waits(self) -> list[int]:
-        """For each input of the query, how much that this shard retains waits for it."""
+        """For each input of the query, the amount of this shard's retained state that waits for it."""
         counts = [0] * len(self.job.inputs)
         for port, waiting in enumerate(self.pipeline.waits()):
             for i in self.job.inputs_of(self.stage, port):
@@ -134,12 +134,12 @@ class Shard:
         return counts
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
-        """The state, for the store."""
-        held = snapshot_of({str(port): gather.state for port, gather in self.gathers.items()})
-        return held | {f"{_PIPELINE}/{k}": v for k, v in self.pipeline.snapshot().items()}
+        """The state for Spark's state store."""
+        frames = snapshot_of({str(port): gather.state for port, gather in self.gathers.items()})
+        return frames | {f"{_PIPELINE}/{k}": v for k, v in self.pipeline.snapshot().items()}
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Take the state of a snapshot, whose shard has been opened."""
+        """Restore a snapshot, which was taken after `open`."""
         self._new = False
         parts = grouped(snapshot)
         for port, gather in self.gathers.items():
@@ -148,7 +148,7 @@ class Shard:
 
 
 def gather_of(job: Job, stage: int, onward: Ways = ()) -> Gather:
-    """What receives from the shards of a fragment. ``onward``: `Fragment.ways` of whoever that is."""
+    """The gather of the shards of a fragment. ``onward``: `Fragment.ways` of the receiving fragment."""
     fragment = job.fragments.fragments[stage]
     schema, shards = fragment.root.schema, job.shards_of(stage)
     owners = owners_of(schema, fragment.keys[0] if fragment.keys else (), shards)
@@ -156,11 +156,11 @@ def gather_of(job: Job, stage: int, onward: Ways = ()) -> Gather:
 
 
 KEPT: Cache[Shard] = Cache()
-"""What this process, one of Spark's workers, has worked on."""
+"""Shards in the memory of this worker process."""
 
 
 def check_owner(values: Values, job: Job, new: bool) -> None:
-    """Raise `UsageError` where a state belongs to another job; a new one belongs to this from now on."""
+    """Raise `UsageError` if a state belongs to another job. A new state gets the fingerprint of this job."""
     if not job.fingerprint:
         return
     if new:
@@ -172,7 +172,7 @@ def check_owner(values: Values, job: Job, new: bool) -> None:
 
 
 class FragmentProcessor:
-    """Runs the shards of some fragments, of which none reads another. Rows for later stages pass through.
+    """Runs the shards of independent fragments. Rows for later stages pass through.
 
     ``job`` is the text of a `Job`, and ``values`` the state of each fragment.
     """
@@ -183,21 +183,21 @@ class FragmentProcessor:
         self._shards = {key: shard for shard, key in enumerate(shard_keys(self.job.shards))}
 
     def push(self, key: int, rows: Iterable[Any]) -> Iterator[Any]:
-        """What the shard of that key makes of the rows of a micro-batch."""
-        mine: dict[int, list[Row]] = {}
+        """Process the rows of a micro-batch for the shard with this key."""
+        rows_by_stage: dict[int, list[Row]] = {}
         for row in rows:
             if row.stage in self._values:
-                known = Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part)
-                mine.setdefault(row.stage, []).append(known)
+                own_row = Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part)
+                rows_by_stage.setdefault(row.stage, []).append(own_row)
             else:
                 yield row
-        for stage, given in sorted(mine.items()):
-            yield from self._push(stage, self._shards[key], given)
+        for stage, stage_rows in sorted(rows_by_stage.items()):
+            yield from self._push(stage, self._shards[key], stage_rows)
 
     def _push(self, stage: int, number: int, rows: list[Row]) -> Iterator[Any]:
-        """Give rows to a shard of a fragment."""
-        values, kept = self._values[stage], (self._run, stage, number)
-        state, shard = KEPT.take(kept)
+        """Run a shard of a fragment on rows, with its state from the store."""
+        values, cache_key = self._values[stage], (self._run, stage, number)
+        state, shard = KEPT.take(cache_key)
         if not state.read(values) or shard is None:
             check_owner(values, self.job, new=not state)
             shard = Shard(self.job, stage, number)
@@ -206,4 +206,4 @@ class FragmentProcessor:
         for out in shard.push(rows):
             yield _OUTPUT(*out)
         state.write(values, shard.snapshot())
-        KEPT.put(kept, state, shard)
+        KEPT.put(cache_key, state, shard)

@@ -1,4 +1,4 @@
-"""The numbers of a run, summed from what the rows of all micro-batches report."""
+"""Statistics of a run, summed over the reports of all micro-batches."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _STATES = ("state_rows", "held_punctuations", "forgotten")
 
 
 class RunMetrics:
-    """Keeps ``stats`` up to date. ``saved`` is what `as_dict` of an earlier run gave, or nothing.
+    """Updates ``stats``. ``saved`` is the result of `as_dict` of an earlier run, or empty.
 
-    What is to be told gathers in ``notices``, which the caller empties.
+    The caller logs and empties ``notices``.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RunMetrics:
         self.stats = stats
         self._streams, self._inputs = query.streams, inputs
         self._read: dict[str, int] = saved.get("read", {})
-        """How many bytes of each input, by its number."""
+        """Number of bytes read, by input number."""
         self._states: dict[str, dict[str, list[int]]] = saved.get("states", {})
         self.notices: list[Notice] = []
         stats.inputs = {stream.declared: InputStats() for stream in query.streams}
@@ -58,64 +58,65 @@ class RunMetrics:
         stats.resume(saved)
         self._ended: set[int] = set(saved.get("ended", ()))
         self._checksums: dict[str, int] = saved.get("checksums", {})
-        """Those of the files that the last micro-batch read, by the numbers of an input and of its part."""
+        """Checksums of the files that the last micro-batch read, by ``input/part`` numbers."""
         self._waits: dict[tuple[int, int], list[int]] = {}
-        self._each: dict[int, dict[int, list[int]]] = {}
-        self._taken = 0  # tuples in the last micro-batch
+        self._waits_by_shard: dict[int, dict[int, list[int]]] = {}
+        self._batch_tuples = 0  # tuples in the last micro-batch
 
     @property
     def ended(self) -> bool:
-        """Whether all inputs have."""
+        """True if all inputs have ended."""
         return len(self._ended) == len(self._inputs)
 
     @property
     def starved(self) -> int | None:
-        """The input to be read alone: more than a micro-batch brings waits for it. None if there is none."""
+        """The only input to read next: more tuples wait for it than a micro-batch has. None if there is none."""
         waits = self._waiting()
-        most = max(waits)
-        return waits.index(most) if most > self._taken else None
+        largest = max(waits)
+        return waits.index(largest) if largest > self._batch_tuples else None
 
     def _waiting(self) -> list[int]:
-        """For each input, how much that is retained waits for it."""
+        """For each input, the amount of retained state that waits for it."""
         by_shard = [[0] * len(self._inputs), *self._waits.values()]
         return [sum(counts) for counts in zip(*by_shard, strict=True)]
 
     def waits(self) -> dict[int, list[int]]:
-        """By operator, for each of its inputs, how much of what it retains waits for that input."""
-        shards = {number: by_shard.values() for number, by_shard in self._each.items()}
+        """For each operator and each of its inputs, the amount of retained state that waits for that input."""
+        shards = {number: by_shard.values() for number, by_shard in self._waits_by_shard.items()}
         return {
-            number: [sum(counts) for counts in zip(*each, strict=True)] for number, each in shards.items()
+            number: [sum(counts) for counts in zip(*shard_counts, strict=True)]
+            for number, shard_counts in shards.items()
         }
 
     def behind(self) -> dict[str, int]:
-        """By input, how many bytes are there that were not read yet."""
-        left = dict.fromkeys(self.stats.inputs, 0)
-        for number, given in enumerate(self._inputs):
+        """For each input, the number of available bytes not read yet."""
+        unread = dict.fromkeys(self.stats.inputs, 0)
+        for number, input_ in enumerate(self._inputs):
             if number not in self._ended:
-                for declared in {self._streams[i].declared for i in given.streams}:
-                    left[declared] += behind(given, self._read.get(str(number), 0))
-        return left
+                for declared in {self._streams[i].declared for i in input_.streams}:
+                    unread[declared] += behind(input_, self._read.get(str(number), 0))
+        return unread
 
     def partial(self) -> pl.DataFrame:
         """Refused: see `NO_COPY`."""
         raise UsageError(NO_COPY)
 
     def done(self) -> dict[str, bool]:
-        """By input, whether it has been read to its end."""
-        return {declared: self._of(declared) <= self._ended for declared in self.stats.inputs}
+        """For each input, whether it has been read to its end."""
+        return {declared: self._inputs_of(declared) <= self._ended for declared in self.stats.inputs}
 
     def look_for_idle(self) -> None:
-        """Put down which inputs hold others up."""
+        """Record the idle inputs that retained state waits for."""
         idle = []
         for number, waits in enumerate(self._waiting()):
-            given, read = self._inputs[number], self._read.get(str(number), 0)
-            if waits and (seconds := silence(given, read)) > IDLE_SECONDS:
-                name = ", ".join(self._streams[i].name for i in given.streams)
+            input_, read = self._inputs[number], self._read.get(str(number), 0)
+            if waits and (seconds := silence(input_, read)) > IDLE_SECONDS:
+                name = ", ".join(self._streams[i].name for i in input_.streams)
                 idle.append(Idle(name, seconds, waits))
         self.stats.idle = idle
 
     def take(self, rows: Iterable[Row]) -> None:
-        """Add what a micro-batch reports."""
+        """Add the reports of a micro-batch."""
         before = sum(i.tuples for i in self.stats.inputs.values())
         operators = {o.id: OperatorStats(**asdict(o)) for o in self.stats.operators}
         ended, self._checksums = set(self._ended), {}
@@ -125,8 +126,8 @@ class RunMetrics:
                 self._checksums |= _checksums(row)
             elif row.port == SAID:
                 for stream, payload in pieces(row.payload).items():
-                    of = self._streams[int(stream)]
-                    self.stats.holding.say(of.name, Slice.from_bytes(of.sent, payload).punctuations)
+                    sender = self._streams[int(stream)]
+                    self.stats.holding.say(sender.name, Slice.from_bytes(sender.sent, payload).punctuations)
             elif row.port == RETAINED:
                 self._keep(row)
             elif row.port == WAITS:
@@ -138,7 +139,7 @@ class RunMetrics:
                     o = operators.setdefault(number, OperatorStats(id=number, operator=values["operator"]))
                     _add(o, values, _FLOWS)
                     if row.port == OPERATORS:
-                        self._each.setdefault(number, {})[row.seq] = values["waits"]
+                        self._waits_by_shard.setdefault(number, {})[row.seq] = values["waits"]
                         states = [values[name] for name in _STATES]
                         self._states.setdefault(str(number), {})[str(row.seq)] = states
         self._note_ends(ended)
@@ -147,10 +148,10 @@ class RunMetrics:
             for i, name in enumerate(_STATES):
                 setattr(o, name, sum(shard[i] for shard in shards))
         self.stats.observe(operators.values())
-        self._taken = sum(i.tuples for i in self.stats.inputs.values()) - before
+        self._batch_tuples = sum(i.tuples for i in self.stats.inputs.values()) - before
 
     def compare(self, rows: Iterable[Row]) -> None:
-        """Raise `ChangedError` for files that the last micro-batch, read again, finds to be other than they were."""
+        """Raise `ChangedError` if a file has changed when the last micro-batch is read a second time."""
         for row in rows:
             if row.port == COUNTS:
                 for key, checksum in _checksums(row).items():
@@ -160,7 +161,7 @@ class RunMetrics:
                         raise ChangedError.of(name, "it does not hold what was read of it before")
 
     def _keep(self, row: Row) -> None:
-        """Take what a shard retains."""
+        """Record the outline of the state that a shard retains."""
         (stage, *names), (_, *boxes) = zip(*pieces(row.payload).items(), strict=True)
         outlines: dict[int, Outline] = {}
         for name, frame in zip(names, map(load, boxes), strict=True):
@@ -182,19 +183,19 @@ class RunMetrics:
             self._ended.add(number)
 
     def _note_ends(self, before: set[int]) -> None:
-        """Look what was overlooked of the inputs that have ended since."""
+        """Record the inputs that have ended since ``before``, and their notices."""
         streams = {i for number in self._ended - before for i in self._inputs[number].streams}
         for declared in sorted({self._streams[i].declared for i in streams}):
-            if self._of(declared) <= self._ended:
+            if self._inputs_of(declared) <= self._ended:
                 self.notices += self.stats.end(declared)
 
-    def _of(self, declared: str) -> set[int]:
-        """The inputs of a stream: one for each sender."""
-        mine = {i for i, stream in enumerate(self._streams) if stream.declared == declared}
-        return {number for number, given in enumerate(self._inputs) if mine & set(given.streams)}
+    def _inputs_of(self, declared: str) -> set[int]:
+        """The inputs of a stream: one per sender."""
+        stream_indices = {i for i, stream in enumerate(self._streams) if stream.declared == declared}
+        return {number for number, input_ in enumerate(self._inputs) if stream_indices & set(input_.streams)}
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers as plain values."""
+        """The statistics as plain values."""
         return {
             **self.stats.saved(),
             "states": self._states,
@@ -205,9 +206,9 @@ class RunMetrics:
 
 
 def _checksums(row: Row) -> dict[str, int]:
-    """Of the files that a task has read whole, by the numbers of its input and of the part."""
-    found: dict[str, int] = json.loads(row.payload).get("checksums", {})
-    return {f"{row.seq >> 32}/{part}": checksum for part, checksum in found.items()}
+    """Checksums of the files that a task has read completely, by ``input/part`` numbers."""
+    by_part: dict[str, int] = json.loads(row.payload).get("checksums", {})
+    return {f"{row.seq >> 32}/{part}": checksum for part, checksum in by_part.items()}
 
 
 def _add(total: object, values: dict[str, int], names: Iterable[str]) -> None:

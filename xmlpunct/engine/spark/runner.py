@@ -1,4 +1,4 @@
-"""A run on Spark, from a query to its output."""
+"""Runs a query on Spark."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ from xmlpunct.engine.spark.worker_stubs import NAME, QuerySource, with_fragments
 from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset
 from xmlpunct.firehose.spec import check_namespace
 
-_OURS = re.compile(
+_OWN_ERROR = re.compile(
     rf"\b(?:({ChangedError.__name__}|{TransientError.__name__})"
     rf"|{DamagedError.__name__}|{XmlPunctError.__name__}): (.+)$",
     re.MULTILINE,
 )
-"""How a traceback ends that somebody else's process prints."""
+"""Errors of this package in the traceback of a worker process."""
 _GLANCE = 0.1
-"""How often, in seconds, to look whether Spark is still at it."""
+"""Interval in seconds of checks whether Spark is still running."""
 
 
 class Runner:
-    """One run of ``query``. Making it looks at everything that can be wrong before Spark is started."""
+    """One run of ``query``. The constructor checks everything that can be checked before Spark starts."""
 
     def __init__(
         self,
@@ -77,43 +77,43 @@ class Runner:
         check_namespace((stream.element for stream in query.streams), options.punct_namespace)
         self._outputs = make_outputs(query, options)
         for answer in query.answers:
-            own = options.to(answer.destination)
-            if own.dataset and own.format not in FORMATS:
+            target = options.to(answer.destination)
+            if target.dataset and target.format not in FORMATS:
                 with told_of(answer):
-                    check_dataset(own, answer.root.schema)
+                    check_dataset(target, answer.root.schema)
 
     def run(self, session: SparkSession | None = None) -> None:
-        """Run to the end. Raises what `xmlpunct.engine.spark.run` says."""
+        """Run to the end. Raises the errors of `xmlpunct.engine.spark.run`."""
         with _checkpoint(self.query, self.options) as checkpoint, ExitStack() as opened:
             with reading(f"the checkpoint {checkpoint.path}"):
-                found = checkpoint.find()
-            commit = found.commit
-            metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
+                restored = checkpoint.find()
+            commit = restored.commit
+            metrics = RunMetrics(self.query, restored.inputs, self.stats, commit.stats, commit.held)
             opened.enter_context(ended_by(checkpoint.clean_if_over))
             if commit.over:
-                if found.failure is not None:
-                    raise found.failure
+                if restored.failure is not None:
+                    raise restored.failure
                 check_complete(self.query, self.options, self._outputs, commit, checkpoint.run)
                 return
             offsets = SparkOffsets(checkpoint.spark)
             offsets.check(commit)
             for number, cursor in cursors_of(commit.offset).items():
-                check_read(found.inputs[number], cursor)
+                check_read(restored.inputs[number], cursor)
             rejects = open_rejects(self.options, commit, checkpoint.run, opened)
             cluster = Cluster()
             targets = self._targets(commit, checkpoint.run, cluster, opened)
 
             def work(shared: SparkSession) -> None:
-                own = shared.newSession()  # so that our settings are nobody else's
-                cluster.session = own
-                job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
+                run_session = shared.newSession()  # a session of its own for the settings
+                cluster.session = run_session
+                job = _job(checkpoint, restored, run_session.sparkContext.defaultParallelism)
                 begun = [written.position for written in commit.outputs]
                 for written, target in zip(commit.outputs, targets, strict=True):
                     written.position = target.position if written.position is None else written.position
                 if rejects is not None and commit.rejects.position is None:
                     commit.rejects.position = rejects.commit()
                 if begun != [written.position for written in commit.outputs]:
-                    checkpoint.commit(commit)  # before anything is written behind it
+                    checkpoint.commit(commit)  # before output is written after it
                 sink = Sink(
                     job,
                     checkpoint,
@@ -126,52 +126,54 @@ class Runner:
                     self.options.max_rejects,
                     offsets,
                 )
-                said = SaidLog(checkpoint.said)
-                with ended_by(said.close):
-                    _stream(own, job, found, sink, checkpoint.spark, self._sayings, said)
+                said_log = SaidLog(checkpoint.said)
+                with ended_by(said_log.close):
+                    _stream(run_session, job, restored, sink, checkpoint.spark, self._sayings, said_log)
 
             try:
                 if session is not None:
                     work(session)
                 else:
-                    with spark_session(self.options.master) as made, warming(made):
-                        work(made)
+                    with spark_session(self.options.master) as new_session, warming(new_session):
+                        work(new_session)
             except TransientError as error:
                 if self.options.checkpoint is not None:
                     error.add_note(error.REMEDY)
                 raise
-            warn_of_growth(found.inputs)
+            warn_of_growth(restored.inputs)
 
     def _targets(self, commit: Commit, run: str, cluster: Cluster, opened: ExitStack) -> list[Target]:
-        """Where each answer goes."""
-        found: list[Target] = []
+        """The output of each answer."""
+        targets: list[Target] = []
         for number, (answer, output) in enumerate(zip(self.query.answers, self._outputs, strict=True)):
-            own, written = self.options.to(answer.destination), commit.outputs[number]
+            answer_options, written = self.options.to(answer.destination), commit.outputs[number]
             with told_of(answer):
-                if not own.dataset:
-                    outlet = open_outlet(own, output, written, run_of(run, number), opened)
-                    found.append(OutletTarget(outlet))
+                if not answer_options.dataset:
+                    outlet = open_outlet(answer_options, output, written, run_of(run, number), opened)
+                    targets.append(OutletTarget(outlet))
                     continue
-                in_columns = own.format in FORMATS
+                in_columns = answer_options.format in FORMATS
                 dataset = (
-                    ColumnsTarget(own, output.schema, cluster) if in_columns else XmlTarget(own, cluster)
+                    ColumnsTarget(answer_options, output.schema, cluster)
+                    if in_columns
+                    else XmlTarget(answer_options, cluster)
                 )
                 opened.enter_context(ended_by(dataset.close))
                 dataset.open(run_of(run, number), commit.batch, written.position is not None)
-                found.append(dataset)
-        return found
+                targets.append(dataset)
+        return targets
 
 
 def _stream(
     session: SparkSession,
     job: Job,
-    found: Found,
+    restored: Found,
     sink: Sink,
     folder: Path,
     sayings: Sayings,
     said_log: SaidLog,
 ) -> None:
-    """Run the streaming query until the sink is done. Raises what the sink found, or `SparkFailure`."""
+    """Run the streaming query until the sink is done. Raises the sink's failure, or `SparkFailure`."""
     for name, value in STREAMING.items():
         session.conf.set(name, value)
     session.conf.set("spark.sql.shuffle.partitions", str(job.shards))
@@ -180,45 +182,45 @@ def _stream(
         session.dataSource.register(QuerySource)
     try:
         cut_large_files(session.sparkContext, job)
-        for spool in found.spools:
+        for spool in restored.spools:
             spool.start()
-        writer = stages(session, job).writeStream.foreachBatch(_taker(sink))
+        writer = stages(session, job).writeStream.foreachBatch(_batch_handler(sink))
         running = writer.option("checkpointLocation", folder.as_uri()).start()
         try:
             while not sink.done.wait(_GLANCE) and running.isActive:
                 sink.look_for_idle()
-                while (said := sayings.take()) is not None:
-                    said_log.add(said)
+                while (injected := sayings.take()) is not None:
+                    said_log.add(injected)
                 sayings.settle()
-                for spool in found.spools:
+                for spool in restored.spools:
                     spool.check()
-            sink.look_for_idle()  # so that who has ended since is not named
+            sink.look_for_idle()  # inputs that have ended meanwhile are not idle
             stopped = None if sink.done.is_set() else running.exception()
         except KeyboardInterrupt:
             sink.stop()
             raise
         finally:
-            # It may have come to an end by itself, and so may Java.
+            # The query, or Java, may have ended already.
             with suppress(PySparkException, Py4JError, ConnectionError):
                 running.stop()
-            for spool in found.spools:
+            for spool in restored.spools:
                 spool.stop()
     except (PySparkException, Py4JError, ConnectionError) as error:
-        raise _failed(error) from error
+        raise _failure(error) from error
     if isinstance(sink.failure, XmlPunctError | BrokenPipeError):
         raise sink.failure
     if isinstance(sink.failure, PySparkException | Py4JError):
-        raise _failed(sink.failure) from sink.failure
+        raise _failure(sink.failure) from sink.failure
     if sink.failure is not None:
         raise XmlPunctError(f"the output could not be written: {sink.failure}") from sink.failure
     if not sink.done.is_set():
-        raise _failed(stopped) from stopped
+        raise _failure(stopped) from stopped
 
 
-def _failed(error: BaseException | None) -> XmlPunctError:
-    """What Spark failed for: what its workers raised on purpose, of which they cannot tell otherwise, or itself."""
-    if (ours := _OURS.search(str(error))) is not None:
-        return TransientError(*ours[2].split(": ", 1)) if ours[1] else XmlPunctError(ours[2])
+def _failure(error: BaseException | None) -> XmlPunctError:
+    """The error of a failed query: one that a worker raised, which Spark passes as text, or `SparkFailure`."""
+    if (own_error := _OWN_ERROR.search(str(error))) is not None:
+        return TransientError(*own_error[2].split(": ", 1)) if own_error[1] else XmlPunctError(own_error[2])
     return SparkFailure(f"Spark failed: {gist(error)}")
 
 
@@ -227,40 +229,40 @@ def stages(session: SparkSession, job: Job) -> DataFrame:
     return with_fragments(session.readStream.format(NAME).option("job", job.to_text()).load(), job)
 
 
-def _taker(sink: Sink) -> Callable[[DataFrame, int], None]:
+def _batch_handler(sink: Sink) -> Callable[[DataFrame, int], None]:
     combiner = Combiner(sink.job)
 
     def take(frame: DataFrame, batch: int) -> None:
-        # Collected even if the sink has seen it: state is only as far as what was run.
+        # Collected even if the sink has committed it: only running it brings the state store up to date.
         sink.take(batch_to_rows(sink.aside(batch).spread(combiner.spread(frame)).toArrow()), batch)
 
     return take
 
 
-def _job(checkpoint: Checkpoint, found: Found, shards: int) -> Job:
+def _job(checkpoint: Checkpoint, restored: Found, shards: int) -> Job:
     """The job of a run, with ``shards`` shards if it is a new one."""
     query, options = checkpoint.query, checkpoint.options
-    shards = checkpoint.settle(found, shards)
+    shards = checkpoint.settle(restored, shards)
     fragments = cut(query.roots, [s.name for s in query.streams], query.rules)
-    size, pacing, said = options.slice_bytes, str(checkpoint.pacing), str(checkpoint.said)
+    size, pacing, said_path = options.slice_bytes, str(checkpoint.pacing), str(checkpoint.said)
     shares = options.max_rejects is not None and options.max_rejects.percent is not None
     return Job(
         query,
         fragments,
-        tuple(found.inputs),
+        tuple(restored.inputs),
         shards,
         size,
         options.punct_namespace,
         pacing,
         shares,
-        said,
+        said_path,
         cuts=str(checkpoint.cuts),
     )
 
 
 @contextmanager
 def _checkpoint(query: Query, options: RunOptions) -> Iterator[Checkpoint]:
-    """The checkpoint asked for, or one that goes with the run."""
+    """The checkpoint of the options, or a temporary one."""
     if options.checkpoint is not None:
         with Checkpoint(Path(options.checkpoint), query, options) as checkpoint:
             yield checkpoint

@@ -1,4 +1,4 @@
-"""The directory that holds whatever Spark drops while it runs, and goes with the process."""
+"""A temporary directory for all files of Spark, which is removed at the end of the process."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from xmlpunct.engine.run.durable_files import private
 
 _PREFIX = "xmlpunct-"
 _LOCK = "lock"
-"""Locked by the process whose directory it is. Its id would tell less: processes in other containers have other ids."""
+"""Locked by the owning process. A process id does not suffice: ids differ between containers."""
 
 
 class Scratch:
-    """A new directory with a short path (sockets have no room for a long one), for this user alone."""
+    """A new private directory with a short path, because socket paths are limited."""
 
     def __init__(self) -> None:
         base = Path(tempfile.gettempdir())
         sweep(base)
-        made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=base))
-        self._lock = os.open(made / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        with suppress(OSError):  # a file system without locks, where nobody can sweep either
+        folder = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=base))
+        self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        with suppress(OSError):  # a file system without locks: `sweep` fails there too
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self.path = made.rename(
-            base / made.name.removeprefix(".")
-        )  # where others may sweep: it is locked by now
+        self.path = folder.rename(
+            base / folder.name.removeprefix(".")
+        )  # `sweep` finds this name; the lock is held by now
 
     def directory(self, name: str) -> Path:
-        """A directory inside, made if need be."""
+        """A subdirectory, created if missing."""
         folder = self.path / name
         folder.mkdir(exist_ok=True)
         return folder
 
     @property
     def log(self) -> Path:
-        """Where the JVM and its workers write what they have to say."""
+        """The log of the JVM and its workers."""
         return self.path / "spark.log"
 
     def keep_log(self) -> Path:
-        """Move the log out of the directory, for somebody to read; its new path."""
-        kept = self.path.parent / f"{self.path.name}.log"
+        """Move the log out of the directory, and return its new path."""
+        path = self.path.parent / f"{self.path.name}.log"
         if self.log.exists():
-            self.log.replace(kept)
-        return kept
+            self.log.replace(path)
+        return path
 
     def remove(self) -> None:
         """Remove the directory."""
@@ -58,15 +58,15 @@ class Scratch:
 
 
 def sweep(base: Path) -> None:
-    """Remove this user's directories that nobody holds any more: their processes were killed before they could."""
-    for left in base.glob(f"{_PREFIX}*"):
+    """Remove this user's directories whose lock is free: their processes were killed."""
+    for folder in base.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            found = left.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
                 continue
-            lock = private(str(left / _LOCK), os.O_RDWR)
+            lock = private(str(folder / _LOCK), os.O_RDWR)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(lock)

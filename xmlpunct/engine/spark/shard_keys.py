@@ -1,7 +1,7 @@
-"""Keys for shards, chosen so that Spark spreads them over its partitions.
+"""Grouping keys of shards, chosen so that Spark distributes them over all partitions.
 
-Spark places a grouping key by its own hash. Keys 0 and 1 both fall into partition 1 of 2, so that two shards
-would run one after the other; the keys here fill all partitions.
+Spark assigns a grouping key to a partition by its own hash. Keys 0 and 1 both fall into partition 1 of 2, so two shards
+would run one after the other. The keys here fill all partitions.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ _MASK = 0xFFFFFFFF
 _SEED = 42
 
 
-def _rotate(x: int, by: int) -> int:
-    return (x << by | x >> 32 - by) & _MASK
+def _rotate(x: int, bits: int) -> int:
+    return (x << bits | x >> 32 - bits) & _MASK
 
 
 def spark_hash(value: int) -> int:
-    """What Spark's ``hash`` gives for one INT column: Murmur3 (x86, 32 bits) with seed 42, as a signed int.
+    """The result of Spark's ``hash`` for one INT column: Murmur3 (x86, 32 bits) with seed 42, as a signed int.
 
     >>> spark_hash(0), spark_hash(1)
     (933211791, -559580957)
@@ -30,7 +30,7 @@ def spark_hash(value: int) -> int:
 
 
 def shard_keys(shards: int) -> list[int]:
-    """For each shard i of ``shards`` the smallest int that Spark puts into partition i of as many."""
+    """For each shard i, the smallest int that Spark assigns to partition i of ``shards`` partitions."""
     by_shard: dict[int, int] = {}
     key = 0
     while len(by_shard) < shards:

@@ -1,4 +1,4 @@
-"""Spark as it is installed, less its second copy of pyspark."""
+"""A SPARK_HOME without the second copy of pyspark."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 import pyspark
 
 _PACKED = "python"
-"""Where pyspark is once more, in an archive of sources."""
+"""The directory with an archive of pyspark's sources."""
 
 
 def spark_home(scratch: Path, environment: Mapping[str, str] = os.environ) -> str | None:
-    """What SPARK_HOME has to be on this machine; None: unset, for it is not a package that was installed.
+    """The value of SPARK_HOME on this machine; None to unset it, if pyspark has no Spark of its own.
 
-    Spark has its workers look for pyspark in SPARK_HOME's archive first, and Python then compiles the sources anew in
-    each process: 0.7 s of each of the six that a run waits for in turn. So it gets links to all but that archive, in
-    ``scratch``, and workers find the installed pyspark, the same.
+    Workers import pyspark from the archive in SPARK_HOME first, and Python then compiles its sources in each process:
+    this takes 0.7 s in each of six processes that a run waits for in turn. So ``scratch`` gets links to everything but
+    that archive, and workers import the installed pyspark.
     """
     if "SPARK_HOME" in environment:
         return environment["SPARK_HOME"]

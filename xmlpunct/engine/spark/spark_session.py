@@ -1,4 +1,4 @@
-"""A Spark session of our own: quiet, tidy, and set up for small fast micro-batches."""
+"""Starts Spark sessions for runs: without log output, without leftovers, set up for small fast micro-batches."""
 
 from __future__ import annotations
 
@@ -34,36 +34,36 @@ STATE_STORE = {
     PROVIDER: f"{_STATE}.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-"""Where transformWithState keeps state: Spark runs it with no other store."""
+"""State store settings for transformWithState, which requires RocksDB."""
 STREAMING = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     **STATE_STORE,
-    "spark.sql.streaming.minBatchesToRetain": "10",  # a restart needs one, and state may be large
+    "spark.sql.streaming.minBatchesToRetain": "10",  # a restart needs one micro-batch, and state may be large
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",  # state has it so: workers read and keep
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",  # as for state: both share workers
 }
-"""What a session must be set to for our queries, whoever made it."""
+"""Settings that every session needs for our queries."""
 
 STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 _JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -XX:MaxNewSize={YOUNG_MIB}m"
-"""Java has little to compute here, and less time: compiling it thoroughly costs more than it ever gives back."""
+"""Java computes little in a run, so optimizing compilation costs more than it saves."""
 
 _SOCKET_FOLDER = 60
-"""A socket's path has room for some 100 characters, of which Spark's names take 42."""
+"""Maximal path length of the socket folder: socket paths have some 100 characters, Spark's names take 42."""
 
 
 def state_store(session: SparkSession) -> str:
-    """The class that keeps the state of a session's streaming queries."""
+    """The state store class of a session."""
     return str(session.conf.get(PROVIDER, _USUAL_STORE))
 
 
 def state_format(session: SparkSession, folder: Path) -> str:
-    """What `STATE_FORMAT` has to be for a query whose checkpoint is in ``folder``: what it was when that was begun.
+    """The value of `STATE_FORMAT` for a query with its checkpoint in ``folder``: the same as when it was begun.
 
-    On a cluster two attempts at a task may be under way at once. In format 2 each writes state under a name of its own,
-    and the commit says which counts. In format 1, some 0.1 s faster a micro-batch, the later overwrites the earlier.
+    On a cluster, two attempts at a task may run at once. In format 2 each attempt writes state under a name of its own,
+    and the commit selects one. In format 1, which is 0.1 s faster per micro-batch, the later one overwrites the other.
     """
     for commit in (folder / "commits").glob("[0-9]*"):
         return commit.read_text().partition("\n")[0].removeprefix("v")
@@ -71,7 +71,7 @@ def state_format(session: SparkSession, folder: Path) -> str:
 
 
 def with_state_store(session: SparkSession) -> dict[str, str]:
-    """Set `STATE_STORE` in a session that has Spark's default, and leave any other as it is; what was set."""
+    """Set `STATE_STORE` in a session with Spark's default store; returns the settings made."""
     if state_store(session) != _USUAL_STORE:
         return {}
     for name, value in STATE_STORE.items():
@@ -81,9 +81,9 @@ def with_state_store(session: SparkSession) -> dict[str, str]:
 
 @contextmanager
 def active(session: SparkSession) -> Iterator[None]:
-    """Let a session be the active one, where Spark looks for sources from Python, whichever session is asked.
+    """Make a session the active one: Spark looks up Python data sources in the active session only.
 
-    Under Connect there is one alone.
+    Under Connect there is only one session.
     """
     if not hasattr(session, "_jsparkSession"):
         yield
@@ -101,7 +101,7 @@ def active(session: SparkSession) -> Iterator[None]:
 
 
 def start_session(master: str) -> SparkSession:
-    """The session that runs; or a new one on ``master``, which stays, with one shuffle partition per task at a time.
+    """The running session, or a new one on ``master`` with one shuffle partition per core, which stays running.
 
     Raises `UsageError` if there is no Java.
     """
@@ -116,17 +116,17 @@ def start_session(master: str) -> SparkSession:
 
 
 def knows(session: SparkSession, source: str) -> bool:
-    """Whether a session knows a source from Python by that name; under Connect nobody can tell."""
+    """True if a Python data source of this name is registered; always False under Connect."""
     java = getattr(session, "_jsparkSession", None)
     return java is not None and bool(java.sessionState().dataSourceManager().dataSourceExists(source))
 
 
 @contextmanager
 def spark_session(master: str) -> Iterator[SparkSession]:
-    """A session on ``master``, which ends with the block and leaves nothing behind.
+    """A session on ``master`` for the block; it leaves no files behind.
 
-    Raises `UsageError` if there is no Java and `XmlPunctError` if Spark does not start; the latter says which
-    log tells why, and that log stays.
+    Raises `UsageError` if there is no Java, and `XmlPunctError` if Spark does not start; its message names the log,
+    which is kept.
     """
     scratch, quiet = Scratch(), ExitStack()
     session = gateway = None
@@ -137,19 +137,19 @@ def spark_session(master: str) -> Iterator[SparkSession]:
                 gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
                 with _own_interrupts():
                     session = SparkSession(SparkContext(conf=conf, gateway=gateway))
-            except Exception as error:  # whatever py4j or pyspark find to raise
-                kept = scratch.keep_log()
-                raise XmlPunctError(f"Spark did not start on {master}; its log is {kept}") from error
+            except Exception as error:  # py4j and pyspark raise errors of many types
+                log_path = scratch.keep_log()
+                raise XmlPunctError(f"Spark did not start on {master}; its log is {log_path}") from error
         quiet.enter_context(_quiet(session, scratch.log))
         yield session
     except SparkFailure as error:
-        said = "Spark failed: its Java process has died" if _has_died(gateway) else str(error)
-        error.args = (f"{said}; its log is {scratch.keep_log()}",)
+        reason = "Spark failed: its Java process has died" if _has_died(gateway) else str(error)
+        error.args = (f"{reason}; its log is {scratch.keep_log()}",)
         raise
     finally:
         with _uninterrupted(gateway):
             if session is not None:
-                with suppress(Exception):  # the JVM may be gone already
+                with suppress(Exception):  # the JVM may have ended already
                     session.stop()
             _end_jvm(gateway)
             quiet.close()
@@ -158,16 +158,16 @@ def spark_session(master: str) -> Iterator[SparkSession]:
 
 @contextmanager
 def _quiet(session: SparkSession, log: Path) -> Iterator[None]:
-    """What pyspark says, at length, of workers and a JVM that are gone goes into the log, not on the terminal."""
+    """Redirect pyspark's messages about dead workers and a dead JVM from the terminal to the log."""
 
     def note(*_: object) -> None:
         root.exception("while a worker was heard")
 
     root, handler = logging.getLogger(), logging.FileHandler(log)
     root.addHandler(handler)
-    heard = getattr(session.sparkContext, "_accumulatorServer", None)
-    if heard is not None:
-        heard.handle_error = note
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = note
     try:
         yield
     finally:
@@ -176,14 +176,14 @@ def _quiet(session: SparkSession, log: Path) -> Iterator[None]:
 
 
 class SparkFailure(XmlPunctError):
-    """Spark failed, for no reason that the data or the user gave."""
+    """Spark failed for a reason other than the data or the user's options."""
 
 
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
 def gist(error: BaseException | None) -> str:
-    """The gist of an exception that may go on for pages of Java: what Python raised, else the first line."""
+    """A one-line summary of an exception with a long Java trace: the Python error in it, else its first line."""
     if isinstance(error, Py4JJavaError):
         cause = error.java_exception
         while cause.getCause() is not None:
@@ -198,7 +198,7 @@ def gist(error: BaseException | None) -> str:
 
 
 def _conf(master: str, scratch: Scratch) -> SparkConf:
-    """What Spark is started with. Nothing in it may ask other machines for a directory of this process."""
+    """The settings of a new session. They must not require a directory of this process on other machines."""
     conf, is_here = SparkConf(loadDefaults=False), master.startswith("local")
     sockets = scratch.directory("s")
     settings = {
@@ -215,7 +215,7 @@ def _conf(master: str, scratch: Scratch) -> SparkConf:
         ).lower(),
         "spark.python.unix.domain.socket.dir": str(sockets),
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
-        "spark.locality.wait": "0",  # else a shard waits for a worker that died, or for one that has another
+        "spark.locality.wait": "0",  # otherwise a shard waits for a dead or busy worker
     }
     for name, value in settings.items():
         conf.set(name, value)
@@ -224,23 +224,23 @@ def _conf(master: str, scratch: Scratch) -> SparkConf:
 
 @contextmanager
 def _environment(master: str, scratch: Path) -> Iterator[None]:
-    """The environment that the JVM and through it the workers start with; what that takes is put into ``scratch``.
+    """Set the environment for the start of the JVM and the workers; generated files go to ``scratch``.
 
-    Workers share the cores, so polars gets one thread in each. Java's heap may be larger than Spark's default, which
-    is for all cores of a local master; settings of Spark's prevail. The caller's own environment comes back after.
+    Workers share the cores, so polars uses one thread in each. Java's heap may be larger than Spark's default, which
+    is for all cores of a local master; existing settings prevail. The environment is restored afterwards.
     Raises `UsageError` if there is no Java.
     """
-    wanted: dict[str, str | None] = {
+    variables: dict[str, str | None] = {
         "JAVA_HOME": java_home(scratch),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
         "POLARS_MAX_THREADS": "1",
         "SPARK_DRIVER_MEMORY": os.environ.get("SPARK_DRIVER_MEMORY", f"{heap_mib()}m"),
     }
     if master.startswith("local"):
-        wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
-        wanted["SPARK_HOME"] = spark_home(scratch)
-    before = {name: os.environ.get(name) for name in wanted}
-    _set(wanted)
+        variables["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
+        variables["SPARK_HOME"] = spark_home(scratch)
+    before = {name: os.environ.get(name) for name in variables}
+    _set(variables)
     try:
         yield
     finally:
@@ -268,7 +268,7 @@ def _own_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _uninterrupted(gateway: Any) -> Iterator[None]:
-    """Tidying up is not to be cut short by an impatient second Ctrl-C: that ends the JVM at once."""
+    """A second Ctrl-C kills the JVM at once, but does not interrupt the cleanup."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -287,7 +287,7 @@ def _uninterrupted(gateway: Any) -> Iterator[None]:
 
 
 def _has_died(gateway: Any) -> bool:
-    """Whether the JVM is gone; one that was just killed takes a moment."""
+    """True if the JVM has ended; waits a moment for a JVM that was just killed."""
     process = getattr(gateway, "proc", None)
     if process is None:
         return False
@@ -297,7 +297,7 @@ def _has_died(gateway: Any) -> bool:
 
 
 def _end_jvm(gateway: Any) -> None:
-    """End the JVM now, and let a later session start another."""
+    """End the JVM, so that a later session starts a new one."""
     if gateway is None:
         return
     with suppress(Exception):

@@ -1,9 +1,8 @@
-"""The state of a shard: data frames by name in Spark's store, of which only what has changed is read and written.
+"""The state of a shard: data frames by name in Spark's state store; only changed frames are read and written.
 
-A large frame has keys of its own. The small ones lie together in one value, the head, with the digests of the
-large: two heads are equal only if the whole states are. So a process that worked on a shard before knows by that
-value alone whether what it still has in memory is what the store holds, whoever has worked on it since and
-whatever came to nothing.
+A large frame has keys of its own. All small frames are stored in one value, the head, with the digests of the large
+frames: two heads are equal only if the states are equal. So a process compares the head to check that its cached state
+is current, even if other processes have changed the state, or a task was repeated.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from xmlpunct.base.codec import dump, load, pack, pieces
 
 KEY_SCHEMA, VALUE_SCHEMA = "name STRING, piece INT", "data BINARY"
 SMALL_BYTES = 16 * 2**10
-"""A frame of at most so many bytes is small. A round trip to the store costs more than moving it."""
+"""Maximal size of a small frame: copying it costs less than a round trip to the store."""
 PIECE_BYTES = 32 * 2**20
-"""A large frame is stored in pieces of so many bytes, since Spark limits the size of a value."""
+"""Size of the pieces of a large frame, because Spark limits the size of a value."""
 CACHE_BYTES = 256 * 2**20
-"""A process keeps so many bytes of the states it worked on last (`benchmarks/retained.py --engine spark`)."""
+"""Maximal size of the cached states of a process (`benchmarks/retained.py --engine spark`)."""
 
 Key = tuple[str, int]
 HEAD: Key = ("", 0)
 _LARGE = ""
-"""Among the names in the head: the large frames' names, digests and sizes."""
+"""Name in the head of the table of large frames: names, digests and sizes."""
 
 
 class Values(Protocol):
-    """What is asked of Spark's MapState: values by key, which one shard has to itself."""
+    """The part of Spark's MapState in use: values by key, separate for each shard."""
 
     def getValue(self, key: Key) -> tuple[bytes] | None: ...  # noqa: N802 - Spark's names
 
@@ -44,7 +43,7 @@ class Values(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A frame as it is stored: a small one with its bytes, a large one with their digest."""
+    """A stored frame: a small one with its bytes, a large one with their digest."""
 
     frame: pl.DataFrame
     size: int
@@ -52,12 +51,12 @@ class Entry:
     digest: str = ""
 
     def keys(self, name: str) -> list[Key]:
-        """The keys of its pieces."""
+        """The keys of the pieces of a large frame."""
         return [(name, i) for i in range(-(-self.size // PIECE_BYTES))] if self.digest else []
 
 
 class State:
-    """What the store held of a shard when this process last looked."""
+    """The state of a shard at the last read or write of this process."""
 
     def __init__(self) -> None:
         self._head = b""
@@ -73,11 +72,11 @@ class State:
 
     @property
     def size(self) -> int:
-        """How many bytes they take."""
+        """Total size in bytes."""
         return sum(entry.size for entry in self._entries.values())
 
     def read(self, values: Values) -> bool:
-        """Look what the store holds; whether it is still the same."""
+        """Read the state from the store; returns True if it is unchanged."""
         head = _get(values, HEAD)
         if head == self._head:
             return True
@@ -85,35 +84,35 @@ class State:
         large = load(bodies.pop(_LARGE)).rows() if head else []
         entries = {name: Entry(load(body), len(body), body) for name, body in bodies.items()}
         for name, digest, size in large:
-            known = self._entries.get(name)
-            if known is None or known.digest != digest:
+            entry = self._entries.get(name)
+            if entry is None or entry.digest != digest:
                 keys = Entry(pl.DataFrame(), size, digest=digest).keys(name)
                 body = b"".join(_get(values, key) for key in keys)
-                known = Entry(load(body), size, digest=digest)
-            entries[name] = known
+                entry = Entry(load(body), size, digest=digest)
+            entries[name] = entry
         self._head, self._entries = head, entries
         return False
 
     def write(self, values: Values, frames: Mapping[str, pl.DataFrame]) -> None:
-        """Let the store hold these frames. It holds what was read or written here last."""
+        """Write frames to the store, which holds the state of the last `read` or `write`."""
         entries: dict[str, Entry] = {}
-        gone = {key for name, entry in self._entries.items() for key in entry.keys(name)}
+        obsolete_keys = {key for name, entry in self._entries.items() for key in entry.keys(name)}
         for name, frame in frames.items():
-            known = self._entries.get(name)
-            if known is None or known.frame is not frame:
+            cached = self._entries.get(name)
+            if cached is None or cached.frame is not frame:
                 body = dump(frame)
                 if len(body) <= SMALL_BYTES:
-                    known = Entry(frame, len(body), body)
+                    cached = Entry(frame, len(body), body)
                 else:
                     digest = blake2b(body, digest_size=16).hexdigest()
-                    changed = known is None or known.digest != digest
-                    known = Entry(frame, len(body), digest=digest)
-                    for key in known.keys(name) if changed else ():
+                    changed = cached is None or cached.digest != digest
+                    cached = Entry(frame, len(body), digest=digest)
+                    for key in cached.keys(name) if changed else ():
                         at = key[1] * PIECE_BYTES
                         values.updateValue(key, (body[at : at + PIECE_BYTES],))
-            entries[name] = known
-            gone.difference_update(known.keys(name))
-        for key in sorted(gone):
+            entries[name] = cached
+            obsolete_keys.difference_update(cached.keys(name))
+        for key in sorted(obsolete_keys):
             values.removeKey(key)
         large = [(name, e.digest, e.size) for name, e in entries.items() if e.digest]
         schema = {"name": pl.String(), "digest": pl.String(), "size": pl.Int64()}
@@ -125,35 +124,34 @@ class State:
 
 
 def _get(values: Values, key: Key) -> bytes:
-    found = values.getValue(key)
-    return b"" if found is None else bytes(found[0])
+    value = values.getValue(key)
+    return b"" if value is None else bytes(value[0])
 
 
 T = TypeVar("T")
 
 
 class Cache(Generic[T]):
-    """The states that a process worked on last, and with each what it made of it.
+    """Least recently used cache of states, each with an object built from it.
 
-    One is taken out to be worked on, and put back once the store has what became of it: should the work fail,
-    nothing is left of it here.
+    `take` removes an entry, and `put` returns it after the store is written: a failure in between leaves no entry.
     """
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
         self.limit = limit
-        self._held: OrderedDict[object, tuple[State, T]] = OrderedDict()
+        self._cached: OrderedDict[object, tuple[State, T]] = OrderedDict()
 
     def take(self, key: object) -> tuple[State, T | None]:
-        """Take one out; a new state and nothing if it is not there."""
-        return self._held.pop(key, None) or (State(), None)
+        """Remove and return an entry; an empty state and None if it is missing."""
+        return self._cached.pop(key, None) or (State(), None)
 
-    def put(self, key: object, state: State, made: T) -> None:
-        """Put one in. Those that were put in first make room for it."""
-        self._held[key] = state, made
-        held = sum(state.size for state, _ in self._held.values())
-        while held > self.limit:
-            _, (state, _) = self._held.popitem(last=False)
-            held -= state.size
+    def put(self, key: object, state: State, object_: T) -> None:
+        """Add an entry, and evict the oldest entries beyond the limit."""
+        self._cached[key] = state, object_
+        size = sum(state.size for state, _ in self._cached.values())
+        while size > self.limit:
+            _, (state, _) = self._cached.popitem(last=False)
+            size -= state.size
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._cached)

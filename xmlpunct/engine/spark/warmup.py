@@ -1,4 +1,4 @@
-"""Starting what Spark would start only when it is needed, while it still plans."""
+"""Starts Spark's workers early, while the query is still being planned."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 _WAIT_SECONDS = 5.0
-"""How long the end of the run waits for the warm-up, whose result nobody needs."""
+"""Maximal wait for the warm-up at the end of a run."""
 
 
 @contextmanager
 def warming(session: SparkSession) -> Iterator[None]:
-    """Beside what is in the block, run a job that does nothing on all cores: workers start and load what they need.
+    """During the block, run an empty job on all cores, so that workers start and import modules.
 
-    What becomes of it is of no importance.
+    Its failure is ignored.
     """
 
     def run() -> None:
-        with suppress(Exception):  # of many kinds, if the session ends meanwhile
+        with suppress(Exception):  # errors of many types, if the session ends meanwhile
             count = session.sparkContext.defaultParallelism
             session.range(0, count, 1, count).mapInArrow(_load, "id LONG").collect()
 
     thread = threading.Thread(target=run, name="warm up", daemon=True)
     thread.start()
     yield
-    thread.join(_WAIT_SECONDS)  # what fails, or is stopped, does not wait: the job ends with the session
+    thread.join(_WAIT_SECONDS)  # not reached after an error: the job ends with the session
 
 
 def _load(batches: Iterator[Any]) -> Iterator[Any]:

@@ -1,6 +1,7 @@
-"""What Spark hands around: the source, and who runs fragments.
+"""The objects that Spark pickles: the source, and the processor of fragments.
 
-They are pickled with their code: a process that only passes them on, or looks at their state, need not load the engine.
+They are pickled with their code, so a process that only forwards them, or inspects their state, need not import the
+engine.
 """
 
 from __future__ import annotations
@@ -42,19 +43,19 @@ class QuerySource(DataSource):  # type: ignore[misc]
 
 
 class LightReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """A `QueryReader` that is made when it is asked something."""
+    """A `QueryReader` that is created on first use."""
 
     def __init__(self, job: str) -> None:
         self._job = job
-        self._made: QueryReader | None = None
+        self._query_reader: QueryReader | None = None
 
     def _reader(self) -> QueryReader:
-        if self._made is None:
+        if self._query_reader is None:
             from xmlpunct.engine.spark.job import Job
             from xmlpunct.engine.spark.spark_source import QueryReader
 
-            self._made = QueryReader(Job.from_text(self._job))
-        return self._made
+            self._query_reader = QueryReader(Job.from_text(self._job))
+        return self._query_reader
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return self._reader().initialOffset()
@@ -76,11 +77,11 @@ class LightReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
 
 
 class LightProcessor(StatefulProcessor):  # type: ignore[misc]
-    """A `FragmentProcessor` for the fragments ``stages`` of a job, that is made when the first rows come."""
+    """A `FragmentProcessor` for the fragments ``stages`` of a job, which is created for the first rows."""
 
     def __init__(self, job: str, stages: Sequence[int]) -> None:
         self._job, self._stages = job, stages
-        self._made: FragmentProcessor | None = None
+        self._processor: FragmentProcessor | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._values = {
@@ -88,18 +89,18 @@ class LightProcessor(StatefulProcessor):  # type: ignore[misc]
         }
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        if self._made is None:
+        if self._processor is None:
             from xmlpunct.engine.spark.processor import FragmentProcessor
 
-            self._made = FragmentProcessor(self._job, self._values)
-        return self._made.push(key[0], rows)
+            self._processor = FragmentProcessor(self._job, self._values)
+        return self._processor.push(key[0], rows)
 
     def close(self) -> None:
         pass
 
 
 def with_fragments(rows: DataFrame, job: Job) -> DataFrame:
-    """What the fragments make of rows. Those that do not wait for each other share a step of Spark's."""
+    """Append the fragments to the frame ``rows``. Independent fragments share a step of Spark."""
     for level in job.fragments.levels:
         processor = LightProcessor(job.to_text(), level)
         rows = rows.groupBy("shard").transformWithState(processor, ROW_SCHEMA, "append", "None")

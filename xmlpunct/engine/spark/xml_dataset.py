@@ -1,13 +1,13 @@
-"""A dataset of XML: a directory that holds, for each micro-batch, files that Spark's own ``xml`` writer made.
+"""XML datasets: a directory with one folder per micro-batch, whose files Spark's own ``xml`` writer makes.
 
 ::
 
     OUT/slice-000000000012/0-tuples/part-...xml         <stream> <result>...
     OUT/slice-000000000012/1-punctuations/part-...xml   <stream> <punct:result>...
 
-Read back in the order of names, that is the stream again. Values are turned into text by our own rules, so
-that what is read back is what was written, whatever Spark makes of a timestamp. A slice is written in
-``OUT/_xmlpunct`` and appears by one rename.
+The files in the order of names are the result stream. Values are formatted as text by our own rules, so that they are
+read back unchanged, independent of Spark's formats. A slice is written in ``OUT/_xmlpunct``, and one rename makes it
+visible.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import STRING
 
 _ATTRIBUTE = "@"
-"""Marks columns that become XML attributes; no XML element can be called so, and ``_``, the default, can."""
+"""Prefix of columns that become XML attributes; element names cannot begin with it, unlike with the default ``_``."""
 
 
 def check_dataset(options: RunOptions, schema: Schema) -> None:
-    """Raise `UsageError` for what Spark's writer cannot be told, or would write in another way than ours."""
+    """Raise `UsageError` for options and columns that Spark's writer does not support."""
     if options.format != "xml":
         raise UsageError(f"a dataset such as {options.output} is written as xml, parquet, arrow or csv")
     if options.form is not None:
@@ -72,7 +72,7 @@ def check_dataset(options: RunOptions, schema: Schema) -> None:
 
 @dataclass(frozen=True)
 class Texts:
-    """Gives the tuples of chunks as texts. It is asked by the numbers of the chunks."""
+    """Reads the tuples of chunks as texts, by the numbers of the chunks in the first column."""
 
     folder: Path
     chunks: tuple[Chunk, ...]
@@ -80,72 +80,72 @@ class Texts:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            mine = [self.chunks[number] for number in batch.column(0).to_pylist()]
-            for tuples in read_chunks(self.folder, mine):
+            batch_chunks = [self.chunks[number] for number in batch.column(0).to_pylist()]
+            for tuples in read_chunks(self.folder, batch_chunks):
                 yield self.layout.batch(self.schema.texts(tuples))
 
     @property
     def layout(self) -> Layout:
-        """The columns, as texts."""
+        """The layout of the columns, all of them text."""
         return Layout.flat(Schema.of(Attribute(name, STRING) for name in self.schema.names))
 
 
 class XmlTarget:
-    """The dataset that ``options`` say."""
+    """The XML dataset at ``options.output``."""
 
     position: Any = 0
 
     def __init__(self, options: RunOptions, cluster: Cluster) -> None:
         self._options, self._cluster = options, cluster
         self.path = Path(str(options.output)).absolute()
-        self._own = self.path / OWN
+        self._staging = self.path / OWN
         self._lock = -1
 
     def open(self, run: str, committed: int, begun: bool = True) -> None:
-        """Remove the slices behind micro-batch ``committed``. Raises `UsageError` for what cannot be written.
+        """Remove the slices after micro-batch ``committed``. Raises `UsageError` if the dataset cannot be written.
 
-        A run that has not ``begun`` may find the slices of another.
+        If the run has not ``begun``, the directory may hold slices of another run.
         """
         refuses = self._options.existing is Existing.REFUSE
-        if not begun and refuses and (others := sorted(self.path.glob("slice-*"))):
+        if not begun and refuses and (existing := sorted(self.path.glob("slice-*"))):
             raise UsageError(
-                f"{self._options.output} holds {others[0].name}, and the checkpoint is new: give the --checkpoint of "
+                f"{self._options.output} holds {existing[0].name}, and the checkpoint is new: give the --checkpoint of "
                 "the run that wrote it, name another directory, or remove its slices with --replace"
             )
         try:
             make_folder(self.path)
             self._lock = os.open(self.path, os.O_RDONLY)
-            self._refuse_others()
+            self._acquire_lock()
             for folder in self.path.glob("slice-*"):
                 if int(folder.name.removeprefix("slice-")) > committed:
                     shutil.rmtree(folder)
-            shutil.rmtree(self._own, ignore_errors=True)
-            self._own.mkdir()
+            shutil.rmtree(self._staging, ignore_errors=True)
+            self._staging.mkdir()
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the dataset {self._options.output}: {error}") from None
 
     def place(self) -> Place:
-        """The directory of what is not to be seen."""
-        return Place(self._own, self._options)
+        """The directory of staged rows, which readers skip."""
+        return Place(self._staging, self._options)
 
     def begin(self, state: Frames) -> None:
-        """All slices up to the commit are there."""
+        """Nothing to do: all slices up to the commit are visible."""
 
     def snapshot(self) -> Frames:
-        """Nothing is open after a slice."""
+        """Empty: no state is left after a slice."""
         return {}
 
-    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
+    def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
         length, digest = group.written.length, group.written.digest
-        said = output.prepare(taken.slice_).punctuations
-        chunks = [chunk for one in taken.put for _, chunk in one.keyed]
+        punctuations = output.prepare(batch_results.slice_).punctuations
+        chunks = [chunk for outcome in batch_results.put for _, chunk in outcome.keyed]
         name = f"slice-{group.batch:012d}"
-        folder = self._own / name
+        folder = self._staging / name
         if chunks:
             self._write(self._tuples(output.schema, chunks), folder / "0-tuples", "result")
-        if said:
-            patterns = to_frame(output.schema, said)
-            # As our own writer does: to leave a punctuation unsaid is never wrong.
+        if punctuations:
+            patterns = to_frame(output.schema, punctuations)
+            # As our own writer does: a punctuation may always be omitted.
             patterns = patterns.filter(~pl.any_horizontal(pl.all().str.contains(UNHOLDABLE)).fill_null(False))
             namespace = pl.lit(self._options.punct_namespace).alias(f"{_ATTRIBUTE}xmlns:punct")
             texts = patterns.with_columns(namespace).to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -154,24 +154,24 @@ class XmlTarget:
         if not folder.exists():
             return length, digest
         with writing(self.path):
-            sync_tree(folder)  # Spark's writer does not
+            sync_tree(folder)  # Spark's writer does not sync
             length += sum(path.stat().st_size for path in folder.glob("*/part-*"))
             os.rename(folder, self.path / name)
             sync_folder(self.path)
             for file in {chunk.file for chunk in chunks}:
-                (self._own / file).unlink()
+                (self._staging / file).unlink()
         return length, digest
 
     def break_off(self) -> None:
-        """All slices that came are written."""
+        """Nothing to do: all slices are written."""
 
     def finish(self) -> None:
-        """Nobody waits at a directory."""
+        """Nothing to do: no reader waits at a directory."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the directory."""
         if self._lock >= 0:
-            shutil.rmtree(self._own, ignore_errors=True)
+            shutil.rmtree(self._staging, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
 
@@ -180,8 +180,8 @@ class XmlTarget:
         assert self._cluster.session is not None
         return self._cluster.session
 
-    def _refuse_others(self) -> None:
-        """Raise `UsageError` while another run writes the dataset."""
+    def _acquire_lock(self) -> None:
+        """Lock the dataset. Raises `UsageError` while another run writes it."""
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -192,8 +192,8 @@ class XmlTarget:
             return
 
     def _tuples(self, schema: Schema, chunks: Sequence[Chunk]) -> DataFrame:
-        """The tuples of chunks, a part for each."""
-        texts = Texts(self._own, tuple(chunks), schema)
+        """A frame of the tuples of chunks, with one partition per chunk."""
+        texts = Texts(self._staging, tuple(chunks), schema)
         numbers = self._session.range(0, len(chunks), 1, len(chunks))
         frame: DataFrame = numbers.mapInArrow(texts, texts.layout.columns)
         return frame

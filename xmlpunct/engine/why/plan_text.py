@@ -95,7 +95,7 @@ def _numbers(root: Node, query: Query) -> str:
     for node in root.walk():
         if isinstance(node, Receive):
             continue
-        what = node.ahead
+        what = node.before_exchange
         if not what and node.number > query.last:
             lost = [n for below in node.inputs for n in below.schema.names if n not in node.schema]
             what = (

@@ -1,1 +1,1 @@
-"""What makes a run durable: the records that a later run continues from."""
+"""Durable runs: the records from which a later run continues."""

@@ -1,15 +1,15 @@
-"""What a run leaves in its checkpoint for a later run to continue from.
+"""The checkpoint directory of a run, from which a later run continues.
 
 ::
 
-    DIR/log         the job: the query, its inputs and shards as the first run found them; the commit: what was
-                    written, and the state that goes with it; the local engine's slices since that commit
-    DIR/spool/      what was read from sources that cannot be read twice
-    DIR/spark/      Spark's own: offsets and state
-    DIR/said        what was said to a run on Spark, in a stream's place
-    DIR/cuts        where large files can be cut, for Spark
-    DIR/pacing      which input the sink wants to be read next
-    DIR/lock        locked while a run is at it
+    DIR/log         the job: the query, its inputs and number of shards; the commit: the extent of the outputs,
+                    and the state; the local engine's slices since that commit
+    DIR/spool/      input of sources that cannot be read twice
+    DIR/spark/      Spark's own files: offsets and state
+    DIR/said        punctuations injected into a run on Spark
+    DIR/cuts        positions at which large files can be cut, for Spark
+    DIR/pacing      the input that the sink asks the source to read next
+    DIR/lock        locked while a run uses the checkpoint
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.types.pattern import ENUMERABLE
 
 VERSION = 12
-"""Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first; up to 11 the
-records of its logs had no numbers and were not chained."""
+"""Version of the checkpoint format. Up to 4 the files had other names (`_OLD`); up to 11 the records of logs had no
+numbers and were not chained."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
-"""The records of the log beside the commit, each by its one piece."""
+"""The record kinds of the log beside the commit; each has one piece of this name."""
 
 _NAMES = ("log", "spool", "spark", "said", "cuts", "pacing", "lock")
 OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
-"""What a run writes and removes there."""
+"""The names of files that a run writes and removes."""
 
 
 @dataclass
 class Found:
-    """What a run is to work on: its inputs, the spools to be started, its shards (None: it is a new run), what was
-    committed of it, and the slices of the local engine since, as `Checkpoint.put_down` got them."""
+    """The state of a run from its checkpoint: inputs, spools to start, number of shards (None: a new run), the last
+    commit, and the slices of the local engine since then, as `Checkpoint.put_down` recorded them."""
 
     inputs: list[Input]
     spools: list[Spool]
@@ -64,29 +64,29 @@ class Found:
 
     @property
     def cursors(self) -> list[tuple[int, Any]]:
-        """How far the local engine had read its feeds, by their numbers: at the commit, and after each slice since."""
+        """Read positions with feed numbers: at the commit, and after each slice since then."""
         committed = [(number, cursor) for number, (cursor, *_) in enumerate(self.commit.cursors)]
-        places = [place for record in self.slices for place in record["places"]]
-        return [*committed, *((number, cursor) for number, cursor, *_ in places)]
+        positions = [position for record in self.slices for position in record["places"]]
+        return [*committed, *((number, cursor) for number, cursor, *_ in positions)]
 
     @property
     def failure(self) -> SourceError | None:
-        """What the run failed for, once for all: whoever saw its end may not see it go on behind that."""
+        """The error that ended the run. It is final: its output was closed, and must not grow again."""
         if self.commit.failure is None:
             return None
-        source, reason, *place = self.commit.failure
-        known = [(p.path, p.stored) for given in self.inputs for p in given.parts if p.name == source]
-        for path, size in known:
+        source, reason, *position = self.commit.failure
+        part_files = [(p.path, p.stored) for input_ in self.inputs for p in input_.parts if p.name == source]
+        for path, size in part_files:
             with suppress(OSError):
                 if size is not None and os.stat(path).st_size > size:
                     reason += (
                         "; it has grown since, but that run is over: read it anew with another --checkpoint"
                     )
-        return SourceError(source, reason, *place)
+        return SourceError(source, reason, *position)
 
 
 class Checkpoint:
-    """The checkpoint in directory ``path``, made if need be; a context manager. Raises `UsageError`."""
+    """The checkpoint in directory ``path``, which is created if missing; a context manager. Raises `UsageError`."""
 
     def __init__(self, path: Path, query: Query, options: RunOptions, engine: str = "spark") -> None:
         self.path, self.query, self.options = path.absolute(), query, options
@@ -100,33 +100,33 @@ class Checkpoint:
         self._log = WriteAheadLog(self.path / "log")
         self._job: bytes = b""
         self.run = run_name()
-        """What tells this run from others, however often it goes on."""
+        """Unique name of the run; it stays the same when the run is continued."""
         self._over = self._is_unused = False
-        """``_is_unused``: the run is new, and nothing was committed."""
+        """``_is_unused``: the run is new, without a commit."""
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
-        each = [options.to(answer.destination) for answer in query.answers]
+        targets = [options.to(answer.destination) for answer in query.answers]
         asked = {
             "engine": engine,
-            "--strict, --rejects or --max-rejects": options.guarded,  # which makes another plan of the same query
+            "--strict, --rejects or --max-rejects": options.guarded,  # guards change the plan
             "--max-rejects": None if options.max_rejects is None else options.max_rejects.text,
             "choice of streams": [stream.name for stream in query.streams],
             "source": [stream.source for stream in query.streams],
             "query": described(query),
             "choice of rules": sorted(query.rules),
             "choice of sinks": [answer.name for answer in query.answers],
-            "output": [_place(of.output) for of in each],
-            "format": [of.format for of in each],
-            "choice of columns to partition by": [list(of.partition_by) for of in each],
-            "form of its XML": [None if of.form is None else asdict(of.form) for of in each],
+            "output": [_absolute_path(to.output) for to in targets],
+            "format": [to.format for to in targets],
+            "choice of columns to partition by": [list(to.partition_by) for to in targets],
+            "form of its XML": [None if to.form is None else asdict(to.form) for to in targets],
             "slice size": options.slice_bytes,
-            "rejects file": _place(options.rejects),
+            "rejects file": _absolute_path(options.rejects),
             "punctuation namespace": options.punct_namespace,
         }
         self._asked: dict[str, Any] = stored(asked)
 
     def __enter__(self) -> Checkpoint:
-        """Keep others away: other runs, and other users. Raises `UsageError` if another run is at it, and for links."""
+        """Lock out other runs and other users. Raises `UsageError` if another run has the lock, and for links."""
         try:
             self._refuse_links()
             self._lock = open(self.path / "lock", "ab", opener=private)
@@ -145,7 +145,7 @@ class Checkpoint:
         return self
 
     def _refuse_links(self) -> None:
-        """Raise `UsageError` for a symbolic link inside, by which somebody else would have a run write elsewhere."""
+        """Raise `UsageError` for a symbolic link inside: another user could redirect writes with it."""
         for folder in (self.path, self._spool):
             names = os.listdir(folder) if folder.is_dir() else []
             for path in (folder / name for name in names if folder == self._spool or name in OWN_NAMES):
@@ -155,11 +155,11 @@ class Checkpoint:
                     )
 
     def _make_private(self) -> None:
-        """Keep other users out of the checkpoint, unless it holds something else too."""
-        own = {*os.listdir(self.path)} <= OWN_NAMES
-        for folder in (*([self.path] if own else []), self._spool, self.spark):
+        """Remove the permissions of other users, unless the directory holds foreign files."""
+        has_own_files_only = {*os.listdir(self.path)} <= OWN_NAMES
+        for folder in (*([self.path] if has_own_files_only else []), self._spool, self.spark):
             if folder == self.spark and self._asked["engine"] == "spark":
-                folder.mkdir(PRIVATE_FOLDER, exist_ok=True)  # Spark would let all users in
+                folder.mkdir(PRIVATE_FOLDER, exist_ok=True)  # Spark would create it readable for all users
             if folder.is_dir() and folder.stat().st_uid == os.getuid():
                 folder.chmod(PRIVATE_FOLDER)
 
@@ -167,14 +167,14 @@ class Checkpoint:
         with ended_by(self._lock.close if self._lock is not None else lambda: None):
             self._log.close()
             if self._is_unused and kind is not None and issubclass(kind, UsageError):
-                with suppress(OSError):  # else it stays the checkpoint of the run that was refused
+                with suppress(OSError):  # otherwise the refused run keeps the checkpoint
                     self._log.path.unlink(missing_ok=True)
 
     def find(self) -> Found:
-        """What to work on.
+        """Read the checkpoint, or begin a new run.
 
-        Raises `UsageError` if the checkpoint belongs to something else, `SourceError` for a source that cannot be
-        opened, or has changed, and OSError where the checkpoint cannot be read.
+        Raises `UsageError` if the checkpoint belongs to another run, `SourceError` for a source that cannot be opened
+        or has changed, and OSError for an unreadable checkpoint.
         """
         if is_there(self.path / _OLD):
             raise self._of_another_version()
@@ -187,9 +187,9 @@ class Checkpoint:
         saved = json.loads(self._job)
         if saved["made_by"] != self._made_by:
             raise self._of_another_version()
-        for what, value in self._asked.items():
-            if saved[what] != value:
-                raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
+        for option, value in self._asked.items():
+            if saved[option] != value:
+                raise UsageError(f"the checkpoint {self.path} belongs to a run with another {option}")
         self._log.take_over()
         inputs = [_input(values, self.path, self.query) for values in saved["inputs"]]
         self.run = saved["run"]
@@ -206,11 +206,11 @@ class Checkpoint:
             "or start again with another --checkpoint"
         )
 
-    def settle(self, found: Found, shards: int) -> int:
-        """Put down what a new run works on; the number of its shards, ``shards`` if it is a new one."""
-        if found.shards is None:
-            found.shards = shards
-            inputs = [_saved_input(i, self.path) for i in found.inputs]
+    def settle(self, restored: Found, shards: int) -> int:
+        """Record the job of a new run. Returns its number of shards, ``shards`` for a new run."""
+        if restored.shards is None:
+            restored.shards = shards
+            inputs = [_saved_input(i, self.path) for i in restored.inputs]
             saved = {
                 "made_by": self._made_by,
                 **self._asked,
@@ -227,42 +227,42 @@ class Checkpoint:
             self._job = json.dumps(stored(saved)).encode()
             self._log.replace({_JOB: self._job})
             self._is_unused = True
-        return found.shards
+        return restored.shards
 
     def put_down(self, slices: Mapping[str, Any]) -> None:
-        """Add to the log, durably, which slices were read since the last commit, and what they gave."""
+        """Append to the log, durably, the slices since the last record, and the checksum of their output."""
         self._log.append({_SLICES: json.dumps(slices).encode()})
 
     def put_down_held(self, held: Frames) -> None:
-        """Add to the log what is held by now, for whoever asks."""
+        """Append to the log a snapshot of the retained state, for `why`."""
         self._log.append(Commit.held_record(held))
 
     def check(self) -> None:
-        """Raise `XmlPunctError` if another run has taken over, or the checkpoint is gone."""
+        """Raise `XmlPunctError` if another run has taken over, or the checkpoint was removed."""
         self._log.check()
 
     def commit(self, commit: Commit) -> None:
-        """Keep a commit, durably, in the place of the one before and of all slices since."""
+        """Record a commit durably; it replaces the commit before and all slices since then."""
         self._log.replace({_JOB: self._job}, commit.to_record())
         self._over, self._is_unused = commit.over, False
 
     def clean_if_over(self) -> None:
-        """Drop what no run needs any more, if none has anything left to do."""
+        """Remove spools and Spark's state if the run is over."""
         if self._over:
             self.clean()
 
     def clean(self) -> None:
-        """Drop what only a run that goes on needs: what it has read, and Spark's state."""
+        """Remove the files that only a continued run needs: spools, and Spark's state."""
         for folder in (self._spool, self.spark):
-            with suppress(OSError):  # which it raises all the same in some versions of Python
+            with suppress(OSError):  # some versions of Python raise in spite of ignore_errors
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass
 class Seen:
-    """What somebody else sees of a run: its job as it was saved, whether it is over, and what it holds.
+    """A run as another process sees it: its saved job, whether it is over, and its retained state (``held``).
 
-    ``complete`` are the names of the sinks that nothing follows in; empty: of the SELECT beside them.
+    ``complete`` are the names of complete sinks; the empty name is the SELECT without a sink.
     """
 
     job: dict[str, Any]
@@ -272,7 +272,7 @@ class Seen:
 
 
 def look(path: Path) -> Seen:
-    """Look at the checkpoint of a run, which may be going on. Raises `UsageError` if there is none."""
+    """Read the checkpoint of a run, which may be running. Raises `UsageError` if there is none."""
     log = WriteAheadLog(path / "log")
     try:
         records = log.read()
@@ -284,27 +284,27 @@ def look(path: Path) -> Seen:
         raise UsageError(
             f"{path} is no checkpoint of a run: name the directory that run --checkpoint was given"
         )
-    seen = Seen(json.loads(records[0][_JOB]), False, {})
-    if seen.job["made_by"].get("version") != VERSION:
+    run = Seen(json.loads(records[0][_JOB]), False, {})
+    if run.job["made_by"].get("version") != VERSION:
         raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")
     for record in records:
         if COMMIT in record:
             commit = Commit.from_record(record)
-            seen.over = commit.ended
-            pairs = zip(seen.job["choice of sinks"], commit.outputs, strict=True)
-            seen.complete = frozenset(name for name, written in pairs if written.closed)
+            run.over = commit.ended
+            pairs = zip(run.job["choice of sinks"], commit.outputs, strict=True)
+            run.complete = frozenset(name for name, written in pairs if written.closed)
         if COMMIT in record or any(name.startswith(f"{HELD}/") for name in record):
-            seen.held = {
+            run.held = {
                 name.removeprefix(f"{HELD}/"): load(piece)
                 for name, piece in record.items()
                 if name.startswith(f"{HELD}/")
             }
-    return seen
+    return run
 
 
 def inferred_before(path: str | None) -> dict[str, list[Any]]:
-    """What the run that a checkpoint belongs to inferred, by stream; nothing if there is none."""
-    with suppress(OSError, XmlPunctError):  # which `Checkpoint` tells
+    """Inferred schemas of the checkpoint's run, by stream; empty without a checkpoint."""
+    with suppress(OSError, XmlPunctError):  # `Checkpoint` reports it
         for record in WriteAheadLog(Path(path) / "log").read() if path is not None else ():
             if _JOB in record:
                 inferred: dict[str, list[Any]] = json.loads(record[_JOB]).get("inferred", {})
@@ -312,18 +312,18 @@ def inferred_before(path: str | None) -> dict[str, list[Any]]:
     return {}
 
 
-def _place(path: str | None) -> str | None:
-    """A file, wherever one stands."""
+def _absolute_path(path: str | None) -> str | None:
+    """An absolute path, or a URL unchanged."""
     return path if path is None or scheme_of(path) else os.path.abspath(path)
 
 
 def run_name() -> str:
-    """A name for a new run that no other has."""
+    """A unique name for a new run."""
     return uuid.uuid4().hex
 
 
 def described(query: Query) -> list[Any]:
-    """A query in words that stay the same from run to run: its plan and its streams."""
+    """The streams and the plan of a query, as text that is equal in all runs."""
     streams = [
         (s.name, s.source, s.element, s.where, s.nested, [repr(a) for a in s.schema]) for s in query.streams
     ]
@@ -331,15 +331,15 @@ def described(query: Query) -> list[Any]:
 
 
 def _brief(node: Node) -> str:
-    """A node by its own fields, without what stands below it."""
-    own = {f.name: getattr(node, f.name) for f in fields(node)}
-    below = (*node.inputs, node.inputs)
-    return f"{type(node).__name__} { {name: value for name, value in own.items() if value not in below} }"
+    """A node's class and fields, without its inputs."""
+    values = {f.name: getattr(node, f.name) for f in fields(node)}
+    inputs = (*node.inputs, node.inputs)
+    return f"{type(node).__name__} { {name: value for name, value in values.items() if value not in inputs} }"
 
 
-def _saved_input(given: Input, folder: Path) -> dict[str, Any]:
+def _saved_input(input_: Input, folder: Path) -> dict[str, Any]:
     """An input as plain values. The paths of its spools are relative to ``folder``: a checkpoint can be moved."""
-    values = asdict(given)
+    values = asdict(input_)
     for part in values["parts"]:
         if part["spooled"]:
             part["path"] = os.path.relpath(part["path"], folder)

@@ -1,4 +1,4 @@
-"""The commit record: what was written up to which slice, and the state after it."""
+"""The commit record: the extent of the outputs up to a slice, and the state after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xmlpunct.base.codec import load
 from xmlpunct.engine.plan import Query
 
 COMMIT = "commit"
-"""The piece of its record that holds all but frames."""
+"""The piece of the record that holds all fields but the frames."""
 HELD = "held"
 _FRAMES = ("operators", "output", HELD)
 
@@ -22,10 +22,10 @@ Frames = dict[str, pl.DataFrame]
 
 @dataclass
 class Written:
-    """How far an output, or the rejects, is written.
+    """The written extent of an output, or of the rejects.
 
-    ``length`` are its bytes and ``groups`` how many groups of results they came in; ``position`` is what
-    `Outlet.commit` gave. ``closed``: it is complete. ``digest`` is that of the last group.
+    ``length`` is the number of bytes, ``groups`` the number of groups of results, ``position`` the result of
+    `Outlet.commit`, ``digest`` the digest of the last group. ``closed``: the output is complete.
     """
 
     length: int = 0
@@ -37,14 +37,14 @@ class Written:
 
 @dataclass
 class Commit:
-    """What a run has committed.
+    """A commit of a run.
 
-    ``batch`` is the last micro-batch written, or record of the log; ``outputs`` tell how far each answer's output is
-    written, and ``rejects`` how far those are. ``ended``: all outputs are complete, and
-    no input is left to be judged; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far,
-    ``cursors`` where each feed stands, of which Spark keeps account by itself; ``operators`` and ``output`` are
-    the state of those that run beside it, the latter by the answer's place; ``held`` is what
-    `xmlpunct.engine.why.holding.Holding` gave. ``offset`` is where Spark's micro-batch ended, as Spark keeps it.
+    ``batch`` is the number of the last written micro-batch, or of the last record of the log. ``outputs`` and
+    ``rejects`` are the written extents. ``ended``: all outputs are complete, and no input must be read for its rejects.
+    ``failure`` are the arguments of a `SourceError`. ``stats`` are the counters, ``cursors`` the positions of the feeds
+    (empty on Spark, which stores its own). ``operators`` is the state of the operators, ``output`` the state of the
+    outputs by index of the answer, ``held`` a snapshot of `xmlpunct.engine.why.holding.Holding`. ``offset`` is the end
+    offset of the micro-batch, in Spark's form.
     """
 
     batch: int = -1
@@ -61,17 +61,17 @@ class Commit:
 
     @classmethod
     def begun(cls, query: Query) -> Commit:
-        """Nothing is written yet of what a query gives."""
+        """The commit of a new run: all outputs are empty."""
         return cls(outputs=[Written() for _ in query.answers])
 
     @property
     def closed(self) -> bool:
-        """Whether all outputs are complete."""
+        """True if all outputs are complete."""
         return all(written.closed for written in self.outputs)
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to do."""
+        """True if the run has ended or failed."""
         return self.ended or self.failure is not None
 
     def to_record(self) -> dict[str, pl.DataFrame | bytes]:
@@ -84,7 +84,7 @@ class Commit:
 
     @staticmethod
     def held_record(held: Frames) -> dict[str, pl.DataFrame | bytes]:
-        """What is held, as a record that takes the place of what the commit before says of it."""
+        """A record with a new snapshot of ``held``, which replaces that of the commit before."""
         return {f"{HELD}/{name}": frame for name, frame in held.items()}
 
     @classmethod

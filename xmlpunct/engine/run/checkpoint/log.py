@@ -1,23 +1,23 @@
-"""A file of records that grows at its end, each of which is there as a whole or not at all.
+"""An append-only file of records, each of which is written atomically.
 
-All that a checkpoint has to know stands in such files: what the run is, what it has committed and read since, and
-how far each spool is complete. A record is packed by `xmlpunct.base.codec.pack`: named pieces of bytes. Before each
-stands a header of 56 bytes, big-endian:
+A checkpoint stores all its records in these files: the job, the commit, the slices since then, and the extent of each
+spool. `xmlpunct.base.codec.pack` packs a record of named pieces of bytes. A header of 56 bytes, big-endian, precedes
+each record:
 
 ==========  ========  ====================================================================================
 ``magic``   4 bytes   ``ff 58 50 31``: a record of this form begins here
-``behind``  4 bytes   how many records behind this one were written in one step with it
+``behind``  4 bytes   the number of records after this one that were written in one step with it
 ``number``  8 bytes   the number of the record: one more than that of the record before
 ``length``  8 bytes   the length of its body
 ``link``    16 bytes  the checksum of the record before
 ``check``   16 bytes  the checksum (BLAKE2b) of the header up to here and of the body
 ==========  ========  ====================================================================================
 
-Numbers and links go on where all records are replaced: they chain each record of a run to the first.
+Numbers and links continue when all records are replaced: they chain each record of a run to the first.
 
-A crash can tear the last record, if it was appended: it is cut off. Any other broken record is damage: one with a whole
-record behind it, one out of order, or one that a record before says was written with it. Damage is an error; no record
-behind it is dropped in silence.
+A crash can tear the last record, if it was appended: it is cut off. Any other broken record is damage: a broken record
+before an intact one, a record out of order, or a missing record that ``behind`` of an earlier record counts. Damage is
+an error; no record after it is dropped silently.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _OLD_HEAD = struct.Struct(">II")
 """The header up to version 11 of checkpoints: the length of a record and its CRC-32."""
 
 Record = Mapping[str, pl.DataFrame | bytes]
-"""What is written: pieces by name."""
+"""A record to write: pieces by name."""
 
 
 class DamagedError(XmlPunctError):
-    """A log holds a record that is broken, and that no crash broke."""
+    """A log holds a broken record that no crash explains."""
 
     def __init__(self, path: Path, byte: int) -> None:
         super().__init__(
@@ -59,17 +59,17 @@ class DamagedError(XmlPunctError):
 
 
 class _Entry(NamedTuple):
-    """A whole record: its number, the length of its body, its link and checksum, its body, and ``behind``."""
+    """An intact record, with the fields of its header."""
 
     number: int
     link: bytes
     check: bytes
     body: bytes
-    behind: int
+    followers: int
 
 
-class _Whole(NamedTuple):
-    """What is whole of a log: how many bytes, and the number and checksum of the last record."""
+class _Prefix(NamedTuple):
+    """The intact prefix of a log: its size in bytes, and the number and checksum of its last record."""
 
     size: int = 0
     number: int = -1
@@ -77,10 +77,9 @@ class _Whole(NamedTuple):
 
 
 class WriteAheadLog:
-    """The log at ``path``, which the first record makes. Raises `XmlPunctError` where it cannot be written.
+    """The log at ``path``, which the first record creates. Raises `XmlPunctError` if it cannot be written.
 
-    What follows the last whole record is half of one that a crash kept from being written; it is cut off before
-    another is added.
+    Bytes after the last intact record are the part of a record that a crash interrupted; the next append cuts them off.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -95,84 +94,84 @@ class WriteAheadLog:
 
     def __init__(self, path: Path) -> None:
         self.path, self._file = path, -1
-        self._whole: _Whole | None = None  # once known
+        self._prefix: _Prefix | None = None  # None before the first read or write
         self._is_torn = False
 
     def read(self) -> list[dict[str, bytes]]:
-        """The records, in order. Another process may be adding to them. Raises OSError and `DamagedError`."""
+        """The records, in order. Another process may append to them. Raises OSError and `DamagedError`."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
             return []
-        records, self._whole = _records(self.path, data)
+        records, self._prefix = _records(self.path, data)
         return records
 
     @property
     def is_old(self) -> bool:
-        """Whether an older version of xmlpunct wrote the log, in another form. Raises OSError."""
+        """True if the log has the format of an older version of xmlpunct. Raises OSError."""
         data = self.path.read_bytes()
         length, checksum = _OLD_HEAD.unpack_from(data) if len(data) >= _OLD_HEAD.size else (0, 0)
         body = data[_OLD_HEAD.size :][:length]
         return bool(0 < length == len(body) and zlib.crc32(body) == checksum)
 
     def append(self, record: Record) -> None:
-        """Add a record, durably."""
+        """Append a record, durably."""
         with writing(self.path):
             if self._file < 0:
                 self._open()
             self.check()
-            whole = self._whole or _Whole()
+            prefix = self._prefix or _Prefix()
             if self._is_torn:
-                os.ftruncate(self._file, whole.size)
-            data, behind = _framed([record], whole)
-            self._is_torn = True  # until all of it is on disk
+                os.ftruncate(self._file, prefix.size)
+            data, new_prefix = _framed([record], prefix)
+            self._is_torn = True  # until the record is on disk
             write_all(self._file, data)
             os.fsync(self._file)
-        self._is_torn, self._whole = False, behind
+        self._is_torn, self._prefix = False, new_prefix
 
     def replace(self, *records: Record) -> None:
-        """Put these in the place of all records, durably: whoever looks sees the old ones or the new."""
+        """Replace all records, durably and atomically."""
         self.check()
-        if self._whole is None:
+        if self._prefix is None:
             with writing(self.path):
                 self.read()
-        data, behind = _framed(records, self._whole or _Whole())
-        self._save(data, behind._replace(size=len(data)))
+        data, new_prefix = _framed(records, self._prefix or _Prefix())
+        self._save(data, new_prefix._replace(size=len(data)))
 
     def take_over(self) -> None:
-        """Be the only one who can add to it: whoever did so before is refused from now on."""
-        if self._whole is None:
+        """Become the only writer: earlier writers fail from now on."""
+        if self._prefix is None:
             self.read()
-        whole = self._whole or _Whole()
-        self._save(self.path.read_bytes()[: whole.size], whole)
+        prefix = self._prefix or _Prefix()
+        self._save(self.path.read_bytes()[: prefix.size], prefix)
 
     def close(self) -> None:
-        """Close the file; another record opens it again."""
+        """Close the file; the next append reopens it."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def _open(self) -> None:
-        """Open the file to add to it, and cut off what is no whole record."""
+        """Open the file for appending, and cut off an incomplete record."""
         self.check()
-        if self._whole is None:
+        if self._prefix is None:
             self.read()
-        size = (self._whole or _Whole()).size
+        size = (self._prefix or _Prefix()).size
         self._file = open_durably(self.path, os.O_RDWR | os.O_APPEND)
         if os.fstat(self._file).st_size > size:
             os.ftruncate(self._file, size)
 
-    def _save(self, data: bytes, whole: _Whole) -> None:
-        """Put a new file in the place of the old one, and keep it open: so one knows whether it is still there."""
+    def _save(self, data: bytes, prefix: _Prefix) -> None:
+        """Replace the file, and keep the new one open, so that `check` detects its removal."""
         self.close()
         self._file = open_saved(self.path, data)
-        self._is_torn, self._whole = False, whole
+        self._is_torn, self._prefix = False, prefix
 
     def check(self) -> None:
-        """Raise `XmlPunctError` if there were records, and the file with them has been removed or replaced."""
+        """Raise `XmlPunctError` if the file of the records was removed or replaced."""
         with writing(self.path):
-            is_named = _is_there(self._file) if self._file >= 0 else is_there(self.path)
-            if self._whole is None or is_named:
+            is_named = _is_linked(self._file) if self._file >= 0 else is_there(self.path)
+            if self._prefix is None or is_named:
                 return
             if is_there(self.path):
                 raise XmlPunctError(
@@ -181,8 +180,8 @@ class WriteAheadLog:
             raise XmlPunctError(f"{self.path} is gone: the checkpoint was removed under this run")
 
 
-def _is_there(file: int) -> bool:
-    """Whether an open file has a name, on the machine that holds it. Raises OSError."""
+def _is_linked(file: int) -> bool:
+    """True if an open file still has a directory entry. Raises OSError."""
     try:
         return os.fstat(file).st_nlink > 0
     except OSError as error:
@@ -191,16 +190,16 @@ def _is_there(file: int) -> bool:
         raise
 
 
-def _framed(records: Sequence[Record], before: _Whole) -> tuple[bytes, _Whole]:
-    """Records with their headers, to be written in one step behind the whole ones; what is whole then."""
+def _framed(records: Sequence[Record], before: _Prefix) -> tuple[bytes, _Prefix]:
+    """Records with headers, to be written in one step after the prefix ``before``; and the new prefix."""
     framed, number, check = list[bytes](), before.number, before.check
-    for behind, record in zip(range(len(records) - 1, -1, -1), records, strict=True):
+    for followers, record in zip(range(len(records) - 1, -1, -1), records, strict=True):
         body, number = pack(record), number + 1
-        fields = _FIELDS.pack(_MAGIC, behind, number, len(body), check)
+        fields = _FIELDS.pack(_MAGIC, followers, number, len(body), check)
         check = _checksum(fields, body)
         framed += [fields, check, body]
     data = b"".join(framed)
-    return data, _Whole(before.size + len(data), number, check)
+    return data, _Prefix(before.size + len(data), number, check)
 
 
 def _checksum(fields: bytes, body: bytes) -> bytes:
@@ -210,31 +209,31 @@ def _checksum(fields: bytes, body: bytes) -> bytes:
 
 
 def _entry(data: bytes, at: int) -> _Entry | None:
-    """The record that begins at a byte; None if no whole one does."""
+    """The intact record at offset ``at``, or None."""
     if len(data) < at + _HEAD_BYTES or not data.startswith(_MAGIC, at):
         return None
-    _, behind, number, length, link = _FIELDS.unpack_from(data, at)
+    _, followers, number, length, link = _FIELDS.unpack_from(data, at)
     begin = at + _HEAD_BYTES
     fields, check, body = data[at : begin - _CHECK_BYTES], data[begin - _CHECK_BYTES : begin], b""
     if len(data) >= begin + length:
         body = data[begin : begin + length]
-    return _Entry(number, link, check, body, behind) if _checksum(fields, body) == check else None
+    return _Entry(number, link, check, body, followers) if _checksum(fields, body) == check else None
 
 
-def _records(path: Path, data: bytes) -> tuple[list[dict[str, bytes]], _Whole]:
-    """The records of a log, and what is whole of it. Raises `DamagedError`."""
-    records, whole, behind = list[dict[str, bytes]](), _Whole(), 0
-    while (entry := _entry(data, whole.size)) is not None:
-        if records and (entry.number, entry.link) != (whole.number + 1, whole.check):
-            raise DamagedError(path, whole.size)
+def _records(path: Path, data: bytes) -> tuple[list[dict[str, bytes]], _Prefix]:
+    """The records of a log, and its intact prefix. Raises `DamagedError`."""
+    records, prefix, followers = list[dict[str, bytes]](), _Prefix(), 0
+    while (entry := _entry(data, prefix.size)) is not None:
+        if records and (entry.number, entry.link) != (prefix.number + 1, prefix.check):
+            raise DamagedError(path, prefix.size)
         records.append(pieces(entry.body))
-        behind = entry.behind
-        whole = _Whole(whole.size + _HEAD_BYTES + len(entry.body), entry.number, entry.check)
-    at = whole.size
+        followers = entry.followers
+        prefix = _Prefix(prefix.size + _HEAD_BYTES + len(entry.body), entry.number, entry.check)
+    at = prefix.size
     while (at := data.find(_MAGIC, at + 1)) >= 0:
-        later = _entry(data, at)
-        if later is not None and later.number > whole.number:
-            raise DamagedError(path, whole.size)
-    if behind:
-        raise DamagedError(path, whole.size)
-    return records, whole
+        next_entry = _entry(data, at)
+        if next_entry is not None and next_entry.number > prefix.number:
+            raise DamagedError(path, prefix.size)
+    if followers:
+        raise DamagedError(path, prefix.size)
+    return records, prefix

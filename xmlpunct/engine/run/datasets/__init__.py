@@ -1,4 +1,4 @@
-"""Datasets: directories of Parquet, Arrow IPC or CSV files, in which nothing is to be seen before it is complete."""
+"""Datasets: directories of Parquet, Arrow IPC or CSV files, whose files become visible when they are complete."""
 
 from xmlpunct.engine.run.datasets.dataset import Dataset
 from xmlpunct.engine.run.datasets.dataset_files import FORMATS

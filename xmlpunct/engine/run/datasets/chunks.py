@@ -1,4 +1,4 @@
-"""Rows that many processes put aside, and one makes files of later: each in a file of its own, chunk by chunk."""
+"""Staged rows: many processes write chunks to files of their own, from which one process makes dataset files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from xmlpunct.engine.run.durable_files import writing
 from xmlpunct.schema import Schema
 
 ASIDE = "aside-"
-"""How the names of files begin that hold rows which were put aside."""
+"""Prefix of the names of files with staged rows."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows: ``length`` bytes at ``at`` in the file of that name."""
+    """Rows in a file: ``length`` bytes from offset ``at``."""
 
     file: str
     at: int
@@ -29,9 +29,9 @@ class Chunk:
 
 
 def put_aside(folder: Path, name: str, frames: Iterable[pl.DataFrame]) -> list[Chunk]:
-    """Put frames into a new file of ``folder``, durably; where each is. Raises `XmlPunctError`.
+    """Write frames durably to a new file in ``folder``; returns their chunks. Raises `XmlPunctError`.
 
-    Nobody else has its name, which begins with ``name``: it counts for nothing before somebody else is told of it.
+    The file's name is unique, and contains ``name``. The file is ignored until another process receives its chunks.
     """
     path = folder / f"{ASIDE}{name}-{uuid4().hex}"
     chunks: list[Chunk] = []
@@ -46,7 +46,7 @@ def put_aside(folder: Path, name: str, frames: Iterable[pl.DataFrame]) -> list[C
 
 
 def read_chunks(folder: Path, chunks: Iterable[Chunk]) -> Iterator[pl.DataFrame]:
-    """The rows of chunks. Raises OSError."""
+    """Read the rows of chunks. Raises OSError."""
     for chunk in chunks:
         with open(folder / chunk.file, "rb") as file:
             file.seek(chunk.at)
@@ -54,7 +54,7 @@ def read_chunks(folder: Path, chunks: Iterable[Chunk]) -> Iterator[pl.DataFrame]
 
 
 def in_groups(chunks: Sequence[Chunk], bytes_: int) -> list[list[Chunk]]:
-    """Chunks in groups of about so many bytes, or somewhat more.
+    """Split chunks into groups of ``bytes_`` bytes or slightly more.
 
     >>> [[c.at for c in group] for group in in_groups([Chunk("a", at, 4) for at in (0, 4, 8, 12)], 8)]
     [[0, 4], [8, 12]]
@@ -73,7 +73,7 @@ def in_groups(chunks: Sequence[Chunk], bytes_: int) -> list[list[Chunk]]:
 
 @dataclass(frozen=True)
 class Merging:
-    """Makes one chunk of some in ``folder``, in a file whose name begins with ``name``, as `put_aside` does."""
+    """Concatenates chunks of ``folder`` into one chunk, in a new file named as by `put_aside`."""
 
     folder: Path
     name: str
@@ -88,7 +88,7 @@ class Merging:
 
 @dataclass(frozen=True)
 class Making:
-    """Makes a file of a dataset at ``path``, of chunks in ``folder``."""
+    """Makes the dataset file ``path`` from chunks in ``folder``."""
 
     folder: Path
     chunks: tuple[Chunk, ...]
@@ -97,7 +97,7 @@ class Making:
     schema: Schema
 
     def __call__(self) -> None:
-        """Make it, durably, so that whoever looks finds all of it or nothing. Raises `XmlPunctError`."""
+        """Make the file durably and atomically. Raises `XmlPunctError`."""
         half = self.folder / f"{ASIDE}half-{uuid4().hex}"
         with writing(self.folder):
             rows = read_chunks(self.folder, self.chunks)

@@ -1,4 +1,4 @@
-"""A directory of files in columns that one process writes."""
+"""Datasets that one process writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xmlpunct.slice import Slice
 
 
 class Dataset(Directory, Outlet):
-    """The dataset in directory ``path``, of files of a format, partitioned by some columns, or none."""
+    """The dataset in directory ``path``, in one file format, partitioned by the columns ``by``."""
 
     takes_columns = can_replace = True
 
@@ -32,7 +32,7 @@ class Dataset(Directory, Outlet):
             self._restore(position)
 
     def write(self, results: Results, *, again: bool = False) -> None:
-        if self._settled:  # all of it is there
+        if self._settled:  # a complete dataset
             return
         with writing(self._path):
             if results.slices:
@@ -74,7 +74,7 @@ class Dataset(Directory, Outlet):
         self._look_at_all()
 
     def _add(self, slice_: Slice) -> None:
-        """Put tuples to their partitions."""
+        """Add tuples to their partitions."""
         if not slice_.tuples.height:
             return
         if not self._by:

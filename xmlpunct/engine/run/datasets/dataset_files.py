@@ -15,23 +15,23 @@ from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
 GROUP_ROWS = 128 * 1024
-"""The rows of a row group, or record batch: what is in memory at a time."""
+"""Rows per row group or record batch; this many are in memory at a time."""
 FILE_BYTES = 256 * 2**20
-"""A file of so many bytes is full."""
+"""Target size of a file."""
 
 
 class Growing(Protocol):
     """A file that is being written."""
 
     def write(self, rows: pl.DataFrame) -> None:
-        """Add some rows."""
+        """Append rows."""
 
     def close(self) -> None:
-        """Complete it."""
+        """Finish the file."""
 
 
 class _Arrow:
-    """What pyarrow writes batch by batch."""
+    """A file that pyarrow writes batch by batch."""
 
     def __init__(self, make: Callable[[Any], Any], schema: Schema) -> None:
         self._types = _table(schema.empty()).schema
@@ -45,7 +45,7 @@ class _Arrow:
 
 
 class _Parquet(_Arrow):
-    """Columns, compressed, with statistics for each row group."""
+    """A Parquet file, compressed, with statistics for each row group."""
 
     def __init__(self, file: BinaryIO, schema: Schema) -> None:
         from pyarrow.parquet import ParquetWriter
@@ -54,7 +54,7 @@ class _Parquet(_Arrow):
 
 
 class _Ipc(_Arrow):
-    """Arrow's file format."""
+    """A file in the Arrow IPC format, compressed."""
 
     def __init__(self, file: BinaryIO, schema: Schema) -> None:
         from pyarrow import ipc
@@ -64,7 +64,7 @@ class _Ipc(_Arrow):
 
 
 class _Csv:
-    """A line of names, and a line for each row."""
+    """A CSV file with a header line."""
 
     def __init__(self, file: BinaryIO, schema: Schema) -> None:
         self._file, self._writer = file, writer_for("csv", schema)
@@ -82,23 +82,23 @@ FORMATS: dict[str, Callable[[BinaryIO, Schema], Growing]] = {
     "arrow": _Ipc,
     "csv": _Csv,
 }
-"""What can be written so, by the name of its format, with which the files' names end, too."""
+"""Writers by format name, which is also the file extension."""
 
 
 def write_files(
     format_: str, schema: Schema, rows: Iterable[pl.DataFrame], name: Callable[[int], Path], most: int | None
 ) -> None:
-    """Write rows, durably, into files of about ``most`` bytes (None: into one); ``name`` gives the path of the nth.
+    """Write rows, durably, into files of about ``most`` bytes (None: one file); ``name(n)`` is the path of file n.
 
     Raises OSError.
     """
-    left, number = _regrouped(rows), 0
-    while (group := next(left, None)) is not None:
+    groups, number = _regrouped(rows), 0
+    while (group := next(groups, None)) is not None:
         with open(name(number), "wb") as file:
             growing = FORMATS[format_](file, schema)
             growing.write(group)
-            while (most is None or file.tell() < most) and (more := next(left, None)) is not None:
-                growing.write(more)
+            while (most is None or file.tell() < most) and (next_group := next(groups, None)) is not None:
+                growing.write(next_group)
             growing.close()
             file.flush()
             os.fsync(file.fileno())
@@ -106,26 +106,26 @@ def write_files(
 
 
 def _regrouped(rows: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The same rows in groups of `GROUP_ROWS`."""
-    held, height = list[pl.DataFrame](), 0
+    """Regroup rows into frames of `GROUP_ROWS` rows."""
+    frames, height = list[pl.DataFrame](), 0
     for frame in rows:
-        held.append(frame)
+        frames.append(frame)
         height += frame.height
         while height >= GROUP_ROWS:
-            whole = pl.concat(held)
-            yield whole[:GROUP_ROWS]
-            held, height = [whole[GROUP_ROWS:]], height - GROUP_ROWS
+            rows_so_far = pl.concat(frames)
+            yield rows_so_far[:GROUP_ROWS]
+            frames, height = [rows_so_far[GROUP_ROWS:]], height - GROUP_ROWS
     if height:
-        yield pl.concat(held)
+        yield pl.concat(frames)
 
 
 def _table(rows: pl.DataFrame) -> Any:
-    """Rows as an Arrow table, of types that every reader knows."""
+    """Rows as an Arrow table, with types that all readers support."""
     return rows.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def append(path: Path, data: bytes, length: int) -> int:
-    """Put a piece of a file behind its first ``length`` bytes, and cut off the rest; its new length. Raises OSError."""
+    """Truncate a file to ``length`` bytes and append ``data``; returns the new length. Raises OSError."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
     try:
         os.ftruncate(file, length)

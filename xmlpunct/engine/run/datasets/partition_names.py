@@ -1,4 +1,4 @@
-"""The names of partitions' directories, as Hive writes them and Spark, DuckDB and polars read them."""
+"""Directory names of partitions, in the form of Hive, which Spark, DuckDB and polars read."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""Stands for null."""
+"""Directory value of null."""
 _ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 _MOST = 255
-"""The bytes of a file's name."""
+"""Maximal length of a file name, in bytes."""
 
 
 def escaped(text: str) -> str:
-    """A text as a part of a directory's name.
+    """Escape a text for use in a directory name.
 
     >>> escaped("a/b=50%")
     'a%2Fb%3D50%25'
     """
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def directory(names: Sequence[str], texts: Sequence[str | None]) -> str:
-    """The directory of a partition, by the texts of its values.
+    """The directory of a partition with values of these texts.
 
     >>> directory(["hour", "sid"], ["17", None])
     'hour=17/sid=__HIVE_DEFAULT_PARTITION__'
@@ -40,26 +40,26 @@ def directory(names: Sequence[str], texts: Sequence[str | None]) -> str:
 def check_columns(schema: Schema, names: Sequence[str]) -> None:
     """Raise `UsageError` for columns whose values cannot name directories."""
     for name in names:
-        said = f"--partition-by {name}"
+        option = f"--partition-by {name}"
         if name not in schema:
-            raise UsageError(f"{said}: the results have {', '.join(schema.names)}")
+            raise UsageError(f"{option}: the results have {', '.join(schema.names)}")
         if names.count(name) > 1:
-            raise UsageError(f"{said}: it is named twice")
+            raise UsageError(f"{option}: it is named twice")
         if not schema[name].type.comparable or schema[name].type is DOUBLE:
             kind = schema[name].type.kind
             raise UsageError(
-                f"{said}: it is {kind}, whose values name no directories: CAST it, or take another"
+                f"{option}: it is {kind}, whose values name no directories: CAST it, or take another"
             )
         if name.startswith(("_", ".")):
             raise UsageError(
-                f"{said}: directories whose names begin with {name[0]} are hidden: give the column another alias"
+                f"{option}: directories whose names begin with {name[0]} are hidden: give the column another alias"
             )
     if len(names) == len(schema):
         raise UsageError("--partition-by leaves no column for the files: select another one")
 
 
 def unfit(schema: Schema, names: Sequence[str], tuples: pl.DataFrame) -> pl.Series | None:
-    """For each tuple why its values can name no directory, null if they can; None if all can."""
+    """The reason why a tuple's values cannot name a directory, or null; None if no tuple has a reason."""
     if not (names and tuples.height):
         return None
     texts = tuples.select(schema[name].type.format_column(pl.col(name)).alias(name) for name in names)
@@ -74,5 +74,5 @@ def unfit(schema: Schema, names: Sequence[str], tuples: pl.DataFrame) -> pl.Seri
             ),
             pl.when(written > room).then(pl.lit(f"{name} is too long for the name of a directory")),
         ]
-    said = texts.select(pl.coalesce(reasons).alias("reason")).to_series()
-    return said if said.null_count() < len(said) else None
+    first_reasons = texts.select(pl.coalesce(reasons).alias("reason")).to_series()
+    return first_reasons if first_reasons.null_count() < len(first_reasons) else None

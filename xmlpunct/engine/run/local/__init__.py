@@ -1,1 +1,1 @@
-"""The local engine: the whole plan in this process, a slice at a time."""
+"""The local engine: the complete plan runs in this process, slice by slice."""

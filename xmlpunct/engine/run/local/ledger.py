@@ -1,9 +1,9 @@
-"""What is certain of a run of the local engine, so that another can take its place.
+"""Commits of the local engine, from which another process can continue the run.
 
-Slices go by groups. Before anybody can see what a group gives, the log says, durably, where its slices were
-read and what they gave; so a run that is killed leaves nothing in its output that the log does not tell how to
-make again. Now and then the state is saved, which takes the place of the log before it. Whoever continues takes
-that state, reads the slices of the log once more, in their order, and with them writes the same bytes again.
+Slices are committed in groups. The log records the input positions and the output checksum of a group durably before
+the output of the group becomes visible. So the log can reproduce all output of a killed run. From time to time the
+state is saved, which replaces the log before it. A restarted run restores the state, rereads the slices of the log in
+their order, and writes the same bytes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from xmlpunct.engine.run.reject_log import log_notices
 from xmlpunct.engine.run.sink import Sink, tell_complete
 
 GROUP_SECONDS = 0.05
-"""How often results are committed while there is more to read. Syncs are what that costs (`benchmarks/latency.py`)."""
+"""Commit interval while input is available; each commit costs a sync (`benchmarks/latency.py`)."""
 SAVE_SECONDS, SAVE_SHARE = 5.0, 0.05
-"""The state is saved so often, and less often where saving would take a larger share of the time."""
+"""Interval of saving the state in seconds; it grows if saving takes a larger share of the time."""
 RELEASE_BYTES = READ_AT_ONCE // 2
-"""After so many bytes of spools the state is saved too: only then are they released."""
+"""The state is also saved after this many spooled bytes, because only a save releases them."""
 _log = logging.getLogger("xmlpunct")
 
 
 class Ledger:
-    """Takes what is read to the output and, where there is a checkpoint, keeps account of it there.
+    """Processes portions, writes their results, and commits them to the checkpoint.
 
-    Without one, each slice is made visible by itself.
+    Without a checkpoint, the results of each slice become visible at once.
     """
 
     def __init__(
@@ -43,29 +43,29 @@ class Ledger:
         running: LocalRun,
         sink: Sink,
         checkpoint: Checkpoint | None,
-        found: Found | None,
+        restored: Found | None,
         limit: RejectLimit | None = None,
     ) -> None:
         self._running, self._sink, self._checkpoint, self._limit = running, sink, checkpoint, limit
         self._excess: SourceError | None = None
-        self._number = found.commit.batch if found is not None else -1
-        self._places: list[Any] = []
+        self._number = restored.commit.batch if restored is not None else -1
+        self._positions: list[Any] = []
         self._committed = self._saved = time.monotonic()
         self._cost = 0.0
         self._released = 0
-        self._told = False
-        self._held = 0  # the look at what is held that was put down last
-        if found is not None and self._number >= 0:
-            self._continue(found)
+        self._is_announced = False
+        self._holding_version = 0  # the last version of `Holding` in the log
+        if restored is not None and self._number >= 0:
+            self._continue(restored)
         else:
             self._number = 0
-            self._save()  # from now on the outputs are this run's
+            self._save()  # claims the outputs for this run
             sink.check_last()
             sink.start()
             sink.flush()
 
     def take(self, portion: Portion, strict: bool = False) -> None:
-        """Process what was read. With ``strict``, raises `StrictError` for a reject and what was overlooked."""
+        """Process a portion. With ``strict``, raises `StrictError` for a reject or a failing notice."""
         results, unfit = self._sink.fitting(self._running.process(portion))
         rejects = sorted([*self._running.rejects, *unfit], key=Reject.place)
         self._running.rejects = []
@@ -87,56 +87,56 @@ class Ledger:
         self._sink.write(results)
         if self._excess is None:
             self._sink.close(self._running.closed)
-        if self._checkpoint is not None and portion.place is not None:
-            self._places.append(portion.place)
+        if self._checkpoint is not None and portion.position is not None:
+            self._positions.append(portion.position)
 
     def check(self) -> None:
-        """Raise `SourceError` if there are too many rejects by now."""
+        """Raise `SourceError` if the limit of rejects is exceeded."""
         if self._excess is not None:
             raise self._excess
 
     def commit_if_due(self) -> None:
-        """Commit, if it is time to: always where nothing else is there to be read, or nothing is kept."""
-        late = time.monotonic() - self._committed >= GROUP_SECONDS
-        if self._checkpoint is None or late or not self._running.is_ready():
+        """Commit if the interval is over, no input is ready, or there is no checkpoint."""
+        is_due = time.monotonic() - self._committed >= GROUP_SECONDS
+        if self._checkpoint is None or is_due or not self._running.is_ready():
             self.commit()
 
     def commit(self) -> None:
-        """Put down what was taken, then make it visible; save the state, if it is time to."""
+        """Log the processed slices, then make their results visible; save the state if it is due."""
         self._commit()
         due = self._committed - self._saved >= max(SAVE_SECONDS, self._cost / SAVE_SHARE)
         if due or self._running.spooled - self._released >= RELEASE_BYTES:
             self._save()
 
     def break_off(self) -> None:
-        """Put down what was taken and make it visible, in the middle of a run.
+        """Log the processed slices and make their results visible, when a run is interrupted.
 
-        The state is not saved: more may have been read than was taken, and would be lost.
+        The state is not saved: the readers may be ahead of the processed slices, and input would be lost.
         """
         self._running.look()
         self._commit()
 
     def _commit(self) -> None:
-        if self._checkpoint is not None and (self._places or self._sink.pending):
+        if self._checkpoint is not None and (self._positions or self._sink.pending):
             self._number += 1
-            slices = {"number": self._number, "places": self._places, "mark": self._sink.mark}
+            slices = {"number": self._number, "places": self._positions, "mark": self._sink.mark}
             self._checkpoint.put_down(slices | {"ended": self._sink.ended})
-            self._places = []
+            self._positions = []
         holding = self._sink.stats.holding
-        if self._checkpoint is not None and self._held != holding.looked:
+        if self._checkpoint is not None and self._holding_version != holding.looked:
             self._checkpoint.put_down_held(holding.snapshot())
-            self._held = holding.looked
+            self._holding_version = holding.looked
         self._running.settle_said()
         self._sink.flush()
         self._committed = time.monotonic()
-        if self._running.reads_on and not self._told:
-            self._told = True
+        if self._running.reads_on and not self._is_announced:
+            self._is_announced = True
             tell_complete()
         if self._running.reads_on or not self._running.ended:
             self._sink.finish()
 
     def finish(self, failure: SourceError | None = None) -> None:
-        """Commit all, for good: nothing is left to do, or, after a ``failure``, can be done."""
+        """Commit the end of the run, or its ``failure``."""
         if failure is None:
             self._sink.end()
         self._commit()
@@ -145,7 +145,7 @@ class Ledger:
             self._save(over=True, failure=failure)
 
     def _save(self, over: bool = False, failure: SourceError | None = None) -> None:
-        """Save the state, if it is still of use, and drop what led there."""
+        """Save the state, unless the run is over, and drop the log before it."""
         if self._checkpoint is None:
             return
         began = time.monotonic()
@@ -159,7 +159,7 @@ class Ledger:
             commit.output = sink.snapshot()
         if not commit.ended:
             self._running.look()
-            commit.held, self._held = sink.stats.holding.snapshot(), sink.stats.holding.looked
+            commit.held, self._holding_version = sink.stats.holding.snapshot(), sink.stats.holding.looked
         sink.commit(commit)
         self._checkpoint.commit(commit)
         self._running.release()
@@ -167,33 +167,33 @@ class Ledger:
         self._saved = time.monotonic()
         self._cost = self._saved - began
 
-    def _continue(self, found: Found) -> None:
-        """Do once more what was done since the state was saved."""
+    def _continue(self, restored: Found) -> None:
+        """Restore the saved state, and repeat the slices since then."""
         assert self._checkpoint is not None
-        commit, where = found.commit, self._checkpoint.path
+        commit, path = restored.commit, self._checkpoint.path
         self._sink.stats.resume(commit.stats)
         self._sink.stats.holding.restore(commit.held)
         closed = [written.closed for written in commit.outputs]
         self._running.restore(commit.cursors, commit.operators, closed)
         self._released = self._running.spooled
         self._sink.start()
-        self._sink.flush(more=bool(found.slices))
-        for record in found.slices:
+        self._sink.flush(more=bool(restored.slices))
+        for record in restored.slices:
             self._number += 1
             if record["number"] != self._number:
-                raise XmlPunctError(f"the checkpoint {where} is damaged: record {self._number} is missing")
-            for number, place, *said in record["places"]:
-                self.take(self._running.again(number, Cursor.from_json(place), *said))
+                raise XmlPunctError(f"the checkpoint {path} is damaged: record {self._number} is missing")
+            for number, cursor, *injected in record["places"]:
+                self.take(self._running.reread(number, Cursor.from_json(cursor), *injected))
             if record["ended"]:
                 self._sink.end()
             if self._sink.mark != record["mark"]:
                 raise XmlPunctError(
-                    f"{where}: the same slices do not give the same output any more: "
+                    f"{path}: the same slices do not give the same output any more: "
                     "an input has changed, or the program has"
                 )
-            # Of all groups but the last it is certain that they were seen.
-            self._sink.flush(more=record is not found.slices[-1])
+            # All groups but the last were certainly visible.
+            self._sink.flush(more=record is not restored.slices[-1])
         self._sink.check_last()
-        self._places = []
+        self._positions = []
         stats = self._sink.stats
         _log.warning("continuing after %s tuples, %s bytes", f"{stats.tuples_out:,}", f"{stats.bytes_out:,}")

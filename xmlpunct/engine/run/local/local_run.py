@@ -1,4 +1,4 @@
-"""The local engine: a query run to the end of its sources."""
+"""The local engine: runs a query to the end of its sources."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ Progress = Callable[[RunStats], None]
 
 
 def open_sources(
-    query: Query, given: Mapping[str, Source | Table] | None = None
+    query: Query, replacements: Mapping[str, Source | Table] | None = None
 ) -> dict[str, Source | Table]:
-    """The sources of a query's streams: those ``given`` for declared ones, and what the others name.
+    """The sources of a query's streams, by stream name. ``replacements`` are sources by declared name.
 
-    Each is opened once, however many streams it carries.
+    A source of several streams is opened once.
     """
     opened: dict[str, Source] = {}
     by_name: dict[str, Source | Table] = {}
     for stream in query.streams:
-        source = (given or {}).get(stream.declared)
+        source = (replacements or {}).get(stream.declared)
         if isinstance(source, Table):
             by_name[stream.name] = source
             continue
@@ -63,20 +63,20 @@ def run(
     stop: Stop | None = None,
     sayings: Sayings | None = None,
 ) -> None:
-    """Run a query to the end of its sources and write what it gives; with a checkpoint, from where it stands.
+    """Run a query to the end of its sources and write its results; with a checkpoint, continue an earlier run.
 
-    Raises `SourceError` when a source fails, after writing what came before. No checkpoint records a `TransientError`:
-    the same run can go on. Too many rejects (``options.max_rejects``) are such a
-    failure. Raises `StrictError` at the first reject with ``options.strict``; KeyboardInterrupt when it is asked to
-    ``stop``, after the slice at hand. ``sayings`` are what is said to it while it runs.
+    Raises `SourceError` if a source fails or rejects exceed ``options.max_rejects``, after writing the results before
+    it. A checkpoint does not record a `TransientError`: the same run can continue. Raises `StrictError` at the first
+    reject with ``options.strict``, and KeyboardInterrupt after the current slice on ``stop``. ``sayings`` are
+    punctuations that other threads inject.
     """
     query = with_guards(query) if options.guarded else query
     for answer in query.answers:
-        own = options.to(answer.destination)
-        if own.dataset and own.format not in FORMATS:
+        target = options.to(answer.destination)
+        if target.dataset and target.format not in FORMATS:
             with told_of(answer):
                 raise UsageError(
-                    f"{own.output} is a dataset directory: {own.spelled('format')} parquet, arrow or csv; "
+                    f"{target.output} is a dataset directory: {target.spelled('format')} parquet, arrow or csv; "
                     "xml takes --engine spark"
                 )
     outputs, stop = make_outputs(query, options), stop or Stop()
@@ -86,7 +86,7 @@ def run(
 
         provisional = Provisional(query, options)
     with ExitStack() as opened:
-        checkpoint, found, commit, name = None, None, Commit.begun(query), run_name()
+        checkpoint, restored, commit, name = None, None, Commit.begun(query), run_name()
         sources: Mapping[str, Source | Input | Table]
         spools: list[Spool] = []
         if options.checkpoint is None:
@@ -95,36 +95,36 @@ def run(
             folder = Path(options.checkpoint)
             checkpoint = opened.enter_context(Checkpoint(folder, query, options, "local"))
             with reading(f"the checkpoint {folder}"):
-                found = checkpoint.find()
-            opened.enter_context(ended_by(checkpoint.clean_if_over))  # once nobody reads what is spooled
-            commit, spools = found.commit, found.spools
+                restored = checkpoint.find()
+            opened.enter_context(ended_by(checkpoint.clean_if_over))  # runs after the spools are stopped
+            commit, spools = restored.commit, restored.spools
             stats.resume(commit.stats)
             if commit.over:
-                if found.failure is not None:
-                    raise found.failure
+                if restored.failure is not None:
+                    raise restored.failure
                 check_complete(query, options, outputs, commit, checkpoint.run)
                 return
-            checkpoint.settle(found, 1)
+            checkpoint.settle(restored, 1)
             name = checkpoint.run
-            sources = {query.streams[i].name: given for given in found.inputs for i in given.streams}
+            sources = {query.streams[i].name: input_ for input_ in restored.inputs for i in input_.streams}
         namespace, size, threads = options.punct_namespace, options.slice_bytes, options.threads
         running = LocalRun(query, sources, size, stats, namespace, sayings, threads)
         opened.enter_context(ended_by(running.close))
-        if found is not None:
-            for number, cursor in found.cursors:  # before more is spooled
+        if restored is not None:
+            for number, cursor in restored.cursors:  # before the spools grow
                 running.reader(number).check(Cursor.from_json(cursor))
         for spool in spools:
             spool.bell = running.bell
             spool.start()
             opened.enter_context(ended_by(spool.stop))
         sink = opened.enter_context(open_sink(query, options, outputs, stats, commit, name))
-        ledger = Ledger(running, sink, checkpoint, found, options.max_rejects)
+        ledger = Ledger(running, sink, checkpoint, restored, options.max_rejects)
         try:
             ledger.check()
             while (portion := running.read()) is not None:
                 for spool in spools:
                     spool.check()
-                with stop.held():
+                with stop.deferred():
                     ledger.take(portion, options.strict)
                     ledger.check()
                     ledger.commit_if_due()
@@ -140,12 +140,12 @@ def run(
         except TransientError as error:
             if checkpoint is not None:
                 error.add_note(error.REMEDY)
-            with stop.held(), undoing(ledger.break_off):
+            with stop.deferred(), undoing(ledger.break_off):
                 raise
         except SourceError as failure:
-            with stop.held(), undoing(partial(ledger.finish, failure)):
+            with stop.deferred(), undoing(partial(ledger.finish, failure)):
                 raise
-        with stop.held():
+        with stop.deferred():
             ledger.finish()
         warn_of_growth(source for source in sources.values() if not isinstance(source, Table))
 
@@ -156,9 +156,9 @@ def results(
     on_reject: Callable[[Reject], object],
     watched: bool = False,
 ) -> Iterator[Slice]:
-    """The query's results as slices, as they come. Raises `SourceError` after the last good one.
+    """Iterate over the query's results as slices. Raises `SourceError` after the last good one.
 
-    A run that is ``watched`` gives an empty slice where nothing has come for a while.
+    With ``watched``, an empty slice is returned after a while without input.
     """
     running = LocalRun(query, sources, None, RunStats("local", watched=watched), PUNCT_NAMESPACE)
     with ended_by(running.close):

@@ -1,4 +1,4 @@
-"""What the local engine reads: feeds, and portions of them."""
+"""The input of the local engine: feeds, and portions of them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from xmlpunct.slice import Slice
 
 
 class Feed:
-    """A source, the streams it carries, and where it stands. An `Input` is one that can be read again."""
+    """A source, the streams that it carries, and its read position."""
 
     def __init__(self, number: int, streams: list[tuple[int, Stream]], reader: AheadReader) -> None:
         self.number, self.streams, self.reader = number, streams, reader
         self.done = False
         self.turn = 0
-        """When it was read last, in slices of the run."""
+        """Sequence number of the last slice that was read from it."""
 
     @property
     def name(self) -> str:
-        """What people know it by."""
+        """Display name: the names of its streams."""
         return ", ".join(stream.name for _, stream in self.streams)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a table, as tuples of the stream of that ``number``, and those that are none; or its end."""
+    """A batch of a table as tuples of stream ``number``, with its rejects; or the end of the table."""
 
     number: int
     stream: Stream
@@ -42,22 +42,22 @@ class Rows:
 
 @dataclass(frozen=True)
 class Portion:
-    """What was read for a slice: of which feed and what (None: its end). Without a feed, nothing has come.
+    """The input of one slice: parsed content of a feed (None: the end of the feed). Without a feed it is empty.
 
-    Or it is what was ``said`` in a stream's place, where the feed stands. Or it is some of a table's ``rows``. What was
-    done of it already is ``ahead``, for each of the feed's streams.
+    Alternatives are an ``injected`` punctuation at the feed's position, or ``rows`` of a table. ``precomputed`` holds
+    the results that other threads computed from it, for each stream of the feed.
     """
 
     feed: Feed | None = None
     parsed: Parsed | None = None
-    said: Plain | None = None
+    injected: Plain | None = None
     rows: Rows | None = None
-    ahead: Sequence[Ahead] = ()
+    precomputed: Sequence[Ahead] = ()
 
     @property
-    def place(self) -> list[Any] | None:
-        """Up to where the feed has been read with it, as plain values; None if nothing has."""
+    def position(self) -> list[Any] | None:
+        """The read position of the feed after this portion, as plain values; None without a feed."""
         if self.feed is None:
             return None
-        where = [self.feed.number, self.feed.reader.cursor.to_json()]
-        return where if self.said is None else [*where, self.said]
+        position = [self.feed.number, self.feed.reader.cursor.to_json()]
+        return position if self.injected is None else [*position, self.injected]

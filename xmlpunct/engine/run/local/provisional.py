@@ -1,7 +1,7 @@
-"""Possible beside certain: what a query would still answer if all its inputs ended now.
+"""Provisional answers: the further results of a query if all its inputs ended now.
 
-Such answers are true of what has come so far and of nothing else: whatever comes next may change them. They are marked
-by a namespace of their own, and never stand in a file of results.
+They are correct for the input so far only: further input may change them. A namespace of their own marks them, and they
+are never written to a file of results.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PARTIAL_NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/partial"
 class Provisional:
     """Writes provisional answers to standard output, one every ``options.partial`` seconds.
 
-    In XML an answer is an element ``partial:answer`` of elements ``partial:result``. Where the results go to
-    standard output too, it stands between them, and who reads the results passes over it. In jsonl each tuple is a line
+    In XML an answer is an element ``partial:answer`` of elements ``partial:result``. If the results go to standard
+    output too, it appears between them, and readers of the results skip it. In jsonl each tuple is a line
     ``{"$partial": {...}}``. Raises `UsageError` for csv, and where standard output is committed, by a checkpoint.
     """
 
@@ -50,7 +50,7 @@ class Provisional:
         )
 
     def is_due(self) -> bool:
-        """Whether it is time for an answer."""
+        """True if the next answer is due."""
         return time.monotonic() >= self._next
 
     def write(self, answer: pl.DataFrame) -> None:
@@ -59,7 +59,7 @@ class Provisional:
         self._next = time.monotonic() + self._every
 
     def text(self, answer: pl.DataFrame) -> bytes:
-        """An answer as bytes, without what its form cannot hold, which would be rejects."""
+        """An answer as bytes, without tuples that the format cannot represent."""
         unfit = self._writer.unfit(answer)
         if unfit is not None:
             answer = answer.filter(unfit.is_null())

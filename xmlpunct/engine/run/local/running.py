@@ -1,4 +1,4 @@
-"""A query running in this process: its feeds, and its operators, a slice at a time."""
+"""A query running in this process: its feeds and operators, slice by slice."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice, concat
 
 LOOK_SHARE = 0.05
-"""What is retained is looked at less often than once a second where that would take a larger share of the time."""
+"""Maximal share of the time for outlines of the retained state; without this limit there is one per second."""
 
 SLICES_AHEAD = 3
-"""For each thread so many slices are read ahead, so that no thread has to wait (`benchmarks/threads.py`)."""
+"""Slices to read ahead per thread, so that no thread waits (`benchmarks/threads.py`)."""
 
 MANY = 4
-"""With fewer threads the one that runs the operators has time to do all of their work, sooner than handing it over
-takes; with so many, the others would wait for it (`benchmarks/threads.py`)."""
+"""From this number of threads on, reader threads run stateless operators, because the main thread is the bottleneck.
+With fewer threads, the handover costs more than it saves (`benchmarks/threads.py`)."""
 
 SPREAD = 2
-"""With so many threads for each source, parsing is spread over threads rather than cutting made cheap."""
+"""With more threads per source than this, parsing runs in parallel, instead of cutting at minimal cost."""
 
 
 class LocalRun:
     """A query running in this process.
 
-    `read` gives a portion of the next source, None when all have ended; `process` returns the results of a portion;
+    `read` returns a portion of the next source, or None after the last; `process` returns the results of a portion;
     `advance` does both. The caller empties ``rejects`` and ``notices``. ``bell`` wakes a run that waits for input.
-    ``sayings`` are punctuations from outside. With ``threads`` (None: as many as there are cores) other threads read
-    ahead, which changes no result.
+    ``sayings`` are injected punctuations. With ``threads`` (None: one per core), other threads read ahead, which does
+    not affect results.
     """
 
     def __init__(
@@ -93,28 +93,27 @@ class LocalRun:
         self.bell, self.settle_said = self._sayings.bell, self._sayings.settle
         self._feeds: list[Feed] = []
         self._helpers = Helpers(threads or cores())
-        alone = len(by_source) == 1 and not stats.watched
+        is_single_source = len(by_source) == 1 and not stats.watched
         spread = self._helpers.count > SPREAD * len(by_source)
         for number, (key, streams) in enumerate(by_source.items()):
-            given, specs = (
-                distinct[key],
-                [stream.spec(columns_read(query.roots, stream)) for _, stream in streams],
+            specs = [stream.spec(columns_read(query.roots, stream)) for _, stream in streams]
+            early = partial(self._precompute, streams) if self._helpers.count >= MANY else _no_results
+            reader = AheadReader(
+                distinct[key], specs, namespace, self.bell, is_single_source, self._helpers, spread, early
             )
-            further = partial(self._ahead, streams) if self._helpers.count >= MANY else _nothing
-            reader = AheadReader(given, specs, namespace, self.bell, alone, self._helpers, spread, further)
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
-        self._looked = time.monotonic()
+        self._last_look = time.monotonic()
         self._look_cost = 0.0
         self._opened = False
         self._judges = any(stream.guarded for stream in query.streams)
         self.closed = [False] * len(query.answers)
-        """Of each answer, whether it is complete."""
-        self._more = False
+        """For each answer, whether it is complete."""
+        self._has_late_input = False
 
     @property
     def ended(self) -> bool:
-        """Whether all answers are complete. What is still read then is read for the rejects in it."""
+        """True if all answers are complete. Then input is read for its rejects only."""
         return all(self.closed)
 
     def advance(self) -> Slice | None:
@@ -129,10 +128,10 @@ class LocalRun:
         return result
 
     def read(self) -> Portion | None:
-        """Read what makes a slice, or nothing, where there is nothing to be read for a while.
+        """Read the input of one slice; an empty portion after a while without input.
 
-        Tables come first, so that what arrives later meets them. Raises `SourceError` once a source has failed,
-        after its last good slice.
+        Tables are read first, because later tuples join them. Raises `SourceError` for a failed source, after its
+        last good slice.
         """
         if not self.ended and (rows := next(self._tables, None)) is not None:
             return Portion(rows=rows)
@@ -144,9 +143,9 @@ class LocalRun:
                 raise feed.reader.error
         ready = self._ready(candidates)
         self._look_for_idle(candidates)
-        while (said := self._sayings.take()) is not None:
-            if (feed := self._feed_of(said[0])) in candidates:
-                return Portion(feed, said=said)
+        while (injected := self._sayings.take()) is not None:
+            if (feed := self._feed_of(injected[0])) in candidates:
+                return Portion(feed, injected=injected)
         if not ready:
             return Portion()
         feed = ready[0]
@@ -159,11 +158,11 @@ class LocalRun:
         if self._helpers.count > 1:
             self._read_ahead(candidates)
         if parsed is not None and parsed.error is None and before == feed.reader.cursor:
-            return Portion()  # half an element, say
-        return Portion(feed, parsed, ahead=feed.reader.ahead)
+            return Portion()  # such as an incomplete element
+        return Portion(feed, parsed, precomputed=feed.reader.ahead)
 
     def process(self, portion: Portion) -> list[Slice]:
-        """What the query makes of a portion: a slice for each answer."""
+        """Process a portion; returns a slice of results for each answer."""
         feed, rows = portion.feed, portion.rows
         if rows is not None:
             counts = self.stats.inputs[rows.stream.declared]
@@ -174,87 +173,86 @@ class LocalRun:
         if feed is None:
             return [Slice(schema.empty()) for schema in self._schemas]
         feed.turn = 1 + max(f.turn for f in self._feeds)
-        if portion.said is not None:
+        if portion.injected is not None:
             return self._push(
-                feed.streams, [self._said(i, stream, portion.said) for i, stream in feed.streams]
+                feed.streams, [self._injected(i, stream, portion.injected) for i, stream in feed.streams]
             )
         if portion.parsed is None:
             feed.done = True
             self._note_end(feed)
             return self._push(feed.streams, [self._end(stream) for _, stream in feed.streams])
-        self._more |= self.ended and (any(portion.parsed.slices) or any(portion.parsed.rejects))
+        self._has_late_input |= self.ended and (any(portion.parsed.slices) or any(portion.parsed.rejects))
         self._count(feed, portion.parsed)
-        return self._push(feed.streams, portion.parsed.slices, portion.ahead)
+        return self._push(feed.streams, portion.parsed.slices, portion.precomputed)
 
     def judge(self, portion: Portion, limit: RejectLimit, rejects: Sequence[Reject]) -> SourceError | None:
-        """The failure that a portion is, whose ``rejects`` are known by now, if an input has too large a share."""
+        """The error if the share of rejects of an input exceeds the limit after a portion with these ``rejects``."""
         feed, parsed, failure = portion.feed, portion.parsed, None
         if limit.percent is None or feed is None:
             return None
         parts = [name for name, _ in feed.reader.source.parts]
-        for place, (_, stream) in enumerate(feed.streams):
+        for index, (_, stream) in enumerate(feed.streams):
             counts = self.stats.judged.setdefault(stream.name, [0, 0])
             bad = pl.Series(dtype=pl.Boolean())
             if parsed is not None:
-                tuples = in_order(parts, parsed.slices[place], parsed.rejects[place])
+                tuples = in_order(parts, parsed.slices[index], parsed.rejects[index])
                 bad = marked(tuples, rejects)
             failure = failure or limit.share(stream.name, counts, bad, feed.done)
         return failure
 
     @property
     def reads_on(self) -> bool:
-        """Whether more has come behind the output's end, or may come at any time."""
+        """True if input has arrived after the output's end, or can still arrive."""
         waits = any(not (f.done or f.reader.error) and f.reader.bytes_total is None for f in self._feeds)
-        return self.ended and (self._more or waits)
+        return self.ended and (self._has_late_input or waits)
 
     def is_ready(self) -> bool:
-        """Whether there is something to `read`, or an end, without waiting for it."""
+        """True if `read` returns input or an end without waiting."""
         if self._sayings:
             return True
         candidates = [f for f in self._feeds if not f.done]
         return not candidates or any(f.reader.is_ready() for f in candidates)
 
-    def again(self, number: int, stop: Cursor, said: Plain | None = None) -> Portion:
-        """Read once more what a run read before: of the feed of that number, from where it stands to ``stop``.
+    def reread(self, number: int, stop: Cursor, injected: Plain | None = None) -> Portion:
+        """Repeat a read of an earlier run: from the position of feed ``number`` to ``stop``, with the punctuation
+        ``injected`` there.
 
-        What was ``said`` there is said again.
-
-        Raises `XmlPunctError` if that is not there any more, or cannot be read.
+        Raises `XmlPunctError` if the input is missing or unreadable.
         """
         feed = self._feeds[number]
-        parsed = None if said is not None else feed.reader.again(stop)
+        parsed = None if injected is not None else feed.reader.again(stop)
         if feed.reader.cursor != stop:
             if parsed is not None and parsed.error is not None:
                 raise parsed.error
             raise XmlPunctError(f"{feed.name}: what was read of it before cannot be read again")
-        return Portion(feed, parsed, said)
+        return Portion(feed, parsed, injected)
 
     def reader(self, number: int) -> AheadReader:
-        """The reader of the feed of that number."""
+        """The reader of feed ``number``."""
         return self._feeds[number].reader
 
     @property
     def spooled(self) -> int:
-        """How many bytes have been read that are kept until `release`."""
+        """Number of bytes read from spools that are retained until `release`."""
         return sum(feed.reader.spooled for feed in self._feeds)
 
     def release(self) -> None:
-        """Drop what has been read of all spools."""
+        """Drop the parts of all spools that were read."""
         for feed in self._feeds:
             feed.reader.release()
 
     def snapshot(self) -> tuple[list[Any], Frames]:
-        """Where all feeds stand, and the state of all operators."""
-        places = []
+        """The positions of all feeds, and the state of all operators."""
+        positions = []
         for feed in self._feeds:
             reader = feed.reader
             error = None if reader.error is None else reader.error.__reduce__()[1]
-            places.append([reader.cursor.to_json(), reader.bytes_read, error, feed.done, feed.turn])
-        return places, self._pipeline.snapshot()
+            positions.append([reader.cursor.to_json(), reader.bytes_read, error, feed.done, feed.turn])
+        return positions, self._pipeline.snapshot()
 
-    def restore(self, places: list[Any], state: Frames, closed: Sequence[bool]) -> None:
-        """Take what `snapshot` gave, and from the statistics the counters; some answers were ``closed`` then."""
-        for feed, (cursor, count, error, done, turn) in zip(self._feeds, places, strict=True):
+    def restore(self, positions: list[Any], state: Frames, closed: Sequence[bool]) -> None:
+        """Restore a `snapshot`, and the counters from the statistics; ``closed``: complete answers at that time."""
+        for feed, (cursor, count, error, done, turn) in zip(self._feeds, positions, strict=True):
             feed.reader.restore(Cursor.from_json(cursor), count, error and SourceError(*error))
             feed.done, feed.turn = done, turn
         for number, is_closed in enumerate(closed):
@@ -268,35 +266,35 @@ class LocalRun:
         self._opened = self.stats.slices > 0
 
     def partial(self) -> pl.DataFrame:
-        """What the query would still answer if all its inputs ended now, in order: exact, by a copy of the state."""
+        """The further results, in order, if all inputs ended now: exact, computed on a copy of the state."""
         if len(self._schemas) > 1:
             raise UsageError(ONE_ANSWER)
         copy, ended = self._build(), [] if self.ended else list(enumerate(self._query.streams))
-        given = [] if self._opened else [copy.open()]
+        slices = [] if self._opened else [copy.open()]
         copy.restore(self._pipeline.snapshot())
-        given += [copy.push(i, stream.taken(self._end(stream))) for i, stream in ended]
-        answer = concat(self._schemas[0], given).tuples
+        slices += [copy.push(i, stream.taken(self._end(stream))) for i, stream in ended]
+        answer = concat(self._schemas[0], slices).tuples
         return answer if self._query.root.ordered else answer.sort(answer.columns, nulls_last=True)
 
     def waits(self) -> dict[int, Sequence[int]]:
-        """By operator, for each of its inputs, how much of what it retains waits for that input."""
+        """For each operator and each of its inputs, the amount of retained state that waits for that input."""
         return {operator.number: operator.waits() for operator in self._pipeline.operators}
 
     def behind(self) -> dict[str, int | None]:
-        """By input, how many bytes are there that were not read yet; None where nobody knows."""
+        """For each input, the number of available bytes not read yet; None if unknown."""
         left = {
             name: [f.reader.behind for f in self._feeds_of(name) if not f.done] for name in self.stats.inputs
         }
-        known = {name: [n for n in counts if n is not None] for name, counts in left.items()}
-        return {name: sum(known[name]) if len(known[name]) == len(left[name]) else None for name in left}
+        sizes = {name: [n for n in counts if n is not None] for name, counts in left.items()}
+        return {name: sum(sizes[name]) if len(sizes[name]) == len(left[name]) else None for name in left}
 
     def done(self) -> dict[str, bool]:
-        """By input, whether it has been read to its end."""
+        """For each input, whether it has been read to its end."""
         return {name: all(f.done for f in self._feeds_of(name)) for name in self.stats.inputs}
 
     def close(self) -> None:
-        """Close all sources. What is idle now stays in the statistics."""
-        self._looked = -math.inf
+        """Close all sources; inputs that are idle now stay in the statistics."""
+        self._last_look = -math.inf
         self._look_for_idle([f for f in self._feeds if not f.done])
         self._helpers.close()
         for feed in self._feeds:
@@ -306,20 +304,20 @@ class LocalRun:
         return build(self._query.roots, [stream.name for stream in self._query.streams])
 
     def _read_ahead(self, candidates: list[Feed]) -> None:
-        """Begin to read what is likely to be wanted next: of those feeds whose last turn was longest ago.
+        """Start to read the next slices of the feeds whose last turn is longest ago.
 
-        What is read ahead is in memory: `SLICES_AHEAD` slices for each thread, of at most `MOST_BYTES` each. Of larger
-        ones there are fewer, and at least one for each thread.
+        Slices read ahead are in memory: `SLICES_AHEAD` per thread, of at most `MOST_BYTES` each. Of larger slices there
+        are fewer, but at least one per thread.
         """
         waiting = [f for f in candidates if f.reader.is_there]
-        count, each = sum(f.reader.begun for f in waiting), SLICES_AHEAD * MOST_BYTES // self._pace.bytes
-        while waiting and count < max(1, min(each, SLICES_AHEAD)) * self._helpers.count:
+        count, limit = sum(f.reader.begun for f in waiting), SLICES_AHEAD * MOST_BYTES // self._pace.bytes
+        while waiting and count < max(1, min(limit, SLICES_AHEAD)) * self._helpers.count:
             next_ = min(waiting, key=lambda f: (f.reader.begun, f.turn))
             next_.reader.begin(self._pace.bytes)
             count += 1
 
     def _ready(self, candidates: list[Feed]) -> list[Feed]:
-        """The candidates that need not be waited for; after a while, none."""
+        """The candidates with input; empty after a while without input."""
 
         def ready() -> list[Feed]:
             return [f for f in candidates if f.reader.is_ready()]
@@ -333,44 +331,44 @@ class LocalRun:
         return feeds
 
     def look(self) -> None:
-        """Put down what the operators retain."""
+        """Record an outline of the state that the operators retain."""
         began = time.monotonic()
         outlines = {operator.number: outline(operator.state) for operator in self._pipeline.operators}
         self.stats.holding.keep("", outlines)
         self._look_cost = time.monotonic() - began
 
     def _waits(self) -> dict[int, int]:
-        """For each feed (by its id), how much that is retained waits for it."""
+        """For each feed, by id, the amount of retained state that waits for it."""
         waits = self._pipeline.waits()
         return {id(f): max(waits[i] for i, _ in f.streams) for f in self._feeds}
 
     def _look_for_idle(self, candidates: list[Feed]) -> None:
-        """Put down, once in a while, which inputs hold others up, and what waits for them."""
+        """Record, at intervals, the idle inputs that retained state waits for."""
         now = time.monotonic()
-        if now - self._looked < max(IDLE_SECONDS, self._look_cost / LOOK_SHARE):
+        if now - self._last_look < max(IDLE_SECONDS, self._look_cost / LOOK_SHARE):
             return
-        self._looked = now
+        self._last_look = now
         self.look()
         silent = [(f, seconds) for f in candidates if (seconds := f.reader.silent) > IDLE_SECONDS]
         waits = self._waits() if silent else {}
         self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
 
-    def _ahead(self, streams: Sequence[tuple[int, Stream]], parsed: Parsed) -> list[Ahead]:
-        """What can be done of slices before their turn: in any thread, while this one does something else."""
-        given = zip(streams, parsed.slices, strict=True)
-        return [self._pipeline.ahead(i, stream.taken(slice_).tuples) for (i, stream), slice_ in given]
+    def _precompute(self, streams: Sequence[tuple[int, Stream]], parsed: Parsed) -> list[Ahead]:
+        """Run stateless operators on slices read ahead; called in reader threads."""
+        pairs = zip(streams, parsed.slices, strict=True)
+        return [self._pipeline.ahead(i, stream.taken(slice_).tuples) for (i, stream), slice_ in pairs]
 
     def _push(
-        self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice], ahead: Sequence[Ahead] = ()
+        self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice], done: Sequence[Ahead] = ()
     ) -> list[Slice]:
         results = [] if self._opened else [self._pipeline.open_all()]
         self._opened = True
-        done = ahead or [NOT_AHEAD] * len(slices)
-        for (i, stream), given, of_stream in zip(streams, slices, done, strict=True):
-            if given:
-                if given.punctuations:
-                    self.stats.holding.say(stream.name, given.punctuations)
-                results.append(self._pipeline.push_all(i, stream.taken(given), of_stream))
+        done = done or [NOT_AHEAD] * len(slices)
+        for (i, stream), slice_, done_of_stream in zip(streams, slices, done, strict=True):
+            if slice_:
+                if slice_.punctuations:
+                    self.stats.holding.say(stream.name, slice_.punctuations)
+                results.append(self._pipeline.push_all(i, stream.taken(slice_), done_of_stream))
         self.rejects += self._pipeline.rejects
         self._pipeline.rejects.clear()
         self.stats.slices += 1
@@ -378,12 +376,10 @@ class LocalRun:
             OperatorStats(**counters.counts(), id=operator.number, operator=operator.name)
             for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True)
         )
-        return [
-            self._result(number, [each[number] for each in results]) for number in range(len(self.closed))
-        ]
+        return [self._result(number, [r[number] for r in results]) for number in range(len(self.closed))]
 
     def _result(self, number: int, parts: Sequence[Slice]) -> Slice:
-        """What a slice adds to an answer: nothing, once that is complete."""
+        """The results of a slice for an answer; empty once the answer is complete."""
         if self.closed[number]:
             return Slice(self._schemas[number].empty())
         result = concat(self._schemas[number], parts)
@@ -392,9 +388,9 @@ class LocalRun:
         return result
 
     def _close(self, number: int) -> None:
-        """Take note that an answer is complete: nothing will follow, whatever is still to be read.
+        """Mark an answer as complete: no result follows, even if input is left, such as after LIMIT.
 
-        LIMIT has its rows, say. What is there for no other answer stops, unless its rejects are asked for.
+        Operators and feeds that serve no other answer stop, unless their rejects must be counted.
         """
         self.closed[number] = True
         if self._judges:
@@ -405,7 +401,7 @@ class LocalRun:
                 feed.done = True
 
     def _rows_of(self, tables: Sequence[tuple[int, Stream, Table]]) -> Iterator[Rows]:
-        """The rows of all tables, and the end of each."""
+        """The batches of all tables, each table followed by its end."""
         for number, stream, table in tables:
             for tuples, rejects in table.slices(stream.layout):
                 yield Rows(number, stream, tuples, rejects)
@@ -414,13 +410,13 @@ class LocalRun:
     def _end(self, stream: Stream) -> Slice:
         return Slice(stream.layout.empty(), [Punctuation.everything(stream.schema)], [0])
 
-    def _said(self, number: int, stream: Stream, said: Plain) -> Slice:
-        """What was said, if it is of this stream; else nothing."""
+    def _injected(self, number: int, stream: Stream, entry: Plain) -> Slice:
+        """The injected punctuation, if it belongs to this stream; else an empty slice."""
         empty = stream.layout.empty()
-        return Slice(empty, [punctuation_of(stream, said[1])], [0]) if number == said[0] else Slice(empty)
+        return Slice(empty, [punctuation_of(stream, entry[1])], [0]) if number == entry[0] else Slice(empty)
 
     def _feed_of(self, number: int) -> Feed:
-        """The feed that carries the stream of that number."""
+        """The feed that carries stream ``number``."""
         return next(f for f in self._feeds if number in [i for i, _ in f.streams])
 
     def _count(self, feed: Feed, parsed: Parsed) -> None:
@@ -435,16 +431,16 @@ class LocalRun:
             self.rejects += rejects
 
     def _note_end(self, feed: Feed) -> None:
-        """Look what was overlooked of the inputs that end with a feed."""
+        """Record the end of the inputs that end with a feed, and their notices."""
         for _, stream in feed.streams:
             if all(f.done for f in self._feeds_of(stream.declared)):
                 self.notices += self.stats.end(stream.declared)
 
     def _feeds_of(self, declared: str) -> list[Feed]:
-        """The feeds of a stream: one for each sender."""
+        """The feeds of a stream: one per sender."""
         return [f for f in self._feeds if declared in (s.declared for _, s in f.streams)]
 
 
-def _nothing(_: Parsed) -> list[Ahead]:
-    """What few threads do of slices before their turn."""
+def _no_results(_: Parsed) -> list[Ahead]:
+    """Replaces `_precompute` for fewer than `MANY` threads."""
     return []

@@ -1,4 +1,4 @@
-"""The data source ``xmlpunct``, as Spark knows it."""
+"""The data source ``xmlpunct``, the entry point for Spark."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ class XmlTable(DataSource):  # type: ignore[misc]
     def streamWriter(self, schema: spark.StructType, overwrite: bool) -> TableStreamWriter:  # noqa: N802
         return TableStreamWriter(schema, TableOptions.read(self.options, WRITING), overwrite)
 
-    def _reading(self, schema: spark.StructType, known: frozenset[str]) -> TableOptions:
-        options = TableOptions.read(self.options, known)
+    def _reading(self, schema: spark.StructType, allowed: frozenset[str]) -> TableOptions:
+        options = TableOptions.read(self.options, allowed)
         if options.element is None:
             return replace(options, element=_sampled(options).element)
         return options
 
 
 def inferred_columns(options: TableOptions) -> spark.StructType:
-    """The columns of what is there, as Spark's own source would name them.
+    """Infer the columns of a table, with the names that Spark's own source uses.
 
-    Raises `SourceError` and `UsageError` where they cannot be known.
+    Raises `SourceError` and `UsageError` if they cannot be inferred.
     """
     inferred = _inferred(options)
     schema = inferred.schema if options.infers else _texts(inferred.schema)
@@ -80,13 +80,13 @@ def _inferred(options: TableOptions) -> Inferred:
 
 def _sampled(options: TableOptions) -> Inferred:
     parts = listed(options.paths)
-    whole = Source(
+    source = Source(
         ", ".join(options.paths),
         tuple((part.name, part.size) for part in parts),
         lambda number: parts[number].open().opener(0),
         texts=tuple(part.texts for part in parts) if any(part.texts for part in parts) else (),
     )
-    sample, _ = take_sample(whole, options.infer_bytes)
+    sample, _ = take_sample(source, options.infer_bytes)
     inferred = infer(sample, options.element, options.punct_namespace)
     if inferred.error is not None:
         raise inferred.error
@@ -94,7 +94,7 @@ def _sampled(options: TableOptions) -> Inferred:
 
 
 def _texts(attributes: Iterable[Attribute]) -> Schema:
-    """The same columns, all of them texts."""
+    """The same columns, all of type STRING."""
     return Schema.of(
         replace(a, type=array_of(_texts(a.type.attributes)) if isinstance(a.type, ArrayType) else STRING)
         for a in attributes

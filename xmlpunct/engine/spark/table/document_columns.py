@@ -1,4 +1,4 @@
-"""Documents inside a column: the root of each is a tuple, or the tuples are in it."""
+"""XML documents in a column: a document's root is a tuple, or contains tuples."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from xmlpunct.engine.spark.table.tasks import Table
 from xmlpunct.firehose import Parser, Position, Split
 
 _NAME = "<document>"
-"""What a document is called in messages."""
+"""Name of a document in messages."""
 _MOST_ROOTS = 64
-"""For so many names of roots it is kept how their tuples are read."""
+"""Maximal number of cached parsers, one per root name."""
 _STEP = 2**12
-"""So many bytes are looked at to find a root, then as many more."""
+"""Bytes to parse per step of the search for the root."""
 
 
 def read_documents(
@@ -42,12 +42,12 @@ def read_documents(
     documents = Documents(columns, read)
     row = spark.StructType([spark.StructField(c.name, c.dataType) for c in columns])
     reads: Any = arrow_udf(documents.read, row if read.element is None else spark.ArrayType(row))
-    found: Column = reads(column)
-    return found
+    parsed: Column = reads(column)
+    return parsed
 
 
 class Documents:
-    """Reads documents with columns of Spark's.
+    """Reads documents into Spark columns.
 
     >>> columns = spark.StructType().add("_id", "integer").add("city", "string")
     >>> documents = Documents(columns, TableOptions())
@@ -58,42 +58,42 @@ class Documents:
     def __init__(self, columns: spark.StructType, options: TableOptions) -> None:
         self.options, self._columns = options, columns
         self._parsers: dict[str, tuple[Table, Parser]] = {}
-        self._parser(options.element or "row")  # which says what is wrong with the columns
+        self._parser(options.element or "row")  # raises errors of the columns early
 
     def __reduce__(self) -> tuple[type[Documents], tuple[spark.StructType, TableOptions]]:
         return Documents, (self._columns, self.options)
 
     def read(self, texts: pa.Array) -> pa.Array:
-        """The structs, or lists of structs, of some documents. Raises `StrictError` in the mode FAILFAST."""
+        """The structs, or lists of structs, of documents. Raises `StrictError` in mode FAILFAST."""
         table, _ = self._parser(self.options.element or "row")
         tuples, corrupt = [table.layout.schema.empty()], list[str]()
-        found: list[tuple[int, list[str]] | None] = []
+        counts: list[tuple[int, list[str]] | None] = []
         for text in texts:
             read = self._document(text.as_py()) if text.is_valid else None
-            found.append(None if read is None else (read[0].height, read[1]))
+            counts.append(None if read is None else (read[0].height, read[1]))
             if read is not None:
                 tuples.append(read[0])
                 corrupt += read[1]
-        together = pl.concat(tuples)
-        rows = table.batch(together, corrupt, []).to_struct_array()
-        # There are first all tuples, then all that is corrupt: here is which is whose.
-        good, bad, order, ends = 0, together.height, list[int | None](), [0]
-        for one in found:
-            if one is None:
+        all_tuples = pl.concat(tuples)
+        rows = table.batch(all_tuples, corrupt, []).to_struct_array()
+        # Rows hold all tuples, then all corrupt records: assign both to their documents.
+        good, bad, order, ends = 0, all_tuples.height, list[int | None](), [0]
+        for count in counts:
+            if count is None:
                 order += [] if self.options.element else [None]
             else:
-                order += [*range(good, good + one[0]), *range(bad, bad + len(one[1]))]
-                good, bad = good + one[0], bad + len(one[1])
+                order += [*range(good, good + count[0]), *range(bad, bad + len(count[1]))]
+                good, bad = good + count[0], bad + len(count[1])
             ends.append(len(order))
         items = rows.take(pa.array(order, pa.int64()))
         if self.options.element is None:
             return items
-        missing = pa.array([*(one is None for one in found), False])
+        missing = pa.array([*(count is None for count in counts), False])
         offsets = pc.if_else(missing, None, pa.array(ends, pa.int32()))
         return pa.ListArray.from_arrays(offsets, items)
 
     def _document(self, text: str) -> tuple[pl.DataFrame, list[str]]:
-        """The tuples of a document, and what could not be read of it: without an element of tuples, one of both."""
+        """The tuples and corrupt records of a document; without an element of tuples, either of them."""
         data, options = text.encode("utf-8", "surrogatepass"), self.options
         table, parser = self._parser(options.element or _root(data) or "row")
         parsed = parser.parse(Split(_NAME, Position(), data, True))
@@ -110,7 +110,7 @@ class Documents:
         return tuples, corrupt
 
     def _parser(self, element: str) -> tuple[Table, Parser]:
-        """How tuples of an element are read."""
+        """The table and parser for tuples of an element."""
         if element not in self._parsers:
             table = Table(self._columns, replace(self.options, element=element))
             if len(self._parsers) >= _MOST_ROOTS:
@@ -120,7 +120,7 @@ class Documents:
 
 
 def _root(data: bytes) -> str | None:
-    """The name of a document's root, None if there is none."""
+    """The name of a document's root element, or None."""
     parser = etree.XMLPullParser(events=("start",), resolve_entities=False, no_network=True)
     with suppress(etree.XMLSyntaxError):
         for at in range(0, len(data), _STEP):

@@ -1,8 +1,8 @@
-"""Paths and nested columns: which place in an element a column of Spark's is, and the other way round.
+"""Converts between nested Spark columns and paths in an element.
 
-The names are those of Spark's own source of XML: ``_id`` is the attribute ``id``, a struct is an element with others in
-it, an array one that is repeated, and ``_VALUE`` the text of an element that has attributes or children, too. A field
-with the metadata ``path`` is what stands there, whatever its name.
+The names are those of Spark's own XML source: ``_id`` is the attribute ``id``, a struct is an element with children, an
+array is a repeated element, and ``_VALUE`` is the text of an element with attributes or children. A field with the
+metadata ``path`` has its value at that path, whatever its name.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from xmlpunct.schema.arrays import ArrayType, array_of
 from xmlpunct.schema.attribute import Attribute
 
 PATH = "path"
-"""The key of a field's metadata that says where its value stands."""
+"""Metadata key of a field with the path of its value."""
 _OWN_TEXT = "text()"
 _ITEM = "."
 
 
 @dataclass(frozen=True)
 class Naming:
-    """How columns are named: what attributes begin with, what a text is called, and what prefixes stand for."""
+    """Column naming: prefix of attributes, name of an element's text, and namespaces of prefixes."""
 
     attribute: str = "_"
     value: str = "_VALUE"
     namespaces: Mapping[str, str] = field(default_factory=dict)
 
     def layout(self, columns: spark.StructType, writing: bool = False) -> Layout:
-        """What stands where in a tuple's element for these columns. Raises `SchemaError`.
+        """The layout of these columns: the paths of their values in a tuple's element. Raises `SchemaError`.
 
-        Read is the text that is an element's own; in one that is written, there is no other.
+        ``_VALUE`` reads an element's own text, without that of children. With ``writing``, it is the element's content.
 
         >>> line = spark.ArrayType(spark.StructType().add("_sku", "string").add("qty", "integer"))
         >>> buyer = spark.StructType().add("city", "string")
@@ -46,20 +46,20 @@ class Naming:
         """
         fields, attributes = self._read(columns, (), writing)
         try:
-            return Layout(fields, Schema.of(_written(attributes) if writing else attributes))
+            return Layout(fields, Schema.of(_in_writing_order(attributes) if writing else attributes))
         except SchemaError as error:
             raise SchemaError(f"{error}: two columns stand in one place") from None
 
     def columns(self, schema: Schema, prefixes: Mapping[str, str]) -> spark.StructType:
-        """Columns for a schema of paths, each sorted by name as Spark sorts what it infers.
+        """The columns for a schema of paths, sorted by name like the columns that Spark infers.
 
-        ``prefixes`` are those that a document has for namespaces.
+        ``prefixes`` are the document's prefixes by namespace.
         """
         top = _Element()
         for a in schema:
             top.add(a)
-        known = {uri: prefix for prefix, uri in self.namespaces.items()}
-        return self._struct(top, {**prefixes, **known, XML_NAMESPACE: "xml"}, "")
+        own_prefixes = {uri: prefix for prefix, uri in self.namespaces.items()}
+        return self._struct(top, {**prefixes, **own_prefixes, XML_NAMESPACE: "xml"}, "")
 
     def _read(
         self, columns: spark.StructType, steps: tuple[str, ...], writing: bool
@@ -67,44 +67,45 @@ class Naming:
         fields: list[Field] = []
         attributes: list[Attribute] = []
         for column in columns.fields:
-            path, given = self._path(column, steps, writing), column.dataType
-            if isinstance(given, spark.StructType):
-                inside, below = self._read(given, (path,), writing)
-                fields.append(Field(column.name, given, None, inside))
-                attributes += below
+            path, type_ = self._path(column, steps, writing), column.dataType
+            if isinstance(type_, spark.StructType):
+                inside, inner_attributes = self._read(type_, (path,), writing)
+                fields.append(Field(column.name, type_, None, inside))
+                attributes += inner_attributes
                 continue
-            if isinstance(given, spark.ArrayType):
-                found, made = self._array(column.name, given, path, writing)
+            if isinstance(type_, spark.ArrayType):
+                field_, attribute = self._array(column.name, type_, path, writing)
             else:
-                found, made = Field(column.name, given, path), Attribute(path, type_of(given, column.name))
-            fields.append(found)
-            attributes.append(replace(made, nullable=column.nullable, path=path))
+                field_ = Field(column.name, type_, path)
+                attribute = Attribute(path, type_of(type_, column.name))
+            fields.append(field_)
+            attributes.append(replace(attribute, nullable=column.nullable, path=path))
         return tuple(fields), attributes
 
-    def _array(self, name: str, given: spark.ArrayType, path: str, writing: bool) -> tuple[Field, Attribute]:
-        """An array's field, and its attribute."""
-        if isinstance(given.elementType, spark.StructType):
-            inside, below = self._read(given.elementType, (), writing)
-            rows = Schema.of(_written(below) if writing else below)
-            return Field(name, given, path, inside), Attribute(path, array_of(rows))
-        if isinstance(given.elementType, spark.ArrayType):
+    def _array(self, name: str, type_: spark.ArrayType, path: str, writing: bool) -> tuple[Field, Attribute]:
+        """The field and the attribute of an array."""
+        if isinstance(type_.elementType, spark.StructType):
+            inside, inner_attributes = self._read(type_.elementType, (), writing)
+            rows = Schema.of(_in_writing_order(inner_attributes) if writing else inner_attributes)
+            return Field(name, type_, path, inside), Attribute(path, array_of(rows))
+        if isinstance(type_.elementType, spark.ArrayType):
             raise SchemaError(f"column {name}: an array of arrays has no place in XML: ARRAY<STRUCT<...>>")
-        item = Attribute(_ITEM, type_of(given.elementType, name))
-        return Field(name, given, path), Attribute(path, array_of([item]))
+        item = Attribute(_ITEM, type_of(type_.elementType, name))
+        return Field(name, type_, path), Attribute(path, array_of([item]))
 
     def _path(self, column: spark.StructField, steps: tuple[str, ...], writing: bool = False) -> str:
-        """Where a column's value stands in the tuple, or the row of an array."""
-        said = (column.metadata or {}).get(PATH)
+        """The path of a column's value in the tuple, or in the row of an array."""
+        path = (column.metadata or {}).get(PATH)
         name = column.name
-        if said is None and name == self.value:
+        if path is None and name == self.value:
             if writing:
                 return "/".join(steps) or _ITEM
-            said = _OWN_TEXT
-        elif said is None:
+            path = _OWN_TEXT
+        elif path is None:
             is_attribute = bool(self.attribute) and name.startswith(self.attribute)
-            said = f"@{name.removeprefix(self.attribute)}" if is_attribute else name
+            path = f"@{name.removeprefix(self.attribute)}" if is_attribute else name
         try:
-            return str(read_path("/".join([*steps, said]), self.namespaces))
+            return str(read_path("/".join([*steps, path]), self.namespaces))
         except ValueError as error:
             raise SchemaError(
                 f"column {name}: {error}; option namespaces says what prefixes stand for"
@@ -136,10 +137,10 @@ class Naming:
                 type_: spark.DataType = self._struct(inside, prefixes, name)
             else:
                 type_ = self._type(inside.attribute, prefixes)
-            found = spark.StructField(name, type_)
+            field_ = spark.StructField(name, type_)
             if uri or self._path(spark.StructField(name, type_), ()) != step:
-                found.metadata = {PATH: step}
-            yield found
+                field_.metadata = {PATH: step}
+            yield field_
 
     def _type(self, attribute: Attribute | None, prefixes: Mapping[str, str]) -> spark.DataType:
         assert attribute is not None
@@ -156,20 +157,20 @@ class Naming:
 
 @dataclass
 class _Element:
-    """A place: what stands there, and the places in it, by the step to each."""
+    """A node of a path tree: its attribute, and its children by step."""
 
     attribute: Attribute | None = None
     children: dict[str, _Element] = field(default_factory=dict)
 
     def add(self, attribute: Attribute) -> None:
-        """Add what stands at a path from here."""
+        """Add an attribute at its path below this node."""
         at = self
         for step in steps_of(attribute.path):
             at = at.children.setdefault(step, _Element())
         at.attribute = attribute
 
     def walk(self) -> Iterator[Attribute]:
-        """All that stands here, in the order in which it is written: first what is in the start tag."""
+        """All attributes below this node in writing order: XML attributes of the start tag first."""
         for step, inside in self.children.items():
             if step[:1] == "@":
                 yield from inside.walk()
@@ -180,8 +181,8 @@ class _Element:
                 yield from inside.walk()
 
 
-def _written(attributes: Iterable[Attribute]) -> Iterator[Attribute]:
-    """Attributes in the order in which they are written."""
+def _in_writing_order(attributes: Iterable[Attribute]) -> Iterator[Attribute]:
+    """Attributes in writing order."""
     top = _Element()
     for attribute in attributes:
         top.add(attribute)
@@ -189,7 +190,7 @@ def _written(attributes: Iterable[Attribute]) -> Iterator[Attribute]:
 
 
 def steps_of(path: str) -> Iterable[str]:
-    """The steps of a path; of the text of the tuple's own element, one.
+    """The steps of a path; the tuple's own text is one step.
 
     >>> list(steps_of("{urn:a/b}c/@id")), list(steps_of("."))
     (['{urn:a/b}c', '@id'], ['text()'])

@@ -1,4 +1,4 @@
-"""Spark's columns and ours: the types of both, and nested columns, which are paths here and structs there."""
+"""Conversion between Spark's columns and ours: types, and nested columns, which are structs in Spark and paths here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, DecimalType, Type, decimal
 
-_SAME: dict[spark.DataType, Type] = {
+_OUR_TYPES: dict[spark.DataType, Type] = {
     spark.StringType(): STRING,
     spark.LongType(): INT,
     spark.IntegerType(): INT,
@@ -31,8 +31,8 @@ _SAME: dict[spark.DataType, Type] = {
     spark.DateType(): DATE,
     spark.TimestampType(): TIMESTAMP,
 }
-"""Spark's types and those that hold their values here."""
-_OURS: dict[Type, spark.DataType] = {
+"""Our types for Spark's types."""
+_SPARK_TYPES: dict[Type, spark.DataType] = {
     STRING: spark.StringType(),
     XML: spark.StringType(),
     INT: spark.LongType(),
@@ -46,7 +46,7 @@ _NARROW: dict[spark.DataType, int] = {
     spark.ShortType(): 15,
     spark.ByteType(): 7,
 }
-"""The bits of a value without its sign."""
+"""Number of bits of a value, without the sign."""
 _INSTEAD = {
     "timestamp_ntz": "TIMESTAMP",
     "binary": "STRING (base64 text)",
@@ -56,46 +56,46 @@ _INSTEAD = {
 }
 
 
-def type_of(given: spark.DataType, name: str) -> Type:
-    """The type here for values of an atomic type of Spark's, in the column of that name. Raises `SchemaError`.
+def type_of(dtype: spark.DataType, name: str) -> Type:
+    """Our type for an atomic Spark type, in the column ``name``. Raises `SchemaError`.
 
     >>> type_of(spark.DecimalType(5, 2), "price"), type_of(spark.ShortType(), "n")
     (DECIMAL(5,2), INT)
     """
-    if isinstance(given, spark.DecimalType):
-        return decimal(given.precision, given.scale)
-    if given in _SAME:
-        return _SAME[given]
-    kind = given.typeName()
+    if isinstance(dtype, spark.DecimalType):
+        return decimal(dtype.precision, dtype.scale)
+    if dtype in _OUR_TYPES:
+        return _OUR_TYPES[dtype]
+    kind = dtype.typeName()
     instead = f": declare it {_INSTEAD[kind]}" if kind in _INSTEAD else ""
-    raise SchemaError(f"column {name}: no XML holds values of Spark's type {given.simpleString()}{instead}")
+    raise SchemaError(f"column {name}: no XML holds values of Spark's type {dtype.simpleString()}{instead}")
 
 
-def spark_type(given: Type) -> spark.DataType:
-    """Spark's type for values of a type here.
+def spark_type(type_: Type) -> spark.DataType:
+    """The Spark type for one of our types.
 
     >>> from xmlpunct.schema import Schema
     >>> [spark_type(a.type).simpleString() for a in Schema.parse("a INT, line ARRAY(qty INT)")]
     ['bigint', 'array<struct<qty:bigint>>']
     """
-    if isinstance(given, ArrayType):
-        return spark.ArrayType(spark_schema(given.attributes))
-    if isinstance(given, DecimalType):
-        return spark.DecimalType(given.precision, given.scale)
-    return _OURS[given]
+    if isinstance(type_, ArrayType):
+        return spark.ArrayType(spark_schema(type_.attributes))
+    if isinstance(type_, DecimalType):
+        return spark.DecimalType(type_.precision, type_.scale)
+    return _SPARK_TYPES[type_]
 
 
 def spark_schema(attributes: Iterable[Attribute]) -> spark.StructType:
-    """Spark's columns for attributes: of the same names, all nullable, since it checks nothing."""
+    """Spark's columns for attributes: the same names, all nullable."""
     return spark.StructType([spark.StructField(a.name, spark_type(a.type)) for a in attributes])
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column of Spark's, or a field of one: of type ``type``, from the attribute ``source``.
+    """A Spark column, or a field of a struct: its ``type``, and the attribute ``source`` of its values.
 
-    A struct has no source, but ``fields``. An array has both: its items' rows have the attributes that its fields are
-    from, or, if it has none, one, which is its item.
+    A struct has ``fields`` instead of a source. An array of structs has both: ``fields`` refer to the attributes of the
+    array's rows. An array of atomic items has no fields: its rows have a single attribute.
     """
 
     name: str
@@ -105,11 +105,11 @@ class Field:
 
     @cached_property
     def arrow(self) -> pa.DataType:
-        """The type of its values where Spark takes them from Arrow."""
+        """The Arrow type that Spark expects."""
         return to_arrow_type(self.type, timezone="UTC")
 
     def sources(self) -> Iterator[str]:
-        """The attributes that it is from."""
+        """The source attributes, including those of nested fields."""
         if self.source is not None:
             yield self.source
         else:
@@ -117,7 +117,7 @@ class Field:
                 yield from field.sources()
 
     def array(self, columns: Mapping[str, pa.Array], height: int) -> pa.Array:
-        """Its values, from those of attributes."""
+        """The column's values, from the values of attributes."""
         if self.source is None:
             return _struct(self.fields, columns, height, has_nulls=True)
         values = columns[self.source]
@@ -133,12 +133,12 @@ class Field:
         counts = values.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         offsets = np.zeros(height + 1, np.int32)
         np.cumsum(counts, out=offsets[1:])
-        # Spark's own source has null where there is none, and so has this.
-        nothing = np.append(counts == 0, False)
-        return pa.ListArray.from_arrays(pa.array(offsets, mask=nothing), items).cast(self.arrow)
+        # Null instead of an empty array, as in Spark's own source.
+        is_empty = np.append(counts == 0, False)
+        return pa.ListArray.from_arrays(pa.array(offsets, mask=is_empty), items).cast(self.arrow)
 
     def expressions(self, value: pl.Expr, attributes: Mapping[str, Type]) -> Iterator[pl.Expr]:
-        """The other way: the attributes' values as polars expressions over those of the column."""
+        """The inverse of `array`: polars expressions of the attributes over the column's value."""
         if self.source is None:
             for field in self.fields:
                 yield from field.expressions(value.struct.field(field.name), attributes)
@@ -157,13 +157,13 @@ class Field:
         yield value.cast(type_.dtype).alias(self.source)
 
     def outside(self, value: pl.Expr) -> pl.Expr | None:
-        """Whether a value is too large for Spark's type; None if none can be. ``value`` is the attribute's."""
+        """Test for values that are too large for Spark's type, over the attribute's ``value``; None if all fit."""
         if isinstance(self.type, spark.ArrayType):
             inside = self.fields or (Field("", self.type.elementType, _ITEM),)
             tests = [_outside(field, pl.element()) for field in inside]
-            if not (known := [test for test in tests if test is not None]):
+            if not (possible_tests := [test for test in tests if test is not None]):
                 return None
-            return value.list.eval(pl.any_horizontal(known)).list.any().fill_null(False)
+            return value.list.eval(pl.any_horizontal(possible_tests)).list.any().fill_null(False)
         bits = _NARROW.get(self.type)
         if bits is None:
             return None
@@ -171,22 +171,22 @@ class Field:
 
 
 _ITEM = "."
-"""The attribute of an array's rows whose items are no structs."""
+"""The attribute of the rows of an array of atomic items."""
 
 
 def _outside(field: Field, row: pl.Expr) -> pl.Expr | None:
-    """The same for a field in a row."""
+    """`Field.outside` for a field in a row of an array."""
     if field.source is None:
         tests = [_outside(inner, row) for inner in field.fields]
-        known = [test for test in tests if test is not None]
-        return pl.any_horizontal(known) if known else None
+        possible_tests = [test for test in tests if test is not None]
+        return pl.any_horizontal(possible_tests) if possible_tests else None
     return field.outside(row.struct.field(field.source))
 
 
 def _struct(
     fields: Iterable[Field], columns: Mapping[str, pa.Array], height: int, has_nulls: bool
 ) -> pa.Array:
-    """A struct's values; with ``has_nulls``, null where all of its fields are."""
+    """A struct's values; with ``has_nulls``, a struct of null fields is null."""
     fields = tuple(fields)
     arrays = [field.array(columns, height) for field in fields]
     mask = None
@@ -198,7 +198,7 @@ def _struct(
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a data frame of Spark's, and the schema of the tuples in it.
+    """The columns of a Spark data frame, and the schema of its tuples.
 
     >>> layout = Layout.flat(Schema.parse("sid STRING, hour INT"))
     >>> tuples = layout.schema.frame([("S1", 17)])
@@ -213,59 +213,59 @@ class Layout:
 
     @classmethod
     def flat(cls, schema: Schema) -> Layout:
-        """That of columns with the names that the attributes have."""
-        return cls(tuple(_named(schema)), schema)
+        """The layout of columns with the names of the attributes."""
+        return cls(tuple(_flat_fields(schema)), schema)
 
     @property
     def columns(self) -> spark.StructType:
-        """The columns as Spark has them."""
+        """The columns as Spark types."""
         return spark.StructType([spark.StructField(field.name, field.type) for field in self.fields])
 
     def batch(self, tuples: pl.DataFrame) -> pa.RecordBatch:
-        """Tuples for Spark."""
+        """Convert tuples for Spark."""
         columns = {name: _exported(tuples[name]) for name in self.schema.names}
         arrays = [field.array(columns, tuples.height) for field in self.fields]
         fields = [pa.field(field.name, field.arrow) for field in self.fields]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def frame(self, batch: pa.RecordBatch) -> pl.DataFrame:
-        """Tuples from Spark."""
+        """Convert tuples from Spark."""
         names = [field.name for field in self.fields]
-        given = pl.DataFrame([from_arrow(name, batch.column(name)) for name in names])
+        raw_columns = pl.DataFrame([from_arrow(name, batch.column(name)) for name in names])
         attributes = {a.name: a.type for a in self.schema}
         parts = (field.expressions(pl.col(field.name), attributes) for field in self.fields)
-        return given.select([part for of_field in parts for part in of_field]).select(self.schema.names)
+        return raw_columns.select([part for of_field in parts for part in of_field]).select(self.schema.names)
 
     @property
     def listed(self) -> Schema:
-        """The schema in the order in which Spark has the columns."""
+        """The schema in the order of Spark's columns."""
         return Schema.of(self.schema[name] for field in self.fields for name in field.sources())
 
     def outside(self, tuples: pl.DataFrame) -> pl.Series | None:
-        """For each tuple, the column of Spark's that cannot hold its value, null if all can; None: all can."""
+        """For each tuple, the Spark column that is too narrow for its value, or null; None if all tuples fit."""
         tests = [(test, field.name) for field in self.fields if (test := _too_large(field)) is not None]
         if not tests or not tuples.height:
             return None
         named = pl.coalesce(pl.when(test).then(pl.lit(name)) for test, name in tests)
-        found = tuples.select(named.alias("column")).to_series()
-        return found if found.null_count() < len(found) else None
+        too_narrow = tuples.select(named.alias("column")).to_series()
+        return too_narrow if too_narrow.null_count() < len(too_narrow) else None
 
 
 def _too_large(field: Field) -> pl.Expr | None:
-    """Whether a column cannot hold what its attributes say."""
+    """Test for tuples with values that are too large for a column; None if all fit."""
     if field.source is None:
-        known = [test for inner in field.fields if (test := _too_large(inner)) is not None]
-        return pl.any_horizontal(known) if known else None
+        possible_tests = [test for inner in field.fields if (test := _too_large(inner)) is not None]
+        return pl.any_horizontal(possible_tests) if possible_tests else None
     return field.outside(pl.col(field.source))
 
 
-def _named(attributes: Iterable[Attribute]) -> Iterator[Field]:
+def _flat_fields(attributes: Iterable[Attribute]) -> Iterator[Field]:
     for a in attributes:
-        inside = tuple(_named(a.type.attributes)) if isinstance(a.type, ArrayType) else ()
+        inside = tuple(_flat_fields(a.type.attributes)) if isinstance(a.type, ArrayType) else ()
         yield Field(a.name, spark_type(a.type), a.name, inside)
 
 
 def _exported(series: pl.Series) -> pa.Array:
-    """A column as one array of Arrow's oldest forms, which Spark knows."""
+    """A column as one Arrow array, of types that Spark supports."""
     array = series.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

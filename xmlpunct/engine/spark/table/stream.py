@@ -1,4 +1,4 @@
-"""Watching a table: what is new since the last micro-batch, to the byte."""
+"""Streaming reads of a table: each micro-batch reads the bytes that are new since the last one."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a table is read: ``files`` whole files of ``bytes`` bytes, the last one ``last``.
+    """The read position in a table: ``files`` complete files of ``bytes`` bytes in total, the last one ``last``.
 
-    Of the file that follows, what comes before the ``cursor`` is read, too.
+    The next file is read up to the ``cursor``.
     """
 
     files: int = 0
@@ -56,20 +56,20 @@ class Progress:
         return cls(values["files"], values["bytes"], values["last"], cursor and Cursor.from_json(cursor))
 
     def past(self, part: TablePart) -> Progress:
-        """How far it is when a part has been read."""
+        """The position after a part."""
         return Progress(self.files + 1, self.bytes + (part.size or 0), part.name)
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Plans micro-batches in one process and reads their tasks in others.
 
-    Files are read in the order of their names, and what appears later is read if its name comes later. A file that
-    is to be followed byte by byte is for a query: there is more to say of one than where it ends.
+    Files are read in the order of their names; a new file must come last in this order. Growing files are not
+    supported here: `xmlpunct.spark.query` follows them.
     """
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._until: list[TablePart] | None = None
+        self._available_now: list[TablePart] | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
         return Progress().to_json()
@@ -81,27 +81,27 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         return ReadAllAvailable() if options.most_files is None else ReadMaxFiles(options.most_files)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._until = self._listed()
+        self._available_now = self._listed()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         at = Progress.from_json(start)
-        parts = self._behind(at)
+        parts = self._unread(at)
         files, size = self._limits(limit)
         for part in parts:
             if files <= 0 or size <= 0:
                 break
-            rest = (part.size or 0) - (at.cursor.position.byte if at.cursor else 0)
-            if rest > size and not self.table.tolerates and part.is_plain():
+            unread_bytes = (part.size or 0) - (at.cursor.position.byte if at.cursor else 0)
+            if unread_bytes > size and not self.table.tolerates and part.is_plain():
                 _, cursor = self._advance(part, at.cursor or Cursor(), size)
                 if not cursor.done:
                     return replace(at, cursor=cursor).to_json()
             at = at.past(part)
-            files, size = files - 1, size - rest
+            files, size = files - 1, size - unread_bytes
         return at.to_json()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         before, after = Progress.from_json(start), Progress.from_json(end)
-        parts = [part for part in self._behind(before) if part.key <= _key(after.last)] if after.files else []
+        parts = [part for part in self._unread(before) if part.key <= _key(after.last)] if after.files else []
         if (
             len(parts) != after.files - before.files
             or sum(p.size or 0 for p in parts) != after.bytes - before.bytes
@@ -110,34 +110,34 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
                 ", ".join(self.table.options.paths),
                 f"files up to {after.last} were added, removed or written anew",
             )
-        known = dict(zip(parts, labels(self.table.spec, parts, grows=True), strict=True))
-        found: list[Pieces] = []
+        of_part = dict(zip(parts, labels(self.table.spec, parts, grows=True), strict=True))
+        tasks_: list[Pieces] = []
         if before.cursor is not None and parts:
             first = parts.pop(0)
-            found += self._between(first, known[first], before.cursor, None)
+            tasks_ += self._between(first, of_part[first], before.cursor, None)
         elif before.cursor is not None and after.cursor != before.cursor:
             first = self._next(before)
             (label,) = labels(self.table.spec, [first], grows=True)
             return self._between(first, label, before.cursor, after.cursor)
-        found += [Pieces(pieces) for pieces in tasks(self.table, [(part, known[part]) for part in parts])]
+        tasks_ += [Pieces(pieces) for pieces in tasks(self.table, [(part, of_part[part]) for part in parts])]
         if after.cursor is not None and after != before:
             following = self._next(after)
             (label,) = labels(self.table.spec, [following], grows=True)
-            found += self._between(following, label, Cursor(), after.cursor)
-        return found
+            tasks_ += self._between(following, label, Cursor(), after.cursor)
+        return tasks_
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Pieces)
         return self.table.read(partition.pieces)
 
     def commit(self, end: Offset) -> None:
-        """Files stay where they are."""
+        """Nothing to do: files are not removed."""
 
     def stop(self) -> None:
-        """Nothing is held."""
+        """Nothing to do: no resource is open."""
 
     def _limits(self, limit: ReadLimit) -> tuple[int, int]:
-        """How many files, and how many bytes, a micro-batch may have."""
+        """Maximal numbers of files and bytes of a micro-batch."""
         options = self.table.options
         if isinstance(limit, ReadAllAvailable):
             return sys.maxsize, sys.maxsize
@@ -147,16 +147,16 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         elif isinstance(limit, ReadMaxBytes):
             size = min(size, limit.max_bytes)
         elif isinstance(limit, ReadMaxRows):
-            size = min(size, limit.max_rows)  # a row has a byte at least
+            size = min(size, limit.max_rows)  # a row has at least one byte
         return files, size
 
     def _listed(self) -> list[TablePart]:
-        there = [path for path in self.table.options.paths if not waits(path)]
-        return sorted(listed(there), key=lambda part: part.key) if there else []
+        available_paths = [path for path in self.table.options.paths if not waits(path)]
+        return sorted(listed(available_paths), key=lambda part: part.key) if available_paths else []
 
-    def _behind(self, at: Progress) -> list[TablePart]:
-        """The parts that are yet to be read, of those that count."""
-        parts = self._listed() if self._until is None else self._until
+    def _unread(self, at: Progress) -> list[TablePart]:
+        """The parts that are not read yet; with the trigger availableNow, of the parts at its start."""
+        parts = self._listed() if self._available_now is None else self._available_now
         read = [part for part in parts if at.files and part.key <= _key(at.last)]
         if len(read) > at.files:
             raise ChangedError.of(
@@ -167,20 +167,20 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         return parts[len(read) :]
 
     def _next(self, at: Progress) -> TablePart:
-        behind = self._behind(at)
-        if not behind:
+        unread_parts = self._unread(at)
+        if not unread_parts:
             raise ChangedError.of(", ".join(self.table.options.paths), f"what came behind {at.last} is gone")
-        return behind[0]
+        return unread_parts[0]
 
     def _between(
-        self, part: TablePart, known: tuple[Label, ...], start: Cursor, stop: Cursor | None
+        self, part: TablePart, part_labels: tuple[Label, ...], start: Cursor, stop: Cursor | None
     ) -> list[Pieces]:
-        """The tasks for what stands between two places of a part; without ``stop``, up to its end."""
+        """The tasks for a part between two cursors; without ``stop``, up to its end."""
         ranges, end = self._advance(part, start, sys.maxsize, stop)
         if stop is not None and end != stop:
             raise ChangedError.of(part.name, "it does not hold what was read of it before")
-        most = self.table.options.partition_bytes
-        return [Pieces((Piece(part, known, group),)) for group in grouped(ranges, most)]
+        partition_bytes = self.table.options.partition_bytes
+        return [Pieces((Piece(part, part_labels, group),)) for group in grouped(ranges, partition_bytes)]
 
     def _advance(self, part: TablePart, start: Cursor, size: int, stop: Cursor | None = None) -> Any:
         elements = elements_of([self.table.spec], self.table.options.punct_namespace)

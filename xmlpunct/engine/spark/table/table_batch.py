@@ -1,4 +1,4 @@
-"""Reading a table once: all files as they are now, in parallel."""
+"""Batch reads of a table: all current files, in parallel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xmlpunct.firehose.spec import elements_of
 
 
 class Pieces(InputPartition):  # type: ignore[misc]
-    """A task as Spark hands it around: the pieces that it reads, one after the other."""
+    """A task in the form that Spark passes to workers: the pieces that it reads in sequence."""
 
     def __init__(self, pieces: tuple[Piece, ...]) -> None:
         super().__init__(pieces)
@@ -25,7 +25,7 @@ class Pieces(InputPartition):  # type: ignore[misc]
 
 
 class TableReader(DataSourceReader):  # type: ignore[misc]
-    """Plans a read in the driver, and reads its tasks elsewhere."""
+    """Plans a read in the driver, and reads its tasks in workers."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -43,36 +43,36 @@ class TableReader(DataSourceReader):  # type: ignore[misc]
 
 
 def tasks(table: Table, parts: Iterable[tuple[TablePart, tuple[Label, ...]]]) -> list[tuple[Piece, ...]]:
-    """Whole parts and ranges of large ones, by the task that reads them: about `TableOptions.partition_bytes` each."""
-    most = table.options.partition_bytes
-    found: list[tuple[Piece, ...]] = []
-    together: list[Piece] = []
+    """Group parts, and ranges of large parts, into tasks of about `TableOptions.partition_bytes`."""
+    partition_bytes = table.options.partition_bytes
+    planned: list[tuple[Piece, ...]] = []
+    group: list[Piece] = []
     size = 0
-    for part, known in parts:
-        ranges = list(cut(table, part, known))
+    for part, part_labels in parts:
+        ranges = list(cut(table, part, part_labels))
         if ranges:
-            found += [(piece,) for piece in ranges]
+            planned += [(piece,) for piece in ranges]
             continue
-        wanted = most if part.size is None else part.size
-        if together and size + wanted > most:
-            found.append(tuple(together))
-            together, size = [], 0
-        together.append(Piece(part, known))
-        size += wanted
-    return [*found, tuple(together)] if together else found
+        part_bytes = partition_bytes if part.size is None else part.size
+        if group and size + part_bytes > partition_bytes:
+            planned.append(tuple(group))
+            group, size = [], 0
+        group.append(Piece(part, part_labels))
+        size += part_bytes
+    return [*planned, tuple(group)] if group else planned
 
 
-def cut(table: Table, part: TablePart, known: tuple[Label, ...]) -> Iterator[Piece]:
-    """A large part in ranges that can be read apart; nothing if it is to be read whole.
+def cut(table: Table, part: TablePart, part_labels: tuple[Label, ...]) -> Iterator[Piece]:
+    """Cut a large part into ranges that can be read independently; empty if it must be read whole.
 
-    Where reading goes on behind what is not well formed, it is: of the tuples behind that place, who reads another
-    range would not know.
+    A table that tolerates ill-formed documents reads parts whole: tuples after the error are dropped, and the tasks of
+    later ranges would not detect it.
     """
-    most = table.options.partition_bytes
-    if part.size is None or part.size <= most or table.tolerates or not part.is_plain():
+    partition_bytes = table.options.partition_bytes
+    if part.size is None or part.size <= partition_bytes or table.tolerates or not part.is_plain():
         return
     elements = elements_of([table.spec], table.options.punct_namespace)
-    at_once = min(AT_ONCE_BYTES, most)
+    at_once = min(AT_ONCE_BYTES, partition_bytes)
     ranges, _ = advance(input_of(part), elements, Cursor(), sys.maxsize, at_once)
-    for group in grouped(ranges, most):
-        yield Piece(part, known, group)
+    for group in grouped(ranges, partition_bytes):
+        yield Piece(part, part_labels, group)

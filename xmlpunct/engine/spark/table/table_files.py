@@ -1,4 +1,4 @@
-"""Which files a table is made of, and what their names say."""
+"""The files of a table, and the labels in their names."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from xmlpunct.firehose.spec import StreamSpec
 
 @dataclass(frozen=True)
 class TablePart:
-    """A file, or a member of an archive: how it is found again on any machine.
+    """A file, or a member of an archive, in a form that any machine can open.
 
-    ``spec`` is a source in which it is ``name``; ``path`` its own path, if it is a plain file by itself, and ``size``
-    its bytes as it is stored, if known.
+    ``name`` is its name in the source ``spec``, ``path`` the path of a plain file, and ``size`` its stored size in
+    bytes, if known.
     """
 
     spec: str
@@ -31,11 +31,11 @@ class TablePart:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What parts are put in order by."""
+        """Sort key of parts."""
         return PurePosixPath(self.name).parts
 
     def open(self) -> Source:
-        """The source that has this part alone. Raises `SourceError` if it is gone, or has another size."""
+        """A source of this part only. Raises `SourceError` if it is missing or its size has changed."""
         source = open_source(self.path if self.path is not None else self.spec)
         names = [name for name, _ in source.parts]
         number = names.index(self.name) if self.name in names else -1
@@ -53,7 +53,7 @@ class TablePart:
         return Source(self.name, ((self.name, size),), lambda _: opener(number), files=files)
 
     def is_plain(self) -> bool:
-        """Whether its bytes are UTF-8 as they are stored, so that it can be read from any of them on."""
+        """True if the stored bytes are UTF-8, so that reading can start at any offset."""
         if self.path is None:
             return False
         with self.open().open() as reader:
@@ -61,9 +61,9 @@ class TablePart:
 
 
 def listed(paths: Iterable[str]) -> list[TablePart]:
-    """The parts of some sources, each as it is there now.
+    """List the current parts of sources.
 
-    Raises `SourceError` for what is not there, and `UsageError` for what cannot be read again.
+    Raises `SourceError` for a missing source, and `UsageError` for a source that can be read only once.
     """
     parts: list[TablePart] = []
     for path in paths:
@@ -84,16 +84,16 @@ def listed(paths: Iterable[str]) -> list[TablePart]:
 
 
 def waits(path: str) -> bool:
-    """Whether a directory or a pattern has no files yet."""
+    """True for a directory or pattern without files."""
     if os.path.isdir(path):
         return next(files_below(path), None) is None
     return is_pattern(path) and not files_matching(path)
 
 
 def labels(spec: StreamSpec, parts: Iterable[TablePart], grows: bool = False) -> list[tuple[Label, ...]]:
-    """What the names of parts say of their tuples; where more may come (``grows``), none closes anything."""
+    """The labels in the names of parts. With ``grows``, more files may follow, so no label closes its values."""
     named = tuple((part.name, part.texts) for part in parts)
-    known = labels_of((spec,), named) or ((),) * len(named)
+    by_part = labels_of((spec,), named) or ((),) * len(named)
     return [
-        tuple(replace(label, closes=label.closes and not grows) for label in of_part) for of_part in known
+        tuple(replace(label, closes=label.closes and not grows) for label in of_part) for of_part in by_part
     ]

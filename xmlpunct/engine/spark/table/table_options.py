@@ -1,4 +1,4 @@
-"""What a user may say of a table: the options of ``spark.read.format("xmlpunct")`` and its kin."""
+"""Options of the data source: of ``spark.read.format("xmlpunct")``, ``readStream``, ``write`` and `from_xml`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from xmlpunct.engine.spark.table.nested_columns import Naming
 from xmlpunct.firehose.result_elements import read_namespaces
 
 CORRUPT_RECORD = "_corrupt_record"
-"""What Spark calls the column of what could not be read, unless told otherwise."""
+"""Default name of Spark's column of corrupt records."""
 PARTITION_BYTES = 128 * 2**20
 """The largest file that one task reads, as in Spark."""
 INFER_BYTES = 8 * 2**20
-"""How much is read to infer a schema: a second's work, and eight times what the command line takes."""
+"""Bytes to read for schema inference: about one second, and eight times as many as on the command line."""
 ROOT, ROW = "ROWS", "ROW"
-"""The elements of what is written, unless told otherwise: those of Spark's own source."""
+"""Default elements of written XML, the same as those of Spark's own source."""
 
 _ELEMENTS = ("element", "rowTag", "namespaces", "attributePrefix", "valueTag", "punctNamespace")
 _FAULTS = ("mode", "columnNameOfCorruptRecord", "rowValidationXSDPath")
@@ -30,12 +30,12 @@ READING = frozenset((*_TABLE, *_FAULTS, "paths", "inferSchema", "inferBytes", "m
 WATCHING = READING | {"maxFilesPerTrigger", "maxBytesPerTrigger"}
 WRITING = frozenset((*_TABLE, "rootTag", "compression", "checkpointLocation"))
 DOCUMENTS = frozenset((*_ELEMENTS, *_FAULTS))
-"""The options that each kind of use takes."""
+"""Option names by kind of use."""
 _NAMES = {name.lower(): name for name in WATCHING | WRITING | DOCUMENTS}
 
 
 class Mode(Enum):
-    """What becomes of what cannot be read."""
+    """Treatment of corrupt records."""
 
     PERMISSIVE = "PERMISSIVE"
     DROPMALFORMED = "DROPMALFORMED"
@@ -44,10 +44,10 @@ class Mode(Enum):
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The options, read. What is None was not said.
+    """Parsed options; None stands for an unset option.
 
-    ``paths`` are what is read or, one alone, written. ``element`` is the tuples' element, its prefixes expanded;
-    ``row`` is it as it was said.
+    ``paths`` are the inputs, or the single output. ``element`` is the tuples' element with expanded prefixes, and
+    ``row`` the same as the user wrote it.
     """
 
     paths: tuple[str, ...] = ()
@@ -71,56 +71,56 @@ class TableOptions:
 
     @classmethod
     def read(
-        cls, given: Mapping[str, str], known: frozenset[str] = READING | WATCHING | WRITING
+        cls, raw_options: Mapping[str, str], allowed: frozenset[str] = READING | WATCHING | WRITING
     ) -> TableOptions:
-        """Read options, whose names have no case. Raises `UsageError` for one that is not ``known``, or wrong.
+        """Parse options; names are case-insensitive. Raises `UsageError` for an unknown name or a wrong value.
 
         >>> TableOptions.read({"rowtag": "g:order", "namespaces": "g=urn:g", "path": "a.xml"}).element
         '{urn:g}order'
         """
-        said: dict[str, str] = {}
-        for lower, value in given.items():
+        values: dict[str, str] = {}
+        for lower, value in raw_options.items():
             name = _NAMES.get(lower.lower())
-            if name is None or name not in known:
-                there = ", ".join(sorted(known, key=str.lower))
-                raise UsageError(f"{name or lower} is no option of xmlpunct here: there are {there}")
-            said[name] = value
+            if name is None or name not in allowed:
+                allowed_names = ", ".join(sorted(allowed, key=str.lower))
+                raise UsageError(f"{name or lower} is no option of xmlpunct here: there are {allowed_names}")
+            values[name] = value
         naming = Naming(
-            said.get("attributePrefix", "_"),
-            said.get("valueTag", "_VALUE"),
-            read_namespaces(said.get("namespaces", "")),
+            values.get("attributePrefix", "_"),
+            values.get("valueTag", "_VALUE"),
+            read_namespaces(values.get("namespaces", "")),
         )
-        row = _either(said, "element", "rowTag")
+        row = _either(values, "element", "rowTag")
         return cls(
-            paths=_paths(said),
+            paths=_paths(values),
             row=row,
             element=None if row is None else _element(row, naming),
             naming=naming,
-            punct_namespace=said.get("punctNamespace", PUNCT_NAMESPACE),
-            punctuation=said.get("columnNameOfPunctuation"),
-            mode=_mode(said.get("mode", "PERMISSIVE")),
-            corrupt=said.get("columnNameOfCorruptRecord", CORRUPT_RECORD),
-            names_corrupt="columnNameOfCorruptRecord" in said,
-            infers=_flag(said, "inferSchema", True),
-            infer_bytes=_size(said, "inferBytes") or INFER_BYTES,
-            xsd=said.get("rowValidationXSDPath"),
-            partition_bytes=_size(said, "maxPartitionBytes") or PARTITION_BYTES,
-            most_files=_count(said, "maxFilesPerTrigger"),
-            most_bytes=_size(said, "maxBytesPerTrigger"),
-            root=said.get("rootTag", ROOT),
-            compression=_compression(said.get("compression", "none")),
-            checkpoint=said.get("checkpointLocation"),
+            punct_namespace=values.get("punctNamespace", PUNCT_NAMESPACE),
+            punctuation=values.get("columnNameOfPunctuation"),
+            mode=_mode(values.get("mode", "PERMISSIVE")),
+            corrupt=values.get("columnNameOfCorruptRecord", CORRUPT_RECORD),
+            names_corrupt="columnNameOfCorruptRecord" in values,
+            infers=_flag(values, "inferSchema", True),
+            infer_bytes=_size(values, "inferBytes") or INFER_BYTES,
+            xsd=values.get("rowValidationXSDPath"),
+            partition_bytes=_size(values, "maxPartitionBytes") or PARTITION_BYTES,
+            most_files=_count(values, "maxFilesPerTrigger"),
+            most_bytes=_size(values, "maxBytesPerTrigger"),
+            root=values.get("rootTag", ROOT),
+            compression=_compression(values.get("compression", "none")),
+            checkpoint=values.get("checkpointLocation"),
         )
 
 
-def _paths(said: Mapping[str, str]) -> tuple[str, ...]:
-    """What ``load`` was given: one path, or several, which Spark passes as a list in JSON."""
-    paths = [*json.loads(said.get("paths", "[]")), *([said["path"]] if "path" in said else [])]
+def _paths(values: Mapping[str, str]) -> tuple[str, ...]:
+    """The paths of ``load``: one path, or several, which Spark passes as a JSON list."""
+    paths = [*json.loads(values.get("paths", "[]")), *([values["path"]] if "path" in values else [])]
     return tuple(map(plain_path, paths))
 
 
 def plain_path(path: str) -> str:
-    """A path as others than Hadoop write it.
+    """A path without Hadoop's ``file:`` prefix.
 
     >>> plain_path("file:/data/a.xml"), plain_path("file:///data/a.xml")
     ('/data/a.xml', 'file:///data/a.xml')
@@ -128,10 +128,10 @@ def plain_path(path: str) -> str:
     return path.removeprefix("file:") if path[:6] == "file:/" and path[:7] != "file://" else path
 
 
-def _either(said: Mapping[str, str], name: str, alias: str) -> str | None:
-    if name in said and alias in said and said[name] != said[alias]:
+def _either(values: Mapping[str, str], name: str, alias: str) -> str | None:
+    if name in values and alias in values and values[name] != values[alias]:
         raise UsageError(f"{name} and {alias} are one option: give one of them")
-    return said.get(name, said.get(alias))
+    return values.get(name, values.get(alias))
 
 
 def _element(row: str, naming: Naming) -> str:
@@ -150,32 +150,32 @@ def _mode(text: str) -> Mode:
         raise UsageError(f"mode {text!r}: there are {', '.join(m.value for m in Mode)}") from None
 
 
-def _flag(said: Mapping[str, str], name: str, otherwise: bool) -> bool:
-    text = said.get(name, str(otherwise)).lower()
+def _flag(values: Mapping[str, str], name: str, otherwise: bool) -> bool:
+    text = values.get(name, str(otherwise)).lower()
     if text not in ("true", "false"):
         raise UsageError(f"{name} is true or false, not {text!r}")
     return text == "true"
 
 
-def _size(said: Mapping[str, str], name: str) -> int | None:
-    if name not in said:
+def _size(values: Mapping[str, str], name: str) -> int | None:
+    if name not in values:
         return None
     try:
-        return parse_size(said[name])
+        return parse_size(values[name])
     except UsageError as error:
         raise UsageError(f"option {name}: {error}") from None
 
 
-def _count(said: Mapping[str, str], name: str) -> int | None:
-    if name not in said:
+def _count(values: Mapping[str, str], name: str) -> int | None:
+    if name not in values:
         return None
-    if not said[name].isdecimal() or not int(said[name]):
-        raise UsageError(f"{name} is a number of files, not {said[name]!r}")
-    return int(said[name])
+    if not values[name].isdecimal() or not int(values[name]):
+        raise UsageError(f"{name} is a number of files, not {values[name]!r}")
+    return int(values[name])
 
 
 def _compression(text: str) -> str:
-    known = {"none": "none", "uncompressed": "none", "gzip": "gzip", "bzip2": "bzip2", "xz": "xz"}
-    if text.lower() not in known:
-        raise UsageError(f"compression {text!r}: there are {', '.join(known)}")
-    return known[text.lower()]
+    codecs = {"none": "none", "uncompressed": "none", "gzip": "gzip", "bzip2": "bzip2", "xz": "xz"}
+    if text.lower() not in codecs:
+        raise UsageError(f"compression {text!r}: there are {', '.join(codecs)}")
+    return codecs[text.lower()]

@@ -1,13 +1,13 @@
-"""Writing a table: a directory of XML, of which each slice appears whole, and once.
+"""Writes a table: a directory of XML files, in which each slice appears atomically and exactly once.
 
 ::
 
     OUT/slice-000000000000/part-00000.xml           <ROWS> <ROW>...
     OUT/slice-000000000000/punctuations-00000.xml   <ROWS> <punct:ROW>...
-    OUT/_staging/...                                 what is being written
+    OUT/_staging/...                                slices in progress
 
-A write is a slice, and so is each micro-batch of a stream. Read in the order of names, that is one stream, in which
-punctuations come behind the tuples of their slice.
+A batch write is one slice, and so is each micro-batch of a stream. The files in the order of names are one stream, in
+which punctuations follow the tuples of their slice.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ _PACK: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "bzip2": (".bz2", bz2.open),
     "xz": (".xz", lzma.open),
 }
-"""By compression: the ending of a file's name, and what writes it."""
+"""File name suffix and open function by compression."""
 
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]
-    """The files that a task wrote into a folder."""
+    """The files that a task has written to a folder."""
 
     folder: Path
     names: tuple[str, ...]
 
 
 class Target:
-    """The directory, and how rows become files in it.
+    """The directory of a table, and the layout of its files.
 
-    What tasks write lies in a staging folder of its own, until all of it becomes a slice in one step.
+    Tasks write to a staging folder, which one rename turns into a slice.
     """
 
     def __init__(self, columns: spark.StructType, options: TableOptions, overwrite: bool, run: str) -> None:
@@ -78,29 +78,29 @@ class Target:
             raise UsageError(f"{path} is a file: xmlpunct writes a directory")
         self.run = run
         self.staging = self.path / _STAGING / f"{run}-{uuid.uuid4().hex}"
-        own = {options.punctuation}
+        punctuation_columns = {options.punctuation}
         if options.punctuation is not None and options.punctuation not in columns.names:
             raise SchemaError(f"there is no column {options.punctuation}: columnNameOfPunctuation names one")
-        data = [field for field in columns.fields if field.name not in own]
+        data = [field for field in columns.fields if field.name not in punctuation_columns]
         self.layout = options.naming.layout(spark.StructType(data), writing=True)
-        self._writer()  # which says what cannot be written
+        self._writer()  # raises errors of the columns early
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
-        """Write what a task has. Raises `XmlPunctError` for a value that XML cannot hold."""
+        """Write the rows of a task. Raises `XmlPunctError` for a value that XML cannot represent."""
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
-        attempt = uuid.uuid4().hex[:8]  # of several attempts at a task, one counts
+        attempt = uuid.uuid4().hex[:8]  # a task may have several attempts, of which one counts
         with writing(self.staging):
             self.staging.mkdir(parents=True, exist_ok=True)
         names: list[str] = []
-        said: list[Punctuation] = []
+        punctuations: list[Punctuation] = []
         ending, pack = _PACK[self.options.compression]
         file: Any = None
         writer = self._writer()
         try:
             for batch in batches:
-                tuples, more = self._split(batch)
-                said += more
+                tuples, new_punctuations = self._split(batch)
+                punctuations += new_punctuations
                 if not len(tuples):
                     continue
                 frame = self.layout.frame(tuples)
@@ -118,22 +118,22 @@ class Target:
         finally:
             if file is not None:
                 file.close()
-        if said:
+        if punctuations:
             names.append(f"punctuations-{number:05d}-{attempt}.xml{ending}")
             with pack(str(self.staging / names[-1]), "wb") as out:
                 out.write(
-                    writer.start() + writer.body(Slice(self.layout.schema.empty(), said)) + writer.end()
+                    writer.start()
+                    + writer.body(Slice(self.layout.schema.empty(), punctuations))
+                    + writer.end()
                 )
         return Written(self.staging, tuple(names))
 
     def publish(self, messages: list[Written | None], batch: int = 0) -> None:
-        """Make a slice of what tasks wrote, unless it was made before: the run and the ``batch`` tell."""
+        """Publish the files of tasks as a slice, unless this run has published ``batch`` already."""
         written = [message for message in messages if message is not None and message.names]
-        known = (
-            self._slices()
-        )  # looked at once: whoever publishes meanwhile takes the next name, and this one fails
-        if (written or self.overwrite) and not self._is_there(known, batch):
-            # Tasks and this may have targets, and so folders, of their own.
+        slices = self._slices()  # listed once: if another run publishes meanwhile, the rename below fails
+        if (written or self.overwrite) and not self._is_published(slices, batch):
+            # Tasks may have another `Target` object, with another staging folder.
             folder = written[0].folder if written else self.staging
             counted = {name for message in written for name in message.names}
             with writing(self.path):
@@ -141,56 +141,58 @@ class Target:
                 folder.mkdir(parents=True, exist_ok=True)
                 for file in folder.iterdir():
                     if file.name not in counted:
-                        file.unlink()  # of an attempt that does not count
+                        file.unlink()  # the file of an attempt that does not count
                 (folder / _RUN).write_text(json.dumps({"run": self.run, "batch": batch}))
                 sync_tree(folder)
-                number = int(known[-1].name.removeprefix(_SLICE)) + 1 if known else 0
+                number = int(slices[-1].name.removeprefix(_SLICE)) + 1 if slices else 0
                 os.replace(folder, self.path / f"{_SLICE}{number:012d}")
                 sync_folder(self.path)
-                for old in known if self.overwrite else ():
+                for old in slices if self.overwrite else ():
                     shutil.rmtree(old)
         self.discard()
 
     def discard(self) -> None:
-        """Remove what the run has staged."""
+        """Remove the staging folders of the run."""
         staging = self.path / _STAGING
         for folder in staging.glob(f"{self.run}-*"):
             shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):  # somebody else is writing, or there is none
+        with suppress(OSError):  # another run is writing, or the folder is missing
             staging.rmdir()
 
     def check(self) -> None:
-        """Raise `UsageError` where others' files would have to be overwritten."""
+        """Raise `UsageError` if overwriting would remove foreign files."""
         if not (self.overwrite and self.path.is_dir()):
             return
-        others = [e.name for e in self.path.iterdir() if not e.name.startswith((_SLICE, "_", "."))]
-        if others:
+        foreign_names = [e.name for e in self.path.iterdir() if not e.name.startswith((_SLICE, "_", "."))]
+        if foreign_names:
             raise UsageError(
-                f"{self.path} holds {others[0]}, which xmlpunct did not write: remove it, or write elsewhere"
+                f"{self.path} holds {foreign_names[0]}, which xmlpunct did not write: remove it, or write elsewhere"
             )
 
     def _slices(self) -> list[Path]:
         return sorted(self.path.glob(f"{_SLICE}*")) if self.path.is_dir() else []
 
-    def _is_there(self, known: list[Path], batch: int) -> bool:
-        """Whether a micro-batch was published before, as one of the slices that are known."""
-        for folder in reversed(known):
+    def _is_published(self, slices: list[Path], batch: int) -> bool:
+        """True if one of the slices is this micro-batch of the run, or a later one."""
+        for folder in reversed(slices):
             with suppress(OSError, ValueError):
-                found = json.loads((folder / _RUN).read_text())
-                if found["run"] == self.run:
-                    return bool(found["batch"] >= batch)
+                record = json.loads((folder / _RUN).read_text())
+                if record["run"] == self.run:
+                    return bool(record["batch"] >= batch)
         return False
 
     def _split(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Punctuation]]:
-        """The rows that are tuples, and the punctuations of the others."""
+        """Split a batch into rows of tuples, and the punctuations of the other rows."""
         name = self.options.punctuation
         if name is None:
             return batch, []
         texts = batch.column(name)
         listed, written = self.layout.listed, self.layout.schema
-        places = [listed.index(name) for name in written.names]
-        said = [Punctuation.parse(listed, text).rebase(written, places) for text in texts.to_pylist() if text]
-        return (batch.filter(texts.is_null()) if said else batch), said
+        order = [listed.index(name) for name in written.names]
+        closed = [
+            Punctuation.parse(listed, text).rebase(written, order) for text in texts.to_pylist() if text
+        ]
+        return (batch.filter(texts.is_null()) if closed else batch), closed
 
     def _writer(self) -> XmlWriter:
         options = self.options
@@ -204,7 +206,7 @@ class Target:
 
 
 class TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Writes a data frame, as one slice."""
+    """Writes a data frame as one slice."""
 
     def __init__(self, columns: spark.StructType, options: TableOptions, overwrite: bool) -> None:
         self.target = Target(columns, options, overwrite, uuid.uuid4().hex)
@@ -221,14 +223,14 @@ class TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
 
 class TableStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
-    """Writes the micro-batches of a stream, each once, however often Spark tries."""
+    """Writes the micro-batches of a stream, each exactly once, also after retries."""
 
     def __init__(self, columns: spark.StructType, options: TableOptions, overwrite: bool) -> None:
         if options.checkpoint is None:
             raise UsageError(
                 'what is written once has to be known again: option("checkpointLocation", ...) beside the others'
             )
-        self.target = Target(columns, options, overwrite, _run_of(options.checkpoint))
+        self.target = Target(columns, options, overwrite, _query_id(options.checkpoint))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         return self.target.write(iterator)
@@ -240,8 +242,8 @@ class TableStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         self.target.discard()
 
 
-def _run_of(checkpoint: str) -> str:
-    """What tells a streaming query from others: the number that Spark gave it in its checkpoint."""
+def _query_id(checkpoint: str) -> str:
+    """The id of a streaming query in Spark's checkpoint."""
     for folder in paths_of(plain_path(checkpoint)):
         with suppress(OSError, ValueError, KeyError):
             return str(json.loads((Path(folder) / "metadata").read_text())["id"])

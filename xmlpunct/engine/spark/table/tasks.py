@@ -1,4 +1,4 @@
-"""What a task of Spark's reads: whole files, or ranges of one; and how rows are made of it."""
+"""The work of a Spark task: reads whole files or ranges of a file, and converts tuples to rows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from xmlpunct.firehose.splitter import malformed
 
 _log = logging.getLogger("xmlpunct")
 SLICE_BYTES = 2**20
-"""So many bytes of a file make a batch of rows: what fits into the processor's cache."""
+"""Bytes of a file per batch of rows, so that a batch fits into the processor's cache."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part, or ``ranges`` of it, with what its name says."""
+    """A part, or ``ranges`` of it, with the labels in its name."""
 
     part: TablePart
     labels: tuple[Label, ...] = ()
@@ -41,18 +41,18 @@ class Piece:
 
 
 class Table:
-    """What is read of XML, and the columns that it becomes.
+    """Reads XML with these columns and options.
 
-    Besides the tuples' columns there may be that of punctuations and that of what could not be read. Raises
-    `SchemaError` for columns that no XML has, and `UsageError` for wrong options.
+    Beside the columns of tuples there may be a column of punctuations and one of corrupt records. Raises `SchemaError`
+    for columns that XML cannot represent, and `UsageError` for wrong options.
     """
 
     def __init__(self, columns: spark.StructType, options: TableOptions) -> None:
         if options.element is None:
             raise UsageError('which elements are tuples? option("element", ...) or its alias rowTag says so')
         self.columns, self.options = columns, options
-        own = {options.corrupt, options.punctuation}
-        for name in own & set(columns.names):
+        text_columns = {options.corrupt, options.punctuation}
+        for name in text_columns & set(columns.names):
             if not isinstance(columns[name].dataType, spark.StringType):
                 raise SchemaError(f"column {name} is a text: declare it STRING")
         if options.punctuation is not None and options.punctuation not in columns.names:
@@ -61,7 +61,7 @@ class Table:
             raise UsageError(
                 f"columnNameOfPunctuation and columnNameOfCorruptRecord are both {options.corrupt}"
             )
-        data = [field for field in columns.fields if field.name not in own]
+        data = [field for field in columns.fields if field.name not in text_columns]
         self.layout = options.naming.layout(spark.StructType(data))
         tag = read_element(options.element)[-1]
         validity = None if options.xsd is None else validity_of(options.xsd, tag)
@@ -77,17 +77,17 @@ class Table:
 
     @property
     def has_corrupt(self) -> bool:
-        """Whether there is a column for what could not be read."""
+        """True if there is a column of corrupt records."""
         return self.options.corrupt in self.columns.names
 
     @property
     def tolerates(self) -> bool:
-        """Whether reading goes on behind a document that is not well formed."""
+        """True if reading continues with the next file after an ill-formed document."""
         mode = self.options.mode
         return mode is Mode.DROPMALFORMED or (mode is Mode.PERMISSIVE and self.has_corrupt)
 
     def read(self, pieces: tuple[Piece, ...]) -> Iterator[pa.RecordBatch]:
-        """The rows in some pieces. Raises `SourceError` and, in FAILFAST mode, `StrictError` for what is wrong."""
+        """Read the rows of pieces. Raises `SourceError`, and in mode FAILFAST `StrictError` for a reject."""
         parser = Parser([self.spec], self.options.punct_namespace)
         log = RejectLog()
         try:
@@ -113,44 +113,44 @@ class Table:
                         _log.warning("%s; the rest of it is passed over", parsed.error)
                         if self.options.mode is Mode.PERMISSIVE:
                             corrupt.append(str(parsed.error))
-                    said = [str(p) for p in slice_.punctuations] if self.options.punctuation else []
-                    if tuples.height or corrupt or said:
-                        yield self.batch(tuples, corrupt, said)
+                    punctuations = [str(p) for p in slice_.punctuations] if self.options.punctuation else []
+                    if tuples.height or corrupt or punctuations:
+                        yield self.batch(tuples, corrupt, punctuations)
                 if piece.ranges is None:
                     log_notices(watch.end(in_order=True))
         finally:
             log.end()
 
     def fitting(self, tuples: pl.DataFrame, parsed: Parsed) -> tuple[pl.DataFrame, list[Reject]]:
-        """The tuples that Spark's types hold, and the others as rejects."""
-        wide = self.layout.outside(tuples)
-        if wide is None:
+        """Split tuples into those that fit Spark's types, and rejects."""
+        too_narrow = self.layout.outside(tuples)
+        if too_narrow is None:
             return tuples, []
         assert parsed.rejection is not None
         rejects: list[Reject] = []
-        for row, name in enumerate(wide):
+        for row, name in enumerate(too_narrow):
             if name is not None:
                 type_ = self.columns[name].dataType.simpleString()
                 rejects.append(parsed.rejection(0, row, f"column {name}: it is too large for {type_}"))
-        return tuples.filter(wide.is_null()), rejects
+        return tuples.filter(too_narrow.is_null()), rejects
 
-    def batch(self, tuples: pl.DataFrame, corrupt: list[str], said: list[str]) -> pa.RecordBatch:
-        """Rows: those of tuples, then those of what could not be read, then those of punctuations."""
-        whole = self.layout.batch(tuples)
-        more = len(corrupt) + len(said)
+    def batch(self, tuples: pl.DataFrame, corrupt: list[str], closed: list[str]) -> pa.RecordBatch:
+        """Rows of tuples, then of corrupt records, then of punctuations."""
+        data = self.layout.batch(tuples)
+        nulls = len(corrupt) + len(closed)
         arrays: list[pa.Array] = []
         for column in self.arrow:
             if column.name == self.options.corrupt:
-                arrays.append(pa.array([None] * tuples.height + corrupt + [None] * len(said), pa.string()))
+                arrays.append(pa.array([None] * tuples.height + corrupt + [None] * len(closed), pa.string()))
             elif column.name == self.options.punctuation:
-                arrays.append(pa.array([None] * (tuples.height + len(corrupt)) + said, pa.string()))
+                arrays.append(pa.array([None] * (tuples.height + len(corrupt)) + closed, pa.string()))
             else:
-                array = whole.column(column.name)
-                arrays.append(pa.concat_arrays([array, pa.nulls(more, array.type)]) if more else array)
+                array = data.column(column.name)
+                arrays.append(pa.concat_arrays([array, pa.nulls(nulls, array.type)]) if nulls else array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
     def _parsed(self, piece: Piece, parser: Parser) -> Iterator[Parsed]:
-        """What a piece holds, in splits."""
+        """Parse a piece in splits."""
         if piece.ranges is not None:
             yield from _in_ranges(piece, parser)
             return
@@ -176,13 +176,13 @@ def _in_ranges(piece: Piece, parser: Parser) -> Iterator[Parsed]:
 
 
 def input_of(part: TablePart) -> Input:
-    """A plain file as an input that can be cut."""
+    """A plain file as an `Input`, for cutting."""
     assert part.path is not None
     return Input(part.spec, (0,), (Part(part.name, part.path, part.size, stored=part.size),))
 
 
 class _PartReader(FirehoseReader):
-    """Reads one part, whose name says what is known already."""
+    """Reads one part, with labels from its name."""
 
     def __init__(
         self, source: Source, spec: StreamSpec, punct_namespace: str, labels: tuple[Label, ...]

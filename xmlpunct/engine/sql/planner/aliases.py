@@ -1,4 +1,4 @@
-"""The names that SELECT gives its expressions, in other expressions of the same query."""
+"""Aliases of SELECT in other expressions of the same query."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from xmlpunct.schema.sql_errors import refuse
 
 
 class Aliases:
-    """What SELECT lists, by name. A column of that name hides it: whoever asks has looked for one before.
+    """The items of SELECT by alias. A column of the same name takes precedence, so callers look up columns first.
 
-    ``visible``: only so many, from the left, can be named now. In SELECT, these are the ones before.
+    ``visible``: the number of items, from the left, that can be referenced; in SELECT, those before the current item.
     """
 
     def __init__(self, listed: Sequence[tuple[str, exp.Expr]]) -> None:
@@ -22,28 +22,28 @@ class Aliases:
         self._names = Names([name for name, _ in listed])
         self.visible = len(listed)
 
-    def place(self, name: exp.Expr) -> int | None:
-        """The place in SELECT of what a name stands for; None if nothing there has it.
+    def index(self, name: exp.Expr) -> int | None:
+        """The index of the item with an alias, or None.
 
-        Refuses a name of several, and one that comes later.
+        Refuses an ambiguous alias, and one of a later item.
         """
-        places = self._names.places(name)
-        before = [place for place in places if place < self.visible]
+        indices = self._names.indices(name)
+        before = [position for position in indices if position < self.visible]
         if len(before) > 1:
             refuse(f"{name.name} is ambiguous: SELECT gives that name twice", name)
-        if places and not before:
+        if indices and not before:
             refuse(f"{name.name} is a name that SELECT gives later: use it behind that", name)
         return before[0] if before else None
 
-    def syntax(self, place: int) -> exp.Expr:
-        """What stands in a place of SELECT."""
-        return self._listed[place][1]
+    def syntax(self, index: int) -> exp.Expr:
+        """The syntax of the item at an index."""
+        return self._listed[index][1]
 
     def read(self, read: Callable[[exp.Expr], Expression]) -> list[Expression]:
-        """What SELECT lists, each ``read`` where those before it can be named."""
+        """Read all items; each may refer to the aliases of earlier items."""
         columns = []
-        for place, (_, item) in enumerate(self._listed):
-            self.visible = place
+        for index, (_, item) in enumerate(self._listed):
+            self.visible = index
             columns.append(read(item))
         self.visible = len(self._listed)
         return columns

@@ -1,4 +1,4 @@
-"""The streams that a query's CREATE STREAM statements declare."""
+"""Streams and relations that CREATE statements declare."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def declared(
     placed: bool = False,
     tables: Mapping[str, Table] | None = None,
 ) -> dict[str, Stream]:
-    """The declared streams by name; ``sources`` replaces what WITH (source = ...) says.
+    """The declared streams by name; ``sources`` overrides WITH (source = ...).
 
-    Columns that are not declared come from ``inference``. If streams are ``placed``, tuples say where they stood.
-    ``tables`` replace the source of a stream, too; one that is not declared is a stream of its own columns.
+    Undeclared columns are inferred. ``placed``: tuples have columns with their source positions. ``tables`` also
+    override sources; an undeclared table becomes a stream with its own columns.
     Raises `SqlError` for a wrong declaration, `UsageError` for a source of a stream that is not declared.
     """
     streams: dict[str, Stream] = {}
@@ -65,17 +65,17 @@ def declared(
         elif source is None:
             refuse(f"stream {name} has no columns, and no source to infer them from", statement.this.this)
         else:
-            given, xsd = element if "element" in options else None, options.get("xsd")
-            inferred = (inference or Inference())(name, source, given, xsd, where, nested)
+            element_option, xsd = element if "element" in options else None, options.get("xsd")
+            inferred = (inference or Inference())(name, source, element_option, xsd, where, nested)
             element, schema = inferred.element, inferred.schema
         if any(a.name in ORIGIN_NAMES for a in schema):
             refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
         if table is None:
             _check_file_names(source, schema, statement)
-        elif (said := next(filter(options.__contains__, ("where", "xsd")), None)) is not None:
+        elif (xml_option := next(filter(options.__contains__, ("where", "xsd")), None)) is not None:
             refuse(
-                f"{said} is about XML elements, and {name} is a table",
-                option_of(statement, said) or statement,
+                f"{xml_option} is about XML elements, and {name} is a table",
+                option_of(statement, xml_option) or statement,
             )
         order = access_order(statement, schema)
         timestamp, change = _time(statement, options, schema)
@@ -104,14 +104,14 @@ def declared(
         )
     for name in sources:
         if name not in streams:
-            there = ", ".join(streams) or "none"
-            raise UsageError(f"a source is given for stream {name}, which is not declared: there are {there}")
+            names = ", ".join(streams) or "none"
+            raise UsageError(f"a source is given for stream {name}, which is not declared: there are {names}")
     undeclared = {name: table for name, table in tables.items() if name not in streams}
     return streams | {name: Stream(name, table.schema, name, name) for name, table in undeclared.items()}
 
 
 def files_named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:
-    """The sources and lists of senders that statements and options name: pairs of what it is, and its name."""
+    """The files that statements and options name: pairs of a role and a name."""
     for stream in streams.values():
         if stream.source is not None:
             yield f"the source of stream {stream.name}", stream.source
@@ -125,21 +125,21 @@ def files_named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -
 
 
 def _check_file_names(source: str | None, schema: Schema, statement: exp.Expr) -> None:
-    """Refuse a source whose files' names carry what is no column, or no value."""
+    """Refuse file name patterns with unknown columns, or columns that are not comparable."""
     try:
         names = columns_named(source)
     except UsageError as error:
         refuse(str(error), statement)
     for name in names:
         if name not in schema:
-            there = ", ".join(schema.names)
-            refuse(f"{{{name}}} in the source names no column: there are {there}", statement)
+            names_of_columns = ", ".join(schema.names)
+            refuse(f"{{{name}}} in the source names no column: there are {names_of_columns}", statement)
         check_comparable(schema[name].type, "the name of a file", statement)
 
 
-def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) -> str | None:
-    """Where a stream comes from. ``connections`` and ``follow`` apply to the source declared beside them."""
-    source = options.get("source", given)
+def _source(options: Mapping[str, str], override: str | None, statement: exp.Expr) -> str | None:
+    """The source of a stream. ``connections`` and ``follow`` apply to the declared source."""
+    source = options.get("source", override)
     if (count := options.get("connections")) is not None:
         if source is None or not source.startswith("tcp-listen://") or "?" in source:
             refuse("connections = N goes with a source tcp-listen://host:port", statement)
@@ -152,20 +152,20 @@ def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) 
         if source is None or source == "-" or not paths_of(source):
             refuse("follow = true goes with a source that is the path of a file", statement)
         source = FOLLOW + source.removeprefix(FOLLOW)
-    return source if given is None or "source" not in options else given
+    return source if override is None or "source" not in options else override
 
 
 def flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:
-    """An option that is true or false."""
-    said = options.get(name, "false").lower()
-    if said not in ("true", "false"):
+    """The value of a boolean option."""
+    text = options.get(name, "false").lower()
+    if text not in ("true", "false"):
         refuse(f"{name} is true or false", option_of(statement, name) or statement)
-    return said == "true"
+    return text == "true"
 
 
 def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tuple[str | None, str | None]:
-    """The columns of a tuple's instant, and of how many copies come at it."""
-    found: list[str | None] = []
+    """The columns of a tuple's instant, and of the number of inserted copies."""
+    columns: list[str | None] = []
     for name, types in (("timestamp", TIMES), ("change", (INT, STRING))):
         column = options.get(name)
         if column is not None:
@@ -174,20 +174,20 @@ def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tu
                 refuse(f"no column {column} here: there are {', '.join(schema.names)}", option)
             attribute = schema[column]
             if attribute.type not in types:
-                known = " or ".join(", ".join(map(str, types)).rsplit(", ", 1))
-                refuse(f"{name} is a column of {known}, and {column} is {attribute.type}", option)
+                type_names = " or ".join(", ".join(map(str, types)).rsplit(", ", 1))
+                refuse(f"{name} is a column of {type_names}, and {column} is {attribute.type}", option)
             if name == "timestamp" and attribute.nullable:
                 refuse(f"each tuple has a timestamp: declare {column} NOT NULL", option)
-        found.append(column)
-    timestamp, change = found
+        columns.append(column)
+    timestamp, change = columns
     is_relation = statement.args["kind"] == "RELATION"
     if change is not None and not is_relation:
         refuse("a stream has no changes: say CREATE RELATION", option_of(statement, "change") or statement)
     if is_relation and (timestamp is None) != (change is None):
-        given = "timestamp" if change is None else "change"
+        present_option = "timestamp" if change is None else "change"
         refuse(
             "a relation that changes has both timestamp and change, a constant one neither",
-            option_of(statement, given) or statement,
+            option_of(statement, present_option) or statement,
         )
     if timestamp is not None and timestamp == change:
         refuse("timestamp and change are two columns", option_of(statement, "change") or statement)
@@ -197,7 +197,7 @@ def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tu
 
 
 def option_of(statement: exp.Expr, name: str) -> exp.Expr | None:
-    """The option of that name in WITH (...), if there is one."""
+    """The syntax of an option in WITH (...), or None."""
     return next((o for o in statement.args["properties"].expressions if o.name == name), None)
 
 

@@ -20,7 +20,7 @@ from xmlpunct.schema.sql_errors import at, refuse
 from xmlpunct.types import STRING
 
 Reading = Generator[exp.Expr, Expression, Expression]
-"""Reads a node: yields those below it, is sent their trees, and returns its own."""
+"""A reader of a node: yields child nodes, receives their expressions, and returns its own expression."""
 
 _REMEDY = "XMLELEMENT(NAME ..., XMLNAMESPACES('URI' AS {}), ...) around it does"
 
@@ -44,15 +44,15 @@ def element(node: exp.Expr, relation: Relation) -> Reading:
                 "behind the name of XMLELEMENT stand XMLNAMESPACES, then XMLATTRIBUTES, then its content",
                 part,
             )
-    names, values = _named(attributes, relation)
-    seen = set[str]()
+    names, values = _names_and_values(attributes, relation)
+    expanded_names = set[str]()
     for attribute, where in zip(names, attributes, strict=True):
         expanded = _expanded(attribute, where, node)
         if attribute == "xmlns" or attribute.startswith("xmlns:"):
             refuse("XMLNAMESPACES declares namespaces: xmlns is no attribute", where)
-        if expanded in seen:
+        if expanded in expanded_names:
             refuse(f"two attributes are named {attribute}", where)
-        seen.add(expanded)
+        expanded_names.add(expanded)
     arguments = []
     for part in (*values, *content):
         arguments.append((yield part))
@@ -63,7 +63,7 @@ def element(node: exp.Expr, relation: Relation) -> Reading:
 def forest(node: exp.Expr, relation: Relation) -> Reading:
     """XMLFOREST over a relation."""
     parts = only(node, "expressions")
-    names, values = _named(parts, relation)
+    names, values = _names_and_values(parts, relation)
     for name, where in zip(names, parts, strict=True):
         _expanded(name, where, node)
     arguments = []
@@ -77,8 +77,8 @@ def _constant(names: str) -> Expression:
     return fn.literal(STRING, names)
 
 
-def _named(items: Iterable[exp.Expr], relation: Relation) -> tuple[list[str], list[exp.Expr]]:
-    """Names and values of a list with AS; a column has the name with which it was declared."""
+def _names_and_values(items: Iterable[exp.Expr], relation: Relation) -> tuple[list[str], list[exp.Expr]]:
+    """Names and values of a list with AS; the default name of a column is its declared name."""
     names, values = [], []
     for item in items:
         value, name = take(item, "this", "alias") if isinstance(item, exp.Alias) else (item, None)

@@ -1,4 +1,4 @@
-"""A schema as SQL: the column list, or the whole CREATE STREAM."""
+"""Formats schemas as SQL: column lists and CREATE STREAM statements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xmlpunct.schema.attribute import Attribute
 
 _NAMESPACE = re.compile(r"\{([^{}]+)\}")
 _LONG = 100
-"""An array of more characters has a line for each of its columns."""
+"""A longer array is written with one line per column."""
 _PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = {
     *(word for keyword in PunctSQL.tokenizer_class.KEYWORDS for word in keyword.split()),
@@ -30,7 +30,7 @@ def declaration(
     comments: Iterable[str] = (),
     prefixes: Mapping[str, str] = {},
 ) -> str:
-    """The CREATE STREAM of a stream, behind comments; ``prefixes`` are those wanted for namespaces.
+    """The CREATE STREAM statement of a stream, after comments; ``prefixes`` are preferred prefixes by namespace.
 
     >>> print(declaration("t", Schema.parse("id INT NOT NULL PATH '@id', day DATE"), "a.xml", "{urn:x}t", ["One."]))
     -- One.
@@ -45,13 +45,15 @@ def declaration(
       line ARRAY(note STRING PATH 'g:note')
     ) WITH (source = 'a.xml', element = 't');
     """
-    lines = [f"-- {told if told.isprintable() else ascii(told)}" for told in comments]
-    known = _prefixes(schema, prefixes)
+    lines = [f"-- {comment if comment.isprintable() else ascii(comment)}" for comment in comments]
+    used_prefixes = _prefixes(schema, prefixes)
     spaces = [
-        f"{quoted(uri)} AS {identifier(prefix)}" for uri, prefix in known.items() if uri != XML_NAMESPACE
+        f"{quoted(uri)} AS {identifier(prefix)}"
+        for uri, prefix in used_prefixes.items()
+        if uri != XML_NAMESPACE
     ]
     columns = [f"XMLNAMESPACES({', '.join(spaces)})"] if spaces else []
-    columns += [_column(attribute, known, "  ") for attribute in schema]
+    columns += [_column(attribute, used_prefixes, "  ") for attribute in schema]
     options = f"source = {quoted(source)}, element = {quoted(element)}"
     body = ",\n  ".join(columns)
     return "\n".join([*lines, f"CREATE STREAM {identifier(name)} (", f"  {body}", f") WITH ({options});"])
@@ -63,7 +65,7 @@ def column_list(schema: Schema) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name as it stands in SQL, in quotes if need be.
+    """A name as an SQL identifier, quoted if necessary.
 
     >>> identifier("sid"), identifier("group"), identifier("a-b")
     ('sid', '"group"', '"a-b"')
@@ -74,7 +76,7 @@ def identifier(name: str) -> str:
 
 
 def clause(schemes: Iterable[Collection[str]]) -> str:
-    """Schemes as a stream declares that it offers them.
+    """The PUNCTUATED BY clause for schemes.
 
     >>> clause([["hour", "sid"], ["group"]])
     'PUNCTUATED BY ("group"), (hour, sid)'
@@ -89,11 +91,11 @@ def quoted(text: str) -> str:
 
 
 def _column(attribute: Attribute, prefixes: Mapping[str, str] = {}, indent: str = "") -> str:
-    """A column; with an ``indent``, a long array has a line for each of its columns."""
+    """The declaration of a column; with ``indent``, a long array has one line per column."""
     parts = [identifier(attribute.name), "", *([] if attribute.nullable else ["NOT NULL"])]
     if attribute.path != attribute.name:
         path = _NAMESPACE.sub(
-            lambda found: f"{prefixes[found[1]]}:" if found[1] in prefixes else found[0], attribute.path
+            lambda match: f"{prefixes[match[1]]}:" if match[1] in prefixes else match[0], attribute.path
         )
         parts.append(f"PATH {quoted(path)}")
     if not isinstance(attribute.type, ArrayType):
@@ -108,14 +110,14 @@ def _column(attribute: Attribute, prefixes: Mapping[str, str] = {}, indent: str 
     return " ".join(parts)
 
 
-def _prefixes(schema: Schema, wanted: Mapping[str, str]) -> dict[str, str]:
-    """A prefix for each namespace on the paths of a schema."""
+def _prefixes(schema: Schema, preferred: Mapping[str, str]) -> dict[str, str]:
+    """A prefix for each namespace in the paths of a schema."""
     prefixes = {XML_NAMESPACE: "xml"}
     for uri in _namespaces(schema):
-        prefix = wanted.get(uri, "")
-        taken = {*prefixes.values(), "", "xmlns"}
+        prefix = preferred.get(uri, "")
+        used_prefixes = {*prefixes.values(), "", "xmlns"}
         numbers = count(1)
-        while prefix in taken:
+        while prefix in used_prefixes:
             prefix = f"ns{next(numbers)}"
         prefixes.setdefault(uri, prefix)
     return prefixes

@@ -17,9 +17,9 @@ _USAGE = "read_xml('feeds/*.xml', element => 'item'): a source, and perhaps the 
 
 
 class Files:
-    """The streams that a query reads without declaring them; their columns are inferred.
+    """The undeclared streams of files in FROM, with inferred columns.
 
-    ``streams`` has them by the text that names each.
+    ``streams`` maps the text in FROM to the stream.
     """
 
     def __init__(self, inference: Inference) -> None:
@@ -27,7 +27,7 @@ class Files:
         self.streams: dict[str, Stream] = {}
 
     def named(self, table: exp.Identifier) -> tuple[Stream, str] | None:
-        """The stream that a quoted path or URL names, and a name for its columns; None for what is neither."""
+        """The stream of a quoted path or URL, and a table name for it; None for other identifiers."""
         path = table.name
         is_path = any(mark in path for mark in "./*:") or path == "-" or os.path.exists(path)
         if not table.args.get("quoted") or not is_path:
@@ -36,7 +36,7 @@ class Files:
         return self._stream(path, path, None), base.partition(".")[0] or base
 
     def read_xml(self, call: exp.Expr) -> tuple[Stream, str]:
-        """The stream that a call of ``read_xml`` names, and a name for its columns."""
+        """The stream of a call of ``read_xml``, and a table name for it."""
         source, *options = call.expressions or [None]
         if not isinstance(source, exp.Literal) or not source.is_string:
             refuse(_USAGE, source or call)
@@ -49,8 +49,8 @@ class Files:
             element = value.name
             with at(value):
                 read_element(element)
-        told = "" if element is None else f", element => {quoted(element)}"
-        return self._stream(f"{READ_XML}({quoted(source.name)}{told})", source.name, element), READ_XML
+        suffix = "" if element is None else f", element => {quoted(element)}"
+        return self._stream(f"{READ_XML}({quoted(source.name)}{suffix})", source.name, element), READ_XML
 
     def _stream(self, name: str, source: str, element: str | None) -> Stream:
         if name not in self.streams:

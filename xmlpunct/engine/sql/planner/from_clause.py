@@ -36,7 +36,7 @@ from xmlpunct.types import INT
 
 @dataclass(frozen=True)
 class Named:
-    """A query of WITH: its syntax, its columns' names if given, and what it can refer to itself."""
+    """A query of WITH: its syntax, its declared column names, and its context."""
 
     query: exp.Expr
     columns: tuple[exp.Expr, ...]
@@ -45,10 +45,10 @@ class Named:
 
 @dataclass(frozen=True)
 class Context:
-    """What a query can refer to: queries of WITH, then streams, then ``files``.
+    """The names in scope of a query: queries of WITH, then streams, then ``files``.
 
-    ``outer`` is what the query around reads; ``instants`` are those of the whole query. ``sinks`` are the names of
-    what nothing reads.
+    ``outer`` is the relation of the enclosing query; ``instants`` are those of the complete query. ``sinks`` are names
+    of sinks, which cannot be read.
     """
 
     streams: Mapping[str, Stream]
@@ -63,10 +63,10 @@ Planner = Callable[[exp.Expr, Context], Relation]
 
 
 class Tables:
-    """Reads the FROM clause of one query. ``plan`` plans the queries in it.
+    """Plans the FROM clause of one query. ``plan`` plans its subqueries.
 
-    ``correlated``: conditions of WHERE may refer to the query around, so columns have other names than its own.
-    ``values_over`` a relation collects the queries that stand for values in ON.
+    ``correlated``: conditions of WHERE may refer to the enclosing query, so column names must differ from its names.
+    ``values_over`` creates the collector of scalar subqueries in ON over a relation.
     """
 
     def __init__(
@@ -82,10 +82,10 @@ class Tables:
     def read(
         self, first: exp.Expr, joins: Sequence[exp.Expr], where: list[exp.Expr]
     ) -> tuple[Relation, list[exp.Expr]]:
-        """What FROM reads, and the remaining conditions of WHERE.
+        """The relation of FROM, and the remaining conditions of WHERE.
 
-        JOIN binds tighter than a comma. Equalities of WHERE between tables that commas separate become keys. Tables
-        that have such keys are joined first, whatever their order.
+        JOIN binds tighter than a comma. Equalities of WHERE between tables that commas separate become join keys.
+        Tables with keys are joined first, independent of their order.
         """
         groups: list[list[exp.Expr]] = [[first]]
         for join in joins:
@@ -95,16 +95,16 @@ class Tables:
                 groups[-1].append(join)
         groups = [part for group in groups for part in _crossed(group)]
         relations: list[Relation] = []
-        for head, *rest in groups:
-            chained = self._chain(self.table(head), rest)
-            relations.append(self._beside(relations, chained, head))
-        relations = self._timeless(relations)
+        for head, *chained_joins in groups:
+            chained = self._chain(self.table(head), chained_joins)
+            relations.append(self._rename(relations, chained, head))
+        relations = self._align(relations)
         check_alike(zip(relations, [group[0] for group in groups], strict=True))
         relation, where = _pooled(relations, where, self._correlated)
         return relation.apart(self._around), where
 
     def table(self, node: exp.Expr) -> Relation:
-        """What one item of FROM reads: a stream, a query of WITH, a subquery, joins in parentheses."""
+        """The relation of an item of FROM: a stream, a query of WITH, a subquery, or joins in parentheses."""
         return replace(self._table(node), outer=self.context.outer)
 
     def _table(self, node: exp.Expr) -> Relation:
@@ -156,14 +156,14 @@ class Tables:
         return relation if window is None else windowed(relation, window, self.context.instants)
 
     def _window_table(self, table: WindowTable, label: str | None) -> tuple[Relation, str | None]:
-        """What a window table function gives, and its name here: that of what it reads."""
+        """The relation of a window table function, and its table name: that of its input."""
         relation = with_windows(table, self.table(table.this))
         return relation, label or next(iter(relation.tables), None)
 
     def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
-        """A stream or a query of WITH, and its name here."""
+        """The relation of a stream or a query of WITH, and its table name."""
         for names in (self.context.named, self.context.streams):
-            declared = [list(names)[i] for i in Names(list(names)).places(table)]
+            declared = [list(names)[i] for i in Names(list(names)).indices(table)]
             if len(declared) > 1:
                 refuse(f"{table.name} is ambiguous: {', '.join(declared)}", table)
             if declared:
@@ -184,8 +184,8 @@ class Tables:
             refuse(
                 f"{table.name} is a sink, which nothing reads: CREATE VIEW names a query for several", table
             )
-        there = ", ".join([*self.context.named, *self.context.streams]) or "none"
-        return refuse(f"no stream {table.name}: there are {there}", table)
+        names_in_scope = ", ".join([*self.context.named, *self.context.streams]) or "none"
+        return refuse(f"no stream {table.name}: there are {names_in_scope}", table)
 
     def _chain(self, left: Relation, joins: Sequence[exp.Expr]) -> Relation:
         for join in joins:
@@ -197,7 +197,7 @@ class Tables:
             return unnested(left, join, left.outer or self.context.outer)
         if join.meta.get("comma"):
             right = only(join, "this")
-            left, relation = self._timeless([left, self._beside([left], self.table(right), right)])
+            left, relation = self._align([left, self._rename([left], self.table(right), right)])
             check_alike([(left, right), (relation, right)])
             return joined(left, relation, "inner")
         right, on, using, side, kind, method = take(
@@ -207,35 +207,35 @@ class Tables:
             refuse("LATERAL and APPLY are not supported", join)
         if method:
             refuse(f"{method} JOIN is not supported: say ON or USING", join)
-        wanted = _KINDS.get((side or "", kind or ""))
-        if wanted is None:
+        join_kind = _KINDS.get((side or "", kind or ""))
+        if join_kind is None:
             words = " ".join(filter(None, (side, kind))).removesuffix("_JOIN")
             refuse(f"{words} JOIN is not supported", join)
-        left, relation = self._timeless([left, self._beside([left], self.table(right), right)])
+        left, relation = self._align([left, self._rename([left], self.table(right), right)])
         check_alike([(left, _origin(left, join)), (relation, right)])
         if kind == "CROSS":
             if on or using:
                 refuse("CROSS JOIN has no condition", join)
             return joined(left, relation, "inner")
         if using:
-            return join_using(left, relation, wanted, using)
+            return join_using(left, relation, join_kind, using)
         if on is None:
             refuse("a JOIN wants ON or USING; without a condition it is a CROSS JOIN", join)
-        return join_on(left, relation, wanted, conditions(on), self._values)
+        return join_on(left, relation, join_kind, conditions(on), self._values)
 
-    def _timeless(self, relations: list[Relation]) -> list[Relation]:
-        """The relations; beside those that change, VALUES is one that does not."""
+    def _align(self, relations: list[Relation]) -> list[Relation]:
+        """The same list; if some of them are changing relations, VALUES becomes a constant relation."""
         if not any(is_changing(r.node) for r in relations):
             return relations
         return [constant_relation(r, self.context.instants) if is_constant(r.node) else r for r in relations]
 
-    def _beside(self, others: Sequence[Relation], relation: Relation, node: exp.Expr) -> Relation:
-        """A further table, whose columns in the plan have other names than those of the others."""
-        for other in others:
+    def _rename(self, tables: Sequence[Relation], relation: Relation, node: exp.Expr) -> Relation:
+        """A further table, with column names that differ from those of the other tables."""
+        for other in tables:
             double = set(other.tables) & set(relation.tables)
             if double:
                 refuse(f"two tables are named {min(double)}: give one an alias", node)
-        names = (name for other in others for name in other.node.schema.names)
+        names = (name for other in tables for name in other.node.schema.names)
         return relation.apart([*names, *self._around])
 
 
@@ -254,23 +254,23 @@ _KINDS = {
     ("", "ANTI"): "anti",
     ("LEFT", "ANTI"): "anti",
 }
-"""What the words before JOIN mean."""
+"""Join kinds by the words before JOIN."""
 
 
 def _origin(relation: Relation, otherwise: exp.Expr) -> exp.Expr:
-    """Where a relation's first table stands."""
+    """The syntax of a relation's first table."""
     return relation.fields[0].origin if relation.fields else otherwise
 
 
 def _is_table(node: exp.Expr) -> bool:
-    """Whether what stands in parentheses is an item of FROM, and no query."""
+    """True if parentheses contain an item of FROM, not a query."""
     if isinstance(node, exp.Subquery):
         return any(node.args.get(name) for name in ("alias", "joins", ORDER_OF)) or _is_table(node.this)
     return isinstance(node, exp.Table)
 
 
 def _crossed(group: list[exp.Expr]) -> list[list[exp.Expr]]:
-    """A chain of CROSS JOINs alone, which means the same as commas, as separate tables."""
+    """Split a chain of only CROSS JOINs, which are equivalent to commas, into separate tables."""
     first, *joins = group
     plain = not any(isinstance(j.this, exp.Unnest) for j in joins)
     plain = plain and all({k for k, v in j.args.items() if v} == {"this", "kind"} for j in joins)
@@ -282,16 +282,16 @@ def _crossed(group: list[exp.Expr]) -> list[list[exp.Expr]]:
 def _pooled(
     relations: list[Relation], where: list[exp.Expr], correlated: bool
 ) -> tuple[Relation, list[exp.Expr]]:
-    """Tables that commas separate, joined to one relation by the equalities of WHERE between two of them."""
+    """Join tables that commas separate, by equalities of WHERE between two of them."""
     if len(relations) == 1:
         return relations[0], where
-    whole = relations[0]
+    all_columns = relations[0]
     for relation in relations[1:]:
-        whole = both(whole, relation)
+        all_columns = both(all_columns, relation)
     links: list[tuple[exp.Expr, set[int]]] = []
-    scalars = Scalars(whole, "WHERE", outer=correlated)
+    scalars = Scalars(all_columns, "WHERE", outer=correlated)
     for node in where:
-        if isinstance(node, exp.EQ) and not node.find(exp.Query) and _is_seen(node, whole):
+        if isinstance(node, exp.EQ) and not node.find(exp.Query) and _is_seen(node, all_columns):
             ends = [_owners(scalars.read(e), relations) for e in (node.this, node.expression)]
             if len(ends[0]) == len(ends[1]) == 1 and ends[0] != ends[1]:
                 links.append((node, ends[0] | ends[1]))
@@ -301,28 +301,28 @@ def _pooled(
         reached = [i for i in waiting if any(i in two and two & set(order) for _, two in links)]
         chosen = (reached or waiting)[0]
         waiting.remove(chosen)
-        now = [node for node, two in links if chosen in two and two <= {*order, chosen}]
-        result = join_on(result, relations[chosen].apart(result.node.schema.names), "inner", now)
+        new_conditions = [node for node, two in links if chosen in two and two <= {*order, chosen}]
+        result = join_on(result, relations[chosen].apart(result.node.schema.names), "inner", new_conditions)
         order.append(chosen)
     # SELECT * lists the tables as FROM does
-    blocks, rest = {}, list(result.fields)
+    blocks, other_fields = {}, list(result.fields)
     for i in order:
         count = len(relations[i].fields)
-        blocks[i], rest = rest[:count], rest[count:]
+        blocks[i], other_fields = other_fields[:count], other_fields[count:]
     fields = tuple(field for i in sorted(blocks) for field in blocks[i])
     used = [node for node, _ in links]
     return replace(result, fields=fields), [n for n in where if not any(n is u for u in used)]
 
 
 def _is_seen(condition: exp.Expr, relation: Relation) -> bool:
-    """Whether a condition names columns that are there, or around, and nothing that SELECT gives a name."""
-    there = [r for r in (relation, relation.outer) if r is not None]
+    """True if all columns of a condition are in scope, or in the enclosing query, and none is an alias."""
+    in_scope = [r for r in (relation, relation.outer) if r is not None]
     columns = [(c.this, c.args.get("table"), c) for c in condition.find_all(exp.Column)]
-    return all(any(r.sees(*c) for r in there) for c in columns)
+    return all(any(r.sees(*c) for r in in_scope) for c in columns)
 
 
 def _owners(expression: Expression, relations: Sequence[Relation]) -> set[int]:
-    """Which relations' columns an expression reads."""
+    """Indices of the relations whose columns an expression reads."""
     names = set(expression.columns())
     return {i for i, r in enumerate(relations) if names & set(r.node.schema.names)}
 
@@ -342,14 +342,14 @@ def _scan(stream: Stream, label: str, origin: exp.Expr) -> Relation:
     if stream.keys:
         node = Key(node, tuple(tuple(f"{label}.{name}" for name in key) for key in stream.keys))
     if stream.order is not None:
-        by = stream.order.by and f"{label}.{stream.order.by}"
-        order = replace(stream.order, attribute=f"{label}.{stream.order.attribute}", by=by)
+        sender_column = stream.order.by and f"{label}.{stream.order.by}"
+        order = replace(stream.order, attribute=f"{label}.{stream.order.attribute}", by=sender_column)
         node = Punctuate(node, order)
     return Relation(node, tuple(fields))
 
 
 def relabel(relation: Relation, table: str | None, columns: tuple[exp.Expr, ...]) -> Relation:
-    """The relation under an alias, perhaps with other names for its columns."""
+    """The relation under an alias, optionally with new column names."""
     fields = [replace(field, table=table) for field in relation.listed()]
     if columns:
         if len(columns) != len(fields):

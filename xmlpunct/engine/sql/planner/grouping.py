@@ -1,4 +1,4 @@
-"""GROUP BY: its keys and aggregates, and SELECT and HAVING rewritten over their results."""
+"""GROUP BY: collects keys and aggregates, and rewrites SELECT and HAVING over their results."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from xmlpunct.types import BOOLEAN, INT
 
 
 class Grouping:
-    """Collects what a grouped query groups by and aggregates.
+    """Collects the keys and aggregates of a grouped query.
 
-    Below the group-by a project computes ``inputs``: keys and aggregates' arguments, each once. ``sets`` are the sets
-    of keys to group by, each by itself; a result has nulls for the keys that its set leaves out. ``subquery`` reads a
-    query that stands for a value in an argument: its columns are in the ``relation`` by the time that it is planned.
+    A project below the group-by computes ``inputs``: keys and aggregate arguments, each once. ``sets`` are the grouping
+    sets, with one group-by each; keys outside of its set are null. ``subquery`` reads a scalar subquery in an argument;
+    its columns are added to the ``relation`` before `plan`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Grouping:
         self.inputs: dict[Expression, str] = {}
         self.keys: dict[Expression, Column] = {}
         self.aggregates: list[ops.Aggregate] = []
-        self._results: dict[ops.Aggregate, Column] = {}  # by the aggregate without a name
+        self._results: dict[ops.Aggregate, Column] = {}  # keys are aggregates without a name
         self._result_columns = set[Expression]()
         self._input_names, self._result_names = Unused(), Unused(relation.node.schema.names)
         self._arguments = Scalars(relation, "an aggregate", aliases=aliases, subquery=subquery)
@@ -54,7 +54,7 @@ class Grouping:
             self.keys[key] = Column(key.type, key.nullable, self._input(key))
 
     def add_aggregate(self, node: exp.Expr) -> Expression:
-        """The result of an aggregate, or of GROUPING: a column, or what is computed of one."""
+        """The result of an aggregate or of GROUPING: a column, or an expression over it."""
         if isinstance(node, exp.Grouping | exp.GroupingId):
             return self._grouping(node)
         asked = taken_apart(node)
@@ -96,16 +96,16 @@ class Grouping:
             refuse(f"ORDER BY in {record.name}(DISTINCT ...) goes by its argument", asked.items[0])
         parameter = self._parameter(asked)
         if target.best:
-            by = self._arguments.read(asked.operands[1])
-            check_comparable(by.type, record.name, node)
-            order = (ops.SortKey(self._input(by), function == "ARG_MAX"),)
+            ordering = self._arguments.read(asked.operands[1])
+            check_comparable(ordering.type, record.name, node)
+            order = (ops.SortKey(self._input(ordering), function == "ARG_MAX"),)
         aggregate = ops.Aggregate(function, argument, distinct, "", order, parameter, where)
         if aggregate not in self._results:
             label = "*" if expression is None else str(expression)
             sorted_by = f" ORDER BY {', '.join(map(str, order))}" if order else ""
             only_where = f" WHERE {condition}" if where else ""
-            more = f", {parameter!r}" if parameter else ""
-            name = f"{function}({'DISTINCT ' * distinct}{label}{more}{sorted_by}{only_where})"
+            parameter_text = f", {parameter!r}" if parameter else ""
+            name = f"{function}({'DISTINCT ' * distinct}{label}{parameter_text}{sorted_by}{only_where})"
             aggregate, unnamed = replace(aggregate, name=self._result_names.take(name)), aggregate
             schema = Schema.of(Attribute(n, e.type, e.nullable) for e, n in self.inputs.items())
             with at(node):
@@ -118,7 +118,7 @@ class Grouping:
         return result if record.after is None else record.after(result)
 
     def _parameter(self, asked: Asked) -> str:
-        """The separator of STRING_AGG, the part of a quantile."""
+        """The separator of STRING_AGG, or the fraction of a quantile."""
         name, operands = asked.record.name, asked.operands
         if name == "MEDIAN":
             return "0.5"
@@ -136,7 +136,7 @@ class Grouping:
         return ""
 
     def plan(self, chosen: KeySet) -> GroupBy | ChangeGroupBy:
-        """The group-by of one of its sets, over the project of its inputs."""
+        """The group-by of one grouping set, over the project of inputs."""
         below = self.relation.node
         if self.inputs:  # COUNT(*) alone needs no column, but a data frame does
             columns = ((name, e) for e, name in self.inputs.items())
@@ -148,21 +148,21 @@ class Grouping:
             return ChangeGroupBy(below, keys, tuple(self.aggregates), instants_of(below))
         return GroupBy(below, keys, tuple(self.aggregates))
 
-    def above(self, expression: Expression, places: Mapping[str, exp.Expr], chosen: KeySet) -> Expression:
-        """An expression of SELECT or HAVING, rewritten over the output of the group-by of one of its sets.
+    def above(self, expression: Expression, origins: Mapping[str, exp.Expr], chosen: KeySet) -> Expression:
+        """Rewrite an expression of SELECT or HAVING over the output of the group-by of one grouping set.
 
-        Refuses a column that is neither a key nor inside an aggregate.
+        Refuses a column that is neither a key nor inside an aggregate. ``origins`` has the syntax of columns.
         """
 
         def change(e: Expression) -> Expression | None:
-            # A constant may be a function's own, such as LIKE's pattern, which must be one.
+            # Literals inside functions stay literals, because some arguments, such as LIKE's pattern, must be constant.
             if e in self.keys and (e is expression or not isinstance(e, Literal)):
                 return self.keys[e]
             if e in self._groupings:
                 bits = "".join("01"[key not in chosen] for key in self._groupings[e])
                 return fn.literal(INT, int(bits, 2))
-            if isinstance(e, Column) and e not in self._result_columns and e.name in places:
-                refuse(f"column {e.name} is neither in GROUP BY nor inside an aggregate", places[e.name])
+            if isinstance(e, Column) and e not in self._result_columns and e.name in origins:
+                refuse(f"column {e.name} is neither in GROUP BY nor inside an aggregate", origins[e.name])
             return None
 
         if (missing := self.keys.get(expression)) is not None and expression not in chosen:
@@ -171,7 +171,7 @@ class Grouping:
         return replaced(expression.rewrite(change), {key: Literal(key.type, True, None) for key in absent})
 
     def _grouping(self, node: exp.Expr) -> Column:
-        """GROUPING of some keys: a bit for each, set where the result's set leaves the key out."""
+        """GROUPING: one bit per key, which is set if the grouping set of the result lacks the key."""
         keys = [self._arguments.read(key) for key in only(node, "expressions")]
         for key, item in zip(keys, node.expressions, strict=True):
             if key not in self.keys:
@@ -183,7 +183,7 @@ class Grouping:
         return column
 
     def _sort_key(self, item: exp.Expr) -> ops.SortKey:
-        """An item of an aggregate's ORDER BY, over what the query reads."""
+        """The sort key of an item of an aggregate's ORDER BY."""
         node, desc, nulls_first = take(item, "this", "desc", "nulls_first")
         if isinstance(node, exp.Literal):
             refuse(f"ORDER BY {node.sql()} inside an aggregate sorts nothing: name what to sort by", node)

@@ -1,4 +1,4 @@
-"""Joins: conditions as equality keys and a residual, and two relations as one."""
+"""Joins: splits conditions into equality keys and a residual, and combines two relations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from xmlpunct.types import DOUBLE, Type
 
 @dataclass(frozen=True)
 class Equality:
-    """``left = right``, each over its own side's columns; ``node`` is where the query says so."""
+    """``left = right``, each over the columns of its side; ``node`` is the syntax."""
 
     left: Expression
     right: Expression
@@ -45,7 +45,7 @@ class Equality:
 
 
 def conditions(node: exp.Expr | None) -> list[exp.Expr]:
-    """The parts of a condition that AND joins, without parentheses around them.
+    """The conjuncts of a condition, without parentheses around them.
 
     >>> from sqlglot import parse_one
     >>> [part.sql() for part in conditions(parse_one("a = 1 AND ((b = 2) AND (c OR d))"))]
@@ -67,24 +67,24 @@ def conditions(node: exp.Expr | None) -> list[exp.Expr]:
 def split(
     nodes: Iterable[exp.Expr], scalars: Scalars, left: Node, right: Node
 ) -> tuple[list[Equality], list[Expression]]:
-    """Conditions as equalities between the two sides, and the others but constants that are true."""
+    """Split conditions into equalities between the two sides, and other conditions except TRUE."""
     equalities: list[Equality] = []
-    others: list[Expression] = []
+    residual: list[Expression] = []
     for node in nodes:
         if isinstance(node, exp.EQ):
             sides = [scalars.read(operand) for operand in take(node, "this", "expression")]
-            places = [_side(e, left, right) for e in sides]
-            if places in ([LEFT, RIGHT], [RIGHT, LEFT]):
-                equalities.append(Equality(sides[places.index(LEFT)], sides[places.index(RIGHT)], node))
+            origins = [_side(e, left, right) for e in sides]
+            if origins in ([LEFT, RIGHT], [RIGHT, LEFT]):
+                equalities.append(Equality(sides[origins.index(LEFT)], sides[origins.index(RIGHT)], node))
                 continue
         condition = scalars.condition(node)
         if not (isinstance(condition, Literal) and condition.value is True):
-            others.append(condition)
-    return equalities, others
+            residual.append(condition)
+    return equalities, residual
 
 
 def _side(expression: Expression, left: Node, right: Node) -> int | None:
-    """The one side whose columns an expression reads."""
+    """The side with all columns of an expression; None if there is none."""
     names = set(expression.columns())
     if not names:
         return None
@@ -92,10 +92,10 @@ def _side(expression: Expression, left: Node, right: Node) -> int | None:
 
 
 class Sides:
-    """The two inputs of a join, and the keys that its equalities become.
+    """The two inputs of a join, and the keys from its equalities.
 
-    A side that is no column of the key's type is computed as a further column below the join. No column is a key
-    twice: such an equality goes to the residual.
+    An operand that is not a column of the key's type becomes a computed column below the join. No column is in two
+    keys: the second equality goes to the residual.
     """
 
     def __init__(self, left: Node, right: Node, equalities: Iterable[Equality]) -> None:
@@ -112,7 +112,7 @@ class Sides:
         left, right = equality.left, equality.right
         with at(equality.node):
             if isinstance(left, Literal) or isinstance(right, Literal):
-                left, right = fn.call("=", left, right).arguments  # a literal takes the other's type
+                left, right = fn.call("=", left, right).arguments  # a literal gets the other type
             type_ = key_type(left, right)
             left, right = fn.cast(left, type_), fn.cast(right, type_)
         if isinstance(left, Column) and isinstance(right, Column):
@@ -142,18 +142,18 @@ class Sides:
         return name
 
     def node(self, side: int) -> Node:
-        """An input with the columns that were added to it."""
+        """An input with its computed columns."""
         below, extra = self._nodes[side], self._extra[side]
         return computed(below, extra) if extra else below
 
 
 def computed(below: Node, extra: Mapping[str, Expression]) -> Project:
-    """A node with further columns."""
+    """A node with additional computed columns."""
     return Project(below, (*plain(below, attributes(below)), *extra.items(), *timing(below)))
 
 
 def key_type(left: Expression, right: Expression) -> Type:
-    """The type as which two expressions are keys of a join. Raises ValueError if none holds both exactly."""
+    """The common type of two join keys. Raises ValueError if no type represents both exactly."""
     a, b = left.type, right.type
     if not (a.comparable and b.comparable):
         raise ValueError(f"{a.kind} = {b.kind} makes no sense: they are compared with nothing")
@@ -173,7 +173,7 @@ def joined(
     equalities: Iterable[Equality] = (),
     others: Sequence[Expression] = (),
 ) -> Relation:
-    """Two relations, whose columns in the plan have different names, as one; ``kind`` may be semi or anti."""
+    """Join two relations with disjoint column names; ``kind`` may also be semi or anti."""
     sides = Sides(left.node, right.node, equalities)
     inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), sides.keys
     parts = [*sides.residual, *others]
@@ -183,15 +183,15 @@ def joined(
     if kind in ("semi", "anti"):
         return replace(left, node=SemiJoin(*inputs, keys, kind == "anti", residual))
     node = Join(*inputs, keys, kind, residual)
-    one = {r: le for le, r in keys} if kind == "inner" else {}
-    fields = (*left.fields, *(replace(f, column=one.get(f.column, f.column)) for f in right.fields))
+    shared = {r: le for le, r in keys} if kind == "inner" else {}
+    fields = (*left.fields, *(replace(f, column=shared.get(f.column, f.column)) for f in right.fields))
     return Relation(node, fields, left.outer)
 
 
 def selected(node: Node, tests: Sequence[Expression]) -> Node:
-    """The tuples of a node for which all tests hold. WHERE and ON of an inner join are one condition.
+    """Select the tuples that satisfy all tests. Tests over an inner join are added to its condition.
 
-    An outer join is none for rows of nulls of which a test on both sides, a comparison, cannot be true.
+    An outer join becomes a narrower kind if a test, a comparison of both sides, rejects its null-filled rows.
     """
     if type(node) is not Join:
         return Select(node, conjunction(tests))
@@ -213,10 +213,10 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
     if not node.inner:
         return Select(node, conjunction(tests))
     inputs = []
-    # A failing condition is evaluated here. A tolerant copy of it on a lower join drops tuples earlier.
+    # A condition that can fail is evaluated here. A tolerant copy of it on a lower join drops tuples earlier.
     for below in node.inputs:
-        own = [tolerant(t) for t in tests if can_fail(t) and set(t.columns()) <= set(below.schema.names)]
-        inputs.append(selected(below, own) if own and type(below) is Join and below.inner else below)
+        lower = [tolerant(t) for t in tests if can_fail(t) and set(t.columns()) <= set(below.schema.names)]
+        inputs.append(selected(below, lower) if lower and type(below) is Join and below.inner else below)
     node = replace(node, left=inputs[LEFT], right=inputs[RIGHT])
     if node.can_fail:
         return replace(node, residual=conjunction([*conjuncts(node.residual), *tests]))
@@ -224,20 +224,20 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
 
 
 def both(left: Relation, right: Relation) -> Relation:
-    """What a condition between two relations sees."""
+    """The relation in scope of a condition between two relations."""
     if is_changing(left.node):
         return joined_relations(left, right, "inner", (left.node, right.node), (), None)
     return Relation(Join(left.node, right.node, ()), (*left.fields, *right.fields), left.outer)
 
 
 class Values(Protocol):
-    """The queries that stand for values in some conditions."""
+    """Collects the scalar subqueries in conditions."""
 
     def add(self, node: exp.Expr) -> Expression:
-        """The value that a query stands for."""
+        """The value of a scalar subquery."""
 
     def beside(self, left: Relation, right: Relation) -> tuple[Relation, Relation]:
-        """The two sides of a join with the columns of the queries."""
+        """The two sides of a join, with the columns of the subqueries."""
 
 
 def join_on(
@@ -247,18 +247,18 @@ def join_on(
     nodes: Iterable[exp.Expr],
     values_over: Callable[[Relation], Values] | None = None,
 ) -> Relation:
-    """left kind JOIN right ON the conditions. ``values_over`` a relation collects queries that stand for values."""
-    sight = both(left, right)
-    values = values_over(sight) if values_over is not None else None
-    scalars = Scalars(sight, "ON", subquery=values.add if values is not None else None)
-    equalities, others = split(nodes, scalars, left.node, right.node)
+    """left kind JOIN right ON the conditions. ``values_over`` creates a collector of scalar subqueries."""
+    scope = both(left, right)
+    values = values_over(scope) if values_over is not None else None
+    scalars = Scalars(scope, "ON", subquery=values.add if values is not None else None)
+    equalities, residual = split(nodes, scalars, left.node, right.node)
     if values is not None:
         left, right = values.beside(left, right)
-    return joined(left, right, kind, equalities, others)
+    return joined(left, right, kind, equalities, residual)
 
 
 def join_using(left: Relation, right: Relation, kind: str, names: Iterable[exp.Expr]) -> Relation:
-    """left kind JOIN right USING (names). Each name is one column from here on; the tables' own are hidden."""
+    """left kind JOIN right USING (names). Each name becomes one column; the columns of the tables are hidden."""
     equalities, pairs = [], []
     for name in names:
         a, b = (side.find(name, None, name) for side in (left, right))
@@ -282,7 +282,9 @@ def join_using(left: Relation, right: Relation, kind: str, names: Iterable[exp.E
             column = unused.take(a.name)
             extra[column] = either
         merged.append(Field(None, a.name, column, equality.node))
-    gone = {f for pair in pairs for f in pair}
-    rest = (replace(new[f], hidden=True) if f in gone else new[f] for f in new if f.table or f not in gone)
+    hidden = {f for pair in pairs for f in pair}
+    remaining = (
+        replace(new[f], hidden=True) if f in hidden else new[f] for f in new if f.table or f not in hidden
+    )
     node = computed(both_.node, extra) if extra else both_.node
-    return replace(both_, node=node, fields=(*merged, *rest))
+    return replace(both_, node=node, fields=(*merged, *remaining))

@@ -17,18 +17,18 @@ from xmlpunct.schema.sql_errors import check_comparable, refuse
 
 @dataclass
 class Ordering:
-    """What a query's ORDER BY and LIMIT say.
+    """ORDER BY and LIMIT of a query.
 
-    ``places``, once resolved, are those of the sort keys among the columns that the query computes.
+    ``key_indices``, after `resolve`, are the indices of the sort keys among the computed columns.
     """
 
     items: list[exp.Expr]
     limit: int | None
-    places: list[int] = field(default_factory=list)
+    key_indices: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, node: exp.Expr) -> Ordering:
-        """Take ORDER BY and LIMIT out of a query's syntax."""
+        """Remove ORDER BY and LIMIT from a query's syntax, and read them."""
         order, limit, offset = (node.args.get(name) for name in ("order", "limit", "offset"))
         if offset is not None:
             refuse("OFFSET is not supported here", offset)
@@ -42,40 +42,40 @@ class Ordering:
     def resolve(
         self, listed: list[tuple[str, exp.Expr]], columns: list[Expression], scalars: Scalars
     ) -> list[Expression]:
-        """Find each item among a query's columns; return the further expressions that it has to compute.
+        """Find each item among a query's columns; return the additional expressions to compute.
 
-        A position or the name of an output column means that column. Anything else is an expression over what the
-        query reads.
+        A position or the name of an output column refers to that column. Any other item is an expression over the
+        relation that the query reads.
         """
         hidden: list[Expression] = []
         names = Names([name for name, _ in listed])
-        there: dict[Expression, int] = {}
+        index_by_expression: dict[Expression, int] = {}
         for i, e in enumerate(columns):
-            there.setdefault(e, i)
+            index_by_expression.setdefault(e, i)
         if len(self.items) == 1 and _is_all(self.items[0]):
             self.items *= len(columns)
-            self.places += range(len(columns))
+            self.key_indices += range(len(columns))
             return hidden
         for item in self.items:
-            place = _listed(_expression(item), names)
-            if place is None:
+            index = _listed(_expression(item), names)
+            if index is None:
                 expression = scalars.read(_expression(item))
-                place = there.setdefault(expression, len(columns) + len(hidden))
-                if place == len(columns) + len(hidden):
+                index = index_by_expression.setdefault(expression, len(columns) + len(hidden))
+                if index == len(columns) + len(hidden):
                     hidden.append(expression)
-            self.places.append(place)
+            self.key_indices.append(index)
         return hidden
 
     def over(self, relation: Relation) -> Relation:
-        """A query whose output alone ORDER BY can refer to, with the columns that it computes from it."""
+        """A query with the columns that ORDER BY computes from its output only."""
         names = list(relation.node.schema.names)
-        own = [column(relation.node, name) for name in names]
+        output_columns = [column(relation.node, name) for name in names]
         reader = Scalars(relation, "ORDER BY")
-        hidden = self.resolve([(f.name, f.origin) for f in relation.fields], list(own), reader)
+        hidden = self.resolve([(f.name, f.origin) for f in relation.fields], list(output_columns), reader)
         if not hidden:
             return relation
-        more = unique([f"({e})" for e in hidden], names)
-        columns = [*zip(names, own, strict=True), *zip(more, hidden, strict=True)]
+        hidden_names = unique([f"({e})" for e in hidden], names)
+        columns = [*zip(names, output_columns, strict=True), *zip(hidden_names, hidden, strict=True)]
         return Relation(Project(relation.node, tuple(columns)), relation.fields)
 
 
@@ -85,10 +85,10 @@ def arranged(relation: Relation, ordering: Ordering) -> Relation:
     names = node.schema.names
     if ordering.items:
         keys = []
-        for item, place in zip(ordering.items, ordering.places, strict=True):
+        for item, index in zip(ordering.items, ordering.key_indices, strict=True):
             _, desc, nulls_first = take(item, "this", "desc", "nulls_first")
-            check_comparable(node.schema[names[place]].type, "ORDER BY", item)
-            keys.append(ops.SortKey(names[place], bool(desc), bool(nulls_first)))
+            check_comparable(node.schema[names[index]].type, "ORDER BY", item)
+            keys.append(ops.SortKey(names[index], bool(desc), bool(nulls_first)))
         node = Sort(node, tuple(keys))
     if ordering.limit is not None:
         node = Limit(node, ordering.limit)
@@ -107,25 +107,25 @@ def _expression(item: exp.Expr) -> exp.Expr:
 
 
 def _is_all(item: exp.Expr) -> bool:
-    """Whether an item is ALL, which stands for all columns."""
+    """True if an item is ALL, for all columns."""
     node = _expression(item)
     return isinstance(node, exp.Column) and not node.this.args.get("quoted") and node.sql().upper() == "ALL"
 
 
 def _listed(node: exp.Expr, names: Names) -> int | None:
-    """The place of the output column that an item of ORDER BY names, by position or by name."""
+    """The index of the output column that an item of ORDER BY refers to, by position or name."""
     if isinstance(node, exp.Literal):
         if node.is_string or not node.name.isdigit() or not 1 <= int(node.name) <= len(names.names):
             refuse(f"ORDER BY {node.sql()}: positions are 1 to {len(names.names)}", node)
         return int(node.name) - 1
     if isinstance(node, exp.Column) and not node.table:
-        places = names.places(node.this)
-        return places[0] if len(places) == 1 else None
+        indices = names.indices(node.this)
+        return indices[0] if len(indices) == 1 else None
     return None
 
 
 def _count(limit: exp.Expr) -> int:
-    """The number that LIMIT gives."""
+    """The number in LIMIT."""
     (number,) = take(limit, "expression")
     if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
         refuse("LIMIT wants a whole number", number if isinstance(number, exp.Expr) else limit)

@@ -50,7 +50,7 @@ WITHOUT_ARGUMENT = ("ROW_NUMBER", "RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RA
 
 @dataclass(frozen=True)
 class Specification:
-    """What stands in OVER (...), with names for what it computes."""
+    """The contents of OVER (...), with column names for computed expressions."""
 
     keys: tuple[str, ...]
     order: tuple[ops.SortKey, ...]
@@ -59,9 +59,9 @@ class Specification:
 
 
 class Overs:
-    """The calls with OVER of one query, over what it reads. ``windows`` are its WINDOW clauses.
+    """The OVER calls of one query, over the relation that it reads. ``windows`` are its WINDOW clauses.
 
-    Calls of one specification whose results are final at the same time share a node.
+    Calls with the same specification whose results become final at the same time share a node.
     """
 
     def __init__(
@@ -80,19 +80,19 @@ class Overs:
         return bool(self._calls)
 
     def add(self, node: exp.Expr) -> Column:
-        """The column of results of a call with OVER."""
+        """The result column of an OVER call."""
         if AT in self._relation.node.schema:
             refuse("OVER goes along a stream: a relation has no order", node)
         spec = self._specification(node)
         call = self._call(only(node, "this", ("partition_by", "order", "spec", "alias", "over")), spec)
-        known = replace(spec, frame=None), call
-        if known not in self._calls:
+        call_key = replace(spec, frame=None), call
+        if call_key not in self._calls:
             schema = Schema.of(Attribute(n, e.type, e.nullable) for e, n in self._inputs.items())
             name = self._names.take(f"{call} OVER")
             with at(node):
                 attribute = replace(call, name=name).attribute(schema)
-            self._calls[known] = Column(attribute.type, attribute.nullable, name), node
-        return self._calls[known][0]
+            self._calls[call_key] = Column(attribute.type, attribute.nullable, name), node
+        return self._calls[call_key][0]
 
     @property
     def first(self) -> exp.Expr:
@@ -100,13 +100,13 @@ class Overs:
         return next(iter(self._calls.values()))[1]
 
     def check(self) -> None:
-        """Refuse a WINDOW that no call refers to, for nothing else would read it."""
+        """Refuse a WINDOW that no call uses, because it would not be checked otherwise."""
         for name, window in self._windows.items():
             if name not in self._used:
                 refuse(f"no call goes OVER {name}", window)
 
     def plan(self) -> Node:
-        """What the query reads, with the columns of results."""
+        """The node that the query reads, with the result columns of all calls."""
         below = self._relation.node
         computed = tuple((name, e) for e, name in self._inputs.items() if name not in below.schema)
         if computed:
@@ -120,11 +120,9 @@ class Overs:
                 )
             by_spec.setdefault(spec, {}).setdefault(call.release, []).append(replace(call, name=column.name))
         for spec, nodes in by_spec.items():
-            if (
-                len(nodes) > 1
-            ):  # equal rows have to stand in one order in all of them, which their numbers say
-                place = ops.OverCall("ROW_NUMBER", self._names.take("ROW_NUMBER() OVER"))
-                nodes = {place.release: [place, *nodes.pop(place.release, [])], **nodes}
+            if len(nodes) > 1:  # row numbers give equal rows the same order in all nodes
+                row_number = ops.OverCall("ROW_NUMBER", self._names.take("ROW_NUMBER() OVER"))
+                nodes = {row_number.release: [row_number, *nodes.pop(row_number.release, [])], **nodes}
             for calls in nodes.values():
                 below = Over(below, spec.keys, spec.order, tuple(calls))
         return below
@@ -141,19 +139,19 @@ class Overs:
         partition, order, frame, alias = take(
             node, "partition_by", "order", "spec", "alias", unread=("this", "over")
         )
-        seen = set[str]()
+        visited = set[str]()
         while alias is not None:
             name = alias.name
-            places = Names(list(self._windows)).places(alias)
-            if not places or name in seen:
+            indices = Names(list(self._windows)).indices(alias)
+            if not indices or name in visited:
                 refuse(f"no window {name} here: WINDOW {name} AS (...) makes it", alias)
-            seen.add(name)
-            known, base = list(self._windows.items())[places[0]]
-            self._used.add(known)
-            its, its_order, its_frame, alias = take(
+            visited.add(name)
+            window_name, base = list(self._windows.items())[indices[0]]
+            self._used.add(window_name)
+            base_partition, base_order, base_frame, alias = take(
                 base, "partition_by", "order", "spec", "alias", unread=("this", "over")
             )
-            partition, order, frame = partition or its, order or its_order, frame or its_frame
+            partition, order, frame = partition or base_partition, order or base_order, frame or base_frame
         keys = [self._compared(item, "PARTITION BY") for item in partition or ()]
         items = only(order, "expressions") if order is not None else []
         if not items:
@@ -169,13 +167,13 @@ class Overs:
             frame,
         )
 
-    def _compared(self, item: exp.Expr, what: str) -> str:
+    def _compared(self, item: exp.Expr, clause: str) -> str:
         expression = self._scalars.read(item)
-        check_comparable(expression.type, what, item)
+        check_comparable(expression.type, clause, item)
         return self._input(expression)
 
     def _sort_key(self, item: exp.Expr) -> tuple[ops.SortKey, Type]:
-        """An item of ORDER BY; the first has to be a timestamp, or a number by which a stream can advance."""
+        """An item of ORDER BY; the first must be a timestamp, or a number in whose order the stream advances."""
         node, desc, nulls_first = take(item, "this", "desc", "nulls_first")
         if isinstance(node, exp.Literal):
             refuse(f"ORDER BY {node.sql()} inside OVER sorts nothing: name what to sort by", node)
@@ -183,11 +181,11 @@ class Overs:
         expression = self._scalars.read(node)
         if item.parent is not None and item.parent.expressions[0] is item:
             if expression.nullable:
-                told = f"{node.sql()} may be null: say WHERE {node.sql()} IS NOT NULL"
-                refuse(f"the first column of ORDER BY in OVER is NOT NULL; {told}", node)
+                requirement = f"{node.sql()} may be null: say WHERE {node.sql()} IS NOT NULL"
+                refuse(f"the first column of ORDER BY in OVER is NOT NULL; {requirement}", node)
             if not is_numbered(expression.type):
-                told = f"INT, DATE or TIMESTAMP; {node.sql()} is {expression.type.kind}"
-                refuse(f"the first column of ORDER BY in OVER is {told}", node)
+                requirement = f"INT, DATE or TIMESTAMP; {node.sql()} is {expression.type.kind}"
+                refuse(f"the first column of ORDER BY in OVER is {requirement}", node)
         return ops.SortKey(name, bool(desc), bool(nulls_first)), expression.type
 
     def _frame(self, spec: Specification) -> ops.OverFrame:
@@ -216,7 +214,7 @@ class Overs:
     def _bound(
         self, bound: exp.Expr | str, side: str | None, unit: str, spec: Specification, frame: exp.Expr
     ) -> int | None:
-        """A bound as an offset from the current row; None: UNBOUNDED."""
+        """A frame bound as an offset from the current row; None: UNBOUNDED."""
         if isinstance(bound, str):
             return None if bound.upper() == "UNBOUNDED" else 0
         if unit == "RANGE" and len(spec.order) > 1:
@@ -250,8 +248,8 @@ class Overs:
             if asked.distinct and function not in EXTREMES:
                 refuse("DISTINCT is not supported with OVER", node)
         if function is None:
-            *others, last = FUNCTIONS.values()
-            refuse(f"with OVER go {', '.join(others)} and {last}", node)
+            *all_but_last, last = FUNCTIONS.values()
+            refuse(f"with OVER go {', '.join(all_but_last)} and {last}", node)
         if condition is not None and function not in AGGREGATES:
             refuse("FILTER goes with an aggregate", node)
         frame = self._frame(spec) if function in FRAMED else ops.OverFrame()
@@ -290,7 +288,7 @@ class Overs:
             with at(node):
                 expression = fn.call("CASE", condition, expression, fn.NULL)
         least = 0 if function in OFFSETS else 1
-        places = 1 if count is None else _number(count, node, least)
+        offset_rows = 1 if count is None else _number(count, node, least)
         other = None
         if default is not None:
             with at(default):
@@ -298,11 +296,11 @@ class Overs:
                 type_ = fn.common_type((expression, value))
                 expression, value = fn.cast(expression, type_), fn.cast(value, type_)
             other = self._input(value)
-        return ops.OverCall(function, "", self._input(expression), places, other, frame)
+        return ops.OverCall(function, "", self._input(expression), offset_rows, other, frame)
 
 
 def _number(node: exp.Expr | None, call: exp.Expr, least: int) -> int:
-    """A whole number that stands as such in a call."""
+    """A literal integer argument of a call."""
     if (
         isinstance(node, exp.Literal)
         and not node.is_string

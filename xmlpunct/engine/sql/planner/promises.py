@@ -1,4 +1,4 @@
-"""What is promised of a stream: PUNCTUATE, WATERMARK and PUNCTUATED BY of CREATE STREAM, and PUNCTUATE in FROM."""
+"""Declared punctuations: PUNCTUATE, WATERMARK and PUNCTUATED BY of CREATE STREAM, and PUNCTUATE in FROM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from xmlpunct.types import DATE, STRING, TIMESTAMP, Type
 
 
 def promised_schemes(statement: exp.Expr, schema: Schema) -> tuple[tuple[str, ...], ...] | None:
-    """The sets of columns that PUNCTUATED BY names; None if it is not said."""
+    """The column sets of PUNCTUATED BY; None without it."""
     schemes = statement.args.get(SCHEMES)
     if schemes is None:
         return None
@@ -33,7 +33,7 @@ def promised_schemes(statement: exp.Expr, schema: Schema) -> tuple[tuple[str, ..
 
 
 def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
-    """What PUNCTUATE or WATERMARK of a CREATE STREAM says."""
+    """The access order of PUNCTUATE or WATERMARK in CREATE STREAM, or None."""
     order = statement.args.get(ORDER_OF)
     watermarks = [item for item in statement.this.expressions if isinstance(item, Watermark)]
     if watermarks:
@@ -51,7 +51,7 @@ def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
 
 
 def punctuated(relation: Relation, order: OrderOf) -> Relation:
-    """A relation of FROM with the PUNCTUATE behind it, which wants the tuples of one source in their order."""
+    """A relation of FROM with its PUNCTUATE, which requires the tuples of one source in their order."""
     node = relation.node
     while not isinstance(node, Scan):
         if not isinstance(node, Select | Project | Key | Punctuate):
@@ -67,35 +67,35 @@ def punctuated(relation: Relation, order: OrderOf) -> Relation:
     def selected(column: exp.Expr) -> Attribute:
         field = relation.find(column, None, column)
         if field is None:
-            there = ", ".join(f.name for f in relation.listed())
-            refuse(f"no column {column.name} to punctuate: there are {there}", column)
+            column_names = ", ".join(f.name for f in relation.listed())
+            refuse(f"no column {column.name} to punctuate: there are {column_names}", column)
         return relation.node.schema[field.column]
 
     return replace(relation, node=Punctuate(relation.node, _order(order, selected)))
 
 
 def _order(order: OrderOf, find: Callable[[exp.Expr], Attribute]) -> AccessOrder:
-    """What PUNCTUATE says. The file of senders, read now, has a value of its type on each line."""
+    """The access order of PUNCTUATE. The file of senders, which is read here, has one value per line."""
     column, slack_said, file, sender = (order.args[part] for part in ("attribute", "slack", "file", "by"))
-    attribute, by = find(column), None if sender is None else find(sender)
-    for known, said in ((attribute, column), (by, sender)):
-        if known is not None:
-            check_comparable(known.type, "PUNCTUATE", said)
+    attribute, key = find(column), None if sender is None else find(sender)
+    for checked, syntax in ((attribute, column), (key, sender)):
+        if checked is not None:
+            check_comparable(checked.type, "PUNCTUATE", syntax)
     slack: float = 0
     if slack_said is not None:
         with at(slack_said):
             slack = _slack(attribute.type, slack_said)
-    if by is None:
+    if key is None:
         return AccessOrder(attribute.name, slack)
     try:
         lines = Path(file.name).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:  # a ValueError: it is not UTF-8
         refuse(f"cannot read {file.name}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}", file)
     with at(file):
-        senders = tuple(dict.fromkeys(by.type.parse(line.strip()) for line in lines if line.strip()))
+        senders = tuple(dict.fromkeys(key.type.parse(line.strip()) for line in lines if line.strip()))
     if not senders:
         refuse(f"{file.name} lists no sender", file)
-    return AccessOrder(attribute.name, slack, by.name, senders)
+    return AccessOrder(attribute.name, slack, key.name, senders)
 
 
 def _slack(type_: Type, node: exp.Expr) -> float:

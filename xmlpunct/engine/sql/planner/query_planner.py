@@ -49,7 +49,7 @@ __all__ = ["Context", "plan_outermost", "plan_query", "with_views"]
 
 
 def plan_outermost(node: exp.Expr, context: Context) -> Relation:
-    """The plan of a whole query, which alone may have ORDER BY and LIMIT."""
+    """The plan of an outermost query; only this one may have ORDER BY and LIMIT."""
     order = node.args.get("order") or node.args.get("limit")
     ordering = Ordering.of(node)
     if isinstance(node, exp.Select):
@@ -64,7 +64,7 @@ def plan_outermost(node: exp.Expr, context: Context) -> Relation:
 
 
 def plan_query(node: exp.Expr, context: Context) -> Relation:
-    """The plan of a query and its output columns, which belong to no table."""
+    """The plan of a query, and its output columns, without table names."""
     if isinstance(node, exp.Select):
         return _plan_select(node, context)
     if isinstance(node, exp.SetOperation):
@@ -83,7 +83,7 @@ def plan_query(node: exp.Expr, context: Context) -> Relation:
 
 
 def _plan_values(node: exp.Values, context: Context) -> Relation:
-    """VALUES as a whole query."""
+    """VALUES as a query of its own."""
     read = Tables(context, plan_query, False).table(node)
     names = [field.name for field in read.fields]
     columns = tuple((f.name, read.column(f)) for f in read.fields)
@@ -104,45 +104,45 @@ def _plan_stream(node: StreamOf, context: Context) -> Relation:
 
 
 def _with(node: exp.Expr | None, context: Context) -> Context:
-    """The context with the queries of a WITH clause. Each is planned once here, so that its errors are told."""
+    """The context with the queries of a WITH clause. Each is planned once here, to report its errors."""
     if node is None:
         return context
-    seen: set[str] = set()
+    names: set[str] = set()
     for cte in only(node, "expressions"):
         query, alias = take(cte, "this", "alias", unread=("materialized",))
         name, columns = take(alias, "this", "columns")
-        if name.name in seen:
+        if name.name in names:
             refuse(f"two queries of WITH are named {name.name}", name)
-        seen.add(name.name)
-        context = _naming(name, query, columns, context)
+        names.add(name.name)
+        context = _with_named(name, query, columns, context)
     return context
 
 
 def with_views(views: Iterable[View], context: Context) -> Context:
-    """The context with the queries of CREATE VIEW, of which each can read those before it."""
+    """The context with the queries of CREATE VIEW; each can read earlier views."""
     for view in views:
         name, columns, query = take(view, "this", "columns", "expression")
         if name.name in context.streams or name.name in context.named:
             refuse(f"two streams, relations or views are named {name.name}", name)
-        context = _naming(name, query, columns, context)
+        context = _with_named(name, query, columns, context)
     return context
 
 
-def _naming(name: exp.Expr, query: exp.Expr, columns: list[exp.Expr] | None, context: Context) -> Context:
-    """The context with a further query of a name."""
+def _with_named(name: exp.Expr, query: exp.Expr, columns: list[exp.Expr] | None, context: Context) -> Context:
+    """The context with an additional named query."""
     named = Named(query, tuple(columns or ()), context)
     relabel(plan_query(query, context), name.name, named.columns)
     return replace(context, named={**context.named, name.name: named})
 
 
 def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> Relation:
-    """One SELECT. What ``ordering`` needs and SELECT does not list becomes columns without fields."""
+    """One SELECT. Expressions of ``ordering`` that are not in SELECT become columns without fields."""
     context = _with(node.args.get("with_"), context)
-    return _selected(node, _read(node, context, False), context, ordering)
+    return _plan_items(node, _read(node, context, False), context, ordering)
 
 
-def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering | None = None) -> Relation:
-    """What a SELECT makes of what it has read."""
+def _plan_items(node: exp.Select, read: Read, context: Context, ordering: Ordering | None = None) -> Relation:
+    """Apply grouping, OVER, SELECT and DISTINCT to the input of a SELECT."""
     group, having, distinct, windows, qualify = take(
         node, "group", "having", "distinct", "windows", "qualify", unread=_READ
     )
@@ -186,10 +186,12 @@ def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering
         for chosen in grouping.sets:
             below: Node = values.joined(grouping.plan(chosen), partial(grouping.above, chosen=chosen))
             if condition is not None:
-                below = Select(below, grouping.above(condition, tests.places, chosen))
-            shown = [grouping.above(column, scalars.places, chosen) for column in columns]
+                below = Select(below, grouping.above(condition, tests.syntax_by_column, chosen))
+            shown = [grouping.above(column, scalars.syntax_by_column, chosen) for column in columns]
             parts.append(
-                projected(below, [*shown, *(grouping.above(e, keys.places, chosen) for e in hidden)])
+                projected(
+                    below, [*shown, *(grouping.above(e, keys.syntax_by_column, chosen) for e in hidden)]
+                )
             )
         planned = parts[0] if len(parts) == 1 else Merge(tuple(parts))
     else:
@@ -200,7 +202,9 @@ def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering
     if distinct is not None:
         if hidden and ordering is not None:
             extra = next(
-                item for item, k in zip(ordering.items, ordering.places, strict=True) if k >= len(columns)
+                item
+                for item, k in zip(ordering.items, ordering.key_indices, strict=True)
+                if k >= len(columns)
             )
             refuse("after SELECT DISTINCT, ORDER BY goes by columns that SELECT lists", extra)
         if (on := distinct.args.get("on")) is not None:
@@ -218,7 +222,7 @@ def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering
 
 
 def _key_sets(group: exp.Expr | None, read: Read, values: SingleValues) -> list[KeySet]:
-    """What GROUP BY lists: positions and aliases of SELECT's columns, columns, expressions, and sets of these."""
+    """The grouping sets of GROUP BY, whose items are positions, aliases, columns, expressions, and sets of these."""
     scalars = Scalars(read.relation, "GROUP BY", aliases=read.aliases, subquery=values.add)
     listed = read.listed
     if group is not None and group.args.get("all"):
@@ -247,7 +251,7 @@ _READ = ("expressions", "from_", "joins", "where", "with_")
 
 @dataclass(frozen=True)
 class Read:
-    """What a SELECT reads, restricted by WHERE; what it lists; and conditions that refer to the query around."""
+    """The input of a SELECT after WHERE, its items, and conditions that refer to the enclosing query."""
 
     relation: Relation
     listed: list[tuple[str, exp.Expr]]
@@ -256,9 +260,9 @@ class Read:
 
 
 def _read(node: exp.Select, context: Context, correlated: bool) -> Read:
-    """What SELECT reads: FROM, restricted by WHERE.
+    """The input of a SELECT: FROM, restricted by WHERE.
 
-    ``correlated``: returns the conditions that refer to the query around, instead of refusing them.
+    ``correlated``: return conditions that refer to the enclosing query, instead of refusing them.
     """
     items, from_, joins, where = take(
         node,
@@ -300,7 +304,7 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> Read:
 
 
 def plan_inner(node: exp.Expr, context: Context) -> Inner:
-    """The query of IN or EXISTS. In the plan, none of its columns has the name of one of the query around."""
+    """The query of IN or EXISTS. Its column names differ from those of the enclosing query."""
     while isinstance(node, exp.Subquery):
         node, with_ = take(node, "this", "with_")
         context = _with(with_, context)
@@ -311,7 +315,7 @@ def plan_inner(node: exp.Expr, context: Context) -> Inner:
         return Inner(planned, [planned.column(field) for field in planned.fields], [])
     distinct, with_ = take(node, "distinct", "with_", unread=_READ)
     if distinct is not None:
-        take(distinct)  # changes nothing here
+        take(distinct)  # DISTINCT has no effect here
     read = _read(node, _with(with_, context), True)
     return Inner(
         read.relation,
@@ -321,7 +325,7 @@ def plan_inner(node: exp.Expr, context: Context) -> Inner:
 
 
 def plan_single(node: exp.Expr, context: Context) -> Single:
-    """The query that stands for a value."""
+    """Plan a scalar subquery."""
     while isinstance(node, exp.Subquery):
         node, with_ = take(node, "this", "with_")
         context = _with(with_, context)
@@ -332,7 +336,7 @@ def plan_single(node: exp.Expr, context: Context) -> Single:
     context = _with(node.args.get("with_"), context)
     read = _read(node, context, True)
     if not read.correlated:
-        return of_one_column(_selected(node, read, context), node)
+        return of_one_column(_plan_items(node, read, context), node)
     if (group := node.args.get("group")) is not None:
         refuse("GROUP BY is left out here: a group is what equals the query around", group)
     (having,) = take(node, "having", unread=_READ)
@@ -342,13 +346,13 @@ def plan_single(node: exp.Expr, context: Context) -> Single:
 
 
 def _is_grouped(node: exp.Select) -> bool:
-    """Whether a query groups or aggregates, or has OVER."""
+    """True if a query groups, aggregates, or has OVER."""
     if node.args.get("group") or node.args.get("having") or node.args.get("qualify"):
         return True
     return any(map(_aggregates, node.expressions))
 
 
 def _aggregates(node: exp.Expr) -> bool:
-    """Whether there is an aggregate in an expression, or OVER."""
+    """True if an expression has an aggregate or OVER."""
     parts = node.walk(prune=lambda n: isinstance(n, exp.Query))
     return any(is_aggregate(n) or isinstance(n, exp.Window) for n in parts)

@@ -1,4 +1,4 @@
-"""Relations in SQL: windows over streams, declared relations, their joins, and ISTREAM, DSTREAM, RSTREAM."""
+"""Relations in SQL: windows over streams, declared relations, joins of relations, ISTREAM, DSTREAM, RSTREAM."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ NO_ORDER = "a relation has no order, and so no first tuples: ORDER BY and LIMIT 
 
 
 def instants_read(queries: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Instants:
-    """The instants T of some queries: those of the type of its inputs' timestamps, between bounds that all declare."""
+    """The instants T of queries: the type of all timestamps, with bounds that all inputs declare."""
     read: dict[str, exp.Expr] = {}
     for table in (table for query in queries for table in query.find_all(exp.Table)):
         name = table.this
         if isinstance(name, exp.Identifier) and not _is_named(table):
-            for place in Names(list(streams)).places(name):
-                read.setdefault(list(streams)[place], name)
+            for index in Names(list(streams)).indices(name):
+                read.setdefault(list(streams)[index], name)
     timed = {name: stamp for name in read if (stamp := _attribute(streams[name])) is not None}
     types = {name: attribute.type for name, attribute in timed.items()}
     for name, type_ in types.items():
@@ -76,7 +76,7 @@ def instants_read(queries: Iterable[exp.Expr], streams: Mapping[str, Stream]) ->
             )
     type_ = next(iter(types.values()), INT)
     ends = [_ends(attribute) for attribute in timed.values()]
-    least, greatest = (found.pop() if len(found := {e[i] for e in ends}) == 1 else None for i in (0, 1))
+    least, greatest = (values.pop() if len(values := {e[i] for e in ends}) == 1 else None for i in (0, 1))
     return Instants(type_, least, greatest)
 
 
@@ -85,7 +85,7 @@ def _attribute(stream: Stream) -> Attribute | None:
 
 
 def _is_named(table: exp.Expr) -> bool:
-    """Whether an item of FROM means a query of WITH."""
+    """True if an item of FROM refers to a query of WITH."""
     node: exp.Expr = table
     while node.parent is not None:
         inside, node = node, node.parent
@@ -94,13 +94,13 @@ def _is_named(table: exp.Expr) -> bool:
         )
         if isinstance(node, exp.With):
             queries = node.expressions[: next(i for i, q in enumerate(node.expressions) if q is inside)]
-        if Names([query.alias for query in queries]).places(table.this):
+        if Names([query.alias for query in queries]).indices(table.this):
             return True
     return False
 
 
 def _ends(timestamp: Attribute) -> tuple[int | None, int | None]:
-    """The least and the greatest instant that are declared; None for the type's own."""
+    """The smallest and largest declared instant; None for the limits of the type."""
     type_, (low, high) = timestamp.type, timestamp.ends
     is_low, is_high = low > type_.ordinal(type_.lowest), high < type_.ordinal(type_.highest)
     return low if is_low else None, high if is_high else None
@@ -110,23 +110,23 @@ def _ends(timestamp: Attribute) -> tuple[int | None, int | None]:
 
 
 def declared_relation(stream: Stream, relation: Relation, instants: Instants) -> Relation:
-    """What CREATE RELATION declares, given the stream of its tuples or changes."""
+    """The relation of CREATE RELATION, from the stream of its tuples or changes."""
     columns = {f.name: f.column for f in relation.fields}
     time = {name: columns.get(name or "") for name in (stream.timestamp, stream.change)}
     node = Declared(
         relation.node, instants, time[stream.timestamp], time[stream.change], stream.timestamp or "at"
     )
-    return _without(relation, node)
+    return _over_node(relation, node)
 
 
 def constant_relation(relation: Relation, instants: Instants) -> Relation:
-    """A relation that has the tuples of a stream always."""
+    """A constant relation with the tuples of a stream."""
     return replace(relation, node=Declared(relation.node, instants, None, None, "at"))
 
 
 def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relation:
-    """The relation that a window makes of a stream."""
-    kind, size, slide, start, by = take(window, "kind", "size", "slide", "origin", "by")
+    """The relation of a window over a stream."""
+    kind, size, slide, start, partition = take(window, "kind", "size", "slide", "origin", "by")
     if is_changing(relation.node):
         refuse("a window is over a stream, and this is a relation: leave it out", window)
     stamp = _timestamp(relation, window)
@@ -142,7 +142,7 @@ def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relati
         with at(size):
             count = length_of(INT, size, "how many rows a window has")
         names = []
-        for item in by or ():
+        for item in partition or ():
             field = (
                 relation.find(item.this, item.args.get("table"), item)
                 if isinstance(item, exp.Column)
@@ -153,7 +153,7 @@ def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relati
             check_comparable(relation.column(field).type, "PARTITION BY", item)
             names.append(field.column)
         node: Node = RowsWindow(relation.node, stamp, instants, shown, count, tuple(dict.fromkeys(names)))
-        return _without(relation, node)
+        return _over_node(relation, node)
     length: int | None = 0
     if kind == "RANGE":
         length = None
@@ -163,37 +163,37 @@ def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relati
     every, first = None, 0
     if slide is not None:
         every, first = _slide(type_, slide, start, "the slide of a window", inf)
-    return _without(relation, Window(relation.node, stamp, instants, shown, length, every, first))
+    return _over_node(relation, Window(relation.node, stamp, instants, shown, length, every, first))
 
 
 def _slide(
-    type_: Type, slide: exp.Expr, start: exp.Expr | None, what: str, most: float = LONGEST
+    type_: Type, slide: exp.Expr, start: exp.Expr | None, description: str, maximum: float = LONGEST
 ) -> tuple[int, int]:
-    """Every so many instants, and from where they are counted."""
+    """The length of a slide in instants, and its origin."""
     with at(slide):
-        every = length_of(type_, slide, what, most=most)
+        every = length_of(type_, slide, description, most=maximum)
     with at(start or slide):
         return every, origin_of(type_, start)
 
 
-def _without(relation: Relation, node: Node) -> Relation:
-    """The relation over its new node, without the columns that this has not."""
+def _over_node(relation: Relation, node: Node) -> Relation:
+    """The relation over a new node, with the fields whose columns the node has."""
     return replace(relation, node=node, fields=tuple(f for f in relation.fields if f.column in node.schema))
 
 
 def _timestamp(relation: Relation, window: exp.Expr) -> str:
-    """The column of a stream that has each element's timestamp."""
-    found = _timestamps(relation.node)
+    """The timestamp column of a stream."""
+    candidates = _timestamps(relation.node)
     shown = {f.column: f.name for f in relation.fields}
-    there = {column: name for column, name in found.items() if column in shown}
-    own = [column for column, name in there.items() if shown[column] == name]
-    chosen = own if len(there) > 1 else list(there)
+    visible = {column: name for column, name in candidates.items() if column in shown}
+    same_name = [column for column, name in visible.items() if shown[column] == name]
+    chosen = same_name if len(visible) > 1 else list(visible)
     if len(chosen) == 1:
         return chosen[0]
-    if there:
-        copies = ", ".join(shown[column] for column in there)
+    if visible:
+        copies = ", ".join(shown[column] for column in visible)
         refuse(f"which one is the timestamp: {copies}? Keep its name for one of them", window)
-    below = next((f for node in relation.node.inputs if (f := _timestamps(node))), found)
+    below = next((f for node in relation.node.inputs if (f := _timestamps(node))), candidates)
     if below and isinstance(relation.node, Project):
         name = next(iter(below.values()))
         refuse(f"a window wants the timestamp: the query before it does not select {name}", window)
@@ -208,7 +208,7 @@ def _timestamp(relation: Relation, window: exp.Expr) -> str:
 
 
 def _timestamps(node: Node) -> dict[str, str]:
-    """The columns of a stream that have the timestamp of each element, each with the timestamp's own name."""
+    """The copies of a stream's timestamp, each with the original name of the timestamp."""
     if isinstance(node, Scan):
         stamp = node.stream.timestamp
         return {
@@ -221,12 +221,12 @@ def _timestamps(node: Node) -> dict[str, str]:
     if not isinstance(node, Select | Project | Unnest | Key | Punctuate | Merge):
         return {}
     below = [_timestamps(side) for side in node.inputs]
-    found: dict[str, str] = {}
+    copies: dict[str, str] = {}
     for name in node.schema.names:
         carried = [below[port].get(source) for port, source in node.carries(name)]
         if len(carried) == len(below) and carried[0] is not None and None not in carried:
-            found[name] = carried[0]
-    return found
+            copies[name] = carried[0]
+    return copies
 
 
 # Relations to streams
@@ -259,46 +259,46 @@ def to_stream(node: exp.Expr, kind: str, relation: Relation, instants: Instants)
 
 
 def changes(relation: Relation, query: exp.Expr) -> Relation:
-    """The output of a query that is a relation: its canonical changes."""
+    """The output of a query whose result is a relation: its canonical changes."""
     _refuse_double(relation, ["at", "diff"], "a relation's changes")
     below = Pointwise((_listed(relation),), "changes", instants_of(relation.node))
     names = [(f.name, f.column) for f in relation.fields]
     names += [("at", AT), ("diff", DIFF)]
     columns = tuple((shown, column(below, name)) for shown, name in names)
-    more = (Field(None, shown, shown, query) for shown in ("at", "diff"))
-    return Relation(Project(below, columns), (*(replace(f, column=f.name) for f in relation.fields), *more))
+    added = (Field(None, shown, shown, query) for shown in ("at", "diff"))
+    return Relation(Project(below, columns), (*(replace(f, column=f.name) for f in relation.fields), *added))
 
 
 def _listed(relation: Relation) -> Node:
-    """The node with the columns that the query lists, and no others."""
+    """The node with only the columns that the query lists."""
     names = [f.column for f in relation.fields]
     if names == attributes(relation.node):
         return relation.node
     return Project(relation.node, (*plain(relation.node, names), *timing(relation.node)))
 
 
-def _refuse_double(relation: Relation, names: Iterable[str], what: str) -> None:
-    seen: set[str] = set()
+def _refuse_double(relation: Relation, names: Iterable[str], origin: str) -> None:
+    names_so_far: set[str] = set()
     for field in relation.fields:
         if field.name in names:
             refuse(
-                f"two outputs are named {field.name}, one of them is of {what}: give this an alias",
+                f"two outputs are named {field.name}, one of them is of {origin}: give this an alias",
                 field.origin,
             )
-        if field.name in seen:
+        if field.name in names_so_far:
             refuse(f"two output columns are named {field.name}: give one an alias", field.origin)
-        seen.add(field.name)
+        names_so_far.add(field.name)
 
 
 def _table(relation: Relation, otherwise: exp.Expr) -> exp.Expr:
-    """What FROM reads first, where a query says so."""
+    """The syntax of the first table in FROM, if there is one."""
     query = otherwise.this
     from_ = query.args.get("from_") if isinstance(query, exp.Select) else None
     return from_.this if from_ is not None else otherwise
 
 
 def check_alike(relations: Iterable[tuple[Relation, exp.Expr]]) -> None:
-    """Refuse streams beside relations."""
+    """Refuse a mix of streams and relations."""
     pairs = list(relations)
     kinds = [is_changing(relation.node) for relation, _ in pairs]
     if any(kinds) and not all(kinds):
@@ -317,65 +317,65 @@ def joined_relations(
     keys: Keys,
     residual: Expression | None,
 ) -> Relation:
-    """Two relations, or the left one as far as it has or has not a partner, at each instant."""
+    """Join two relations at each instant; for semi and anti, the left tuples with or without a partner."""
     instants = instants_of(inputs[LEFT])
     if kind in ("semi", "anti"):
         return replace(left, node=_with_partner(inputs, keys, residual, kind == "anti", instants))
     inner = ChangeJoin(*inputs, keys, "inner", residual, instants=instants)
     if kind == "inner":
         node: Node = inner
-        one = {r: le for le, r in keys}
+        shared = {r: le for le, r in keys}
     else:
-        one, sides = {}, [_side_by_side(inner)]
+        shared, sides = {}, [_side_by_side(inner)]
         for side in (LEFT, RIGHT):
             if kind in ("full", ("left", "right")[side]):
                 pairs = keys if side == LEFT else tuple((r, le) for le, r in keys)
-                lonely = _with_partner((inputs[side], inputs[1 - side]), pairs, residual, True, instants)
-                sides.append(_null_supplied(Again(lonely), inputs, side, [right for _, right in pairs]))
+                single = _with_partner((inputs[side], inputs[1 - side]), pairs, residual, True, instants)
+                sides.append(_null_supplied(Again(single), inputs, side, [right for _, right in pairs]))
         node = Merge(tuple(sides))
-    fields = (*left.fields, *(replace(f, column=one.get(f.column, f.column)) for f in right.fields))
+    fields = (*left.fields, *(replace(f, column=shared.get(f.column, f.column)) for f in right.fields))
     return Relation(node, fields, left.outer)
 
 
 def _with_partner(
     inputs: tuple[Node, Node], keys: Keys, residual: Expression | None, anti: bool, instants: Instants
 ) -> Node:
-    """A semijoin or an antijoin: without a residual a semijoin is a join with each key once."""
+    """A semijoin or antijoin; without a residual, a semijoin is a join with distinct keys."""
     left, right = inputs
     if anti or residual is not None:
         return ChangeSemi(left, right, keys, anti, residual, instants=instants)
     names = [r for _, r in keys]
-    some = Unused([*left.schema.names, *right.schema.names]).take("(some)")
-    columns = plain(right, names) or ((some, fn.literal(INT, 1)),)
+    constant_name = Unused([*left.schema.names, *right.schema.names]).take("(some)")
+    columns = plain(right, names) or ((constant_name, fn.literal(INT, 1)),)
     once = Pointwise((Project(right, (*columns, *timing(right))),), "distinct", instants)
     join = ChangeJoin(left, once, keys, instants=instants)
     return join if names else Project(join, (*plain(join, attributes(left)), *timing(join)))
 
 
 def _side_by_side(join: ChangeJoin) -> Node:
-    """The pairs of an inner join with all columns of both sides."""
+    """The pairs of an inner join, with all columns of both sides."""
     copied = {right: left for left, right in join.keys}
     names = [*attributes(join.left), *attributes(join.right)]
     return Project(join, (*((n, column(join, copied.get(n, n))) for n in names), *timing(join)))
 
 
-def _null_supplied(lonely: Node, inputs: tuple[Node, Node], side: int, keys: Sequence[str]) -> Node:
-    """The tuples of one side, and nulls for the columns of the other one, whose ``keys`` no pair has as null."""
+def _null_supplied(without_partner: Node, inputs: tuple[Node, Node], side: int, keys: Sequence[str]) -> Node:
+    """The tuples of one side, null-filled for the other side, whose ``keys`` are never null in a pair."""
     columns: list[tuple[str, Expression]] = []
     other = inputs[1 - side]
     names = attributes(other)
-    told = keys or [name for name in names if not other.schema[name].nullable][:1] or names
-    for place, node in enumerate(inputs):
+    absent_names = keys or [name for name in names if not other.schema[name].nullable][:1] or names
+    for side_index, node in enumerate(inputs):
         for name in attributes(node):
-            null = (Absent if name in told else Literal)(node.schema[name].type, True, None)
-            columns.append((name, column(lonely, name) if place == side else null))
-    return Project(lonely, (*columns, *timing(lonely)))
+            null = (Absent if name in absent_names else Literal)(node.schema[name].type, True, None)
+            columns.append((name, column(without_partner, name) if side_index == side else null))
+    return Project(without_partner, (*columns, *timing(without_partner)))
 
 
 def not_in(relation: Relation, inputs: tuple[Node, Node], pair: tuple[str, str], keys: Keys) -> Relation:
-    """The tuples whose x is NOT IN the y of the others that agree on ``keys``, where nulls can occur.
+    """The left tuples whose x is NOT IN the y of right tuples that agree on ``keys``, with nulls.
 
-    With a null x there must be no such tuple; else none with a null y, and none with y = x.
+    For a null x there must be no such right tuple; otherwise none with a null y, and none with y = x.
     """
     left, right = inputs
     instants = instants_of(left)
@@ -386,8 +386,8 @@ def not_in(relation: Relation, inputs: tuple[Node, Node], pair: tuple[str, str],
 
     is_key = any(pair[side] in (key[side] for key in keys) for side in (LEFT, RIGHT))
     nulls = anti(Select(left, IS_NULL(x)), right, keys)
-    others = anti(Select(Again(left), NOT(IS_NULL(x))), Select(Again(right), IS_NULL(y)), keys)
-    others = anti(
-        others, Again(right), keys if is_key else (*keys, pair), fn.call("=", x, y) if is_key else None
+    non_nulls = anti(Select(Again(left), NOT(IS_NULL(x))), Select(Again(right), IS_NULL(y)), keys)
+    non_nulls = anti(
+        non_nulls, Again(right), keys if is_key else (*keys, pair), fn.call("=", x, y) if is_key else None
     )
-    return replace(relation, node=Merge((nulls, others)))
+    return replace(relation, node=Merge((nulls, non_nulls)))

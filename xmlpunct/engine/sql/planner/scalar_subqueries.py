@@ -1,7 +1,7 @@
-"""Queries that stand for a value: ``(SELECT MAX(price) FROM bids WHERE bids.item = items.item)``.
+"""Scalar subqueries: ``(SELECT MAX(price) FROM bids WHERE bids.item = items.item)``.
 
-Each becomes a left join. Where it may give more than one value for a tuple, its values are counted, and a tuple for
-which there are several is rejected.
+Each becomes a left join. If it may have more than one value for a tuple, its values are counted, and a tuple with
+several values is rejected.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ ONE_COLUMN = "a query that stands for a value has one column, and this one has {
 
 Places = Mapping[str, exp.Expr]
 Above = Callable[[Expression, Places], Expression]
-"""Rewrites an expression over what a query reads as one over its groups; what first read each column is beside it."""
+"""Rewrites an expression over the input of a query as one over its groups; `Places` has the syntax of columns."""
 
 
 @dataclass(frozen=True)
 class Single:
-    """A query that stands for a value, to be joined by ``equalities``, whose right sides are over its ``node``.
+    """A planned scalar subquery, to be joined by ``equalities``, whose right sides are over its ``node``.
 
-    ``value`` is over its columns. Where nothing is joined these are null, or as ``empty`` says. ``places`` has the
-    syntax of the columns in the equalities.
+    ``value`` is over its columns. Without a join partner the columns are null, or have the values in ``empty``.
+    ``syntax_by_column`` has the syntax of the columns in the equalities.
     """
 
     node: Node
     value: Expression
     equalities: tuple[Equality, ...] = ()
     empty: Mapping[str, Expression] = field(default_factory=dict)
-    places: Places = field(default_factory=dict)
+    syntax_by_column: Places = field(default_factory=dict)
 
 
 Planner = Callable[[exp.Expr, Context], Single]
 
 
 class SingleValues:
-    """Collects the queries that stand for values in some clauses of a query, of which ``relation`` is what it reads.
+    """Collects the scalar subqueries in clauses of a query that reads ``relation``.
 
-    ``names`` are those of the columns that they add: others than ``beside`` adds.
+    ``names`` are the names of added columns, which differ from those that ``other`` adds.
     """
 
     def __init__(
-        self, relation: Relation, context: Context, plan: Planner, beside: SingleValues | None = None
+        self, relation: Relation, context: Context, plan: Planner, other: SingleValues | None = None
     ) -> None:
         self._relation, self._plan = relation, plan
         self._context = Context(context.streams, context.named, relation, context.files, context.instants)
-        self._unused: Unused = Unused(relation.node.schema.names) if beside is None else beside._unused
+        self._unused: Unused = Unused(relation.node.schema.names) if other is None else other._unused
         self._values: dict[exp.Expr, tuple[Single, Expression]] = {}
         self.names = set[str]()
 
@@ -69,14 +69,14 @@ class SingleValues:
         return bool(self._values)
 
     def add(self, node: exp.Expr) -> Expression:
-        """The value that a query stands for."""
+        """The value of a scalar subquery."""
         if node in self._values:
             return self._values[node][1]
         single = self._plan(node, self._context)
         if is_changing(self._relation.node) or is_changing(single.node):
             refuse("over relations a query cannot stand for a value: join it", node)
-        own = [column(single.node, name) for name in single.node.schema.names]
-        new = {c: self._unused.take(f"(subquery).{c.name}") for c in own}
+        columns = [column(single.node, name) for name in single.node.schema.names]
+        new = {c: self._unused.take(f"(subquery).{c.name}") for c in columns}
         self.names.update(new.values())
         renamed: dict[Expression, Expression] = {c: Column(c.type, True, name) for c, name in new.items()}
         values = {
@@ -86,31 +86,33 @@ class SingleValues:
         equalities = tuple(Equality(e.left, replaced(e.right, renamed), e.node) for e in single.equalities)
         below = Project(single.node, tuple((name, c) for c, name in new.items()))
         value = replaced(single.value, values)
-        self._values[node] = Single(below, value, equalities, places=single.places), value
+        self._values[node] = Single(below, value, equalities, syntax_by_column=single.syntax_by_column), value
         return value
 
     @property
     def nodes(self) -> tuple[exp.Expr, ...]:
-        """The queries."""
+        """The syntax of the subqueries."""
         return tuple(self._values)
 
-    def joined(self, below: Node, above: Above = lambda expression, places: expression) -> Node:
-        """A node with the columns of the queries. ``above`` rewrites over it what is over the relation."""
+    def joined(self, below: Node, above: Above = lambda expression, syntax_by_column: expression) -> Node:
+        """A node joined with the subqueries. ``above`` rewrites expressions over the relation for that node."""
         for single, _ in self._values.values():
-            equalities = [Equality(above(e.left, single.places), e.right, e.node) for e in single.equalities]
+            equalities = [
+                Equality(above(e.left, single.syntax_by_column), e.right, e.node) for e in single.equalities
+            ]
             below = _with_value(below, single, equalities)
         return below
 
     def beside(self, left: Relation, right: Relation) -> tuple[Relation, Relation]:
-        """The two sides of a join, each with the columns of the queries that refer to it; left those of the others."""
+        """The two sides of a join, each with its correlated subqueries; the left one also with uncorrelated ones."""
         sides = [left, right]
         for node, (single, _) in self._values.items():
             read = {name for e in single.equalities for name in e.left.columns()}
-            place = next((i for i, side in enumerate(sides) if read <= set(side.node.schema.names)), None)
-            if place is None:
+            index = next((i for i, side in enumerate(sides) if read <= set(side.node.schema.names)), None)
+            if index is None:
                 refuse("a query in ON refers to one side of the join: put its condition into WHERE", node)
-            below = _with_value(sides[place].node, single, single.equalities)
-            sides[place] = replace(sides[place], node=below)
+            below = _with_value(sides[index].node, single, single.equalities)
+            sides[index] = replace(sides[index], node=below)
         return sides[0], sides[1]
 
 
@@ -119,7 +121,7 @@ def _with_value(below: Node, single: Single, equalities: Iterable[Equality]) -> 
 
 
 def of_one_column(relation: Relation, node: exp.Expr) -> Single:
-    """A query that refers to nothing around it."""
+    """A scalar subquery without correlation."""
     if len(relation.fields) != 1:
         refuse(ONE_COLUMN.format(len(relation.fields)), node)
     value = relation.column(relation.fields[0])
@@ -131,13 +133,13 @@ def of_one_column(relation: Relation, node: exp.Expr) -> Single:
 def of_each_key(
     relation: Relation, aliases: Aliases, correlated: Iterable[exp.Expr], having: exp.Expr | None
 ) -> Single:
-    """A query that refers to the one around it in some conditions: a value for each of what they compare."""
+    """A correlated scalar subquery: one value for each key of its equalities."""
     assert relation.outer is not None
     outside = Scalars(relation, "WHERE", outer=True, aliases=aliases)
     equalities: list[Equality] = []
     for part in correlated:
-        equal, others = split([part], outside, relation.outer.node, relation.node)
-        if others:
+        equal, residual = split([part], outside, relation.outer.node, relation.node)
+        if residual:
             refuse(
                 "a query that stands for a value refers to the one around it by equalities: else join, and GROUP BY",
                 part,
@@ -152,10 +154,10 @@ def of_each_key(
     condition = None if having is None else tests.condition(only(having, "this"))
     node = aliases.syntax(0)
     if not grouping.aggregates and having is None:
-        return _counted(relation.node, value, keys, equalities, outside.places, node)
-    value = grouping.above(value, scalars.places, keys)
+        return _counted(relation.node, value, keys, equalities, outside.syntax_by_column, node)
+    value = grouping.above(value, scalars.syntax_by_column, keys)
     if condition is not None:
-        value = CASE(grouping.above(condition, tests.places, keys), value, fn.NULL)
+        value = CASE(grouping.above(condition, tests.syntax_by_column, keys), value, fn.NULL)
     below = grouping.plan(keys)
     empty = {
         a.name: fn.literal(below.schema[a.name].type, 0)
@@ -163,7 +165,7 @@ def of_each_key(
         if not a.attribute(below.input.schema, False).nullable
     }
     by_key = tuple(Equality(e.left, grouping.keys[e.right], e.node) for e in equalities)
-    return Single(below, value, by_key, empty, outside.places)
+    return Single(below, value, by_key, empty, outside.syntax_by_column)
 
 
 def _counted(
@@ -171,10 +173,10 @@ def _counted(
     value: Expression,
     keys: tuple[Expression, ...],
     equalities: Iterable[Equality],
-    places: Places,
+    syntax_by_column: Places,
     node: exp.Expr,
 ) -> Single:
-    """The values by keys: one at most where these are unique, else the least, and how many there are."""
+    """The value by key: a single one if keys are unique, otherwise the smallest one, and the number of values."""
     names = unique([*map(str, keys), str(value)])
     columns = Project(below, tuple(zip(names, [*keys, value], strict=True)))
     *of_keys, of_value = (column(columns, name) for name in names)
@@ -182,7 +184,7 @@ def _counted(
     joins = tuple(Equality(e.left, by_key[e.right], e.node) for e in equalities)
     is_unique = columns.distinct_key is not None and columns.distinct_key <= {*names[:-1]}
     if is_unique:
-        return Single(columns, of_value, joins, places=places)
+        return Single(columns, of_value, joins, syntax_by_column=syntax_by_column)
     check_comparable(of_value.type, "a query that stands for a value, unless by a key,", node)
     least, count = unique([f"MIN({of_value})", "COUNT(*)"], names)
     aggregates = (
@@ -191,4 +193,4 @@ def _counted(
     )
     grouped = GroupBy(columns, tuple(names[:-1]), aggregates)
     single = SINGLE(column(grouped, least), column(grouped, count))
-    return Single(grouped, single, joins, places=places)
+    return Single(grouped, single, joins, syntax_by_column=syntax_by_column)

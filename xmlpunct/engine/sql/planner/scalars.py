@@ -29,7 +29,7 @@ from xmlpunct.schema.sql_literals import type_of
 from xmlpunct.types import BOOLEAN, STRING
 
 FIELD = "field"
-"""The key under which a column's syntax carries its field, if that is known already."""
+"""Metadata key of a column's syntax for its resolved field."""
 
 AggregateHandler = Callable[[exp.Expr], Expression]
 SubqueryHandler = Callable[[exp.Expr], Expression]
@@ -38,10 +38,9 @@ SubqueryHandler = Callable[[exp.Expr], Expression]
 class Scalars:
     """Reads expressions over one relation.
 
-    ``aggregate`` reads an aggregate, ``over`` one with OVER, ``subquery`` a query that stands for a value; without them
-    these are refused, and ``where`` names the clause. A name that is no column may be one of the ``aliases``, or with
-    ``outer`` a column of the query around. ``places`` has the syntax that first read each column, for errors that show
-    later.
+    ``aggregate`` reads an aggregate, ``over`` an OVER call, ``subquery`` a scalar subquery; without a handler they are
+    refused, and ``where`` names the clause. A name may be a column, one of the ``aliases``, or with ``outer`` a column
+    of the enclosing query. ``syntax_by_column`` has the first reference to each column, for later errors.
     """
 
     def __init__(
@@ -58,10 +57,10 @@ class Scalars:
         self._outer = relation.outer if outer else None
         self._aliases, self._subquery = aliases, subquery
         self._aliased: dict[int, Expression] = {}
-        self.places: dict[str, exp.Expr] = {}
+        self.syntax_by_column: dict[str, exp.Expr] = {}
 
     def read(self, node: exp.Expr) -> Expression:
-        """The typed tree of an expression. Refuses what has no meaning or no type."""
+        """The typed expression of a syntax tree. Refuses unsupported or ill-typed syntax."""
         return unrolled(self._reading, node)
 
     def _reading(self, node: exp.Expr) -> Reading:
@@ -99,12 +98,12 @@ class Scalars:
         with at(node):
             return fn.of_type(self.where, expression, BOOLEAN)
 
-    def _function(self, node: exp.Expr, record: Function, *more: exp.Expr | None) -> Reading:
-        """A function: its operands are those that its record names in the node, then ``more``."""
+    def _function(self, node: exp.Expr, record: Function, *extra: exp.Expr | None) -> Reading:
+        """A function call: its operands are the arguments that its record names, then ``extra``."""
         assert record.syntax is not None
         _, names, unread = record.syntax
         return (
-            yield from self._call(node, record, *take(node, *names.split(), unread=unread.split()), *more)
+            yield from self._call(node, record, *take(node, *names.split(), unread=unread.split()), *extra)
         )
 
     def _call(self, node: exp.Expr, record: Function, *operands: exp.Expr | list[exp.Expr] | None) -> Reading:
@@ -121,14 +120,14 @@ class Scalars:
         if isinstance(name, exp.Star):
             refuse("* cannot stand in an expression", node)
         if FIELD in node.meta:
-            return self._of(self.relation, node.meta[FIELD], node)
+            return self._field_column(self.relation, node.meta[FIELD], node)
         if self.relation.sees(name, table, node):
-            return self._of(self.relation, self.relation.find(name, table, node), node)
-        place = None if table is not None or self._aliases is None else self._aliases.place(name)
-        if place is not None:
-            return (yield from self._alias(place))
+            return self._field_column(self.relation, self.relation.find(name, table, node), node)
+        index = None if table is not None or self._aliases is None else self._aliases.index(name)
+        if index is not None:
+            return (yield from self._alias(index))
         if self._outer is not None and self._outer.sees(name, table, node):
-            return self._of(self._outer, self._outer.find(name, table, node), node)
+            return self._field_column(self._outer, self._outer.find(name, table, node), node)
         around = self.relation.outer
         while around is not None:
             if around.sees(name, table, node):
@@ -142,25 +141,25 @@ class Scalars:
         if field is None and name.name.startswith("$") and not name.args.get("quoted"):
             refuse(PARAMETER, node)
         if field is None:
-            there = ", ".join(dict.fromkeys(f.name for f in self.relation.fields))
-            why = ""
+            column_names = ", ".join(dict.fromkeys(f.name for f in self.relation.fields))
+            hint = ""
             if is_changing(self.relation.node):
-                why = ". The timestamp is no column of a relation: copy it below, (SELECT ts AS t0, ts ...) [...]"
-            refuse(f"no column {node.sql()} here: there are {there}{why}", node)
-        return self._of(self.relation, field, node)
+                hint = ". The timestamp is no column of a relation: copy it below, (SELECT ts AS t0, ts ...) [...]"
+            refuse(f"no column {node.sql()} here: there are {column_names}{hint}", node)
+        return self._field_column(self.relation, field, node)
 
-    def _alias(self, place: int) -> Reading:
-        """What stands in a place of SELECT, where the names before it count."""
+    def _alias(self, index: int) -> Reading:
+        """The item of SELECT at an index; it may refer to earlier aliases."""
         assert self._aliases is not None
-        if place not in self._aliased:
-            visible, self._aliases.visible = self._aliases.visible, place
-            self._aliased[place] = yield self._aliases.syntax(place)
+        if index not in self._aliased:
+            visible, self._aliases.visible = self._aliases.visible, index
+            self._aliased[index] = yield self._aliases.syntax(index)
             self._aliases.visible = visible
-        return self._aliased[place]
+        return self._aliased[index]
 
-    def _of(self, relation: Relation, field: Field | None, node: exp.Expr) -> Expression:
+    def _field_column(self, relation: Relation, field: Field | None, node: exp.Expr) -> Expression:
         assert field is not None
-        self.places.setdefault(field.column, node)
+        self.syntax_by_column.setdefault(field.column, node)
         return relation.column(field)
 
     def _literal(self, node: exp.Expr) -> Expression:
@@ -182,11 +181,11 @@ class Scalars:
             return (fn.cast if type(node) is exp.Cast else fn.try_cast)(expression, type_of(to))
 
     def _is(self, node: exp.Expr) -> Reading:
-        operand, what = take(node, "this", "expression")
-        if isinstance(what, exp.Null):
+        operand, right = take(node, "this", "expression")
+        if isinstance(right, exp.Null):
             return (yield from self._call(node, IS_NULL, operand))
-        if isinstance(what, exp.Boolean):
-            return (yield from self._call(node, NOT_DISTINCT, operand, what))
+        if isinstance(right, exp.Boolean):
+            return (yield from self._call(node, NOT_DISTINCT, operand, right))
         return refuse("IS goes with NULL, TRUE, FALSE and DISTINCT FROM", node)
 
     def _case(self, node: exp.Expr) -> Reading:
@@ -232,8 +231,8 @@ class Scalars:
         with at(node):
             return part_of(unit.name, value)
 
-    def _named(self, node: exp.Expr) -> Reading:
-        """A function that is read by its name alone."""
+    def _called_by_name(self, node: exp.Expr) -> Reading:
+        """A function that is identified by its name only."""
         name, operands = take(node, "this", "expressions")
         if str(name).upper() == "DATE_ADD" and len(operands) == 2 and isinstance(operands[1], exp.Interval):
             return (yield from self._shifted(node, "+", *operands))
@@ -245,7 +244,7 @@ class Scalars:
         return (yield from self._call(node, record, operands))
 
     def _sum(self, node: exp.Expr) -> Reading:
-        """``+`` or ``-``, perhaps of an interval."""
+        """``+`` or ``-``, possibly with an interval."""
         operator = "+" if isinstance(node, exp.Add) else "-"
         a, b = take(node, "this", "expression")
         if operator == "+" and isinstance(a, exp.Interval):
@@ -262,7 +261,7 @@ class Scalars:
             return interval_arithmetic.shifted(operator, value, count, units)
 
     def _bucket(self, node: exp.Expr, interval: exp.Expr, *operands: exp.Expr) -> Reading:
-        """TIME_BUCKET of an interval, a moment, and perhaps an origin."""
+        """TIME_BUCKET of an interval, a moment, and an optional origin."""
         if not 1 <= len(operands) <= 2:
             refuse("TIME_BUCKET takes an interval, a moment and perhaps an origin", node)
         count, units = yield from self._interval(interval)
@@ -272,7 +271,7 @@ class Scalars:
             return time_buckets.bucket(moment, count, units, origin)
 
     def _interval(self, interval: exp.Expr) -> Generator[exp.Expr, Expression, tuple[Expression, str]]:
-        """A number of units."""
+        """The amount and unit of an INTERVAL."""
         amount, unit = take(interval, "this", "unit")
         if amount is None or unit is None:
             refuse("an INTERVAL is a number and a unit: INTERVAL '10' MINUTE; join several by +", interval)
@@ -290,10 +289,10 @@ class Scalars:
 
 
 _FUNCTIONS = {getattr(exp, f.syntax.node): f for f in FUNCTIONS.values() if f.syntax}
-"""The functions that sqlglot has a node for."""
+"""Functions with a node type in sqlglot."""
 
 CALLED = {name: f for f in FUNCTIONS.values() for name in f.called}
-"""The functions that are read by their names alone."""
+"""Functions that are identified by name only."""
 
 _LIKES: dict[type[exp.Expr], Function] = {exp.Like: LIKE, exp.ILike: ILIKE}
 
@@ -301,7 +300,7 @@ Reader = Callable[[Scalars, Any], Reading]
 
 
 def _inside(self: Scalars, node: exp.Expr) -> Reading:
-    """What stands in parentheses."""
+    """The expression in parentheses."""
     return (yield only(node, "this"))
 
 
@@ -325,7 +324,7 @@ _READERS: dict[type[exp.Expr], Reader] = {
     exp.ILike: Scalars._like,
     exp.Escape: Scalars._like,
     exp.Extract: Scalars._extract,
-    exp.Anonymous: Scalars._named,
+    exp.Anonymous: Scalars._called_by_name,
     exp.Add: Scalars._sum,
     exp.Sub: Scalars._sum,
     exp.Trim: Scalars._trim,

@@ -1,4 +1,4 @@
-"""What names mean: the columns that a query can see."""
+"""Name resolution: the columns in scope of a query."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from xmlpunct.schema.sql_errors import refuse
 class Field:
     """A column of a relation: ``table.name`` to the query, ``column`` in the schema of the relation's node.
 
-    ``origin`` is where the query defines it. A ``hidden`` one has only the name ``table.name``, for USING has put
-    another in its place. An ``implicit`` one is no part of ``*``.
+    ``origin`` is its definition in the query. A ``hidden`` field has only the name ``table.name``, because a column of
+    USING replaces it. An ``implicit`` field is not part of ``*``.
     """
 
     table: str | None
@@ -33,7 +33,7 @@ class Field:
 class Relation:
     """A part of the plan, and the names that the query gives its columns.
 
-    ``outer`` is the relation that the query around a subquery reads.
+    ``outer`` is the relation that the enclosing query reads.
     """
 
     node: Node
@@ -41,11 +41,11 @@ class Relation:
     outer: Relation | None = None
 
     def column(self, field: Field) -> Column:
-        """The expression that reads a field."""
+        """The expression of a field."""
         return column(self.node, field.column)
 
     def find(self, name: exp.Expr, table: exp.Expr | None, node: exp.Expr) -> Field | None:
-        """The field that a name refers to, or None. Refuses ``node`` if it could be one of several columns."""
+        """The field that a name refers to, or None. Refuses an ambiguous name, at ``node``."""
         fields = (self._tables[self._table(table)] if table else self._visible).of(name)
         if len({f.column for f in fields}) > 1:
             spelled = ", ".join(".".join(filter(None, (f.table, f.name))) for f in fields)
@@ -53,50 +53,50 @@ class Relation:
         return fields[0] if fields else None
 
     def sees(self, name: exp.Expr, table: exp.Expr | None, node: exp.Expr) -> bool:
-        """Whether a name refers to a field here."""
-        there = table is None or self._table_names.places(table)
-        return bool(there) and self.find(name, table, node) is not None
+        """True if a name refers to a field in scope."""
+        has_table = table is None or self._table_names.indices(table)
+        return bool(has_table) and self.find(name, table, node) is not None
 
     def listed(self) -> list[Field]:
-        """What ``*`` stands for: every column once, even if an inner join gave it two names."""
+        """The fields of ``*``: every column once, even if an inner join gave it two names."""
         by_column: dict[str, Field] = {}
         for field in self.fields:
             if not (field.hidden or field.implicit):
                 by_column.setdefault(field.column, field)
         return list(by_column.values())
 
-    def apart(self, taken: Iterable[str]) -> Relation:
-        """The same relation, none of whose columns in the plan has a name in ``taken``."""
+    def apart(self, used_names: Iterable[str]) -> Relation:
+        """The same relation, with plan columns renamed that are in ``used_names``."""
         names = attributes(self.node)
-        there = set(taken)
-        if there.isdisjoint(names):
+        used = set(used_names)
+        if used.isdisjoint(names):
             return self
         table = {f.column: f.table for f in self.fields}
-        wanted = [
-            f"{t}.{n}" if n in there and (t := table.get(n)) and not n.startswith(f"{t}.") else n
+        new_names = [
+            f"{t}.{n}" if n in used and (t := table.get(n)) and not n.startswith(f"{t}.") else n
             for n in names
         ]
-        new = dict(zip(names, unique(wanted, [*there, *names]), strict=True))
-        new |= {n: n for n in names if n not in there}
+        new = dict(zip(names, unique(new_names, [*used, *names]), strict=True))
+        new |= {n: n for n in names if n not in used}
         columns = ((new[n], column(self.node, n)) for n in names)
         node = Project(self.node, (*columns, *timing(self.node)))
         return replace(self, node=node, fields=tuple(replace(f, column=new[f.column]) for f in self.fields))
 
     @property
     def tables(self) -> list[str]:
-        """The names of tables here."""
+        """The names of tables in scope."""
         return self._table_names.names
 
     def of(self, table: exp.Expr) -> list[Field]:
-        """The fields of a table. Refuses a table that is not there."""
+        """The fields of a table. Refuses an unknown table."""
         return self._tables[self._table(table)].fields
 
     def _table(self, table: exp.Expr) -> str:
-        """The name of a table that is here."""
-        found = self._table_names.places(table)
-        if len(found) != 1:
-            refuse(f"{'no' if not found else 'more than one'} table {table.name} here", table)
-        return self.tables[found[0]]
+        """The name of the table that an identifier refers to."""
+        indices = self._table_names.indices(table)
+        if len(indices) != 1:
+            refuse(f"{'no' if not indices else 'more than one'} table {table.name} here", table)
+        return self.tables[indices[0]]
 
     @cached_property
     def _visible(self) -> Fields:
@@ -116,20 +116,21 @@ class Relation:
 
 
 class Names:
-    """Names by which identifiers are resolved, in their own spelling and in small letters."""
+    """Resolves identifiers to names, by exact spelling or case-insensitively."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
         self._exact: dict[str, list[int]] = {}
         self._folded: dict[str, list[int]] = {}
-        for place, name in enumerate(names):
-            self._exact.setdefault(name, []).append(place)
-            self._folded.setdefault(name.lower(), []).append(place)
+        for index, name in enumerate(names):
+            self._exact.setdefault(name, []).append(index)
+            self._folded.setdefault(name.lower(), []).append(index)
 
-    def places(self, name: exp.Expr) -> list[int]:
-        """The places of the names that an identifier means.
+    def indices(self, name: exp.Expr) -> list[int]:
+        """The indices of the names that an identifier refers to.
 
-        A quoted one means its own spelling alone. An unquoted one means any letter case if its own is not there.
+        A quoted identifier matches the exact spelling only. An unquoted one matches any letter case if the exact
+        spelling does not exist.
         """
         text = name.name
         if text in self._exact or name.args.get("quoted"):
@@ -144,40 +145,40 @@ class Fields:
         self.fields, self._names = fields, Names([f.name for f in fields])
 
     def of(self, name: exp.Expr) -> list[Field]:
-        """The fields that an identifier means."""
-        return [self.fields[i] for i in self._names.places(name)]
+        """The fields that an identifier refers to."""
+        return [self.fields[i] for i in self._names.indices(name)]
 
 
 class Unused:
-    """Gives names that are not taken: the one wanted, or that with ``#2``, ``#3``... behind it.
+    """Creates unused names: the requested name, or the name followed by ``#2``, ``#3``...
 
-    It gives no name that polars would read as a pattern of several columns, and none that operators use.
+    It avoids names that polars reads as patterns of columns, and names that operators use.
     """
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = {"*", "$id", "$id0", "$id1", "$matched", *taken}
+    def __init__(self, used_names: Iterable[str] = ()) -> None:
+        self._used = {"*", "$id", "$id0", "$id1", "$matched", *used_names}
         self._last: dict[str, int] = {}
 
     def reserve(self, name: str) -> None:
-        """Note that a name is taken."""
-        self._taken.add(name)
+        """Mark a name as used."""
+        self._used.add(name)
 
     def take(self, name: str) -> str:
-        """A name, which is taken from now on."""
-        fresh, number = name, self._last.get(name, 1)
-        while fresh in self._taken or (fresh.startswith("^") and fresh.endswith("$")):
+        """Return an unused name, and mark it as used."""
+        candidate, number = name, self._last.get(name, 1)
+        while candidate in self._used or (candidate.startswith("^") and candidate.endswith("$")):
             number += 1
-            fresh = f"{name}#{number}"
+            candidate = f"{name}#{number}"
         self._last[name] = number
-        self._taken.add(fresh)
-        return fresh
+        self._used.add(candidate)
+        return candidate
 
 
-def unique(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """An `Unused` name for each of some names.
+def unique(names: Iterable[str], used_names: Iterable[str] = ()) -> list[str]:
+    """An unused name for each name (see `Unused`).
 
     >>> unique(["a", "b", "a", "*"])
     ['a', 'b', 'a#2', '*#2']
     """
-    unused = Unused(taken)
+    unused = Unused(used_names)
     return [unused.take(name) for name in names]

@@ -1,4 +1,4 @@
-"""UNION, INTERSECT and EXCEPT: what their sides have in common, and the nodes that they become."""
+"""UNION, INTERSECT and EXCEPT: column types of their sides, and plan nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plan_set(
     plan_query: Callable[[exp.Expr, Context], Relation],
     with_: Callable[[exp.Expr | None, Context], Context],
 ) -> Relation:
-    """UNION, INTERSECT, EXCEPT. sqlglot has INTERSECT bind tighter, as standard SQL does.
+    """Plan UNION, INTERSECT, EXCEPT. In sqlglot INTERSECT binds tighter, as in standard SQL.
 
     The left side of ``a UNION b UNION c`` is ``a UNION b``. All three become one node, without recursion.
     """
@@ -53,7 +53,7 @@ def plan_set(
         if inputs and not (sides[0] is relation.node and _kind(level, sides) is type(relation.node)):
             relation, inputs = _over(relation, inputs), []
             sides, fields = _sides(level, (relation, right), syntax)
-        if inputs:  # the relation over the first two has the same columns as one over all
+        if inputs:  # the relation over the first two inputs has the same columns as one over all inputs
             inputs += sides[1:]
         else:
             relation = Relation(_planned(level, sides, context), fields)
@@ -63,12 +63,12 @@ def plan_set(
 
 
 def _over(relation: Relation, inputs: Sequence[Node]) -> Relation:
-    """A relation over all of some inputs; of none, the relation itself."""
+    """The relation over these inputs; without inputs, the relation itself."""
     return Relation(relation.node.over(inputs), relation.fields) if inputs else relation
 
 
 def _kind(node: exp.SetOperation, sides: Sequence[Node]) -> type[Node]:
-    """The kind of node that a set operation becomes."""
+    """The node class of a set operation."""
     distinct, is_union = node.args.get("distinct"), isinstance(node, exp.Union)
     if is_changing(sides[0]) and (distinct or not is_union):
         return Pointwise
@@ -91,7 +91,7 @@ def _planned(node: exp.SetOperation, sides: Sequence[Node], context: Context) ->
 def _sides(node: exp.SetOperation, sides: Sequence[Relation], left: exp.Expr) -> tuple[list[Node], Fields]:
     """The two sides of a set operation, with columns of the same types, and its fields.
 
-    ``left`` is the syntax of the left one.
+    ``left`` is the syntax of the left side.
     """
     name = node.key.upper()
     right, distinct, by_name = take(node, "expression", "distinct", "by_name", unread=("this", "with_"))

@@ -1,4 +1,4 @@
-"""Where the CREATE SINK statements of a query write."""
+"""CREATE SINK statements: their destinations and names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xmlpunct.schema.sql_errors import refuse
 
 
 def destination(statement: SinkOf) -> Destination:
-    """Where a sink writes, and how. Raises `SqlError` for what its WITH (...) lacks, or says wrongly."""
+    """The destination of a sink. Raises `SqlError` for missing or wrong options in WITH (...)."""
     options = options_of(statement)
     if "output" not in options:
         refuse("a sink says where it writes: WITH (output = '...')", statement.this)
@@ -31,12 +31,12 @@ def destination(statement: SinkOf) -> Destination:
 
 
 def check_queries(queries: Sequence[exp.Expr]) -> frozenset[str]:
-    """The names of the sinks among some queries.
+    """The names of the sinks among queries.
 
-    Raises `SqlError` where two have one name, for a second query that is none, and where there is no query at all.
+    Raises `SqlError` for two sinks with the same name, for a second query outside of sinks, and without any query.
     """
     names = set[str]()
-    others = [query for query in queries if not isinstance(query, SinkOf)]
+    plain_queries = [query for query in queries if not isinstance(query, SinkOf)]
     if not queries:
         raise SqlError("there is no query: SELECT ... is missing")
     for sink in queries:
@@ -44,10 +44,10 @@ def check_queries(queries: Sequence[exp.Expr]) -> frozenset[str]:
             refuse(f"two sinks are named {sink.this.name}", sink.this)
         if isinstance(sink, SinkOf):
             names.add(sink.this.name)
-    if len(others) > 1:
+    if len(plain_queries) > 1:
         refuse(
             "more than one query: a second one begins here. Give it a place of its own: "
             "CREATE SINK name WITH (output = '...') AS SELECT ...",
-            others[1],
+            plain_queries[1],
         )
     return frozenset(names)

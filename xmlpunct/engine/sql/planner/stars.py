@@ -1,4 +1,4 @@
-"""What SELECT lists: expressions with their names, and what ``*`` stands for."""
+"""The items of SELECT: expressions with names, and the expansion of ``*``."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def expanded(items: Sequence[exp.Expr], relation: Relation) -> Listed:
 
 
 def _of_star(star: exp.Expr, item: exp.Expr, fields: Sequence[Field]) -> Listed:
-    """What ``*`` stands for: some fields, with its EXCLUDE, REPLACE and RENAME."""
+    """Expand ``*`` to fields, with EXCLUDE, REPLACE and RENAME."""
     excluded, replaced, renamed = take(star, "except_", "replace", "rename")
-    there = Fields(list(fields))
-    left_out = {field for name in excluded or () for field in _named(name, there, "EXCLUDE")}
-    other = {f: e.this for e in replaced or () for f in _named(e.args["alias"], there, "REPLACE")}
-    names = {f: e.alias for e in renamed or () for f in _named(e.this, there, "RENAME")}
+    by_name = Fields(list(fields))
+    left_out = {field for name in excluded or () for field in _fields_named(name, by_name, "EXCLUDE")}
+    other = {f: e.this for e in replaced or () for f in _fields_named(e.args["alias"], by_name, "REPLACE")}
+    names = {f: e.alias for e in renamed or () for f in _fields_named(e.this, by_name, "RENAME")}
     listed = [
         (names.get(field, field.name), other[field] if field in other else _reference(field, item))
         for field in fields
@@ -55,29 +55,29 @@ def _of_star(star: exp.Expr, item: exp.Expr, fields: Sequence[Field]) -> Listed:
     return listed
 
 
-def _named(name: exp.Expr, fields: Fields, what: str) -> list[Field]:
-    """The fields of a name, which has to be one of them."""
-    found = fields.of(name.this if isinstance(name, exp.Column) else name)
-    if not found:
-        there = ", ".join(dict.fromkeys(field.name for field in fields.fields))
-        refuse(f"* {what}: there is no column {name.name}, but {there}", name)
-    return found
+def _fields_named(name: exp.Expr, fields: Fields, clause: str) -> list[Field]:
+    """The fields with a name. Refuses an unknown name."""
+    matches = fields.of(name.this if isinstance(name, exp.Column) else name)
+    if not matches:
+        names = ", ".join(dict.fromkeys(field.name for field in fields.fields))
+        refuse(f"* {clause}: there is no column {name.name}, but {names}", name)
+    return matches
 
 
 def matched(left: Relation, right: Relation) -> list[Relation]:
-    """Two queries with the same columns in the same order, by their names. What one has not is null there."""
-    places = [Fields(list(side.fields)) for side in (left, right)]
-    new = [field for field in right.fields if not places[0].of(_identifier(field))]
+    """Two queries with matching columns, by name. Missing columns are null."""
+    fields_by_side = [Fields(list(side.fields)) for side in (left, right)]
+    new = [field for field in right.fields if not fields_by_side[0].of(_identifier(field))]
     sides = []
-    for side, mine in zip((left, right), places, strict=True):
+    for side, side_fields in zip((left, right), fields_by_side, strict=True):
         columns: list[tuple[str, Expression]] = []
-        for whole, of in ((left, left.fields), (right, new)):
-            for field in of:
-                found = mine.of(_identifier(field))
-                if len(found) > 1:
-                    refuse(f"BY NAME: two columns are named {field.name}", found[1].origin)
-                type_ = whole.node.schema[field.column].type
-                columns.append((field.column, side.column(found[0]) if found else literal(type_, None)))
+        for source, source_fields in ((left, left.fields), (right, new)):
+            for field in source_fields:
+                matches = side_fields.of(_identifier(field))
+                if len(matches) > 1:
+                    refuse(f"BY NAME: two columns are named {field.name}", matches[1].origin)
+                type_ = source.node.schema[field.column].type
+                columns.append((field.column, side.column(matches[0]) if matches else literal(type_, None)))
         names = unique([name for name, _ in columns])
         node = Project(side.node, (*zip(names, [e for _, e in columns], strict=True), *timing(side.node)))
         fields = tuple(
@@ -92,7 +92,7 @@ def _identifier(field: Field) -> exp.Expr:
 
 
 def _reference(field: Field, star: exp.Expr) -> exp.Expr:
-    """The syntax that names a field which ``*`` stands for."""
+    """The syntax of a column reference for a field of ``*``."""
     node = exp.Column(this=exp.to_identifier(field.name, quoted=True))
     node.meta.update({k: v for k, v in star.meta.items() if k in ("start", "end")})
     node.meta[FIELD] = field

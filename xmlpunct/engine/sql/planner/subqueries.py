@@ -1,4 +1,4 @@
-"""IN and EXISTS: conditions of WHERE that hold a query."""
+"""IN and EXISTS: conditions of WHERE with a subquery."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from xmlpunct.schema.sql_errors import refuse
 
 @dataclass(frozen=True)
 class Inner:
-    """A query inside another: what it reads, what it selects, and its conditions about the query around."""
+    """A subquery: its input, its selected columns, and its conditions on the enclosing query."""
 
     relation: Relation
     columns: list[Expression]
@@ -33,7 +33,7 @@ InnerPlanner = Callable[[exp.Expr, Context], Inner]
 
 
 def is_subquery(node: exp.Expr) -> bool:
-    """Whether a condition is [NOT] IN (SELECT ...), = ANY, <> ALL, or [NOT] EXISTS (SELECT ...)."""
+    """True if a condition is [NOT] IN (SELECT ...), = ANY, <> ALL, or [NOT] EXISTS (SELECT ...)."""
     _, node = _positive(node)
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and bool(node.args.get("query")))
 
@@ -41,7 +41,7 @@ def is_subquery(node: exp.Expr) -> bool:
 def restrict(
     relation: Relation, node: exp.Expr, context: Context, plan: InnerPlanner, aliases: Aliases | None = None
 ) -> Relation:
-    """The tuples of a relation for which a condition that `is_subquery` holds."""
+    """Select the tuples of a relation by a condition with a subquery."""
     negated, condition = _positive(node)
     values: list[exp.Expr] = []
     if isinstance(condition, exp.In):
@@ -59,11 +59,11 @@ def restrict(
     check_alike([(relation, condition), (inner.relation, condition)])
     equalities = [Equality(a, b, condition) for a, b in zip(read, inner.columns, strict=False)]
     outside = Scalars(inner.relation, "WHERE", outer=True)
-    more, others = split(inner.correlated, outside, relation.node, inner.relation.node)
+    keys, residual = split(inner.correlated, outside, relation.node, inner.relation.node)
     nullable = any(e.left.nullable or e.right.nullable for e in equalities)
     changing = is_changing(relation.node)
     if negated and nullable:
-        if len(equalities) > 1 or others or (more and not changing):
+        if len(equalities) > 1 or residual or (keys and not changing):
             kind = "correlated" if inner.correlated else "of several columns"
             refuse(
                 f"NOT IN where nulls can occur cannot be {kind}: use NOT EXISTS, or columns that are NOT NULL",
@@ -72,15 +72,15 @@ def restrict(
         sides = Sides(relation.node, inner.relation.node, equalities)
         ((left, right),) = sides.keys
         if changing:
-            outer = Sides(sides.node(LEFT), sides.node(RIGHT), more)
+            outer = Sides(sides.node(LEFT), sides.node(RIGHT), keys)
             return not_in(relation, (outer.node(LEFT), outer.node(RIGHT)), (left, right), outer.keys)
         return replace(relation, node=NotIn(sides.node(LEFT), sides.node(RIGHT), left, right))
-    # correlations come first: where a column is in two equalities the first one is the key, as in `not_in`
-    return joined(relation, inner.relation, "anti" if negated else "semi", [*more, *equalities], others)
+    # correlations first: of two equalities of a column the first one becomes the key, as in `not_in`
+    return joined(relation, inner.relation, "anti" if negated else "semi", [*keys, *equalities], residual)
 
 
 def _positive(node: exp.Expr) -> tuple[bool, exp.Expr]:
-    """A condition without NOT and parentheses around it, and whether that negates it."""
+    """A condition without NOT and parentheses, and whether it was negated."""
     negated = False
     while isinstance(node, exp.Not | exp.Paren):
         negated ^= isinstance(node, exp.Not)

@@ -1,4 +1,4 @@
-"""UNNEST: the items of an array as rows beside the tuple that has them."""
+"""UNNEST: one row for each item of an array, joined with its tuple."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.schema.sql_errors import refuse
 
 ORDINALITY = "ordinality"
-"""What WITH ORDINALITY calls its column, unless it is given a name."""
+"""Default name of the column of WITH ORDINALITY."""
 
 
 def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> Relation:
@@ -28,7 +28,7 @@ def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> R
     if using or (on is not None and not (isinstance(on, exp.Boolean) and on.this)):
         refuse("an UNNEST has no condition: say ON TRUE, or WHERE", on or join)
     arrays, alias, offset = take(right, "expressions", "alias", "offset")
-    label, given = take(alias, "this", "columns") if alias else (None, None)
+    label, column_names = take(alias, "this", "columns") if alias else (None, None)
     if len(arrays) != 1:
         refuse("UNNEST of one array", right)
     (array,) = arrays
@@ -43,7 +43,7 @@ def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> R
         refuse(f"{field.name} is of type {type_}, and no array", array)
     field_names = [a.name for a in type_.attributes]
     names = [*field_names]
-    renamed = [*(given or ())] + ([offset] if isinstance(offset, exp.Identifier) else [])
+    renamed = [*(column_names or ())] + ([offset] if isinstance(offset, exp.Identifier) else [])
     if offset:
         names.append(ORDINALITY)
     if renamed:
@@ -59,8 +59,8 @@ def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> R
     fields = zip(columns[:count], field_names, strict=True)
     node = Unnest(left.node, field.column, tuple(fields), columns[count] if offset else None, side == "LEFT")
     origins = renamed or [right] * len(names)
-    more = (Field(shown, n, c, o) for n, c, o in zip(names, columns, origins, strict=True))
+    item_fields = (Field(shown, n, c, o) for n, c, o in zip(names, columns, origins, strict=True))
     below: Node = node
     if is_changing(node):
         below = Project(node, (*plain(node, attributes(node)), *timing(node)))
-    return Relation(below, (*left.fields, *more), left.outer)
+    return Relation(below, (*left.fields, *item_fields), left.outer)

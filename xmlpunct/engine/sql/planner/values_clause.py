@@ -1,4 +1,4 @@
-"""VALUES: a stream of constants, whose document stands in its source."""
+"""VALUES: a stream of constants, whose source URL contains the document."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from xmlpunct.schema.sql_errors import at, refuse
 from xmlpunct.types import BOOLEAN, Type, Value
 
 MOST = 10_000
-"""How many rows VALUES may have: all of them stand in the plan."""
+"""Maximal number of rows: the plan contains all of them."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CALLED = "VALUES "
 _A_ROW = "_0"
-"""A column without which rows of nulls could not be counted."""
+"""A column for rows without values, so that they are counted."""
 
 
 def constant_stream(node: exp.Values) -> tuple[Stream, dict[int, Type]]:
-    """The stream of the rows of VALUES; its columns are ``_1``, ``_2``... but for those that hold nulls alone.
+    """The stream of the rows of VALUES, with the columns ``_1``, ``_2``... except columns of only nulls.
 
-    These are given by their places, with their types: nobody would find them in a document.
+    Null columns are returned separately, as types by index, because the document does not contain them.
 
     >>> from sqlglot import parse_one
     >>> stream, _ = constant_stream(parse_one("VALUES (1, 'a&b'), (2.5, NULL)"))
@@ -51,41 +51,41 @@ def constant_stream(node: exp.Values) -> tuple[Stream, dict[int, Type]]:
         if len(row) != len(first):
             refuse(f"a row of {len(row)} values, and the first has {len(first)}", syntax)
     with at(node):
-        types = [fn.common_type([row[place][1] for row in rows]) for place in range(len(first))]
+        types = [fn.common_type([row[index][1] for row in rows]) for index in range(len(first))]
     values = [
         [_value(e, type_, syntax) for (syntax, e), type_ in zip(row, types, strict=True)] for row in rows
     ]
     columns: dict[str, list[Value]] = {}
     nulls: dict[int, Type] = {}
-    for place, type_ in enumerate(types):
-        columns[f"_{place + 1}"] = [row[place] for row in values]
-        if all(row[place] is None for row in values):
-            nulls[place] = type_
-            del columns[f"_{place + 1}"]
-    known = {f"_{place + 1}": type_ for place, type_ in enumerate(types)} | {_A_ROW: BOOLEAN}
+    for index, type_ in enumerate(types):
+        columns[f"_{index + 1}"] = [row[index] for row in values]
+        if all(row[index] is None for row in values):
+            nulls[index] = type_
+            del columns[f"_{index + 1}"]
+    by_name = {f"_{index + 1}": type_ for index, type_ in enumerate(types)} | {_A_ROW: BOOLEAN}
     columns = columns or {_A_ROW: [True for _ in rows]}
-    schema = Schema.of(Attribute(name, known[name], None in column) for name, column in columns.items())
+    schema = Schema.of(Attribute(name, by_name[name], None in column) for name, column in columns.items())
     document = "".join(_element("row", _content(schema, row)) for row in zip(*columns.values(), strict=True))
     source = f"{DATA},{quote(_element('values', document))}"
     return Stream(f"{_CALLED}{sha256(source.encode()).hexdigest()[:8]}", schema, "row", source), nulls
 
 
 def with_nulls(relation: Relation, nulls: Mapping[int, Type]) -> Relation:
-    """The relation of the stream of VALUES with the columns that hold nulls alone, by their places."""
+    """The relation of VALUES, with the null columns inserted at their indices."""
     if not nulls:
         return relation
     fields = [field for field in relation.fields if field.name != _A_ROW]
     columns: list[tuple[str, Expression]] = [(f.column, relation.column(f)) for f in fields]
-    for place, type_ in nulls.items():
+    for index, type_ in nulls.items():
         table, origin = relation.fields[0].table, relation.fields[0].origin
-        name = f"_{place + 1}"
-        fields.insert(place, Field(table, name, f"{table}.{name}", origin))
-        columns.insert(place, (f"{table}.{name}", fn.literal(type_, None)))
+        name = f"_{index + 1}"
+        fields.insert(index, Field(table, name, f"{table}.{name}", origin))
+        columns.insert(index, (f"{table}.{name}", fn.literal(type_, None)))
     return replace(relation, node=Project(relation.node, tuple(columns)), fields=tuple(fields))
 
 
 def is_constant(node: Node) -> bool:
-    """Whether a node reads VALUES and nothing else."""
+    """True if a node reads only VALUES."""
     while len(node.inputs) == 1:
         (node,) = node.inputs
     return isinstance(node, Scan) and node.stream.name.startswith(_CALLED)
@@ -107,13 +107,13 @@ def _value(expression: Expression, type_: Type, syntax: exp.Expr) -> Value:
         if result.reasons is not None and result.reasons[0] is not None:
             raise ValueError(result.reasons[0])
         value: Value = result.columns["value"][0]
-        if isinstance(value, str) and (wrong := _NOT_IN_XML.search(value)):
-            raise ValueError(f"XML holds no character U+{ord(wrong[0]):04X}")
+        if isinstance(value, str) and (invalid := _NOT_IN_XML.search(value)):
+            raise ValueError(f"XML holds no character U+{ord(invalid[0]):04X}")
     return value
 
 
 def _content(schema: Schema, row: Sequence[Value]) -> str:
-    """The elements in a row; a null has none."""
+    """The elements of a row; a null has no element."""
     return "".join(
         _element(a.name, in_text(a.type.format(value)))
         for a, value in zip(schema, row, strict=True)

@@ -18,11 +18,11 @@ from xmlpunct.types import Type
 
 START, END = "window_start", "window_end"
 _MOST = 100_000
-"""In how many windows a row can be."""
+"""Maximal number of windows per row."""
 
 
 def with_windows(table: WindowTable, data: Relation) -> Relation:
-    """A relation with the windows of its rows: window_start and window_end behind its columns."""
+    """A relation with the columns window_start and window_end for the windows of its rows."""
     if is_changing(data.node):
         kind = table.args["kind"]
         refuse(
@@ -38,10 +38,10 @@ def with_windows(table: WindowTable, data: Relation) -> Relation:
     prefix = f"{timestamp.table}." if timestamp.table else ""
     start, end = (unused.take(f"{prefix}{name}") for name in (START, END))
     if table.args["kind"] == "SESSION":
-        by = tuple(dict.fromkeys(_key(column, data, timestamp) for column in table.args.get("by") or ()))
+        keys = tuple(dict.fromkeys(_key(column, data, timestamp) for column in table.args.get("by") or ()))
         with at(table.args["gap"]):
             gap = length_of(type_, table.args["gap"], "the gap between sessions")
-        node: Node = Session(data.node, timestamp.column, gap, by, start, end)
+        node: Node = Session(data.node, timestamp.column, gap, keys, start, end)
     else:
         frame = _frame(table, type_)
         node = Hop(data.node, timestamp.column, frame, start, end)
@@ -52,14 +52,14 @@ def with_windows(table: WindowTable, data: Relation) -> Relation:
 
 
 def _timestamp(column: exp.Expr, data: Relation) -> Field:
-    """The column that DESCRIPTOR names."""
+    """The column of DESCRIPTOR."""
     field = _column(column, data)
     attribute = data.node.schema[field.column]
     if attribute.type not in TIMES:
         refuse(f"a timestamp is INT, DATE or TIMESTAMP: {field.name} is {attribute.type}", column)
     if attribute.nullable:
-        told = f"{field.name} may be null, and in no window: read (SELECT * FROM ... WHERE {field.name} IS NOT NULL)"
-        refuse(f"a timestamp is NOT NULL: {told}", column)
+        remedy = f"{field.name} may be null, and in no window: read (SELECT * FROM ... WHERE {field.name} IS NOT NULL)"
+        refuse(f"a timestamp is NOT NULL: {remedy}", column)
     return field
 
 
@@ -72,7 +72,7 @@ def _column(column: exp.Expr, data: Relation) -> Field:
 
 
 def _key(column: exp.Expr, data: Relation, timestamp: Field) -> str:
-    """The column that PARTITION BY names."""
+    """The column of PARTITION BY."""
     field = _column(column, data)
     if field.column == timestamp.column:
         refuse("sessions are not partitioned by their timestamp: each instant would be one by itself", column)
@@ -107,7 +107,7 @@ def _frame(table: WindowTable, type_: Type) -> Frame:
 
 
 def watermark_order(watermark: Watermark, schema: Schema) -> AccessOrder:
-    """What WATERMARK FOR ts AS ts - n says: no value comes that is at or below the maximum so far minus n."""
+    """The access order of WATERMARK FOR ts AS ts - n: later values are greater than the maximum minus n."""
     name, waited = watermark.this.name, watermark.args["expression"]
     if name not in schema:
         refuse(f"no column {name} here: there are {', '.join(schema.names)}", watermark.this)
