@@ -1,4 +1,4 @@
-"""drop_ignored: no duplicate elimination for aggregates that ignore duplicates anyway."""
+"""drop_ignored: remove duplicate eliminations below aggregates that ignore duplicates."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from xmlpunct.engine.plan import DupElim, GroupBy, Merge, Node, Union
 
 
 def drop_ignored(root: Node) -> Node:
-    """GroupBy(DupElim(x)) -> GroupBy(x), and of a union a merge, if *every* aggregate ignores duplicates."""
+    """GroupBy(DupElim(x)) -> GroupBy(x), and Union -> Merge, if *every* aggregate ignores duplicates."""
     return _drop(root, False)
 
 
 def ignored(root: Node, free: bool = False) -> Iterator[Node]:
-    """The duplicate eliminations that `drop_ignored` would leave out."""
+    """The duplicate eliminations that `drop_ignored` would remove."""
     for below in root.inputs:
         yield from ignored(below, _free(root, free))
     match root:
@@ -33,7 +33,7 @@ def _drop(node: Node, free: bool) -> Node:
 
 
 def _free(node: Node, free: bool) -> bool:
-    """Whether duplicates in a node's input make no difference; ``free``: in its output."""
+    """Whether duplicates in a node's input do not matter. ``free``: whether duplicates in its output do not matter."""
     match node:
         case GroupBy():
             return node.ignores_duplicates(0)

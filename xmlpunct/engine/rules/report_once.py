@@ -1,4 +1,4 @@
-"""hush: a part of the plan that stands there twice reports once what it rejects."""
+"""report_once: a part that a plan contains twice reports its rejected tuples once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xmlpunct.engine.plan import Again, Node
 
 
 def hush(root: Node) -> Node:
-    """Again(x) -> x, whose nodes drop what they reject. Applied once, after the rules that move nodes."""
+    """Again(x) -> x whose nodes do not report rejected tuples. Applied once, after the rules that move nodes."""
     return _hush(root, False)
 
 
