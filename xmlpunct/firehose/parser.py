@@ -226,18 +226,18 @@ class _Parse:
         self.results = [Found(shape.width, len(shape.tables)) for shape in streams.shapes]
 
     def run(self) -> Parsed:
-        return self.deliver(self.parse_groups())
+        return self.deliver(self.find())
 
     def saved_state_after(self) -> Said:
         """The values for tuples of the elements that are open after the split (`Position.said`)."""
-        if self.parse_groups() is not None or not self.element_values:
+        if self.find() is not None or not self.element_values:
             return ()
         return tuple(
             tuple(sorted(chain(*values_by_group)))
             for values_by_group in zip(*self.element_values, strict=True)
         )
 
-    def parse_groups(self) -> _Fatal | None:
+    def find(self) -> _Fatal | None:
         """Parse, and return the first error."""
         ready = self.ready
         if not self.split.final and len(self.split.data) > self.limits.element:
