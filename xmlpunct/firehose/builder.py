@@ -85,14 +85,14 @@ def together(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parsed:
 class Rows:
     """The tuples of a stream in a split: their cells by slot, and (slot, reason) of structural faults by row.
 
-    ``place`` returns the offset and the text of a row, ``offsets`` the offsets of all rows. ``items`` has the items of
+    ``locate`` returns the offset and the text of a row, ``offsets`` the offsets of all rows. ``items`` has the items of
     arrays, by table. ``late`` has (offset, text, slot) of each ancestor value that came after its tuples.
     """
 
     count: int
     cells: list[Cells]
     faults: dict[int, tuple[int, str]]
-    place: Callable[[int], tuple[int, str]]
+    locate: Callable[[int], tuple[int, str]]
     offsets: Callable[[], Ints]
     items: list[Items]
     late: list[tuple[int, str, int]] = field(default_factory=list)
@@ -101,8 +101,8 @@ class Rows:
 class _Rejects:
     """Creates rejects of tuples. It must not refer to the `Parsed`, which refers to it: a cycle would delay freeing."""
 
-    def __init__(self, split: Split, places: Places) -> None:
-        self._split, self._places = split, places
+    def __init__(self, split: Split, positions: Places) -> None:
+        self._split, self._positions = split, positions
         self.rows: list[tuple[Rows, list[int] | None]] = []
 
     def of(self, stream: int, row: int, reason: str) -> Reject:
@@ -112,20 +112,20 @@ class _Rejects:
 
     def make(self, rows: Rows, row: int, reason: str) -> Reject:
         """The reject of a tuple by its row in the split."""
-        offset, text = rows.place(row)
+        offset, text = rows.locate(row)
         return self.at(offset, reason, text)
 
     def at(self, offset: int, reason: str, text: str) -> Reject:
         """The reject of the text at an offset."""
-        line, byte = self._places.line(offset), self._places.byte(offset)
+        line, byte = self._positions.line(offset), self._positions.byte(offset)
         return Reject(self._split.source, line, byte, reason, text)
 
 
 class SliceBuilder:
     """Builds the `Parsed` of a split, stream by stream."""
 
-    def __init__(self, split: Split, places: Places) -> None:
-        self._places, self._rejects = places, _Rejects(split, places)
+    def __init__(self, split: Split, positions: Places) -> None:
+        self._positions, self._rejects = positions, _Rejects(split, positions)
         self.parsed = Parsed(rejection=self._rejects.of)
 
     def add(
@@ -140,7 +140,7 @@ class SliceBuilder:
         """Add the next stream: its tuples, and its punctuations with the number of rows ``before`` each."""
         schema, reasons_by_row, series, end = spec.schema, dict[int, str](), list[pl.Series](), rows.count
         absent: dict[str, int] = {}
-        labels = self._places.split.labels
+        labels = self._positions.split.labels
         label = labels[len(self.parsed.slices)].by_name if labels else {}
         for attribute, slot in zip(schema, shape.tables[0].slots, strict=True):
             if isinstance(attribute.type, ArrayType):
@@ -161,7 +161,7 @@ class SliceBuilder:
         for row, (slot, reason) in rows.faults.items():
             reasons_by_row[row] = f"attribute {shape.names[slot]}: {reason}"
         if spec.validity is not None and rows.count:
-            reasons, failure = invalid(spec.validity, self._places, spec.tag, rows.offsets())
+            reasons, failure = invalid(spec.validity, self._positions, spec.tag, rows.offsets())
             reasons_by_row = reasons | reasons_by_row
             if failure is not None and failure.byte is not None:
                 end = int(np.searchsorted(rows.offsets(), failure.byte))
@@ -180,7 +180,7 @@ class SliceBuilder:
         )
         if spec.placed:
             tuple_offsets = rows.offsets() if valid_rows is None else rows.offsets()[valid_rows]
-            split, lines = self._places.split, self._places.lines(tuple_offsets)
+            split, lines = self._positions.split, self._positions.lines(tuple_offsets)
             tuples = placed(tuples, split.source, lines, split.start.byte + tuple_offsets)
         if end < rows.count:  # drop all from the first tuple that was not validated
             until = int(np.searchsorted(before, end, "right"))
@@ -206,10 +206,10 @@ class SliceBuilder:
 
     def fail(self, offset: int, reason: str) -> None:
         """Record an error of the source. The error at the lowest byte wins."""
-        line, byte = self._places.line(offset), self._places.byte(offset)
+        line, byte = self._positions.line(offset), self._positions.byte(offset)
         earlier_error = self.parsed.error
         if earlier_error is None or earlier_error.byte is None or byte < earlier_error.byte:
-            self.parsed.error = SourceError(self._places.split.source, reason, line, byte)
+            self.parsed.error = SourceError(self._positions.split.source, reason, line, byte)
 
 
 def _without_empty(punctuations: Sequence[Punctuation | None]) -> tuple[PunctuationBatch, int]:

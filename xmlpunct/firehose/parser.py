@@ -220,7 +220,7 @@ class _Parse:
     def __init__(self, split: Split, ready: Ready, streams: _Streams, end_error: _Fatal | None) -> None:
         self.split, self.ready, self.end_error = split, ready, end_error
         self.streams, self.limits = streams, streams.limits
-        self.places = malformed.Places(split)
+        self.positions = malformed.Places(split)
         self.element_values: list[list[list[tuple[int, int, tuple[str, ...], bool]]]] = []
         self.prologue = split.start.prologue
         self.results = [Found(shape.width, len(shape.tables)) for shape in streams.shapes]
@@ -329,7 +329,7 @@ class _Parse:
 
     def at(self, number: int, reason: str) -> _Fatal:
         """An error at the element of a start tag, whose number is as in the target."""
-        return _Fatal(self.places.offset(number - len(self.split.start.open)), reason, number)
+        return _Fatal(self.positions.offset(number - len(self.split.start.open)), reason, number)
 
     def unfinished(self, target: Target, ready: Ready) -> _Fatal | None:
         """The error of data that ends too early; None if it is complete."""
@@ -343,7 +343,7 @@ class _Parse:
                 return _Fatal(0, f"too large: more than {self.limits.element:,} bytes without an element")
             return None
         if target.stack or (ready.declared and not target.starts):
-            offset, _, reason = malformed.truncated(split, self.places)
+            offset, _, reason = malformed.truncated(split, self.positions)
             return _Fatal(offset, reason)
         if not target.starts and not split.start.started:
             return _Fatal(size, "no XML document: there is no root element")
@@ -363,7 +363,7 @@ class _Parse:
                     fatal = self.at(number, str(error))
                     break
             punctuations.append(stream_punctuations)
-        builder, end = SliceBuilder(self.split, self.places), fatal.number if fatal else float("inf")
+        builder, end = SliceBuilder(self.split, self.positions), fatal.number if fatal else float("inf")
         for i, result in enumerate(self.results):
             count = len(result.at) if end == float("inf") else bisect_left(result.at, end)
             width = result.width
@@ -375,11 +375,11 @@ class _Parse:
                 count,
                 cells,
                 faults,
-                partial(self.place, result),
+                partial(self.tuple_at, result),
                 offsets,
                 self.items(i, result, count),
             )
-            rows.late = [(*self.place_of(number), slot) for number, slot in result.late if number < end]
+            rows.late = [(*self.element_at(number), slot) for number, slot in result.late if number < end]
             delivered = [(before, p) for number, before, p in punctuations[i] if number < end]
             before_counts, ps = np.array([n for n, _ in delivered], np.int64), [p for _, p in delivered]
             overlooked = result.overlooked_between(len(self.split.start.open), end)
@@ -397,14 +397,14 @@ class _Parse:
                 return self.at(int(number), f"too large: a value longer than {limit:,} characters")
         return fatal
 
-    def place(self, result: Found, row: int) -> tuple[int, str]:
+    def tuple_at(self, result: Found, row: int) -> tuple[int, str]:
         """The offset and the text of a tuple."""
-        return self.place_of(result.at[row])
+        return self.element_at(result.at[row])
 
-    def place_of(self, number: int) -> tuple[int, str]:
+    def element_at(self, number: int) -> tuple[int, str]:
         """The offset and the text of the element of a start tag."""
         number -= len(self.split.start.open)
-        return self.places.offset(number), self.places.text(number)
+        return self.positions.offset(number), self.positions.text(number)
 
     def items(self, stream: int, result: Found, count: int) -> list[Items]:
         """The items of arrays, by table, for the first ``count`` tuples."""
@@ -425,7 +425,7 @@ class _Parse:
         for slot in shape.raws:
             if first <= slot < first + len(cells):
                 texts = [
-                    data[slice(*self.places.extent(int(text) - open_))].decode("utf-8", "surrogateescape")
+                    data[slice(*self.positions.extent(int(text) - open_))].decode("utf-8", "surrogateescape")
                     if text
                     else None
                     for text in cells[slot - first].listed()
@@ -435,7 +435,7 @@ class _Parse:
 
     def offsets(self, result: Found, count: int) -> Ints:
         """The offsets of the first ``count`` tuples."""
-        return self.places.offsets(np.array(result.at[:count], np.int64) - len(self.split.start.open))
+        return self.positions.offsets(np.array(result.at[:count], np.int64) - len(self.split.start.open))
 
 
 def _parse(split: Split, streams: _Streams, end_error: _Fatal | None = None) -> _Parse:

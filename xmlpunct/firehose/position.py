@@ -41,21 +41,21 @@ class Position:
         >>> Position.from_json(position.to_json()) == position
         True
         """
-        said = tuple(
+        ancestor_values = tuple(
             tuple((stream, slot, tuple(texts), read) for stream, slot, texts, read in element_values)
             for element_values in values.get("said", ())
         )
-        return cls(values["byte"], values["line"], tuple(values["open"]), values["started"], said)
+        return cls(values["byte"], values["line"], tuple(values["open"]), values["started"], ancestor_values)
 
     @property
     def prologue(self) -> bytes:
         """The start tags of ``open``, exactly as in the source."""
         return "".join(self.open).encode("utf-8", "surrogateescape")
 
-    def after(self, data: bytes, open_: tuple[str, ...], said: Said = ()) -> Position:
+    def after(self, data: bytes, open_: tuple[str, ...], ancestor_values: Said = ()) -> Position:
         """The position at the end of ``data``, which begins at this position."""
         lines = native.newlines(data) if native.COMPILED else data.count(b"\n")
-        return Position(self.byte + len(data), self.line + lines, open_, True, said)
+        return Position(self.byte + len(data), self.line + lines, open_, True, ancestor_values)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class _Tally:
             for p in retained if len(retained) else ():
                 self.add(port, p)
 
-    def near(self, p: Punctuation) -> dict[Punctuation, int]:
+    def overlapping(self, p: Punctuation) -> dict[Punctuation, int]:
         """The punctuations that overlap ``p``, each with the inputs that retain it."""
         return {q: self._ports[q] for q in self._retained.overlapping(p)}
 
@@ -116,9 +116,11 @@ class Alignment:
         """`add` without `_purge`: punctuations that the combinations cover stay retained."""
         plain = p.form is not None and not p.is_everything
         tally = self._current_tally()
-        near = None if tally is None else tally.near(p)
+        overlapping = None if tally is None else tally.overlapping(p)
         is_agreed = plain and (
-            self._all_agree(port, p) if near is None else near == {p: self._all_ports ^ 1 << port}
+            self._all_agree(port, p)
+            if overlapping is None
+            else overlapping == {p: self._all_ports ^ 1 << port}
         )
         if is_agreed and not self._combinations.overlaps(p) and not self._recall(port, p):
             # Fast path for the common case: all inputs emitted this punctuation, and it overlaps no other.
@@ -137,7 +139,7 @@ class Alignment:
             tally.add(port, p)
         if p.form is not None and p.form[0] == 1:
             self._drop_covered_ranges(port, p)
-        may_combine = near is None or reduce(or_, near.values(), 1 << port) == self._all_ports
+        may_combine = overlapping is None or reduce(or_, overlapping.values(), 1 << port) == self._all_ports
         combined = self._combine(port, p) if may_combine else []
         new_combinations = [c for c in (*combined, *self._recall(port, p)) if self._must_emit(c)]
         if new_combinations:
@@ -215,8 +217,10 @@ class Alignment:
         plain = p.form is not None and not p.is_everything and not self.heeds
         if plain and len(ports) == len(self.inputs) > 1 and not self._combinations.overlaps(p):
             tally = self._current_tally()
-            near = any(x.overlaps(p) for x in self.inputs) if tally is None else bool(tally.near(p))
-            if not near:
+            overlapping = (
+                any(x.overlaps(p) for x in self.inputs) if tally is None else bool(tally.overlapping(p))
+            )
+            if not overlapping:
                 return PunctuationBatch([p])
         return PunctuationBatch(dict.fromkeys(c for port in ports for c in self.update(port, [p])))
 

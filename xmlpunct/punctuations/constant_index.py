@@ -42,10 +42,12 @@ class Constants(PunctuationIndex):
     PunctuationBatch([<2, *>])
     """
 
-    def __init__(self, schema: Schema, equal: Sequence[int] = (), place: int = -1) -> None:
-        super().__init__(schema, equal, place)
-        self._types = [schema.attributes[i].type for i in equal]
-        self._is_single_column = len(self.places) == 1
+    def __init__(
+        self, schema: Schema, constant_positions: Sequence[int] = (), range_position: int = -1
+    ) -> None:
+        super().__init__(schema, constant_positions, range_position)
+        self._types = [schema.attributes[i].type for i in constant_positions]
+        self._is_single_column = len(self.positions) == 1
         self.in_columns = self._is_single_column and has_column(self._types[0])
         self._parts: dict[Signature, dict[Tuple, dict[Punctuation, None]]] = {}
         """Cache of `_part`."""
@@ -87,7 +89,7 @@ class Constants(PunctuationIndex):
             else:
                 self._frame = pl.DataFrame(
                     pl.Series(name, [p.patterns[i].value for p in self], dtype=type_.dtype)  # type: ignore[attr-defined]
-                    for i, name, type_ in zip(self.places, self.names, self._types, strict=True)
+                    for i, name, type_ in zip(self.positions, self.names, self._types, strict=True)
                 )
         return self._frame
 
@@ -114,7 +116,7 @@ class Constants(PunctuationIndex):
         if len(self) <= PER_TUPLE * values.height:
             values = join(values, self.constants(), self.names, "semi")
             if self.in_columns and self._by_key is None:
-                return PunctuationBatch.of_column(self.schema, self.places[0], values.to_series())
+                return PunctuationBatch.of_column(self.schema, self.positions[0], values.to_series())
         members = self._members
         return self._of_keys([key for key in self._keys(values) if key in members])
 
@@ -129,18 +131,18 @@ class Constants(PunctuationIndex):
         return [key for (key,) in keys] if self._is_single_column else keys
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
-        if p.constrained == self.places and p.constants is not None:
-            constant_positions, key = self.places, p.constants
+        if p.constrained == self.positions and p.constants is not None:
+            known_positions, key = self.positions, p.constants
         else:
-            constant_positions = tuple([i for i in self.places if isinstance(p.patterns[i], Constant)])
-            key = p.keys(constant_positions)
-        if constant_positions == self.places:
+            known_positions = tuple([i for i in self.positions if isinstance(p.patterns[i], Constant)])
+            key = p.keys(known_positions)
+        if known_positions == self.positions:
             member = key[0] if self._is_single_column else key
             return [self._member(member)] if member in self._members else []
-        near = self._part(constant_positions).get(key, {}) if constant_positions else self
-        if all(p.patterns[i] is WILDCARD for i in self.places if i not in constant_positions):
-            return list(near)
-        return [q for q in near if combine(p, q) is not None]
+        candidates = self._part(known_positions).get(key, {}) if known_positions else self
+        if all(p.patterns[i] is WILDCARD for i in self.positions if i not in known_positions):
+            return list(candidates)
+        return [q for q in candidates if combine(p, q) is not None]
 
     def _part(self, positions: Signature) -> dict[Tuple, dict[Punctuation, None]]:
         """The punctuations by their constants at a subset of the positions."""

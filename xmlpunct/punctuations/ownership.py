@@ -15,10 +15,10 @@ Ways = Sequence[Sequence[str]]
 """Alternative lists of attributes that contain a tuple's shard key; in a tuple each has the value or is null."""
 
 
-def listed(p: Punctuation, places: Sequence[int]) -> list[list[Value]] | None:
+def listed(p: Punctuation, positions: Sequence[int]) -> list[list[Value]] | None:
     """The values that the pattern of each attribute matches; None if they are too many to list."""
     values: list[list[Value]] = []
-    for position in places:
+    for position in positions:
         members = enumerate_values(p.patterns[position])
         if members is None:
             return None

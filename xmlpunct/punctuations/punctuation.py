@@ -157,9 +157,9 @@ class Punctuation:
         """The keys of the constants at these positions."""
         return tuple([p.type.key(p.value) for i in positions if isinstance(p := self.patterns[i], Constant)])
 
-    def rebase(self, schema: Schema, places: Iterable[int | None]) -> Punctuation:
-        """A punctuation over another schema. ``places``: for each of its attributes a position here; None is ``*``."""
-        return Punctuation(schema, [WILDCARD if i is None else self.patterns[i] for i in places])
+    def rebase(self, schema: Schema, positions: Iterable[int | None]) -> Punctuation:
+        """A punctuation over another schema. ``positions``: for each of its attributes one here; None is ``*``."""
+        return Punctuation(schema, [WILDCARD if i is None else self.patterns[i] for i in positions])
 
     def as_dict(self) -> dict[str, str]:
         """The texts of the patterns that are not ``*``, by attribute."""

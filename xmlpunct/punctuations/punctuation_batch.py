@@ -46,7 +46,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     __slots__ = (
         "_bounds",
         "_keys",
-        "_made",
+        "_objects",
         "_parts",
         "_positions",
         "_schema",
@@ -58,7 +58,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     def __init__(self, punctuations: Iterable[Punctuation] = ()) -> None:
         self.place: int | None = None
         self.ranged = False
-        self._made: list[Punctuation] | None = list(punctuations)
+        self._objects: list[Punctuation] | None = list(punctuations)
         self._schema: Schema | None = None
         self.known_columns: Columns | None = None
         """The cached value of `columns`, or None."""
@@ -88,14 +88,14 @@ class PunctuationBatch(Sequence[Punctuation]):
         schema: Schema,
         place: int,
         keys: list[Key] | None,
-        made: list[Punctuation] | None = None,
+        objects: list[Punctuation] | None = None,
         ranged: bool = False,
         columns: Columns | None = None,
     ) -> PunctuationBatch:
-        """A columnar batch from `keys` or columns. ``made`` has the punctuations if they exist already."""
+        """A columnar batch from `keys` or columns. ``objects`` has the punctuations if they exist already."""
         batch = cls()
         batch.place, batch.ranged, batch._schema = place, ranged, schema
-        batch._keys, batch._made, batch.known_columns = keys, made, columns
+        batch._keys, batch._objects, batch.known_columns = keys, objects, columns
         return batch
 
     @classmethod
@@ -121,7 +121,7 @@ class PunctuationBatch(Sequence[Punctuation]):
             return part if (indices[1:] > indices[:-1]).all() else part.take(np.argsort(indices))
         batch = cls()
         if nonempty:
-            batch._schema, batch._made = nonempty[0][0].schema, None
+            batch._schema, batch._objects = nonempty[0][0].schema, None
             batch._parts, batch._positions = (
                 [part for part, _ in nonempty],
                 [indices for _, indices in nonempty],
@@ -176,13 +176,15 @@ class PunctuationBatch(Sequence[Punctuation]):
     # As a sequence
 
     def _punctuations(self) -> list[Punctuation]:
-        if self._made is None and self._parts:
-            made = [*chain.from_iterable(self._parts)]
-            self._made = [*map(made.__getitem__, np.argsort(np.concatenate(self._positions)).tolist())]
-        if self._made is None:
+        if self._objects is None and self._parts:
+            unordered = [*chain.from_iterable(self._parts)]
+            self._objects = [
+                *map(unordered.__getitem__, np.argsort(np.concatenate(self._positions)).tolist())
+            ]
+        if self._objects is None:
             assert self.place is not None
-            self._made = [single(self.schema, self.place, key, self.ranged) for key in self.keys]
-        return self._made
+            self._objects = [single(self.schema, self.place, key, self.ranged) for key in self.keys]
+        return self._objects
 
     @overload
     def __getitem__(self, i: int) -> Punctuation: ...
@@ -197,7 +199,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     def __len__(self) -> int:
         if self._parts:
             return sum(map(len, self._parts))
-        materialized = self._keys if self._made is None else self._made
+        materialized = self._keys if self._objects is None else self._objects
         return self.columns[0].len() if materialized is None else len(materialized)
 
     def __eq__(self, other: object) -> bool:
@@ -260,20 +262,20 @@ class PunctuationBatch(Sequence[Punctuation]):
         names = (f"${self.place}", f"${self.place}.high")[: 1 + self.ranged]
         return pl.DataFrame([bound.alias(name) for bound, name in zip(self.columns, names, strict=False)])
 
-    def rebase(self, schema: Schema, places: Sequence[int | None]) -> PunctuationBatch:
-        """The punctuations over another schema. ``places``: for each of its attributes a position here; None is ``*``.
+    def rebase(self, schema: Schema, positions: Sequence[int | None]) -> PunctuationBatch:
+        """The punctuations over another schema. ``positions``: for each of its attributes one here; None is ``*``.
 
         >>> s, other = Schema.parse("sid STRING, hour INT"), Schema.parse("hour INT")
         >>> PunctuationBatch.of_column(s, 1, pl.Series([5, 6])).rebase(other, [1])
         PunctuationBatch([<5>, <6>])
         """
-        if self.place is not None and places.count(self.place) == 1:
-            return self._with_position(schema, places.index(self.place))
-        if self._parts and all(places.count(part.place) == 1 for part in self._parts):
+        if self.place is not None and positions.count(self.place) == 1:
+            return self._with_position(schema, positions.index(self.place))
+        if self._parts and all(positions.count(part.place) == 1 for part in self._parts):
             return PunctuationBatch.of_parts(
-                [part.rebase(schema, places) for part in self._parts], self._positions
+                [part.rebase(schema, positions) for part in self._parts], self._positions
             )
-        return PunctuationBatch(p.rebase(schema, places) for p in self)
+        return PunctuationBatch(p.rebase(schema, positions) for p in self)
 
     def rename(self, schema: Schema) -> PunctuationBatch:
         """The punctuations over a schema that differs only in attribute names."""
@@ -332,13 +334,13 @@ class PunctuationBatch(Sequence[Punctuation]):
             return PunctuationBatch.of_parts([by_place[place].ordered() for place in sorted(by_place)])  # type: ignore[type-var]
         return PunctuationBatch(sorted((p for p in self.unique() if not p.is_everything), key=_in_order))
 
-    def closing(self, places: Iterable[int]) -> PunctuationBatch:
-        """The punctuations that effectively constrain only the attributes at ``places``: other patterns are closed.
+    def closing(self, positions: Iterable[int]) -> PunctuationBatch:
+        """The punctuations that effectively constrain only the attributes at ``positions``: other patterns are closed.
 
         The paper's groupPs and joinPs. A pattern is closed if it is ``*``, or if its attribute is NOT NULL and it
         covers every value that the attribute can have.
         """
-        allowed = frozenset(places)
+        allowed = frozenset(positions)
         if self.place in allowed:
             return self
         if self._parts:
@@ -354,24 +356,24 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def route(
         self,
-        places: Sequence[int],
+        positions: Sequence[int],
         shards: Sequence[int],
         of_values: Callable[[pl.Series], Mapping[int, pl.Series]],
         of_one: Callable[[Punctuation], Mapping[int, list[Punctuation]] | None],
     ) -> dict[int, PunctuationBatch]:
-        """The punctuations that each shard receives. The values at ``places`` are the shard key of a tuple.
+        """The punctuations that each shard receives. The values at ``positions`` are the shard key of a tuple.
 
         ``of_values`` divides a column of shard key values. ``of_one`` divides a punctuation; None: every shard
         receives it.
         """
         if self.place is not None:
-            if any(place != self.place for place in places):
+            if any(place != self.place for place in positions):
                 return dict.fromkeys(shards, self)
             if not self.ranged:
                 parts = of_values(self.values)
                 return {shard: self._from_bounds(part.to_frame()) for shard, part in parts.items()}
         if self._parts:
-            routed_parts = [part.route(places, shards, of_values, of_one) for part in self._parts]
+            routed_parts = [part.route(positions, shards, of_values, of_one) for part in self._parts]
             receiving_shards = dict.fromkeys(chain.from_iterable(routed_parts))
             return {
                 s: PunctuationBatch.concat(batch_of[s] for batch_of in routed_parts if s in batch_of)

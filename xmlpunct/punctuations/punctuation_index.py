@@ -32,7 +32,7 @@ Bounds = tuple[Any, Any]
 class PunctuationIndex:
     """A set of punctuations of one form over ``schema``, in insertion order.
 
-    They have constants at the positions ``equal``, and a range at the position ``place`` unless it is -1.
+    They have constants at ``constant_positions``, and a range at ``range_position`` unless it is -1.
 
     >>> from xmlpunct.punctuations.constant_index import Constants
     >>> s = Schema.parse("sid STRING, hour INT")
@@ -46,9 +46,17 @@ class PunctuationIndex:
     in_columns = False
     """Whether batches of this form are columnar."""
 
-    def __init__(self, schema: Schema, equal: Sequence[int] = (), place: int = -1) -> None:
-        self.schema, self.equal, self.place = schema, tuple(equal), place
-        self.places = self.equal if place < 0 else (*self.equal, place)
+    def __init__(
+        self, schema: Schema, constant_positions: Sequence[int] = (), range_position: int = -1
+    ) -> None:
+        self.schema, self.constant_positions, self.range_position = (
+            schema,
+            tuple(constant_positions),
+            range_position,
+        )
+        self.positions = (
+            self.constant_positions if range_position < 0 else (*self.constant_positions, range_position)
+        )
         self._by_key: dict[Key, Punctuation | None] | None = {}
         """The punctuations by key; a value is None until it is created. None: ``_batches`` has them."""
         self._batches: list[PunctuationBatch] = []
@@ -62,7 +70,7 @@ class PunctuationIndex:
         >>> Constants(Schema.parse("sid STRING, hour INT"), [1]).names
         ('hour',)
         """
-        return tuple(self.schema.names[i] for i in self.places)
+        return tuple(self.schema.names[i] for i in self.positions)
 
     def _key(self, p: Punctuation) -> Key:
         return p
@@ -128,7 +136,7 @@ class PunctuationIndex:
     def _member(self, key: Key) -> Punctuation:
         p = self._members[key]
         if p is None:
-            p = self._members[key] = single(self.schema, self.places[0], key, self.ranged)
+            p = self._members[key] = single(self.schema, self.positions[0], key, self.ranged)
         return p
 
     # Batches of the index's form
@@ -147,7 +155,7 @@ class PunctuationIndex:
             return PunctuationBatch(map(self._member, keys))
         punctuations = [p for key in keys if (p := self._members[key]) is not None]
         all_punctuations = punctuations if len(punctuations) == len(keys) else None
-        return PunctuationBatch.of_keys(self.schema, self.places[0], keys, all_punctuations, self.ranged)
+        return PunctuationBatch.of_keys(self.schema, self.positions[0], keys, all_punctuations, self.ranged)
 
     def extend(self, batch: PunctuationBatch) -> PunctuationBatch:
         """Add the punctuations of a columnar batch; return the new ones.
@@ -210,8 +218,8 @@ class PunctuationIndex:
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """The punctuations that overlap ``p``: some tuple can match both."""
-        return [q for q in self.near(p) if combine(p, q) is not None]
+        return [q for q in self.candidates(p) if combine(p, q) is not None]
 
-    def near(self, p: Punctuation) -> Iterable[Punctuation]:
+    def candidates(self, p: Punctuation) -> Iterable[Punctuation]:
         """Candidates for `overlapping`: a superset."""
         return self

@@ -163,7 +163,7 @@ class PunctuationSet:
         return p.form is not None and any(
             not (but_end and q.is_everything) and combine(p, q) is not None
             for index in self.groups()
-            for q in index.near(p)
+            for q in index.candidates(p)
         )
 
     def combinations(self, p: Punctuation) -> list[Punctuation]:
@@ -196,8 +196,8 @@ class Lists(Others):
     PunctuationBatch([<{3,5}>, <{5,7}>])
     """
 
-    def __init__(self, schema: Schema, equal: Signature = (), place: int = -1) -> None:
-        super().__init__(schema, equal, place)
+    def __init__(self, schema: Schema, constant_positions: Signature = (), range_position: int = -1) -> None:
+        super().__init__(schema, constant_positions, range_position)
         self._insertion_numbers: dict[Punctuation, int] = {}
         self._next_number = 0
         self._pieces: PunctuationSet | None = None
@@ -250,7 +250,7 @@ class Lists(Others):
             self._owners_of(p for index in pieces.groups() for p in index.matched(tuples))
         )
 
-    def near(self, p: Punctuation) -> Iterable[Punctuation]:
+    def candidates(self, p: Punctuation) -> Iterable[Punctuation]:
         pieces = self._piece_set
         return self if pieces is None else self._owners_of(pieces.overlapping(p))
 

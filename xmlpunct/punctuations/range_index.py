@@ -39,10 +39,12 @@ class Ranges(PunctuationIndex):
     PunctuationBatch([<*, [1,5]>, <*, [4,9]>])
     """
 
-    def __init__(self, schema: Schema, equal: Sequence[int] = (), place: int = -1) -> None:
-        super().__init__(schema, equal, place)
-        self._type = schema.attributes[place].type
-        self.in_columns = self.ranged = not equal and is_numbered(self._type)
+    def __init__(
+        self, schema: Schema, constant_positions: Sequence[int] = (), range_position: int = -1
+    ) -> None:
+        super().__init__(schema, constant_positions, range_position)
+        self._type = schema.attributes[range_position].type
+        self.in_columns = self.ranged = not constant_positions and is_numbered(self._type)
         self._cached: Grid | None = None
         self._ends: dict[Tuple, Ends] | None = None
         self._insertion_numbers: dict[Punctuation, int] = {}
@@ -55,15 +57,15 @@ class Ranges(PunctuationIndex):
         self._cached = None
         if self._ends is not None:
             self._insertion_numbers[p] = self._next_number
-            ends = self._ends.setdefault(p.keys(self.equal), Ends())
-            ends.add(self._next_number, p, *cuts(p.patterns[self.place])[0])
+            ends = self._ends.setdefault(p.keys(self.constant_positions), Ends())
+            ends.add(self._next_number, p, *cuts(p.patterns[self.range_position])[0])
             self._next_number += 1
 
     def _on_remove(self, p: Punctuation) -> None:
         self._cached = None
         if self._ends is not None:
-            key = p.keys(self.equal)
-            self._ends[key].discard(self._insertion_numbers.pop(p), *cuts(p.patterns[self.place])[0])
+            key = p.keys(self.constant_positions)
+            self._ends[key].discard(self._insertion_numbers.pop(p), *cuts(p.patterns[self.range_position])[0])
             if not self._ends[key].members:
                 del self._ends[key]
 
@@ -71,7 +73,7 @@ class Ranges(PunctuationIndex):
         self._cached = self._ends = None
 
     def may_match(self, bounds: Callable[[str], Bounds]) -> bool:
-        low, high = bounds(self.schema.names[self.place])
+        low, high = bounds(self.schema.names[self.range_position])
         if low is None:
             return False
         grid = self._grid
@@ -79,33 +81,33 @@ class Ranges(PunctuationIndex):
         return bool(((grid.firsts <= last) & (grid.lasts >= first)).any())
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        return booleans(self._grid.has(*self._grid.places(tuples)))
+        return booleans(self._grid.has(*self._grid.positions(tuples)))
 
     def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:
-        return self.all().take(np.flatnonzero(self._grid.containing(*self._grid.places(tuples))))
+        return self.all().take(np.flatnonzero(self._grid.containing(*self._grid.positions(tuples))))
 
-    def near(self, p: Punctuation) -> Iterable[Punctuation]:
-        if self.are_few or all(p.patterns[i] is WILDCARD for i in self.places):
+    def candidates(self, p: Punctuation) -> Iterable[Punctuation]:
+        if self.are_few or all(p.patterns[i] is WILDCARD for i in self.positions):
             return self
         if self._ends is None:
             self._ends, self._insertion_numbers = {}, {}
             for q in self:
                 self._on_add(q)
-        if all(isinstance(p.patterns[i], Constant) for i in self.equal):
-            ends = self._ends.get(p.keys(self.equal))
+        if all(isinstance(p.patterns[i], Constant) for i in self.constant_positions):
+            ends = self._ends.get(p.keys(self.constant_positions))
             groups = [] if ends is None else [ends]
         else:
             groups = sorted(self._ends.values(), key=lambda ends: next(iter(ends.members)))
-        pattern = p.patterns[self.place]
+        pattern = p.patterns[self.range_position]
         if isinstance(pattern, Wildcard):
             return [q for ends in groups for q in ends.members.values()]
         pieces = cuts(pattern)
-        return [q for ends in groups for q in ends.near(pieces[0][0], pieces[-1][1])]
+        return [q for ends in groups for q in ends.candidates(pieces[0][0], pieces[-1][1])]
 
     @property
     def _grid(self) -> Grid:
         if self._cached is None:
-            name = self.schema.names[self.place]
+            name = self.schema.names[self.range_position]
             if self.ranged:
                 self._cached = Grid(name, self._type, *self.all().bounds)
             else:
@@ -114,7 +116,7 @@ class Ranges(PunctuationIndex):
 
     def _grid_of_ranks(self, name: str) -> Grid:
         """The grid of ranges that have no ordinals or are combined with constants."""
-        ranges: list[Range] = [p.patterns[self.place] for p in self]  # type: ignore[misc]
+        ranges: list[Range] = [p.patterns[self.range_position] for p in self]  # type: ignore[misc]
         lows, highs = (
             pl.Series(name, bounds, dtype=self._type.dtype)
             for bounds in ([r.low for r in ranges], [r.high for r in ranges])
@@ -125,9 +127,9 @@ class Ranges(PunctuationIndex):
         lasts = _ranks(bounds, highs) - [not r.high_closed for r in ranges]
         lasts[highs.is_null().to_numpy()] = 2 * bounds.len() + 1
         groups: dict[Tuple, tuple[int, Punctuation]] = {}
-        stretches = [groups.setdefault(p.keys(self.equal), (len(groups), p))[0] for p in self]
+        stretches = [groups.setdefault(p.keys(self.constant_positions), (len(groups), p))[0] for p in self]
         columns = {}
-        for i in self.equal:
+        for i in self.constant_positions:
             values = [p.patterns[i].value for _, p in groups.values()]  # type: ignore[attr-defined]
             columns[self.schema.names[i]] = pl.Series(values, dtype=self.schema.attributes[i].type.dtype)
         keys = pl.DataFrame({**columns, "$stretch": pl.Series(range(len(groups)), dtype=pl.Int64)})
@@ -156,7 +158,7 @@ class Grid:
         """The integers of values; arbitrary for nulls."""
         return ordinals_of(self.type, column) if self.bounds is None else _ranks(self.bounds, column)
 
-    def places(self, tuples: pl.DataFrame) -> tuple[Ordinals, Flags | None]:
+    def positions(self, tuples: pl.DataFrame) -> tuple[Ordinals, Flags | None]:
         """For each tuple its integer, and a flag whether it has one; the flags are None if all are true."""
         column = tuples[self.name]
         numbers = self.numbers(column)
@@ -219,7 +221,7 @@ class Ends:
     >>> for number, text in enumerate(("[1,5]", "[4,9]", "[2,30]")):
     ...     p = Punctuation.of(s, hour=text)
     ...     ends.add(number, p, *cuts(p.patterns[0])[0])
-    >>> [str(p) for p in ends.near((0, 6, 0), (0, 8, 0))]
+    >>> [str(p) for p in ends.candidates((0, 6, 0), (0, 8, 0))]
     ['<[2,30]>', '<[4,9]>']
     """
 
@@ -282,7 +284,7 @@ class Ends:
                 break
             self._farthest[i] = farthest
 
-    def near(self, low: Cut, high: Cut) -> list[Punctuation]:
+    def candidates(self, low: Cut, high: Cut) -> list[Punctuation]:
         """The punctuations whose ranges overlap an interval, in order of start."""
         chunks = range(bisect_right(self._farthest, low), bisect_left(self._firsts, (high,)))
         return [

@@ -130,8 +130,8 @@ def plan_of(query: Query) -> Drawn:
 
 def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
     """The current moment of a run. Must be called in the run's own thread."""
-    now, gauges = time.time(), stats.gauges
-    rates.take(now, _counts(stats))
+    timestamp, gauges = time.time(), stats.gauges
+    rates.take(timestamp, _counts(stats))
     waits = gauges.waits() if gauges is not None else {}
     behind = gauges.behind() if gauges is not None else {}
     done = gauges.done() if gauges is not None else {}
@@ -140,7 +140,7 @@ def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
     return Moment(
         state,
         stats.engine,
-        round(now - stats.started, 3),
+        round(timestamp - stats.started, 3),
         tuple(_box(box, counters.get(box.id, idle), _waits(box, stats, waits), rates) for box in plan.boxes),
         tuple(
             InputMoment(
@@ -151,7 +151,7 @@ def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
                 i.bytes,
                 rates["input", name],
                 behind.get(name),
-                round(now - stats.spoke[name], 3) if name in stats.spoke else None,
+                round(timestamp - stats.spoke[name], 3) if name in stats.spoke else None,
                 done.get(name, False),
             )
             for name, i in stats.inputs.items()

@@ -70,10 +70,10 @@ class View:
         """Answer questions, and publish a new moment if one is due; True if so. Called for every slice."""
         while self._questions:
             self._questions.popleft()(stats)
-        now = time.monotonic()
-        if now - self._last_refresh < REFRESH_SECONDS:
+        timestamp = time.monotonic()
+        if timestamp - self._last_refresh < REFRESH_SECONDS:
             return False
-        self._last_refresh = now
+        self._last_refresh = timestamp
         self._publish(moment_of(self._plan, stats, "running", self._rates))
         return True
 

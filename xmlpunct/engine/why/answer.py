@@ -81,7 +81,7 @@ def why(
 
 
 def _waits_of(
-    root: Node, holding: Holding, requested: Punctuation, punct_namespace: str, now: float
+    root: Node, holding: Holding, requested: Punctuation, punct_namespace: str, timestamp: float
 ) -> list[Wait]:
     """The waits of one result of the query."""
     tracing = Tracing(holding)
@@ -99,7 +99,7 @@ def _waits_of(
         ]
         held = Held(_result_operator(root), min(last_times, default=0.0))
         missing = [Missing(m.stream, m.punctuation, held) for m in missing if last_times]
-    return _by_stream(missing, now, punct_namespace)
+    return _by_stream(missing, timestamp, punct_namespace)
 
 
 def _unknown_columns_message(query: Query, columns: Iterable[str]) -> str:
@@ -112,14 +112,20 @@ def _unknown_columns_message(query: Query, columns: Iterable[str]) -> str:
     return f"the result has no column {name}: it has {', '.join(schema.names)}"
 
 
-def _by_stream(missing: list[Missing], now: float, punct_namespace: str) -> list[Wait]:
+def _by_stream(missing: list[Missing], timestamp: float, punct_namespace: str) -> list[Wait]:
     """One wait per stream, with a punctuation that covers all missing punctuations of the stream."""
     waits = []
     for name, p in _covering_by_stream(missing).items():
         stream_missing = [m for m in missing if m.stream.name == name and m.punctuation is not None]
         oldest = min((m.held for m in stream_missing), key=lambda held: held.since)
         waits.append(
-            Wait(stream_missing[0].stream, p, oldest.operator, max(now - oldest.since, 0.0), punct_namespace)
+            Wait(
+                stream_missing[0].stream,
+                p,
+                oldest.operator,
+                max(timestamp - oldest.since, 0.0),
+                punct_namespace,
+            )
         )
     return waits
 
