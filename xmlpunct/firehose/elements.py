@@ -45,7 +45,7 @@ class Elements:
     def tuple_expressions(self, depth: int, lead: str) -> Iterator[pl.Expr]:
         """The parts of a tuple's element at this depth of the document, after ``lead``."""
         yield pl.lit(f"{lead}<{self.top.name}")
-        yield from self._inside(self.top, depth)
+        yield from self._element_body(self.top, depth)
 
     def tests(self) -> Iterator[Test]:
         """Tests for characters that XML forbids, for undeclared prefixes in XML values, and for ambiguous nulls.
@@ -73,7 +73,7 @@ class Elements:
                 continue
             if element.attributes and element.text >= 0 and self.schema.attributes[element.text].nullable:
                 name = self.schema.names[element.text]
-                has_attributes_only = self.value(name).is_null() & self._any(
+                has_attributes_only = self.value(name).is_null() & self._has_any_value(
                     position for _, position in element.attributes
                 )
                 yield (
@@ -116,7 +116,7 @@ class Elements:
         except UsageError as error:
             raise UsageError(f"array {column}: {error}") from None
 
-    def _inside(self, element: Element, depth: int) -> Iterator[pl.Expr]:
+    def _element_body(self, element: Element, depth: int) -> Iterator[pl.Expr]:
         """An element after its name: attributes, content, end tag."""
         for name, position in element.attributes:
             text = self._text(position, IN_ATTRIBUTE)
@@ -138,10 +138,12 @@ class Elements:
             return array.list.eval(pl.concat_str(*items)).list.join("").fill_null("")
         if element.name == NODES:
             return pl.concat_str(pl.lit(self.lead(depth)), self._text(element.text, IN_TEXT)).fill_null("")
-        text = pl.concat_str(pl.lit(f"{self.lead(depth)}<{element.name}"), *self._inside(element, depth))
+        text = pl.concat_str(
+            pl.lit(f"{self.lead(depth)}<{element.name}"), *self._element_body(element, depth)
+        )
         if element.text >= 0:
             return text.fill_null("")
-        return pl.when(self._any(element.columns())).then(text).otherwise(pl.lit(""))
+        return pl.when(self._has_any_value(element.columns())).then(text).otherwise(pl.lit(""))
 
     def _text(self, position: int, references: Mapping[str, str]) -> pl.Expr:
         """A value as text; XML is not escaped."""
@@ -149,11 +151,11 @@ class Elements:
         text = a.type.format_column(self.value(a.name))
         return escaped(text, references) if a.type is STRING else text
 
-    def _any(self, positions: Iterator[int]) -> pl.Expr:
+    def _has_any_value(self, positions: Iterator[int]) -> pl.Expr:
         """Whether any of these columns has a value."""
-        return pl.any_horizontal(self._is_there(position) for position in positions)
+        return pl.any_horizontal(self._has_value(position) for position in positions)
 
-    def _is_there(self, position: int) -> pl.Expr:
+    def _has_value(self, position: int) -> pl.Expr:
         value = self.value(self.schema.names[position])
         if isinstance(self._type(position), ArrayType):
             return (value.list.len() > 0).fill_null(False)

@@ -50,16 +50,16 @@ def lines(slice_: Slice, of_tuple: pl.Expr, form: Lines) -> bytes:
         "line"
     ]  # with_columns keeps the height of a frame without columns
     if not slice_.before:
-        return (_joined(texts) + _punctuation_text(slice_.punctuations, form)).encode()
+        return (_concatenate(texts) + _punctuation_text(slice_.punctuations, form)).encode()
     pieces, position = [], 0
     for row, p in zip(slice_.before, slice_.punctuations, strict=True):
         if row > position:
-            pieces.append(_joined(texts[position:row]))
+            pieces.append(_concatenate(texts[position:row]))
             position = row
         if not p.is_everything:
             pieces.append(form.punctuation(p))
     if position < len(texts):
-        pieces.append(_joined(texts[position:]))
+        pieces.append(_concatenate(texts[position:]))
     return "".join(pieces).encode()
 
 
@@ -73,7 +73,7 @@ def punctuation_lines(slice_: Slice, form: Lines) -> list[str]:
     return [text for p in slice_.punctuations if not p.is_everything and (text := form.punctuation(p))]
 
 
-def _joined(texts: pl.Series) -> str:
+def _concatenate(texts: pl.Series) -> str:
     """The concatenation of lines."""
     return "".join(texts.to_list()) if len(texts) < _FEW else str(texts.str.join("").item())
 

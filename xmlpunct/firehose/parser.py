@@ -111,7 +111,7 @@ class Parser:
     def parse(self, split: Split, known: Known | None = None) -> Parsed:
         """Read a split. ``known`` has results of `ahead`, if any. Never raises for bad data."""
         walked = self._walker.walk(split, known)
-        parsed = (walked and self._parsed(split, walked)) or _parse(split, self._streams).run()
+        parsed = (walked and self._deliver_walked(split, walked)) or _parse(split, self._streams).run()
         if split.final and parsed.error is None:
             parsed.close(split.labels)
         return parsed
@@ -127,7 +127,7 @@ class Parser:
         """The results of `ahead` for a split, so that `parse` need not repeat the walk."""
         return self._walker.known(split)
 
-    def _parsed(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
+    def _deliver_walked(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
         """The output of a well-formed split; None if a punctuation is invalid."""
         streams = self._streams
         builder = SliceBuilder(split, malformed.Places(split))

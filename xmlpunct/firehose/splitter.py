@@ -81,9 +81,9 @@ class Splitter:
         self._quote = b""  # the quote that is open there, if any,
         self._is_malformed = False  # and whether it is malformed
         self._checked = 0  # the end of the data without forbidden characters
-        self._safe = 0  # the last boundary, 0 if there is none,
-        self._safe_open: tuple[str, ...] = ()  # the elements that are open there,
-        self._safe_values: Said | None = None  # and their values for tuples, if known
+        self._boundary = 0  # the last boundary, 0 if there is none,
+        self._open_at_boundary: tuple[str, ...] = ()  # the elements that are open there,
+        self._values_at_boundary: Said | None = None  # and their values for tuples, if known
         self._root_closed = self._broken = self._ended = self._finished = False
 
     @property
@@ -132,7 +132,7 @@ class Splitter:
 
         If the buffered bytes have a forbidden character, they are a last split: that error comes before the failure.
         """
-        self._broken = self._broken or self._is_hopeless(len(self._data))
+        self._broken = self._broken or self._has_forbidden_character(len(self._data))
 
     def cut(self, limit: int | None = None) -> Split | None:
         """The next split: the largest one up to ``limit`` bytes, or a larger one if there is no boundary before.
@@ -145,27 +145,31 @@ class Splitter:
         max_size = self.limits.element
         self._advance(max_size if limit is None else max(limit, 1))
         if self._broken:
-            return self._last(max_size, final=False)
-        if self._safe:
+            return self._emit_last_split(max_size, final=False)
+        if self._boundary:
             if self._only_space_after():
-                return self._last(len(self._data), final=True)
-            return self._take(self._safe, final=False)
+                return self._emit_last_split(len(self._data), final=True)
+            return self._emit_split(self._boundary, final=False)
         if len(self._data) > max_size or self._is_long_tag():
-            return self._last(max_size + 1, final=False)
-        return self._last(max_size, final=not self._is_hopeless(len(self._data))) if self._ended else None
+            return self._emit_last_split(max_size + 1, final=False)
+        return (
+            self._emit_last_split(max_size, final=not self._has_forbidden_character(len(self._data)))
+            if self._ended
+            else None
+        )
 
     def rest(self) -> Split | None:
         """The buffered bytes as the last split: text before the start of an element. None without buffered bytes."""
-        return self._last(len(self._data), final=False) if self._data else None
+        return self._emit_last_split(len(self._data), final=False) if self._data else None
 
     def _only_space_after(self) -> bool:
         """Whether the boundary is the end of a root, followed only by (a little) white space."""
-        remaining = len(self._data) - self._safe
+        remaining = len(self._data) - self._boundary
         return (
             self._ended
             and self._root_closed
             and remaining < _STEP
-            and not self._data[self._safe :].strip(b" \t\r\n")
+            and not self._data[self._boundary :].strip(b" \t\r\n")
         )
 
     def _advance(self, target: int) -> None:
@@ -181,7 +185,7 @@ class Splitter:
             elif stop == reach:
                 return
             elif stop == target:
-                if self._safe:
+                if self._boundary:
                     return
                 target += max(_STEP, target)
             else:
@@ -191,7 +195,9 @@ class Splitter:
         """Scan the complete tokens up to ``stop``. Each byte is scanned a bounded number of times."""
         token_end = self._end_of_token(stop)
         if token_end < 0:
-            self._broken = not self._is_malformed and stop - self._tail > _LONG and self._is_hopeless(stop)
+            self._broken = (
+                not self._is_malformed and stop - self._tail > _LONG and self._has_forbidden_character(stop)
+            )
             return
         if not self._is_malformed:
             if self._walk(stop):
@@ -203,7 +209,7 @@ class Splitter:
                 token_end = self._end_of_token(stop) if chunk_tokens.broken else 0
             self._is_malformed = chunk_tokens.broken
             if len(chunk_tokens):
-                self._nest(chunk, chunk_tokens)
+                self._apply_tokens(chunk, chunk_tokens)
             if self._root_closed or self._broken:
                 return
             self._scanned = self._tail
@@ -218,17 +224,17 @@ class Splitter:
             result = self._ahead(Split(self.source, self._position, data, False))
             if result is not None:
                 self._scanned, self._stack = 0, [*opened_by(self._position.open, self._needs_attributes)]
-                self._follow(data, *result)
+                self._apply_walk(data, *result)
                 return True
         data = self._bytes(self._scanned, stop)
         walk = boundaries(
             Split(self.source, self._position, data, False), self._stack, self._unsplit_elements, self.limits
         )
         if walk is not None:
-            self._follow(data, walk)
+            self._apply_walk(data, walk)
         return walk is not None
 
-    def _follow(self, chunk: bytes, walk: Walk, values: Said | None = None) -> None:
+    def _apply_walk(self, chunk: bytes, walk: Walk, values: Said | None = None) -> None:
         """Update the state to the end of a walk."""
         base, size = self._scanned, walk.size
         stack = self._stack[: walk.kept]
@@ -240,16 +246,16 @@ class Splitter:
         if size and (walk.outside or self._root_closed):  # data before a root belongs to its document
             is_outside = walk.outside == len(stack)
             if is_outside or walk.outer >= 0:
-                self._safe = base + (size if is_outside else walk.outer)
-                self._safe_open = tuple(e.raw for e in stack[: walk.outside])
-                self._safe_values = values
+                self._boundary = base + (size if is_outside else walk.outer)
+                self._open_at_boundary = tuple(e.raw for e in stack[: walk.outside])
+                self._values_at_boundary = values
         if not self._root_closed:
             tail = chunk.find(b"<", size)
             size = tail if tail >= 0 else len(chunk)
         self._scanned = base + size
         self._reset_tail(self._scanned)
 
-    def _is_hopeless(self, stop: int) -> bool:
+    def _has_forbidden_character(self, stop: int) -> bool:
         """Whether there is a forbidden character before ``stop``, so that more data cannot help."""
         wrong, end = forbidden(self._bytes(self._checked, stop))
         self._checked += end
@@ -300,7 +306,7 @@ class Splitter:
             self._quote, index = char, index + 1
         return -1
 
-    def _nest(self, chunk: bytes, chunk_tokens: Tokens) -> None:
+    def _apply_tokens(self, chunk: bytes, chunk_tokens: Tokens) -> None:
         """Update the stack of open elements and the boundary from tokens."""
         depth = len(self._stack) + np.cumsum(chunk_tokens.delta)
         special = np.flatnonzero((chunk_tokens.element & (depth <= 0)) | (depth > _DEEPEST))
@@ -313,7 +319,7 @@ class Splitter:
             self._root_closed = depth[-1] == 0
             self._broken = not self._root_closed
             if self._root_closed:
-                self._stack, self._safe, self._safe_open = [], self._scanned, ()
+                self._stack, self._boundary, self._open_at_boundary = [], self._scanned, ()
             return
         unchanged = min(len(self._stack), int(depth.min()))
         lowest_after = np.minimum.accumulate(depth[::-1])[::-1]
@@ -331,9 +337,13 @@ class Splitter:
         else:  # inside the element since before this chunk
             return
         if level > 0:  # data before a root belongs to its document
-            self._safe, self._safe_open, self._safe_values = safe, tuple(e.raw for e in stack[:level]), None
+            self._boundary, self._open_at_boundary, self._values_at_boundary = (
+                safe,
+                tuple(e.raw for e in stack[:level]),
+                None,
+            )
 
-    def _take(self, size: int, final: bool) -> Split:
+    def _emit_split(self, size: int, final: bool) -> Split:
         data = self._bytes(0, size)
         if size < len(self._data) / 2:
             self._data = bytearray(self._data) if isinstance(self._data, bytes) else self._data
@@ -344,24 +354,24 @@ class Splitter:
         values: Said = ()
         if (
             self._ancestor_readers is not None
-            and self._safe_open
+            and self._open_at_boundary
             and any(s.said for s in self._ancestor_readers.specs)
         ):
-            safe_values = self._safe_values
+            safe_values = self._values_at_boundary
             values = (
                 said_after(split, self._ancestor_readers, self.limits) if safe_values is None else safe_values
             )
-        self._safe_values = None
-        self._position = self._position.after(data, self._safe_open, values)
+        self._values_at_boundary = None
+        self._position = self._position.after(data, self._open_at_boundary, values)
         self._scanned, self._tail = max(self._scanned - size, 0), max(self._tail - size, 0)
         self._searched, self._checked = max(self._searched - size, 0), max(self._checked - size, 0)
         self._step = max(2 * size, _STEP) if self._root_closed else self.limits.element
-        self._safe, self._root_closed = 0, False
+        self._boundary, self._root_closed = 0, False
         return split
 
-    def _last(self, size: int, final: bool) -> Split:
+    def _emit_last_split(self, size: int, final: bool) -> Split:
         self._finished = True
-        self._safe_open = ()
-        split = self._take(min(size, len(self._data)), final)
+        self._open_at_boundary = ()
+        split = self._emit_split(min(size, len(self._data)), final)
         self._data = b""
         return split

@@ -154,8 +154,8 @@ class XmlWriter:
         )
         punct = f"punct:{self.element.rpartition(':')[2]}"
         return (
-            [_declaring(text, self.element, prefixes) for text in tuple_lines(slice_, self._line)],
-            [_declaring(text, punct, self._declared) for text in punctuation_lines(slice_, self)],
+            [_with_declarations(text, self.element, prefixes) for text in tuple_lines(slice_, self._line)],
+            [_with_declarations(text, punct, self._declared) for text in punctuation_lines(slice_, self)],
         )
 
     def end(self) -> bytes:
@@ -205,7 +205,7 @@ class XmlWriter:
         return self.schema.attributes[position].type.comparable
 
 
-def _declaring(text: str, name: str, declarations: str) -> bytes:
+def _with_declarations(text: str, name: str, declarations: str) -> bytes:
     """An element as an independent message, with namespace ``declarations``."""
     return text.rstrip("\n").replace(f"<{name}", f"<{name}{declarations}", 1).encode()
 

@@ -122,7 +122,7 @@ class Alignment:
             if overlapping is None
             else overlapping == {p: self._all_ports ^ 1 << port}
         )
-        if is_agreed and not self._combinations.overlaps(p) and not self._recall(port, p):
+        if is_agreed and not self._combinations.overlaps(p) and not self._combine_with_past(port, p):
             # Fast path for the common case: all inputs emitted this punctuation, and it overlaps no other.
             for i, retained in enumerate(self.inputs):
                 if i != port:
@@ -132,7 +132,7 @@ class Alignment:
             self._remember(range(len(self.inputs)), p)
             return [p]
         if self.heeds and plain and self.passes(port):
-            return self._pass(port, p)
+            return self._add_after_ends(port, p)
         if self.ended or not self.inputs[port].add(p):
             return []
         if tally is not None:
@@ -141,7 +141,7 @@ class Alignment:
             self._drop_covered_ranges(port, p)
         may_combine = overlapping is None or reduce(or_, overlapping.values(), 1 << port) == self._all_ports
         combined = self._combine(port, p) if may_combine else []
-        new_combinations = [c for c in (*combined, *self._recall(port, p)) if self._must_emit(c)]
+        new_combinations = [c for c in (*combined, *self._combine_with_past(port, p)) if self._must_emit(c)]
         if new_combinations:
             self._combinations.update(new_combinations)
             self._unapplied += new_combinations
@@ -162,7 +162,8 @@ class Alignment:
     def discard(self, port: int, emitted: PunctuationBatch) -> None:
         """Drop the punctuations of an input that ``emitted`` covers. The output emitted it without the other inputs.
 
-        Their combinations are implied. On several shards some must be emitted nevertheless, so `past` remembers them.
+        Combinations of dropped punctuations are implied. On several shards some must be emitted nevertheless, so
+        ``emitted`` is added to `past`.
         """
         retained, self._tally = self.inputs[port], None
         if self.heeds and self._ownership.lasting(emitted):
@@ -268,9 +269,9 @@ class Alignment:
         """Whether all other inputs have ended, so that punctuations of this input are emitted at once."""
         return self.ended or all(self._end in self.inputs[i] for i in self._other_ports(port))
 
-    def _pass(self, port: int, p: Punctuation) -> list[Punctuation]:
+    def _add_after_ends(self, port: int, p: Punctuation) -> list[Punctuation]:
         """`add` after all other inputs have ended."""
-        past_combinations = self._recall(port, p) if self._ownership.lasts(p) else []
+        past_combinations = self._combine_with_past(port, p) if self._ownership.lasts(p) else []
         combined = [p, *self._combine(port, p), *past_combinations]
         for i in self._other_ports(port):
             for q in self.inputs[i].overlapping(p):
@@ -297,14 +298,14 @@ class Alignment:
                     *(past.overlapping(partial) if past is not None else ()),
                     *ended,
                 )
-                if not self.alike or all(_nested(q.constrained, kind) for kind in kinds)
+                if not self.alike or all(_are_nested(q.constrained, kind) for kind in kinds)
                 if (c := combine(partial, q)) is not None and self._is_possible(c)
             )
             if not combinations:
                 break
         return list(dict.fromkeys(c for c, _ in combinations))
 
-    def _recall(self, port: int, p: Punctuation) -> list[Punctuation]:
+    def _combine_with_past(self, port: int, p: Punctuation) -> list[Punctuation]:
         """The combinations of ``p`` with `past` that a consumer must receive."""
         if not self.heeds or not any(self.past[i].overlapping(p) for i in self._other_ports(port)):
             return []
@@ -397,7 +398,7 @@ class Alignment:
         self._tally = None
 
 
-def _nested(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+def _are_nested(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
     """Whether one set of constrained attributes contains the other."""
     return set(first).issubset(second) or set(first).issuperset(second)
 

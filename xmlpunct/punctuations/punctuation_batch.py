@@ -24,7 +24,7 @@ COLUMN_FROM = 16
 class PunctuationBatch(Sequence[Punctuation]):
     """An ordered sequence of punctuations of one schema.
 
-    A batch is columnar if its punctuations are distinct and each constrains one attribute by a constant or a range:
+    A columnar batch has distinct punctuations, each of which constrains one attribute by a constant or a range:
 
     - Constants of the attribute at position ``place`` are one column without nulls (`of_column`).
     - Ranges of a numbered type (``ranged``) are two columns of inclusive bounds; null means unbounded (`of_ranges`).
@@ -297,7 +297,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         parts = [PunctuationBatch.of(batch) for batch in batches if len(batch)]
         if len(parts) == 1:
             return parts[0]
-        combined = _in_columns(parts)
+        combined = _combine_columnar(parts)
         if combined is not None and len(combined) == sum(map(len, parts)):
             return combined
         return PunctuationBatch(chain.from_iterable(parts))
@@ -308,7 +308,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         parts = [PunctuationBatch.of(batch) for batch in batches if len(batch)]
         if len(parts) == 1:
             return parts[0].unique()
-        combined = _in_columns(parts)
+        combined = _combine_columnar(parts)
         if combined is not None:
             return combined
         return PunctuationBatch(dict.fromkeys(chain.from_iterable(parts)))
@@ -332,7 +332,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         by_place = {part.place: part for part in self._parts}
         if self._parts and len(by_place) == len(self._parts):
             return PunctuationBatch.of_parts([by_place[place].ordered() for place in sorted(by_place)])  # type: ignore[type-var]
-        return PunctuationBatch(sorted((p for p in self.unique() if not p.is_everything), key=_in_order))
+        return PunctuationBatch(sorted((p for p in self.unique() if not p.is_everything), key=_sort_key))
 
     def closing(self, positions: Iterable[int]) -> PunctuationBatch:
         """The punctuations that effectively constrain only the attributes at ``positions``: other patterns are closed.
@@ -412,14 +412,14 @@ class PunctuationBatch(Sequence[Punctuation]):
         return cls(from_frame(schema, frame))
 
 
-def _in_columns(batches: Sequence[PunctuationBatch]) -> PunctuationBatch | None:
+def _combine_columnar(batches: Sequence[PunctuationBatch]) -> PunctuationBatch | None:
     """The distinct punctuations of columnar batches as one columnar batch; None if that is not possible."""
     if not all(batch.in_columns for batch in batches):
         return None
     by_form: dict[tuple[int | None, bool], list[PunctuationBatch]] = {}
     for part in chain.from_iterable(batch.parts for batch in batches):
         by_form.setdefault((part.place, part.ranged), []).append(part)
-    form_batches = [*map(_of_one_form, by_form.values())]
+    form_batches = [*map(_combine_form, by_form.values())]
     if len(form_batches) < 2:
         return form_batches[0] if form_batches else None
     if sum(map(len, form_batches)) < sum(map(len, batches)):
@@ -440,7 +440,7 @@ def _in_columns(batches: Sequence[PunctuationBatch]) -> PunctuationBatch | None:
     return PunctuationBatch.of_parts(form_batches, [np.concatenate(chunks) for chunks in positions.values()])
 
 
-def _of_one_form(parts: Sequence[PunctuationBatch]) -> PunctuationBatch:
+def _combine_form(parts: Sequence[PunctuationBatch]) -> PunctuationBatch:
     """The distinct punctuations of columnar batches of one form, as one batch."""
     if len(parts) == 1:
         return parts[0]
@@ -449,7 +449,7 @@ def _of_one_form(parts: Sequence[PunctuationBatch]) -> PunctuationBatch:
     return parts[0]._from_bounds(pl.concat([b.to_columns() for b in parts]).unique(maintain_order=True))
 
 
-def _in_order(p: Punctuation) -> tuple[Any, ...]:
+def _sort_key(p: Punctuation) -> tuple[Any, ...]:
     return tuple(
         (1,) if isinstance(q, Wildcard) else (0, cuts(q)[:1], cuts(q)[-1:], str(q)) for q in p.patterns
     )

@@ -158,7 +158,7 @@ def cut(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL)
 
         def receive(input_node: Node, keys: tuple[str, ...], reader: Node) -> Node:
             """A port for the input of an exchange."""
-            from_edge = _available(input_node) is None
+            from_edge = _available_keys(input_node) is None
             carried = carry_domains(input_node, reader) if from_edge else input_node
             feeds.append(Feed(from_edge, (edge if from_edge else fragment)(carried), carried.schema, keys))
             port = Receive(len(feeds) - 1, carried.schema)
@@ -176,7 +176,7 @@ def cut(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL)
     answers = []
     for root in with_partial_aggregation(plans, numbers, on):
         root_with_exchanges = _with_exchanges(root)
-        from_edge = _available(root_with_exchanges) is None
+        from_edge = _available_keys(root_with_exchanges) is None
         answers.append(
             Feed(from_edge, (edge if from_edge else fragment)(root_with_exchanges), root.schema, ())
         )
@@ -220,8 +220,8 @@ def _with_exchanges(node: Node, in_order: bool = False) -> Node:
     wanted = _choices(node)
     if wanted is None:
         return node.over(children)
-    kept = node.over([Exchange(c) if _available(c) is None else c for c in children])
-    below = [_top_state(c) for c in children if _available(c) is not None]
+    kept = node.over([Exchange(c) if _available_keys(c) is None else c for c in children])
+    below = [_top_state(c) for c in children if _available_keys(c) is not None]
     # a guard accepts the partitioning of its consumer
     spread = [bool(_agreed_choices(top)) for top in below if not isinstance(top, Guard)]
     if in_order or (isinstance(node, Merge) and len(spread) == len(children) and not any(spread)):
@@ -249,7 +249,7 @@ def _agreed_choices(node: Node) -> list[Choice] | None:
     choices = _choices(node)
     if choices is None:
         return None
-    available = [_available(child) for child in node.inputs]
+    available = [_available_keys(child) for child in node.inputs]
     return [
         choice
         for choice in choices
@@ -257,14 +257,14 @@ def _agreed_choices(node: Node) -> list[Choice] | None:
     ]
 
 
-def _available(node: Node) -> frozenset[str] | None:
+def _available_keys(node: Node) -> frozenset[str] | None:
     """The output attributes by which a part may be partitioned; None if it is stateless, so that all are possible."""
     if isinstance(node, Exchange) or not node.inputs:
         return None
     choices = _agreed_choices(node)
     if choices is not None:
         return frozenset(choice.output for choice in choices if choice.output is not None)
-    (available,) = map(_available, node.inputs)
+    (available,) = map(_available_keys, node.inputs)
     if available is None:
         return None
     return frozenset(

@@ -30,7 +30,7 @@ def with_partial_aggregation(roots: Sequence[Node], numbers: Iterator[int], on: 
 
     def rewrite_uncached(node: Node, free: bool) -> Node:
         if EDGE_AGGREGATION in on and isinstance(node, GroupBy) and (sides := _sides(node)):
-            return _aggregated(node, sides, numbers)
+            return _with_partial_aggregates(node, sides, numbers)
         inputs = []
         for port, child in enumerate(node.inputs):
             each_once = node.ignores_duplicates(port) or (free and node.repeats)
@@ -59,7 +59,7 @@ def _edge_below(side: Node) -> Node:
     return side.input if isinstance(side, Project) and side.derived else side
 
 
-def _aggregated(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) -> Node:
+def _with_partial_aggregates(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) -> Node:
     child, input_schema = node.input, node.input.schema
     # Joint covers are possible only over NOT NULL attributes: only * closes null.
     joint = [a.name for a in input_schema if not a.nullable and a.name not in node.keys]

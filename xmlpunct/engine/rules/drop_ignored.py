@@ -15,14 +15,14 @@ def drop_ignored(root: Node) -> Node:
 def ignored(root: Node, free: bool = False) -> Iterator[Node]:
     """The duplicate eliminations that `drop_ignored` would remove."""
     for below in root.inputs:
-        yield from ignored(below, _free(root, free))
+        yield from ignored(below, _may_drop_duplicates(root, free))
     match root:
         case DupElim() | Union() if free:
             yield root
 
 
 def _drop(node: Node, free: bool) -> Node:
-    inputs = [_drop(below, _free(node, free)) for below in node.inputs]
+    inputs = [_drop(below, _may_drop_duplicates(node, free)) for below in node.inputs]
     match node.over(inputs) if list(node.inputs) != inputs else node:
         case DupElim(x) if free:
             return x
@@ -32,7 +32,7 @@ def _drop(node: Node, free: bool) -> Node:
             return same
 
 
-def _free(node: Node, free: bool) -> bool:
+def _may_drop_duplicates(node: Node, free: bool) -> bool:
     """Whether duplicates in a node's input do not matter. ``free``: whether duplicates in its output do not matter."""
     match node:
         case GroupBy():

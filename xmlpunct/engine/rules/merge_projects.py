@@ -21,13 +21,13 @@ def merge_projects(root: Node) -> Node:
 
 def _merge(node: Node) -> Node:
     match node:
-        case Project(Project(x) as lower, columns) if not _prevented(lower, node):
+        case Project(Project(x) as lower, columns) if not _prevents_merge(lower, node):
             below = dict(lower.columns)
             return _merge(Project(x, tuple((name, substitute(e, below)) for name, e in columns)))
     return node
 
 
-def _prevented(lower: Project, upper: Project) -> bool:
+def _prevents_merge(lower: Project, upper: Project) -> bool:
     uses = Counter(name for _, e in upper.columns for name in e.columns())
     copied = set(upper.copies.values())
     return any(

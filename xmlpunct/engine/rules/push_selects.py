@@ -54,15 +54,15 @@ def _push(node: Node) -> Node:
         case Select(Project(x, columns) as below, p) if not below.can_fail:
             return below.over([_push(Select(x, substitute(p, dict(columns))))])
         case Select(Merge() as below, p):
-            return _below_all(below, p)
+            return _push_below_all(below, p)
         # below, a condition that can fail would also reject duplicates, and tuples that are never emitted
         case Select(DupElim() | Union() | Intersect() | Difference() as below, p) if not can_fail(p):
-            return _below_all(below, p)
+            return _push_below_all(below, p)
         case Select(Unnest() | Hop() as below, p) if not below.can_fail:
-            return _below_copies(node, below, p)
+            return _push_below_copies(node, below, p)
         # a condition that can fail must reject the same tuples
         case Select(Session() as below, p) if not below.can_fail and not can_fail(p):
-            return _below_keys(node, below, below.by, p)
+            return _push_below_keys(node, below, below.by, p)
         case Select(WindowPromises(x) as below, p):
             return below.over([_push(Select(x, p))])
         # NotIn's test of a left tuple cannot fail
@@ -70,32 +70,32 @@ def _push(node: Node) -> Node:
             return below.over([_push(Select(left, p)), right])
         # a join that can fail must receive, and reject, the same pairs
         case Select(Join() | SemiJoin() as below, p) if not below.can_fail:
-            return _below_join(node, below, p)
+            return _push_below_join(node, below, p)
         # below, a condition that can fail would also reject tuples that are never emitted
         case Select(Pointwise() | Window() | Negated() as below, p) if not can_fail(p):
-            return _below_all(below, p)
+            return _push_below_all(below, p)
         case Select(Declared(timestamp=None) as below, p) if not can_fail(p):
-            return _below_all(below, p)
+            return _push_below_all(below, p)
         # without keys there is always one group; a condition that can fail must reject the same groups
         case Select(GroupBy() | ChangeGroupBy() as below, p) if (
             below.keys and not below.can_fail and not can_fail(p)
         ):
-            return _below_keys(node, below, below.keys, p)
+            return _push_below_keys(node, below, below.keys, p)
         # a condition on keys drops whole partitions
         case Select(Over() as below, p) if below.keys and not below.can_fail and not can_fail(p):
-            return _below_keys(node, below, below.keys, p)
+            return _push_below_keys(node, below, below.keys, p)
         # a window of rows counts the tuples of its partition
         case Select(RowsWindow() as below, p) if not can_fail(p):
-            return _below_keys(node, below, below.by, p)
+            return _push_below_keys(node, below, below.by, p)
     return node
 
 
-def _below_all(below: Node, predicate: Expression) -> Node:
+def _push_below_all(below: Node, predicate: Expression) -> Node:
     sides = [renamed(predicate, below, side) if below.by_position else predicate for side in below.inputs]
     return below.over([_push(Select(*pair)) for pair in zip(below.inputs, sides, strict=True)])
 
 
-def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Node:
+def _push_below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Node:
     """Push conditions on a side that is never null-filled. Conditions on keys only filter both sides."""
     tested = join.without_nulls
     lower: tuple[list[Expression], list[Expression]] = ([], [])
@@ -119,7 +119,7 @@ def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Nod
     return select(join.over(sides), [part for part in conjuncts(predicate) if part not in pushed])
 
 
-def _below_copies(node: Node, below: Unnest | Hop, predicate: Expression) -> Node:
+def _push_below_copies(node: Node, below: Unnest | Hop, predicate: Expression) -> Node:
     """Push conditions on input columns that cannot fail: a tuple without items or windows must not be rejected."""
     parts, input_names = conjuncts(predicate), set(below.input.schema.names)
     lower = [p for p in parts if set(p.columns()) <= input_names and not can_fail(p)]
@@ -128,7 +128,7 @@ def _below_copies(node: Node, below: Unnest | Hop, predicate: Expression) -> Nod
     return select(below.over([_push(select(below.input, lower))]), [p for p in parts if p not in lower])
 
 
-def _below_keys(
+def _push_below_keys(
     node: Node,
     below: GroupBy | ChangeGroupBy | RowsWindow | Over | Session,
     keys: Sequence[str],

@@ -9,11 +9,11 @@ from xmlpunct.engine.plan import Again, Node
 
 def hush(root: Node) -> Node:
     """Again(x) -> x whose nodes do not report rejected tuples. Applied once, after the rules that move nodes."""
-    return _hush(root, False)
+    return _rewrite(root, False)
 
 
-def _hush(node: Node, is_again: bool) -> Node:
-    inputs = [_hush(below, is_again or isinstance(node, Again)) for below in node.inputs]
+def _rewrite(node: Node, is_again: bool) -> Node:
+    inputs = [_rewrite(below, is_again or isinstance(node, Again)) for below in node.inputs]
     if isinstance(node, Again):
         return inputs[0]
     return replace(node.over(inputs), hushed=is_again)

@@ -27,16 +27,16 @@ def settle_failing(node: Node) -> Node:
     """
     match node:
         case Select() | Project() if node.can_fail and is_changing(node.input):
-            if (join := _unsettled(node.input)) is not None:
+            if (join := _unsettled_join_instants(node.input)) is not None:
                 return node.over([Pointwise((node.input,), "changes", join)])
     return node
 
 
-def _unsettled(node: Node) -> Instants | None:
+def _unsettled_join_instants(node: Node) -> Instants | None:
     """The instants of a join whose changes reach this node unsettled; None without such a join."""
     match node:
         case ChangeJoin():
             return node.instants
         case Select() | Project() | Merge() | Negated() | Unnest():
-            return next(filter(None, map(_unsettled, node.inputs)), None)
+            return next(filter(None, map(_unsettled_join_instants, node.inputs)), None)
     return None
