@@ -138,23 +138,9 @@ class Parser:
                 return None
             locate = partial(_tuple_at, split, result)
             offsets = partial(result.at.astype, np.int64)
-            rows = Rows(
-                len(result.at),
-                result.cells,
-                result.faults,
-                locate,
-                offsets,
-                result.items,
-            )
+            rows = Rows(len(result.at), result.cells, result.faults, locate, offsets, result.items)
             rows.late = [(at, malformed.shown(split.data, at, end), slot) for at, end, slot in result.late]
-            builder.add(
-                spec,
-                shape,
-                rows,
-                punctuations,
-                result.before.astype(np.int64),
-                result.overlooked,
-            )
+            builder.add(spec, shape, rows, punctuations, result.before.astype(np.int64), result.overlooked)
         return builder.parsed
 
 
@@ -176,18 +162,15 @@ def _punctuations_in(spec: StreamSpec, shape: Shape, walked: Walked) -> Sequence
         for row in np.flatnonzero(is_for_others).tolist():
             punctuations[row] = reading.nothing(schema)
         rows = np.flatnonzero(~(walked.dropped | is_for_others))
-        texts_by_attribute = [None if cells is None else cells.take(rows).listed("*") for cells in texts]
-        for row, p in zip(
-            rows.tolist(), reading.punctuations_of(schema, len(rows), texts_by_attribute), strict=True
-        ):
+        columns = [None if cells is None else cells.take(rows).listed("*") for cells in texts]
+        for row, p in zip(rows.tolist(), reading.punctuations_of(schema, len(rows), columns), strict=True):
             punctuations[row] = p
         return punctuations
     batch = batch_of(schema, texts) if count >= COLUMN_FROM and polars_works() else None
     if batch is not None:
         return batch
-    return reading.punctuations_of(
-        schema, count, [None if cells is None else cells.listed("*") for cells in texts]
-    )
+    columns = [None if cells is None else cells.listed("*") for cells in texts]
+    return reading.punctuations_of(schema, count, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +215,7 @@ class _Parse:
         """The values for tuples of the elements that are open after the split (`Position.said`)."""
         if self.find() is not None or not self.element_values:
             return ()
-        return tuple(
-            tuple(sorted(chain(*values_by_group)))
-            for values_by_group in zip(*self.element_values, strict=True)
-        )
+        return tuple(tuple(sorted(chain(*values))) for values in zip(*self.element_values, strict=True))
 
     def find(self) -> _Fatal | None:
         """Parse, and return the first error."""
@@ -280,22 +260,19 @@ class _Parse:
         for i, result in zip(group, target.found, strict=True):
             self.results[i] = result
         if target.ancestors is not None and level == 0:
+            state = target.ancestors.said
             self.element_values.append(
-                [
-                    [(group[i], s, texts, read) for i, s, texts, read in element_values]
-                    for element_values in target.ancestors.said
-                ]
+                [[(group[i], s, texts, read) for i, s, texts, read in values] for values in state]
             )
         return fatal
 
     def target(self, group: list[int], level: int) -> Target:
-        names, all_ = Names(self.limits), self.streams
+        names, all_, start = Names(self.limits), self.streams, self.split.start
         specs, shapes = [all_.specs[i] for i in group], [all_.shapes[i] for i in group]
         marks = [punctuation_element(spec.element, all_.punct_namespace) for spec in specs]
         reach = any(shape.ups for shape in shapes)
         ancestor_values = tuple(
-            tuple((group.index(i), *value) for i, *value in element_values if i in group)
-            for element_values in self.split.start.said
+            tuple((group.index(i), *value) for i, *value in values if i in group) for values in start.said
         )
         ancestors = Ancestors(specs, shapes, ancestor_values) if reach else None  # type: ignore[arg-type]
         outside = states(specs, shapes, marks, all_.specs, names, level)
@@ -372,12 +349,7 @@ class _Parse:
             offsets = partial(self.offsets, result, count)
             cells = self.raw_cells(self.streams.shapes[i], cells, 0)
             rows = Rows(
-                count,
-                cells,
-                faults,
-                partial(self.tuple_at, result),
-                offsets,
-                self.items(i, result, count),
+                count, cells, faults, partial(self.tuple_at, result), offsets, self.items(i, result, count)
             )
             rows.late = [(*self.element_at(number), slot) for number, slot in result.late if number < end]
             delivered = [(before, p) for number, before, p in punctuations[i] if number < end]

@@ -47,8 +47,8 @@ class PunctuationBatch(Sequence[Punctuation]):
         "_bounds",
         "_keys",
         "_objects",
+        "_order",
         "_parts",
-        "_positions",
         "_schema",
         "known_columns",
         "place",
@@ -65,7 +65,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         self._keys: list[Key] | None = None
         self._bounds: tuple[Ordinals, Ordinals] | None = None
         self._parts: list[PunctuationBatch] = []
-        self._positions: list[NDArray[np.int64]] = []
+        self._order: list[NDArray[np.int64]] = []
 
     @classmethod
     def of(cls, punctuations: Iterable[Punctuation]) -> PunctuationBatch:
@@ -122,7 +122,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         batch = cls()
         if nonempty:
             batch._schema, batch._objects = nonempty[0][0].schema, None
-            batch._parts, batch._positions = (
+            batch._parts, batch._order = (
                 [part for part, _ in nonempty],
                 [indices for _, indices in nonempty],
             )
@@ -178,9 +178,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     def _punctuations(self) -> list[Punctuation]:
         if self._objects is None and self._parts:
             unordered = [*chain.from_iterable(self._parts)]
-            self._objects = [
-                *map(unordered.__getitem__, np.argsort(np.concatenate(self._positions)).tolist())
-            ]
+            self._objects = [*map(unordered.__getitem__, np.argsort(np.concatenate(self._order)).tolist())]
         if self._objects is None:
             assert self.place is not None
             self._objects = [single(self.schema, self.place, key, self.ranged) for key in self.keys]
@@ -252,10 +250,7 @@ class PunctuationBatch(Sequence[Punctuation]):
             return False
         if self.known_columns is None or other.known_columns is None:
             return self.place is not None and self.keys == other.keys
-        return all(
-            column.equals(other_column)
-            for column, other_column in zip(self.columns, other.columns, strict=True)
-        )
+        return all(a.equals(b) for a, b in zip(self.columns, other.columns, strict=True))
 
     def to_columns(self) -> pl.DataFrame:
         """The columns as a data frame."""
@@ -273,7 +268,7 @@ class PunctuationBatch(Sequence[Punctuation]):
             return self._with_position(schema, positions.index(self.place))
         if self._parts and all(positions.count(part.place) == 1 for part in self._parts):
             return PunctuationBatch.of_parts(
-                [part.rebase(schema, positions) for part in self._parts], self._positions
+                [part.rebase(schema, positions) for part in self._parts], self._order
             )
         return PunctuationBatch(p.rebase(schema, positions) for p in self)
 
@@ -282,7 +277,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         if self.place is not None:
             return self._with_position(schema, self.place)
         if self._parts:
-            return PunctuationBatch.of_parts([part.rename(schema) for part in self._parts], self._positions)
+            return PunctuationBatch.of_parts([part.rename(schema) for part in self._parts], self._order)
         return PunctuationBatch(Punctuation(schema, p.patterns) for p in self)
 
     def _with_position(self, schema: Schema, position: int) -> PunctuationBatch:
@@ -346,7 +341,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         if self._parts:
             closing = [part.closing(allowed) for part in self._parts]
             if all(part.place is not None or not len(part) for part in closing):
-                return PunctuationBatch.of_parts(closing, self._positions)
+                return PunctuationBatch.of_parts(closing, self._order)
         return PunctuationBatch(
             p
             for p in self
@@ -428,9 +423,7 @@ def _combine_columnar(batches: Sequence[PunctuationBatch]) -> PunctuationBatch |
     start = 0
     for batch in batches:
         ranks = (
-            np.argsort(np.argsort(np.concatenate(batch._positions)))
-            if batch._parts
-            else np.arange(len(batch))
+            np.argsort(np.argsort(np.concatenate(batch._order))) if batch._parts else np.arange(len(batch))
         )
         first = 0
         for part in batch.parts:
