@@ -246,7 +246,7 @@ class Fuzzer:
         ahead = parser.ahead(split)
         if ahead is not None and (size := ahead[0].boundary):
             before = replace(split, data=split.data[:size], final=False)
-            said = _parse(before, _Streams(specs, PUNCT_NAMESPACE, Limits())).said_behind()
+            said = _parse(before, _Streams(specs, PUNCT_NAMESPACE, Limits())).saved_state_after()
             assert ahead[1] in (None, said)
             assert_same(parser, before, specs)
         if parser._walker.walk(split) is not None:

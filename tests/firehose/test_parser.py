@@ -379,7 +379,7 @@ def test_long_patterns_are_not_remembered() -> None:
     """They may be of any size, and as many as a stream likes."""
     texts = ["{" + ",".join(str(2 * i) for i in range(n, n + 100)) + "}" for n in range(50)]
     said = "".join(f"<p:t><a>{text}</a></p:t>" for text in texts)
-    before = reading._known.cache_info().currsize
+    before = reading._cached_pattern.cache_info().currsize
     parsed = one(f"{ROOT}{said}</r>", "a INT")
     assert [*map(str, parsed.slices[0].punctuations)] == [f"<{text}>" for text in texts]
-    assert reading._known.cache_info().currsize == before
+    assert reading._cached_pattern.cache_info().currsize == before

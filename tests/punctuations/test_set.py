@@ -184,7 +184,7 @@ def test_of_many_ranges_those_near_are_those_that_overlap(steps: list[tuple[bool
             ends.add(number, of[text], *cut)
         elif not is_new and text in numbers:
             ends.discard(numbers.pop(text), *cut)
-    near = ends.near(*cuts(of[asked].patterns[0])[0])
+    near = ends.candidates(*cuts(of[asked].patterns[0])[0])
     assert len(near) == len(set(near))
     assert set(near) == {of[text] for text in numbers if combine(of[text], of[asked]) is not None}
 

@@ -1,4 +1,4 @@
-"""Columns that nobody declared, from the beginning of a source: see `xmlpunct.firehose.infer.document`."""
+"""Inference of undeclared columns from the beginning of a source: see `xmlpunct.firehose.infer.document`."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from xmlpunct.firehose.infer.document import Sample
 
 Record = list[Any]
-"""What was inferred of one stream, as JSON holds it: the element, and of each column name, type, nullable, path.
+"""The inferred element and columns of a stream, for JSON: [element, [name, type, nullable, path], ...].
 
 The type of an array is a list of its columns.
 """
 
 
 class Inference:
-    """Infers while a query is planned, each source from one sample.
+    """Infers columns while a query is planned, with one sample per source.
 
-    ``recorded`` is what an earlier run inferred, by stream: that stays so. ``given`` are the sources of some streams;
-    one that can be read once only is replaced by one that gives its beginning again. Other such sources are
-    ``opened``, for the run to take. ``records`` has what was inferred.
+    ``recorded`` has the results of an earlier run by stream; these are reused. ``given`` maps streams to sources. A
+    source that can be read only once is replaced by one that replays the sample. If the query names such a source, its
+    replacement is in ``opened``, for the run. ``records`` has the results by stream.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class Inference:
         where: tuple[str, str] | None = None,
         nested: bool = False,
     ) -> Inferred:
-        """The element and the columns of a stream; the columns are those of a schema, if there is one.
+        """The element and the columns of a stream. With ``xsd`` the columns come from that XML schema.
 
-        ``where`` and ``nested`` say which elements are tuples. Raises `SourceError`, and `UsageError` where the
-        columns cannot be known.
+        ``where`` and ``nested`` select the elements that are tuples. Raises `SourceError`, and `UsageError` if the
+        columns cannot be inferred.
         """
         recorded = self._recorded.get(stream)
         if recorded is not None:
-            inferred = Inferred(recorded[0], _schema(recorded[1:]))
+            inferred = Inferred(recorded[0], _from_record(recorded[1:]))
         else:
             if xsd is None or element is None:
                 from xmlpunct.firehose.infer.document import infer
@@ -76,7 +76,7 @@ class Inference:
                 element = inferred.element
             if xsd is not None:
                 inferred = replace(XsdFile(xsd).infer(read_element(element)[-1]), element=element)
-        self.records[stream] = [inferred.element, *_listed(inferred.schema)]
+        self.records[stream] = [inferred.element, *_to_record(inferred.schema)]
         return inferred
 
     def _sample(self, stream: str, spec: str) -> Sample:
@@ -87,29 +87,29 @@ class Inference:
         elif spec in self._samples:
             sample = self._samples[spec]
         else:
-            # Of a file that grows, what is there is enough; to wait for more could take for ever.
+            # For a growing file the present content is the sample; waiting for more could take forever.
             source = open_source(spec.removeprefix(FOLLOW))
             if source.senders:
                 raise UsageError(
                     f"{spec} has several senders: declare the columns, for they are not inferred"
                 )
-            sample, again = take_sample(source)
+            sample, replacement = take_sample(source)
             self._samples[spec] = sample
-            if again is not source:
-                self.opened[spec] = again
+            if replacement is not source:
+                self.opened[spec] = replacement
         return sample
 
 
-def _listed(attributes: Iterable[Attribute]) -> Iterable[Record]:
+def _to_record(attributes: Iterable[Attribute]) -> Iterable[Record]:
     for a in attributes:
-        type_ = [*_listed(a.type.attributes)] if isinstance(a.type, ArrayType) else str(a.type)
+        type_ = [*_to_record(a.type.attributes)] if isinstance(a.type, ArrayType) else str(a.type)
         yield [a.name, type_, a.nullable, a.path]
 
 
-def _schema(columns: Iterable[Record]) -> Schema:
+def _from_record(columns: Iterable[Record]) -> Schema:
     return Schema.of(
         Attribute(
-            name, array_of(_schema(type_)) if isinstance(type_, list) else parse_type(type_), null, path
+            name, array_of(_from_record(type_)) if isinstance(type_, list) else parse_type(type_), null, path
         )
         for name, type_, null, path in columns
     )

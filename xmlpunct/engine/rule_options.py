@@ -1,4 +1,4 @@
-"""Rules that can be on or off: the results are the same, what they cost is not."""
+"""Optional plan rules: they affect cost, not results."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from types import MappingProxyType
 from xmlpunct.base.errors import UsageError
 
 DROP_DUPELIMS = "drop-dupelims"
-"""No duplicate elimination below a group-by all of whose aggregates ignore duplicates."""
+"""Removes a duplicate elimination below a group-by if all its aggregates ignore duplicates."""
 EDGE_AGGREGATION = "edge-aggregation"
-"""A group-by's tuples are aggregated slice by slice inside the reader, before the exchange."""
+"""Aggregates the tuples of each slice inside the reader, before the exchange to a group-by."""
 EDGE_DUPELIM = "edge-dupelim"
-"""Where duplicates do not matter, those within a slice stay inside the reader."""
+"""Drops duplicates within a slice inside the reader, if duplicates do not matter."""
 
 RULE_OPTIONS = MappingProxyType({DROP_DUPELIMS: False, EDGE_AGGREGATION: True, EDGE_DUPELIM: True})
-"""Whether each is on unless somebody says otherwise."""
+"""The default of each rule: True is on."""
 
 Rules = frozenset[str]
-"""The names of those that are on."""
+"""The names of the rules that are on."""
 
 USUAL: Rules = frozenset(name for name, on in RULE_OPTIONS.items() if on)
 
 
-def read_rules(given: Iterable[str]) -> Rules:
-    """The rules that are on after some ``NAME=on`` and ``NAME=off``. Raises `UsageError`.
+def read_rules(settings: Iterable[str]) -> Rules:
+    """The rules that are on, given settings ``NAME=on`` and ``NAME=off``. Raises `UsageError`.
 
     >>> sorted(read_rules(["edge-dupelim=off", "drop-dupelims=on"]))
     ['drop-dupelims', 'edge-aggregation']
     """
     states = dict(RULE_OPTIONS)
-    for text in given:
+    for text in settings:
         name, _, state = text.partition("=")
         if name not in RULE_OPTIONS:
             raise UsageError(f"--rule {text}: there is no rule {name}, but {', '.join(RULE_OPTIONS)}")

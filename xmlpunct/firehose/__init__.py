@@ -1,22 +1,24 @@
 """The XML Firehose: punctuated XML to slices, and slices to punctuated XML.
 
-The way of a byte, from a source to a slice:
+The stages from a source to a slice:
 
-    sources        a connector for each scheme; all of it becomes UTF-8             connectors, source
+    connectors         one per URL scheme; every source becomes UTF-8 bytes
        |
-    splitter       cuts where no tuple and no punctuation is open            position, markup
-       |                by a walk of the native reader; what that does not take, by plain Python
+    splitter           splits the bytes where no tuple or punctuation is open
+       |                   position; a walk of the native reader, or a Python scan if that cannot proceed
     parser
-       |-- walker  the native reader: one walk fills rows by a tree of paths
-       |                walk.c (scan.h, tags.h, rows.h, around.h), tree
-       |   or, for what it does not take, and for all that is wrong
-       |-- target  libxml2 calls it for each tag                             shape, faults, prologue, dictionary
+       |-- native      one walk fills rows by an automaton over element paths
+       |                   native/walker, native/path_automaton, native/automaton_tables,
+       |                   native/walk.c, scan.c, tags.c, rows.c, around.c
+       |   or, for input that the native reader does not support, and for malformed input
+       |-- libxml      libxml2 calls `Target` for each tag
+       |                   libxml/parser_target, malformed, prologue, dictionary; shape
        |
-    cells          texts as places in the split                              values.c
+    cells              texts as offsets into the split                       native/values.c
        |
-    columns        texts to values              reading, bundling            patterns to punctuations
+    typed_columns      texts to values          reading, bundling            texts to punctuations
        |
-    delivery       a slice, with its rejects and errors
+    builder            a slice, with its rejects and errors
 """
 
 from xmlpunct.firehose.builder import Parsed

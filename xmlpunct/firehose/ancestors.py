@@ -1,4 +1,4 @@
-"""What the elements around tuples say of them: their attributes, and their children that ended before."""
+"""Values of tuples from elements around them: an ancestor's attributes, and its children that ended earlier."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from xmlpunct.firehose.shape import Shape, Up
 from xmlpunct.firehose.spec import StreamSpec
 
 Key = tuple[int, int]
-"""A stream, and a slot of its tuples."""
+"""(stream number, slot of its tuples)."""
 
 
 @dataclass(slots=True)
 class Branch:
-    """An element that was kept: with its own text, and perhaps with that of its children among it."""
+    """A stored element. ``text`` is its own text; ``all_text`` includes the text of its children."""
 
     name: str
     attributes: dict[str, str]
     text: str = ""
-    whole: str = ""
+    all_text: str = ""
     children: list[Branch] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Ancestor:
-    """An open element: what it has ``given`` so far, and what tuples in it have ``read`` of that.
+    """An open element outside of tuples.
 
-    One that is kept whole has a ``branch``. It ``holds`` a tuple or not.
+    ``texts_by_key`` has the values of children that have ended. ``read`` has the keys that tuples have read. ``branch``
+    stores the element's content, if a path needs it. ``holds``: the element contains a tuple.
     """
 
     name: str
@@ -37,59 +38,59 @@ class Ancestor:
     attributes: Mapping[str, str]
     branch: Branch | None = None
     holds: bool = False
-    given: dict[Key, list[str]] = field(default_factory=dict)
+    texts_by_key: dict[Key, list[str]] = field(default_factory=dict)
     read: set[Key] = field(default_factory=set)
 
 
 class Ancestors:
-    """The elements that are open, outside of all tuples."""
+    """The stack of open elements outside of tuples."""
 
-    def __init__(self, specs: Sequence[StreamSpec], shapes: Sequence[Shape], said: Said = ()) -> None:
+    def __init__(self, specs: Sequence[StreamSpec], shapes: Sequence[Shape], saved_state: Said = ()) -> None:
         self.ups: dict[Key, tuple[Up, str]] = {}
         self.by_stream: list[list[tuple[int, Up]]] = []
         for i, (spec, shape) in enumerate(zip(specs, shapes, strict=True)):
             self.ups |= {(i, up.slot): (up, spec.space) for up in shape.ups}
             self.by_stream.append([(up.slot, up) for up in shape.ups])
         self.stack: list[Ancestor] = []
-        self.before = said
+        self.before = saved_state
 
-    def begin(self, name: str, attributes: Mapping[str, str], number: int, kept: bool) -> None:
+    def begin(self, name: str, attributes: Mapping[str, str], number: int, is_stored: bool) -> None:
         """An element begins."""
         depth = len(self.stack)
-        found = Ancestor(name, number, dict(attributes))
-        if kept:
-            found.branch = Branch(name, dict(attributes))
+        ancestor = Ancestor(name, number, dict(attributes))
+        if is_stored:
+            ancestor.branch = Branch(name, dict(attributes))
             parent = self.stack[-1].branch if self.stack else None
             if parent is not None:
-                parent.children.append(found.branch)
+                parent.children.append(ancestor.branch)
         if number <= len(self.before) and depth == number - 1:
             for stream, slot, texts, read in self.before[depth]:
-                found.given[stream, slot] = [*texts]
+                ancestor.texts_by_key[stream, slot] = [*texts]
                 if read:
-                    found.read.add((stream, slot))
-                    found.holds = True
-        self.stack.append(found)
+                    ancestor.read.add((stream, slot))
+                    ancestor.holds = True
+        self.stack.append(ancestor)
 
     def say(self, parts: Sequence[str]) -> None:
-        """Text of the innermost of them, if it is kept."""
+        """Add text to the innermost element, if it is stored."""
         branch = self.stack[-1].branch if self.stack else None
         if branch is not None and parts:
             text = "".join(parts)
             branch.text += text
-            branch.whole += text
+            branch.all_text += text
 
     def end(self) -> Iterator[tuple[int, int, int]]:
-        """An element ends: what tuples would have read of it, had it come before them, by stream, slot and number."""
-        found = self.stack.pop()
-        branch = found.branch
+        """An element ends. Yields (stream, slot, number of the element) for each value that comes after its tuples."""
+        ancestor = self.stack.pop()
+        branch = ancestor.branch
         if branch is None:
             return
         parent = self.stack[-1] if self.stack else None
         if parent is None:
             return
         if parent.branch is not None:
-            parent.branch.whole += branch.whole
-        if found.holds:
+            parent.branch.all_text += branch.all_text
+        if ancestor.holds:
             return
         for key, (up, space) in self.ups.items():
             if not up.path.hops or branch.name not in up.path.hops[0].names(space):
@@ -97,13 +98,13 @@ class Ancestors:
             texts = [*_texts(up, branch, space)]
             if not texts:
                 continue
-            known = parent.given.setdefault(key, [])
-            if key in parent.read and not (up.needed and not known):
-                yield (*key, found.number)
-            known += texts[: max(2 - len(known), 0)]  # one too many is as wrong as more
+            texts_of_key = parent.texts_by_key.setdefault(key, [])
+            if key in parent.read and not (up.needed and not texts_of_key):
+                yield (*key, ancestor.number)
+            texts_of_key += texts[: max(2 - len(texts_of_key), 0)]  # two texts suffice to detect an error
 
     def read(self, stream: int) -> Iterator[tuple[int, list[str]]]:
-        """A tuple begins: what it is given by slot."""
+        """A tuple begins. Yields its values from ancestors as (slot, texts)."""
         for ancestor in reversed(self.stack):
             if ancestor.holds:
                 break
@@ -114,31 +115,31 @@ class Ancestors:
             ancestor = self.stack[-up.path.up]
             if up.path.hops:
                 ancestor.read.add((stream, slot))
-                yield slot, ancestor.given.get((stream, slot), [])
+                yield slot, ancestor.texts_by_key.get((stream, slot), [])
             elif (text := ancestor.attributes.get(up.path.attribute or "")) is not None:
                 yield slot, [text]
 
     @property
     def said(self) -> Said:
-        """What is known of the elements that are open."""
+        """The state of the open elements, for `Position.said`."""
         return tuple(
             tuple(
-                (*key, tuple(ancestor.given.get(key, ())), key in ancestor.read)
-                for key in sorted({*ancestor.given, *ancestor.read})
+                (*key, tuple(ancestor.texts_by_key.get(key, ())), key in ancestor.read)
+                for key in sorted({*ancestor.texts_by_key, *ancestor.read})
             )
             for ancestor in self.stack
         )
 
 
 def _texts(up: Up, branch: Branch, space: str) -> Iterator[str]:
-    """What a child of an ancestor gives."""
+    """The texts at a path, given the child of the ancestor at which the path begins."""
     hops = up.path.hops
-    found = [branch] if _fits(hops[0], branch) else []
+    elements = [branch] if _satisfies_predicate(hops[0], branch) else []
     for hop in hops[1:]:
-        found = [child for parent in found for child in _matching(hop, parent, space)]
-    for element in found:
+        elements = [child for parent in elements for child in _matching(hop, parent, space)]
+    for element in elements:
         if up.path.attribute is None:
-            yield element.text if up.path.own else element.whole
+            yield element.text if up.path.own else element.all_text
         elif up.path.attribute in element.attributes:
             yield element.attributes[up.path.attribute]
 
@@ -147,8 +148,8 @@ def _matching(hop: Hop, parent: Branch, space: str) -> list[Branch]:
     same = [child for child in parent.children if child.name in hop.names(space)]
     if hop.position:
         return same[hop.position - 1 : hop.position]
-    return [child for child in same if _fits(hop, child)]
+    return [child for child in same if _satisfies_predicate(hop, child)]
 
 
-def _fits(hop: Hop, branch: Branch) -> bool:
+def _satisfies_predicate(hop: Hop, branch: Branch) -> bool:
     return not hop.attribute or branch.attributes.get(hop.attribute) == hop.value

@@ -1,4 +1,4 @@
-"""What a reader delivers: slices, rejects and errors, from the texts and trees that were found."""
+"""Builds the output of the reader: slices, rejects and errors, from the cells and punctuations of a split."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ from xmlpunct.schema.provenance import placed
 from xmlpunct.slice import Slice, concat
 
 LATE = "it comes after tuples that it is for"
-"""Why a child of an ancestor is rejected."""
+"""The reason for rejecting a child of an ancestor."""
 
 
 @dataclass
 class Parsed:
-    """What was read from a split; lists are per stream.
+    """The output of a split; each list has an item per stream.
 
-    ``dropped`` counts punctuations left out because they constrain an attribute that is not declared,
-    ``read`` all that were read, those and the empty ones included. ``error`` is what is wrong with the
-    source: everything before it is in the slices, and no more will come. ``overlooked`` holds also (as `ABSENT`) in
-    how many tuples nothing is at a path that is needed.
+    ``dropped`` counts punctuations that are omitted because they constrain an undeclared attribute. ``read`` counts all
+    punctuations, also dropped and empty ones. ``error`` is an error of the source: the slices have all tuples before
+    it, and the source ends there. ``overlooked`` also counts (as `ABSENT`) tuples without a value at a required path.
     """
 
     slices: list[Slice] = field(default_factory=list)
@@ -47,16 +46,16 @@ class Parsed:
     overlooked: list[Overlooked] = field(default_factory=list)
     error: SourceError | None = None
     rejection: Callable[[int, int, str], Reject] | None = None
-    """Makes a reject of a tuple that was read: of the stream of that number the one in that row, for a reason. It holds
-    the bytes of the split; see `settle`."""
+    """Creates the reject of a delivered tuple from (stream number, row, reason). It retains the bytes of the split; see
+    `settle`."""
 
     def settle(self) -> Parsed:
-        """Let go of the split: nobody will make a reject of what was read."""
+        """Release the bytes of the split. No more rejects can be created."""
         self.rejection = None
         return self
 
     def close(self, labels: Sequence[Label]) -> None:
-        """Add, behind all else, the punctuations that follow from the name of what was read, now that it ends."""
+        """Append the punctuations that the labels imply at the end of the source."""
         for stream, label in enumerate(labels):
             if label.closes:
                 slice_ = self.slices[stream]
@@ -67,7 +66,7 @@ class Parsed:
 
 
 def together(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parsed:
-    """What consecutive splits held, as one. Only the last may have an error."""
+    """Concatenate the output of consecutive splits. Only the last may have an error."""
     if len(parts) == 1:
         return parts[0]
     total = Parsed(error=parts[-1].error if parts else None)
@@ -84,49 +83,49 @@ def together(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parsed:
 
 @dataclass(slots=True)
 class Rows:
-    """The tuples of a stream in a split: their cells by slot, and what is wrong with the form of some.
+    """The tuples of a stream in a split: their cells by slot, and (slot, reason) of structural faults by row.
 
-    ``place`` tells the offset of a row in the split, and its text; ``offsets`` the offsets of all rows. ``items`` are
-    those of arrays, by table. What came too ``late`` for tuples has an offset, a text and the slot that it was for.
+    ``locate`` returns the offset and the text of a row, ``offsets`` the offsets of all rows. ``items`` has the items of
+    arrays, by table. ``late`` has (offset, text, slot) of each ancestor value that came after its tuples.
     """
 
     count: int
     cells: list[Cells]
     faults: dict[int, tuple[int, str]]
-    place: Callable[[int], tuple[int, str]]
+    locate: Callable[[int], tuple[int, str]]
     offsets: Callable[[], Ints]
     items: list[Items]
     late: list[tuple[int, str, int]] = field(default_factory=list)
 
 
 class _Rejects:
-    """Makes rejects of tuples. It knows nothing of what is delivered, which knows it: that is freed at once."""
+    """Creates rejects of tuples. It must not refer to the `Parsed`, which refers to it: a cycle would delay freeing."""
 
-    def __init__(self, split: Split, places: Places) -> None:
-        self._split, self._places = split, places
+    def __init__(self, split: Split, positions: Places) -> None:
+        self._split, self._positions = split, positions
         self.rows: list[tuple[Rows, list[int] | None]] = []
 
     def of(self, stream: int, row: int, reason: str) -> Reject:
-        """A reject of a tuple that was read."""
-        rows, kept = self.rows[stream]
-        return self.make(rows, row if kept is None else kept[row], reason)
+        """The reject of a delivered tuple."""
+        rows, row_numbers = self.rows[stream]
+        return self.make(rows, row if row_numbers is None else row_numbers[row], reason)
 
     def make(self, rows: Rows, row: int, reason: str) -> Reject:
-        """A reject of any tuple."""
-        offset, text = rows.place(row)
+        """The reject of a tuple by its row in the split."""
+        offset, text = rows.locate(row)
         return self.at(offset, reason, text)
 
     def at(self, offset: int, reason: str, text: str) -> Reject:
-        """A reject of what stands somewhere."""
-        line, byte = self._places.line(offset), self._places.byte(offset)
+        """The reject of the text at an offset."""
+        line, byte = self._positions.line(offset), self._positions.byte(offset)
         return Reject(self._split.source, line, byte, reason, text)
 
 
 class SliceBuilder:
-    """Puts together what is read from a split."""
+    """Builds the `Parsed` of a split, stream by stream."""
 
-    def __init__(self, split: Split, places: Places) -> None:
-        self._places, self._rejects = places, _Rejects(split, places)
+    def __init__(self, split: Split, positions: Places) -> None:
+        self._positions, self._rejects = positions, _Rejects(split, positions)
         self.parsed = Parsed(rejection=self._rejects.of)
 
     def add(
@@ -138,17 +137,17 @@ class SliceBuilder:
         before: Ints,
         overlooked: Overlooked,
     ) -> None:
-        """The next stream: its tuples, and its punctuations, with the number of rows ``before`` each."""
-        schema, wrong, series, end = spec.schema, dict[int, str](), list[pl.Series](), rows.count
+        """Add the next stream: its tuples, and its punctuations with the number of rows ``before`` each."""
+        schema, reasons_by_row, series, end = spec.schema, dict[int, str](), list[pl.Series](), rows.count
         absent: dict[str, int] = {}
-        labels = self._places.split.labels
+        labels = self._positions.split.labels
         label = labels[len(self.parsed.slices)].by_name if labels else {}
         for attribute, slot in zip(schema, shape.tables[0].slots, strict=True):
             if isinstance(attribute.type, ArrayType):
                 values, faulty = array_column(attribute.name, rows.items, shape.tables, slot, rows.count)
                 series.append(values)
                 for row, reason in faulty.items():
-                    wrong.setdefault(row, reason)
+                    reasons_by_row.setdefault(row, reason)
                 continue
             if attribute.name in label:
                 values, faulty = labelled(attribute, rows.cells[slot], label[attribute.name])
@@ -158,59 +157,64 @@ class SliceBuilder:
             if values.null_count() and spec.wants(attribute.name):
                 absent[attribute.path] = int(np.count_nonzero(rows.cells[slot].missing))
             for row, reason in faulty.items():
-                wrong.setdefault(row, reason)
+                reasons_by_row.setdefault(row, reason)
         for row, (slot, reason) in rows.faults.items():
-            wrong[row] = f"attribute {shape.names[slot]}: {reason}"
+            reasons_by_row[row] = f"attribute {shape.names[slot]}: {reason}"
         if spec.validity is not None and rows.count:
-            reasons, failure = invalid(spec.validity, self._places, spec.tag, rows.offsets())
-            wrong = reasons | wrong
+            reasons, failure = invalid(spec.validity, self._positions, spec.tag, rows.offsets())
+            reasons_by_row = reasons | reasons_by_row
             if failure is not None and failure.byte is not None:
                 end = int(np.searchsorted(rows.offsets(), failure.byte))
                 self.fail(failure.byte, failure.reason)
-        bad, kept = sorted(row for row in wrong if row < end), None
+        bad, valid_rows = sorted(row for row in reasons_by_row if row < end), None
         if bad or end < rows.count:
             good = np.arange(rows.count) < end
             good[bad] = False
-            kept, good_ones = np.flatnonzero(good).tolist(), booleans(good)
-            series = [values.filter(good_ones) for values in series]  # a frame's filter would need threads
+            valid_rows, good_ones = np.flatnonzero(good).tolist(), booleans(good)
+            # a data frame's filter would need threads
+            series = [values.filter(good_ones) for values in series]
         tuples = (
-            pl.DataFrame(series) if series else pl.DataFrame(height=rows.count if kept is None else len(kept))
+            pl.DataFrame(series)
+            if series
+            else pl.DataFrame(height=rows.count if valid_rows is None else len(valid_rows))
         )
         if spec.placed:
-            at = rows.offsets() if kept is None else rows.offsets()[kept]
-            split, lines = self._places.split, self._places.lines(at)
-            tuples = placed(tuples, split.source, lines, split.start.byte + at)
-        if end < rows.count:  # nothing counts from the first tuple on that was not judged
+            tuple_offsets = rows.offsets() if valid_rows is None else rows.offsets()[valid_rows]
+            split, lines = self._positions.split, self._positions.lines(tuple_offsets)
+            tuples = placed(tuples, split.source, lines, split.start.byte + tuple_offsets)
+        if end < rows.count:  # drop all from the first tuple that was not validated
             until = int(np.searchsorted(before, end, "right"))
             punctuations, before = punctuations[:until], before[:until]
-        said, dropped = _said(punctuations)
-        if len(said) < len(punctuations):
+        batch, dropped = _without_empty(punctuations)
+        if len(batch) < len(punctuations):
             before = before[[p is not None and not p.is_empty for p in punctuations]]
         before = before - np.searchsorted(bad, before) if bad else before
-        self._rejects.rows.append((rows, kept))
+        self._rejects.rows.append((rows, valid_rows))
         parsed = self.parsed
-        parsed.slices.append(Slice(tuples, said, before.tolist()))
-        rejects = [self._rejects.make(rows, row, wrong[row]) for row in bad]
+        parsed.slices.append(Slice(tuples, batch, before.tolist()))
+        rejects = [self._rejects.make(rows, row, reasons_by_row[row]) for row in bad]
         for offset, text, slot in rows.late:
             rejects.append(self._rejects.at(offset, f"attribute {shape.names[slot]}: {LATE}", text))
         parsed.rejects.append(sorted(rejects, key=lambda r: r.byte or 0) if rows.late else rejects)
         parsed.dropped.append(dropped)
         parsed.read.append(len(punctuations))
         counts = {DROPPED: {spec.element: dropped}, ABSENT: absent}
-        known = ((kind, {name: n for name, n in names.items() if n}) for kind, names in counts.items())
-        parsed.overlooked.append(overlooked | {kind: names for kind, names in known if names})
+        nonzero_counts = (
+            (kind, {name: n for name, n in names.items() if n}) for kind, names in counts.items()
+        )
+        parsed.overlooked.append(overlooked | {kind: names for kind, names in nonzero_counts if names})
 
     def fail(self, offset: int, reason: str) -> None:
-        """Record an error of the source. The error at the lowest byte is kept."""
-        line, byte = self._places.line(offset), self._places.byte(offset)
-        known = self.parsed.error
-        if known is None or known.byte is None or byte < known.byte:
-            self.parsed.error = SourceError(self._places.split.source, reason, line, byte)
+        """Record an error of the source. The error at the lowest byte wins."""
+        line, byte = self._positions.line(offset), self._positions.byte(offset)
+        earlier_error = self.parsed.error
+        if earlier_error is None or earlier_error.byte is None or byte < earlier_error.byte:
+            self.parsed.error = SourceError(self._positions.split.source, reason, line, byte)
 
 
-def _said(punctuations: Sequence[Punctuation | None]) -> tuple[PunctuationBatch, int]:
-    """Those that say something, and how many are None."""
-    if isinstance(punctuations, PunctuationBatch):  # made of what says something
+def _without_empty(punctuations: Sequence[Punctuation | None]) -> tuple[PunctuationBatch, int]:
+    """The punctuations that are not empty or None, and the number of Nones."""
+    if isinstance(punctuations, PunctuationBatch):  # has no Nones and no empty punctuations
         return punctuations, 0
-    known = [p for p in punctuations if p is not None]
-    return PunctuationBatch(known).possible(), len(punctuations) - len(known)
+    declared = [p for p in punctuations if p is not None]
+    return PunctuationBatch(declared).possible(), len(punctuations) - len(declared)

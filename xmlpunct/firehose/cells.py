@@ -1,4 +1,4 @@
-"""The texts of a column, as places in what was read."""
+"""The texts of a column, as offsets into the bytes of a split."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _NUMBERS: dict[Type, tuple[str, pa.DataType]] = {
 
 _PLAIN = re.compile("[A-Za-z0-9._:-]+")
 
-# glibc hands large pieces of freed memory back at once, and fetching them again costs as much as all else here.
-# It keeps what is smaller than the largest piece it has seen freed, if that was less than 32 MiB.
+# glibc returns large freed blocks to the system at once, and to allocate them again costs as much as all work here.
+# After a block of less than 32 MiB was freed, glibc retains all smaller blocks.
 np.empty(2**25 - 2**16, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Texts in UTF-8: ``size`` bytes from ``start`` on each; a size of -1 is no text at all.
+    """Texts in UTF-8. Each has ``size`` bytes from offset ``start``; a size of -1 is a missing text.
 
-    Places are in ``data``, and those that are not are in ``side``, which goes on where ``data`` ends.
+    Offsets beyond the end of ``data`` continue in ``side``.
 
     >>> Cells.of(["ab", None, ""]).texts("x").to_list()
     ['ab', None, '']
@@ -51,7 +51,7 @@ class Cells:
 
     @classmethod
     def of(cls, texts: Sequence[str | None]) -> Cells:
-        """These texts."""
+        """Cells with these texts."""
         coded = [None if text is None else text.encode("utf-8", "surrogateescape") for text in texts]
         size = np.array([-1 if text is None else len(text) for text in coded], np.int32)
         data = b"".join([text for text in coded if text is not None])
@@ -63,82 +63,82 @@ class Cells:
 
     @property
     def missing(self) -> Flags:
-        """Which ones are no text."""
-        found: Flags = self.size < 0
-        return found
+        """For each cell, whether its text is missing."""
+        flags: Flags = self.size < 0
+        return flags
 
     def text(self, row: int) -> str:
-        """One text."""
+        """The text of a cell."""
         start, size = int(self.start[row]), max(int(self.size[row]), 0)
-        buffer, at = self.data, start
+        buffer, offset = self.data, start
         if start + size > len(self.data):
-            buffer, at = self.side, start - len(self.data)
-        return buffer[at : at + size].decode("utf-8", "surrogateescape")
+            buffer, offset = self.side, start - len(self.data)
+        return buffer[offset : offset + size].decode("utf-8", "surrogateescape")
 
     def listed(self, none: str = "") -> list[str]:
-        """All of them, one by one; ``none`` where there is no text."""
+        """All texts as a list, with ``none`` for missing texts."""
         if native.COMPILED:
             return native.strings(self._texts, none)
         return [none if size < 0 else self.text(row) for row, size in enumerate(self.size.tolist())]
 
     def take(self, rows: Ints) -> Cells:
-        """Some of them."""
+        """The cells of these rows."""
         return Cells(self.data, self.side, self.start[rows], self.size[rows])
 
-    def and_also(self, others: Cells) -> Cells:
-        """The same and others behind them, in the same data."""
-        beside = others.start >= len(self.data)
-        start = np.where(beside, others.start + len(self.side), others.start).astype(np.int32)
-        size = np.concatenate([self.size, others.size])
-        return Cells(self.data, self.side + others.side, np.concatenate([self.start, start]), size)
+    def and_also(self, other: Cells) -> Cells:
+        """These cells followed by other cells with the same ``data``."""
+        is_in_side = other.start >= len(self.data)
+        start = np.where(is_in_side, other.start + len(self.side), other.start).astype(np.int32)
+        size = np.concatenate([self.size, other.size])
+        return Cells(self.data, self.side + other.side, np.concatenate([self.start, start]), size)
 
     def first(self, count: int) -> Cells:
-        """So many of them."""
+        """The first ``count`` cells."""
         return Cells(self.data, self.side, self.start[:count], self.size[:count])
 
-    def or_else(self, others: Cells) -> Cells:
-        """The same with others where there is no text; both are of the same buffers."""
+    def or_else(self, other: Cells) -> Cells:
+        """These cells, with missing texts taken from ``other``. Both must have the same buffers."""
         missing = self.missing
-        start, size = np.where(missing, others.start, self.start), np.where(missing, others.size, self.size)
+        start, size = np.where(missing, other.start, self.start), np.where(missing, other.size, self.size)
         return Cells(self.data, self.side, start, size)
 
     @property
     def are_plain(self) -> bool:
-        """Whether each is a text, of letters, digits and `-._:` alone."""
+        """Whether no text is missing and all consist of letters, digits and `-._:`."""
         if native.COMPILED:
             return native.are_plain(self._texts)
         return all(_PLAIN.fullmatch(text) for text in self.listed())
 
     def texts(self, name: str) -> pl.Series:
-        """All of them as a column of strings, which keeps nothing of what was read."""
+        """The texts as a column of strings. It does not refer to the bytes of the split."""
         if not native.COMPILED:
             missing = self.missing.tolist()
             texts = [None if no else text for text, no in zip(self.listed(), missing, strict=True)]
             return pl.Series(name, texts, dtype=pl.String())
-        views, rest, is_full = native.views(self._texts)
+        views, long_texts, is_full = native.views(self._texts)
         parts = [None if is_full else bitmap(~self.missing), pa.py_buffer(views)]
-        if rest:
-            parts.append(pa.py_buffer(rest))
+        if long_texts:
+            parts.append(pa.py_buffer(long_texts))
         return from_arrow(name, pa.Array.from_buffers(pa.string_view(), len(self), parts))
 
     def numbers(self, type_: Type, name: str) -> tuple[pl.Series, Flags] | None:
-        """The values of those that have the type's common form, as a column, and which others are null in it.
+        """The values of texts in the type's common form, as a column, and flags of all other texts, which are null.
 
-        None if there is no quick way to read the type.
+        None if the native reader does not support the type.
         """
         if not native.COMPILED or not len(self):
             return None
-        scale = whole = 0
+        scale = integer_digits = 0
         if isinstance(type_, DecimalType):
             kind, arrow = "DECIMAL", pa.decimal128(type_.precision, type_.scale)
-            scale, whole = type_.scale, type_.precision - type_.scale
+            scale, integer_digits = type_.scale, type_.precision - type_.scale
         elif type_ in _NUMBERS:
             kind, arrow = _NUMBERS[type_]
         else:
             return None
         width = 1 if type_ is BOOLEAN else arrow.bit_width // 8
         values, left = np.empty(len(self) * width, np.uint8), np.empty(len(self), np.bool_)
-        native.numbers(self._texts, kind, scale, whole, values, left)
+        native.numbers(self._texts, kind, scale, integer_digits, values, left)
         buffer = bitmap(values.view(np.bool_)) if type_ is BOOLEAN else pa.py_buffer(values)
         valid = bitmap(~left) if left.any() else None
         array = pa.Array.from_buffers(arrow, len(self), [valid, buffer])

@@ -1,4 +1,4 @@
-"""What no XML may hold, whatever stands around it: bytes that are not UTF-8, and characters that XML forbids."""
+"""Finds bytes that are invalid anywhere in XML: invalid UTF-8, and characters that XML forbids."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 
 
 def forbidden(data: bytes) -> tuple[int, int]:
-    """From where to where the first forbidden character is; -1 and how many bytes are judged, if there is none.
+    """(start, end) of the first forbidden character; (-1, number of checked bytes) if there is none.
 
-    A character that may go on behind ``data`` is not judged.
+    An incomplete character at the end of ``data`` is not checked.
 
     >>> forbidden(b"x\\0y"), forbidden(b"x\\xff"), forbidden("\u20ac".encode()[:2])
     ((1, 2), (1, 2), (-1, 0))
@@ -27,9 +27,9 @@ def forbidden(data: bytes) -> tuple[int, int]:
             end = error.start
             wrong = 0 if error.reason == "unexpected end of data" else error.end
         if b"\xef\xbf" in block or len(block.translate(None, _CONTROLS)) != len(block):
-            found = _FORBIDDEN.search(block, 0, end)
-            if found is not None:
-                end, wrong = found.span()
+            match = _FORBIDDEN.search(block, 0, end)
+            if match is not None:
+                end, wrong = match.span()
         if wrong:
             return at + end, at + wrong
         if not end:

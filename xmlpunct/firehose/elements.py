@@ -1,4 +1,4 @@
-"""Tuples as XML elements: polars expressions of what is written, and of what cannot be."""
+"""Tuples as XML elements: polars expressions for the output, and for tuples that cannot be written."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from xmlpunct.types import STRING, XML, Type
 
 INDENT = "  "
 _PREFIXED = r"<[^\s<>/:]+:|\s[^\s<>/:=]+:[^\s<>/:=]+\s*="
-"""What may be a name with a prefix, in the text of an element."""
+"""Matches possible names with a prefix in the text of an element."""
 
 Test = tuple[pl.Expr, str]
-"""The tuples that cannot be written, and why."""
+"""(condition, reason): tuples that meet the condition cannot be written."""
 
 
 @dataclass(frozen=True)
 class Elements:
-    """How tuples of a schema are written as elements of an outline.
+    """Writes tuples of a schema as elements of the outline ``top``.
 
-    ``declared`` are the declarations of ``namespaces`` and whatever else the root declares. ``value`` gives the column
-    of a name. Raises `UsageError` where a type does not go with a place.
+    ``declared`` has all namespace declarations of the root, also the ones of ``namespaces``. ``value`` maps a column
+    name to its expression. Raises `UsageError` if a type is not allowed at a position of the outline.
     """
 
     top: Element
@@ -42,27 +42,28 @@ class Elements:
         for element in self.top.walk():
             self._check(element)
 
-    def whole(self, depth: int, lead: str) -> Iterator[pl.Expr]:
-        """The element of a tuple so deep in the document, in parts, behind a lead."""
+    def tuple_expressions(self, depth: int, lead: str) -> Iterator[pl.Expr]:
+        """The parts of a tuple's element at this depth of the document, after ``lead``."""
         yield pl.lit(f"{lead}<{self.top.name}")
-        yield from self._inside(self.top, depth)
+        yield from self._element_body(self.top, depth)
 
     def tests(self) -> Iterator[Test]:
-        """A text may have a character that XML cannot hold, an element as it stood a prefix that is not declared.
+        """Tests for characters that XML forbids, for undeclared prefixes in XML values, and for ambiguous nulls.
 
-        And where an element has a text and attributes, null cannot be told from the empty text if only the
-        attributes are there.
+        If an element has a text and attributes, a null text cannot be distinguished from an empty one.
         """
         for a in self.schema:
             if isinstance(a.type, ArrayType):
                 for test, reason in self._items(a.name, a.type, a.name).tests():
-                    within = self.value(a.name).list.eval(test.fill_null(False)).list.any()
-                    yield within, f"column {a.name}: {reason}"
+                    has_violation = self.value(a.name).list.eval(test.fill_null(False)).list.any()
+                    yield has_violation, f"column {a.name}: {reason}"
             if a.type in (STRING, XML):
                 forbidden = self.value(a.name).str.contains(UNHOLDABLE)
                 yield forbidden, f"column {a.name}: a character that XML cannot hold"
             if a.type is XML:
-                unknown = self.value(a.name).map_batches(self._unknown, pl.Boolean(), is_elementwise=True)
+                unknown = self.value(a.name).map_batches(
+                    self._has_undeclared_prefix, pl.Boolean(), is_elementwise=True
+                )
                 yield unknown, f"column {a.name}: a prefix that is not declared: --namespaces does"
         if self.top.text >= 0 and self.schema.attributes[self.top.text].nullable:
             missing = self.value(self.schema.names[self.top.text]).is_null()
@@ -72,18 +73,23 @@ class Elements:
                 continue
             if element.attributes and element.text >= 0 and self.schema.attributes[element.text].nullable:
                 name = self.schema.names[element.text]
-                alone = self.value(name).is_null() & self._any(place for _, place in element.attributes)
-                yield alone, f"column {name}: null cannot be written in an element that has attributes"
+                has_attributes_only = self.value(name).is_null() & self._has_any_value(
+                    position for _, position in element.attributes
+                )
+                yield (
+                    has_attributes_only,
+                    f"column {name}: null cannot be written in an element that has attributes",
+                )
 
     def lead(self, depth: int) -> str:
-        """What stands before a tag."""
+        """The whitespace before a tag."""
         return "\n" + depth * INDENT if self.pretty else ""
 
     def _check(self, element: Element) -> None:
-        """Raise `UsageError` where a type does not go with a place."""
-        for _, place in element.attributes:
-            if not self._type(place).comparable:
-                self._refuse(place, f"{self._type(place).kind} is no attribute")
+        """Raise `UsageError` if a type is not allowed at its position."""
+        for _, position in element.attributes:
+            if not self._type(position).comparable:
+                self._refuse(position, f"{self._type(position).kind} is no attribute")
         if element.text < 0:
             return
         type_ = self._type(element.text)
@@ -96,14 +102,14 @@ class Elements:
                 )
             self._items(element.name, type_, self.schema.names[element.text])
 
-    def _refuse(self, place: int, why: str) -> None:
-        raise UsageError(f"column {self.schema.names[place]!r} cannot be written as XML: {why}")
+    def _refuse(self, position: int, why: str) -> None:
+        raise UsageError(f"column {self.schema.names[position]!r} cannot be written as XML: {why}")
 
-    def _type(self, place: int) -> Type:
-        return self.schema.attributes[place].type
+    def _type(self, position: int) -> Type:
+        return self.schema.attributes[position].type
 
     def _items(self, element: str, type_: ArrayType, column: str) -> Elements:
-        """How the items of an array are written."""
+        """The `Elements` of an array's items."""
         try:
             schema = Schema.of(type_.attributes)
             top = outline(element, schema.names, self.namespaces)
@@ -111,10 +117,10 @@ class Elements:
         except UsageError as error:
             raise UsageError(f"array {column}: {error}") from None
 
-    def _inside(self, element: Element, depth: int) -> Iterator[pl.Expr]:
-        """An element behind its name: attributes, content, end tag."""
-        for name, place in element.attributes:
-            text = self._text(place, IN_ATTRIBUTE)
+    def _element_body(self, element: Element, depth: int) -> Iterator[pl.Expr]:
+        """An element after its name: attributes, content, end tag."""
+        for name, position in element.attributes:
+            text = self._text(position, IN_ATTRIBUTE)
             yield pl.concat_str(pl.lit(f' {name}="'), text, pl.lit('"')).fill_null("")
         yield pl.lit(">")
         if element.text >= 0:
@@ -123,39 +129,41 @@ class Elements:
         yield pl.lit(f"{self.lead(depth) if element.children else ''}</{element.name}>")
 
     def _child(self, element: Element, depth: int) -> pl.Expr:
-        """An element in another one, the elements of an array, or XML without an element of its own."""
+        """A child element, the elements of an array, or an XML value without an element."""
         type_ = self._type(element.text) if element.text >= 0 else None
         if isinstance(type_, ArrayType):
-            items = self._items(element.name, type_, self.schema.names[element.text]).whole(
+            items = self._items(element.name, type_, self.schema.names[element.text]).tuple_expressions(
                 depth, self.lead(depth)
             )
             array = self.value(self.schema.names[element.text])
             return array.list.eval(pl.concat_str(*items)).list.join("").fill_null("")
         if element.name == NODES:
             return pl.concat_str(pl.lit(self.lead(depth)), self._text(element.text, IN_TEXT)).fill_null("")
-        whole = pl.concat_str(pl.lit(f"{self.lead(depth)}<{element.name}"), *self._inside(element, depth))
+        text = pl.concat_str(
+            pl.lit(f"{self.lead(depth)}<{element.name}"), *self._element_body(element, depth)
+        )
         if element.text >= 0:
-            return whole.fill_null("")
-        return pl.when(self._any(element.columns())).then(whole).otherwise(pl.lit(""))
+            return text.fill_null("")
+        return pl.when(self._has_any_value(element.columns())).then(text).otherwise(pl.lit(""))
 
-    def _text(self, place: int, references: Mapping[str, str]) -> pl.Expr:
-        """A value as it is written; XML as it is."""
-        a = self.schema.attributes[place]
+    def _text(self, position: int, references: Mapping[str, str]) -> pl.Expr:
+        """A value as text; XML is not escaped."""
+        a = self.schema.attributes[position]
         text = a.type.format_column(self.value(a.name))
         return escaped(text, references) if a.type is STRING else text
 
-    def _any(self, places: Iterator[int]) -> pl.Expr:
-        """Whether any of these columns has something to write."""
-        return pl.any_horizontal(self._is_there(place) for place in places)
+    def _has_any_value(self, positions: Iterator[int]) -> pl.Expr:
+        """Whether any of these columns has a value."""
+        return pl.any_horizontal(self._has_value(position) for position in positions)
 
-    def _is_there(self, place: int) -> pl.Expr:
-        value = self.value(self.schema.names[place])
-        if isinstance(self._type(place), ArrayType):
+    def _has_value(self, position: int) -> pl.Expr:
+        value = self.value(self.schema.names[position])
+        if isinstance(self._type(position), ArrayType):
             return (value.list.len() > 0).fill_null(False)
         return value.is_not_null()
 
-    def _unknown(self, values: pl.Series) -> pl.Series:
-        """For each element as it stood, whether it has a prefix that is not declared."""
+    def _has_undeclared_prefix(self, values: pl.Series) -> pl.Series:
+        """For each XML value, whether it has an undeclared prefix."""
         suspect = values.str.contains(_PREFIXED).fill_null(False)
         if not suspect.any():
             return suspect
@@ -165,14 +173,14 @@ class Elements:
 
 
 def _field(name: str) -> pl.Expr:
-    """A column of an array's items, where polars evaluates each."""
+    """A column of an array's items, for use inside ``list.eval``."""
     return pl.element().struct.field(name)
 
 
-def _is_complete(value: str, declared: str) -> bool:
-    """Whether XML declares all its prefixes that are not ``declared``."""
+def _is_complete(value: str, declarations: str) -> bool:
+    """Whether an XML value declares all its prefixes, apart from the root's declarations."""
     try:
-        etree.fromstring(f"<x{declared}>{value}</x>".encode(), etree.XMLParser(huge_tree=True))
+        etree.fromstring(f"<x{declarations}>{value}</x>".encode(), etree.XMLParser(huge_tree=True))
     except etree.XMLSyntaxError:
         return False
     return True

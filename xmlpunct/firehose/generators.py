@@ -1,4 +1,4 @@
-"""Generators: the examples of the papers as punctuated streams of any size, the same for the same seed."""
+"""Generators: the examples of the papers as punctuated streams of any size, deterministic for a seed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Line = tuple[str, str]
 
 
 def warehouse(sensors: int, hours: int, readings: int, punctuations: int, seed: int) -> Iterator[Line]:
-    """Temperature reports (Example 1): a file per sensor, ``readings`` a minute.
+    """Temperature reports (Example 1): a file per sensor, ``readings`` per minute.
 
-    ``punctuations`` an hour (0 or a divisor of 60) each close some minutes, the last of an hour all of it.
+    There are ``punctuations`` per hour (0 or a divisor of 60). Each closes the minutes since the previous one, and the
+    last one closes the hour.
     """
     if punctuations and 60 % punctuations:
         raise UsageError(f"{punctuations} punctuations per hour: the number must divide 60")
@@ -39,23 +40,25 @@ def warehouse(sensors: int, hours: int, readings: int, punctuations: int, seed: 
 def auction(items: int, bids: int, open_items: int, punctuated: bool, seed: int) -> Iterator[Line]:
     """Items for sale and bids on them (Example 2), ``open_items`` at a time: ``items.xml`` and ``bids.xml``.
 
-    If ``punctuated``, an item is followed by the promise that no other has its number, and its last bid by
-    the promise that there are no more.
+    If ``punctuated``, a punctuation after each item closes its number, and one after its last bid closes its bids.
     """
     random = Random(seed)
     running: deque[int] = deque()
-    made = 0
+    bid_count = 0
     for item in range(items):
         price, seller = random.randint(1, 500), f"P{random.randint(1, 9999):04}"
         yield "items.xml", _element("item", itemid=item, seller=seller, price=price)
         if punctuated:
             yield "items.xml", _element("punct:item", itemid=item, seller="*", price="*")
         running.append(item)
-        due = (item + 1) * bids // items  # bids keep step with items
-        while made < due:
-            at, buyer = running[random.randrange(len(running))], f"P{random.randint(1, 9999):04}"
-            yield "bids.xml", _element("bid", itemid=at, increase=random.randint(1, 20), buyerid=buyer)
-            made += 1
+        due = (item + 1) * bids // items  # distribute bids evenly over items
+        while bid_count < due:
+            item_number, buyer = running[random.randrange(len(running))], f"P{random.randint(1, 9999):04}"
+            yield (
+                "bids.xml",
+                _element("bid", itemid=item_number, increase=random.randint(1, 20), buyerid=buyer),
+            )
+            bid_count += 1
         if punctuated:
             last = item == items - 1
             while len(running) >= open_items or (last and running):
@@ -66,10 +69,10 @@ def auction(items: int, bids: int, open_items: int, punctuated: bool, seed: int)
 
 
 def outage(hours: int, zones: int, monitors: int, punctuated: bool, seed: int) -> Iterator[Line]:
-    """Electrical outages (the technical report's Figure 1), as monitors of the equipment and customers report them.
+    """Electrical outages (the technical report's Figure 1), reported by monitors of the equipment and by customers.
 
-    The files are ``monitor1.xml`` and so on, and ``calls.xml``. In an hour a third of the zones has an outage; each
-    monitor notices it or not, some more than once, and so do customers. If ``punctuated``, each file closes each hour.
+    The files are ``monitor1.xml`` and so on, and ``calls.xml``. In each hour a third of the zones has an outage. Each
+    monitor reports it up to twice or not at all, and so do customers. If ``punctuated``, each file closes each hour.
     """
     random = Random(seed)
     senders = [("report", f"monitor{monitor}.xml") for monitor in range(1, monitors + 1)] + [
@@ -91,9 +94,9 @@ def _element(name: str, **children: object) -> str:
 
 
 def write(lines: Iterable[Line], directory: str) -> list[Path]:
-    """Write generated lines into files of a directory, each a whole document; the files' paths.
+    """Write generated lines into files of a directory, each a complete document. Returns the files' paths.
 
-    Raises `UsageError` where that is impossible.
+    Raises `UsageError` if a file cannot be written.
     """
     folder = Path(directory)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The items of arrays, as columns of lists."""
+"""The items of arrays, as list columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xmlpunct.schema.arrays import ArrayType, array_of
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items of an array: their cells, and the rows ``of`` which they are, in order."""
+    """The items of an array: their cells, and the row ``of`` each item, ascending."""
 
     cells: list[Cells]
     of: Ints
@@ -28,24 +28,24 @@ class Items:
 def array_column(
     name: str, items: Sequence[Items], tables: Sequence[Table], number: int, count: int
 ) -> tuple[pl.Series, dict[int, str]]:
-    """The column of the arrays of one table, for ``count`` rows, and what is wrong by row."""
-    table, mine = tables[number], items[number]
+    """The column of the arrays of one table, for ``count`` rows, and faults by row."""
+    table, array_items = tables[number], items[number]
     fields: list[pl.Series] = []
     wrong: dict[int, str] = {}
     for a, slot in zip(table.schema, table.slots, strict=True):
         if isinstance(a.type, ArrayType):
-            values, faulty = array_column(a.name, items, tables, slot, len(mine.of))
+            values, faulty = array_column(a.name, items, tables, slot, len(array_items.of))
         else:
-            named = replace(a, name=f"{table.prefix}{a.name}")
-            values, faulty = column(named, mine.cells[slot - table.first])
+            prefixed = replace(a, name=f"{table.prefix}{a.name}")
+            values, faulty = column(prefixed, array_items.cells[slot - table.first])
         fields.append(values)
         for item, reason in faulty.items():
-            wrong.setdefault(int(mine.of[item]), reason)
-    return lists(name, table.schema, fields, mine.of, count), wrong
+            wrong.setdefault(int(array_items.of[item]), reason)
+    return lists(name, table.schema, fields, array_items.of, count), wrong
 
 
 def lists(name: str, schema: Schema, fields: Sequence[pl.Series], of: Ints, count: int) -> pl.Series:
-    """The column of the arrays of ``count`` rows. Their items have these ``fields``, and are of the rows ``of``.
+    """The array column of ``count`` rows. The items have these ``fields`` and belong to the rows ``of``.
 
     >>> schema = Schema.parse("sku STRING")
     >>> lists("line", schema, [pl.Series(["a", "b"])], np.array([0, 0]), 2).to_list()
@@ -54,5 +54,5 @@ def lists(name: str, schema: Schema, fields: Sequence[pl.Series], of: Ints, coun
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(of, minlength=count), out=offsets[1:])
     rows = pa.StructArray.from_arrays([values.to_arrow() for values in fields], names=list(schema.names))
-    found = from_arrow(name, pa.LargeListArray.from_arrays(pa.array(offsets), rows))
-    return found.cast(array_of(schema).dtype)
+    array = from_arrow(name, pa.LargeListArray.from_arrays(pa.array(offsets), rows))
+    return array.cast(array_of(schema).dtype)

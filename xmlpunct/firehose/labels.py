@@ -1,6 +1,6 @@
-"""Values in the names of files: in ``dir/hour={hour}.xml`` all tuples of a file have the hour of its name.
+"""Values in file names: for ``dir/hour={hour}.xml`` all tuples of a file have the hour in its name.
 
-What the name of a part says is its *label*. The end of the last part with a label closes it.
+The values in the name of a part are its *label*. The end of the last part with a label closes the label.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from xmlpunct.types.pattern import WILDCARD, constant
 
 @dataclass(frozen=True)
 class Label:
-    """What the name of a part says of a stream's tuples in it, as the punctuation that closes them.
+    """The values in a part's name for a stream's tuples, and the punctuation that closes them.
 
-    It ``closes`` at the end of the part if no later part has it too.
+    ``closes``: the punctuation holds at the end of the part, because no later part has the same label.
     """
 
     closing: Punctuation
@@ -44,9 +44,9 @@ class Label:
 def labels_of(
     specs: tuple[StreamSpec, ...], parts: tuple[tuple[str, Texts], ...]
 ) -> tuple[tuple[Label, ...], ...]:
-    """For each part, given its name and what that carries, its label for each stream; empty where there is none.
+    """The labels of each part, one per stream; empty without values in names. ``parts``: (name, values in it).
 
-    Raises `UsageError` where a stream has no such column, and `SourceError` for a value that does not fit it.
+    Raises `UsageError` if a stream lacks the column of a value, and `SourceError` for an invalid value.
 
     >>> from xmlpunct.schema import Schema
     >>> spec = StreamSpec("s", Schema.parse("hour INT NOT NULL, a INT"), "t")
@@ -85,9 +85,9 @@ def _value(spec: StreamSpec, part: str, name: str, text: str) -> Value:
 
 
 def labelled(attribute: Attribute, cells: Cells, value: Value) -> tuple[pl.Series, dict[int, str]]:
-    """The column of an attribute that a label gives a value, and what is wrong by row.
+    """The column of an attribute with a value in the label, and faults by row.
 
-    Tuples need not have the value, but those that have another one are wrong.
+    A tuple may lack the value. It must not have a different one.
 
     >>> from xmlpunct.schema import Schema
     >>> hour = Schema.parse("hour INT NOT NULL")["hour"]
@@ -96,18 +96,20 @@ def labelled(attribute: Attribute, cells: Cells, value: Value) -> tuple[pl.Serie
     ([17, 17], {2: "attribute hour: '18', but the name of the file says 17"})
     """
     values, wrong = column(replace(attribute, nullable=True, domain=WILDCARD), cells)
-    given = pl.Series(attribute.name, [value], dtype=values.dtype).new_from_index(0, len(values))
+    label_column = pl.Series(attribute.name, [value], dtype=values.dtype).new_from_index(0, len(values))
     if values.null_count() < len(values):
-        named = attribute.type.format(value)
-        for row in _others(attribute.type, values, given):
-            told = f"{shown(cells.text(row))}, but the name of the file says {named}"
-            wrong[row] = f"attribute {attribute.name}: {told}"
-    return given, wrong
+        label_text = attribute.type.format(value)
+        for row in _differing_rows(attribute.type, values, label_column):
+            difference = f"{shown(cells.text(row))}, but the name of the file says {label_text}"
+            wrong[row] = f"attribute {attribute.name}: {difference}"
+    return label_column, wrong
 
 
-def _others(type_: Type, values: pl.Series, given: pl.Series) -> list[int]:
-    """The rows whose values, if they have one, are others than those given."""
+def _differing_rows(type_: Type, values: pl.Series, label_column: pl.Series) -> list[int]:
+    """The rows that have a value other than the label's."""
     if polars_works():
-        return (values.is_not_null() & (values != given)).arg_true().to_list()
-    pairs = enumerate(zip(values, given, strict=True))
-    return [row for row, (v, wanted) in pairs if v is not None and type_.key(v) != type_.key(wanted)]
+        return (values.is_not_null() & (values != label_column)).arg_true().to_list()
+    pairs = enumerate(zip(values, label_column, strict=True))
+    return [
+        row for row, (v, label_value) in pairs if v is not None and type_.key(v) != type_.key(label_value)
+    ]

@@ -1,4 +1,4 @@
-"""Slices as lines: what all writers share."""
+"""Slices as lines of text: common code of all writers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.slice import Slice
 
 _FEW = 500
-"""So few lines are joined sooner one by one."""
+"""Fewer lines than this are joined faster in Python."""
 
 _BOUNDS = ("low", "high")
 _RANGE = pl.concat_str(
@@ -26,14 +26,13 @@ _RANGE = pl.concat_str(
 
 
 class Lines(Protocol):
-    """How a form of output says a punctuation in a line."""
+    """Punctuations as lines of an output format."""
 
     def punctuation(self, p: Punctuation) -> str:
         """The line of a punctuation."""
 
-    def around(self, place: int) -> tuple[str, str]:
-        """What stands around a pattern of numbers in the line of a punctuation that says no more, of the attribute at a
-        place."""
+    def around(self, position: int) -> tuple[str, str]:
+        """The text before and after the pattern, for a punctuation that constrains only the attribute at a position."""
 
 
 def line(parts: Iterable[pl.Expr]) -> pl.Expr:
@@ -41,46 +40,48 @@ def line(parts: Iterable[pl.Expr]) -> pl.Expr:
     return pl.concat_str(*parts, pl.lit("\n")).alias("line")
 
 
-def lines(given: Slice, of_tuple: pl.Expr, form: Lines) -> bytes:
-    """The lines of a slice, where ``of_tuple`` is that of a tuple.
+def lines(slice_: Slice, of_tuple: pl.Expr, form: Lines) -> bytes:
+    """The lines of a slice. ``of_tuple`` is the expression of a tuple's line.
 
-    The lines of its punctuations (none for ``<*, ..., *>``) stand where the punctuations stood, if the slice
-    remembers that, else at the end.
+    Punctuations (except ``<*, ..., *>``) are written at their positions among the tuples if the slice has these
+    (``before``), else at the end.
     """
-    found = given.tuples.with_columns(of_tuple)["line"]  # one for each tuple, though it may have no columns
-    if not given.before:
-        return (_joined(found) + _said(given.punctuations, form)).encode()
-    pieces, at = [], 0
-    for place, p in zip(given.before, given.punctuations, strict=True):
-        if place > at:
-            pieces.append(_joined(found[at:place]))
-            at = place
+    texts = slice_.tuples.with_columns(of_tuple)[
+        "line"
+    ]  # with_columns keeps the height of a frame without columns
+    if not slice_.before:
+        return (_concatenate(texts) + _punctuation_text(slice_.punctuations, form)).encode()
+    pieces, position = [], 0
+    for row, p in zip(slice_.before, slice_.punctuations, strict=True):
+        if row > position:
+            pieces.append(_concatenate(texts[position:row]))
+            position = row
         if not p.is_everything:
             pieces.append(form.punctuation(p))
-    if at < len(found):
-        pieces.append(_joined(found[at:]))
+    if position < len(texts):
+        pieces.append(_concatenate(texts[position:]))
     return "".join(pieces).encode()
 
 
-def tuple_lines(given: Slice, of_tuple: pl.Expr) -> list[str]:
+def tuple_lines(slice_: Slice, of_tuple: pl.Expr) -> list[str]:
     """The line of each tuple of a slice."""
-    return given.tuples.with_columns(of_tuple)["line"].to_list()
+    return slice_.tuples.with_columns(of_tuple)["line"].to_list()
 
 
-def punctuation_lines(given: Slice, form: Lines) -> list[str]:
-    """The line of each punctuation of a slice that says anything in this form, but for ``<*, ..., *>``."""
-    return [text for p in given.punctuations if not p.is_everything and (text := form.punctuation(p))]
+def punctuation_lines(slice_: Slice, form: Lines) -> list[str]:
+    """The line of each punctuation of a slice that this format can express, except ``<*, ..., *>``."""
+    return [text for p in slice_.punctuations if not p.is_everything and (text := form.punctuation(p))]
 
 
-def _joined(found: pl.Series) -> str:
-    """Lines, one behind the other."""
-    return "".join(found.to_list()) if len(found) < _FEW else str(found.str.join("").item())
+def _concatenate(texts: pl.Series) -> str:
+    """The concatenation of lines."""
+    return "".join(texts.to_list()) if len(texts) < _FEW else str(texts.str.join("").item())
 
 
-def _said(batch: PunctuationBatch, form: Lines) -> str:
-    """The lines of some punctuations."""
+def _punctuation_text(batch: PunctuationBatch, form: Lines) -> str:
+    """The lines of a batch of punctuations."""
     if len(batch.parts) > 1:
-        return "".join(_said(part, form) for part in batch.parts)
+        return "".join(_punctuation_text(part, form) for part in batch.parts)
     if batch.place is None or batch.columns[0].dtype != pl.Int64():
         return "".join(form.punctuation(p) for p in batch if not p.is_everything)
     before, after = map(pl.lit, form.around(batch.place))

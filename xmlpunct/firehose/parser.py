@@ -1,8 +1,8 @@
-"""Splits into slices: what the native reader does not prove goes to libxml2.
+"""Parses splits into slices, with the native reader, or with libxml2 where the native reader cannot proceed.
 
-`walker` has the native reader fill rows. Else libxml2 parses (through lxml's target interface, which keeps nothing)
-and `Target` collects texts. `columns` and `reading` turn them into values and patterns. This module joins them, and
-decides what is delivered when something is wrong: everything before it, and nothing from there on.
+The native reader (`walker`) fills rows. Otherwise libxml2 parses (through lxml's target interface, which builds no
+tree) and `Target` collects texts. `typed_columns` and `reading` convert texts to values and patterns. This module
+combines them. After an error, it delivers all tuples and punctuations before the error, and none after it.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def parse_split(
     punct_namespace: str = PUNCT_NAMESPACE,
     limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> Parsed:
-    """Read the tuples and punctuations of some streams from a split. Never raises for bad data.
+    """Read the tuples and punctuations of several streams from a split. Never raises for bad data.
 
     >>> from xmlpunct.firehose.position import Position
     >>> from xmlpunct.schema import Schema
     >>> split = Split("s", Position(), b"<r><t><a>1</a></t><t><a>x</a></t></r>", True)
-    >>> found = parse_split(split, [StreamSpec("s", Schema.parse("a INT"), "t")])
-    >>> found.slices[0].tuples.rows(), str(found.rejects[0][0])
+    >>> parsed = parse_split(split, [StreamSpec("s", Schema.parse("a INT"), "t")])
+    >>> parsed.slices[0].tuples.rows(), str(parsed.rejects[0][0])
     ([(1,)], "s, line 1, byte 18: attribute a: 'x' is not of type INT")
     """
     return Parser(specs, punct_namespace, limits).parse(split)
@@ -68,16 +68,16 @@ def parse_conforming(
     punct_namespace: str = PUNCT_NAMESPACE,
     limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> Parsed:
-    """`parse_split` by libxml2 alone: the same, at its own pace."""
+    """`parse_split` with libxml2 only: the same result, more slowly."""
     return _parse(split, _Streams(tuple(specs), punct_namespace, limits)).run()
 
 
 def said_after(split: Split, elements: Elements, limits: Limits) -> Said:
-    """What the elements that are open behind a split have given to tuples in them."""
-    said = _parser_of(elements.specs, elements.punct_namespace, limits)._walker.said(split)
-    if said is not None:
-        return said
-    return _parse(split, _Streams(elements.specs, elements.punct_namespace, limits)).said_behind()
+    """The values for tuples of the elements that are open after a split (`Position.said`)."""
+    values = _parser_of(elements.specs, elements.punct_namespace, limits)._walker.said(split)
+    if values is not None:
+        return values
+    return _parse(split, _Streams(elements.specs, elements.punct_namespace, limits)).saved_state_after()
 
 
 @lru_cache(maxsize=16)
@@ -86,9 +86,9 @@ def _parser_of(specs: tuple[StreamSpec, ...], punct_namespace: str, limits: Limi
 
 
 class Parser:
-    """`parse_split` for many splits: what follows from the streams is worked out once.
+    """`parse_split` for many splits: preparation for the streams is done once.
 
-    Threads may share a parser. But it reads ``ahead`` for one reader only, whose `Splitter` cuts no ``elements``.
+    Threads may share a parser. But `ahead` serves only one reader, whose `Splitter` must not have ``elements``.
 
     >>> from xmlpunct.firehose.position import Position
     >>> from xmlpunct.schema import Schema
@@ -109,74 +109,73 @@ class Parser:
         self._walker = Walker(self.specs, self._streams.shapes, self._streams.groups, punct_namespace, limits)
 
     def parse(self, split: Split, known: Known | None = None) -> Parsed:
-        """Read a split, of which something may be ``known``. Never raises for bad data."""
+        """Read a split. ``known`` has results of `ahead`, if any. Never raises for bad data."""
         walked = self._walker.walk(split, known)
-        parsed = (walked and self._parsed(split, walked)) or _parse(split, self._streams).run()
+        parsed = (walked and self._deliver_walked(split, walked)) or _parse(split, self._streams).run()
         if split.final and parsed.error is None:
             parsed.close(split.labels)
         return parsed
 
     def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
-        """For a `Splitter`: reads what is to become the next split as far as it can; see `known`.
+        """For a `Splitter`: walks the next split in advance, as far as possible; see `known`.
 
-        What open elements have said behind it is None if it is not known.
+        The second value, the open elements' values for tuples after it, is None if it is unknown.
         """
         return self._walker.ahead(split)
 
     def known(self, split: Split) -> Known | None:
-        """What was read ahead of a split, so that `parse` need not read that again."""
+        """The results of `ahead` for a split, so that `parse` need not repeat the walk."""
         return self._walker.known(split)
 
-    def _parsed(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
-        """What is in a split that is well formed; None if a punctuation is wrong."""
+    def _deliver_walked(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
+        """The output of a well-formed split; None if a punctuation is invalid."""
         streams = self._streams
         builder = SliceBuilder(split, malformed.Places(split))
-        for spec, shape, found in zip(streams.specs, streams.shapes, walked, strict=True):
+        for spec, shape, result in zip(streams.specs, streams.shapes, walked, strict=True):
             try:
-                said = _said(spec, shape, found)
+                punctuations = _punctuations_in(spec, shape, result)
             except PunctuationError:
                 return None
-            place = partial(_place, split, found)
-            offsets = partial(found.at.astype, np.int64)
-            rows = Rows(len(found.at), found.cells, found.faults, place, offsets, found.items)
-            rows.late = [(at, malformed.shown(split.data, at, end), slot) for at, end, slot in found.late]
-            builder.add(spec, shape, rows, said, found.before.astype(np.int64), found.overlooked)
+            locate = partial(_tuple_at, split, result)
+            offsets = partial(result.at.astype, np.int64)
+            rows = Rows(len(result.at), result.cells, result.faults, locate, offsets, result.items)
+            rows.late = [(at, malformed.shown(split.data, at, end), slot) for at, end, slot in result.late]
+            builder.add(spec, shape, rows, punctuations, result.before.astype(np.int64), result.overlooked)
         return builder.parsed
 
 
-def _place(split: Split, found: Walked, row: int) -> tuple[int, str]:
-    """Where a tuple begins, and its text."""
-    at = int(found.at[row])
-    return at, malformed.shown(split.data, at, int(found.end[row]))
+def _tuple_at(split: Split, walked: Walked, row: int) -> tuple[int, str]:
+    """The offset and the text of a tuple."""
+    offset = int(walked.at[row])
+    return offset, malformed.shown(split.data, offset, int(walked.end[row]))
 
 
-def _said(spec: StreamSpec, shape: Shape, found: Walked) -> Sequence[Punctuation | None]:
-    """The punctuations of a stream; in a column, if they make one. Raises `PunctuationError`."""
-    schema, count, texts = spec.schema, len(found.before), found.patterns_of(spec.schema, shape)
-    others = np.zeros(count, np.bool_)
-    if spec.where is not None and len(found.patterns) > shape.width + len(shape.said):
-        patterns = found.patterns[-1].listed("*")
-        others = np.array([reading.is_of_others(spec.where[1], text) for text in patterns], np.bool_)
-    if found.dropped.any() or others.any():
-        said: list[Punctuation | None] = [None] * count
-        for row in np.flatnonzero(others).tolist():
-            said[row] = reading.nothing(schema)
-        kept = np.flatnonzero(~(found.dropped | others))
-        listed = [None if cells is None else cells.take(kept).listed("*") for cells in texts]
-        for place, p in zip(kept.tolist(), reading.punctuations_of(schema, len(kept), listed), strict=True):
-            said[place] = p
-        return said
+def _punctuations_in(spec: StreamSpec, shape: Shape, walked: Walked) -> Sequence[Punctuation | None]:
+    """The punctuations of a stream, as a columnar batch if possible. Raises `PunctuationError`."""
+    schema, count, texts = spec.schema, len(walked.before), walked.patterns_of(spec.schema, shape)
+    is_for_others = np.zeros(count, np.bool_)
+    if spec.where is not None and len(walked.patterns) > shape.width + len(shape.said):
+        patterns = walked.patterns[-1].listed("*")
+        is_for_others = np.array([reading.is_of_others(spec.where[1], text) for text in patterns], np.bool_)
+    if walked.dropped.any() or is_for_others.any():
+        punctuations: list[Punctuation | None] = [None] * count
+        for row in np.flatnonzero(is_for_others).tolist():
+            punctuations[row] = reading.nothing(schema)
+        rows = np.flatnonzero(~(walked.dropped | is_for_others))
+        columns = [None if cells is None else cells.take(rows).listed("*") for cells in texts]
+        for row, p in zip(rows.tolist(), reading.punctuations_of(schema, len(rows), columns), strict=True):
+            punctuations[row] = p
+        return punctuations
     batch = batch_of(schema, texts) if count >= COLUMN_FROM and polars_works() else None
     if batch is not None:
         return batch
-    return reading.punctuations_of(
-        schema, count, [None if cells is None else cells.listed("*") for cells in texts]
-    )
+    columns = [None if cells is None else cells.listed("*") for cells in texts]
+    return reading.punctuations_of(schema, count, columns)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fatal:
-    """What ends the delivery: an offset, a reason, and the start tag from which on nothing counts."""
+    """An error that ends the delivery. Nothing is delivered from the start tag ``number`` on."""
 
     offset: int
     reason: str
@@ -184,102 +183,103 @@ class _Fatal:
 
 
 class _Streams:
-    """What to read, and what follows from that. It never changes."""
+    """The streams to read, and data derived from them. Immutable."""
 
     def __init__(self, specs: tuple[StreamSpec, ...], punct_namespace: str, limits: Limits) -> None:
         self.specs, self.limits, self.punct_namespace = specs, limits, punct_namespace
         self.shapes = [Shape.of(spec.schema) for spec in specs]
         self.groups = _groups(specs, punct_namespace)
-        self.elements = elements_of(specs, punct_namespace)  # if they can be told apart
+        self.elements = elements_of(specs, punct_namespace)  # if elements identify them
 
     def punctuation(self, stream: int, branch: Branch) -> Punctuation | None:
-        """The punctuation of a stream that an element says. Raises `PunctuationError`."""
+        """The punctuation of a stream that an element represents. Raises `PunctuationError`."""
         spec = self.specs[stream]
         return reading.read_punctuation(spec, self.shapes[stream], branch, self.punct_namespace)
 
 
 class _Parse:
-    """One split, ``ready`` for libxml2; ``behind`` is what is known to be wrong right behind it."""
+    """The parse of one split by libxml2. ``ready``: the prepared input; ``end_error``: an error directly after it."""
 
-    def __init__(self, split: Split, ready: Ready, streams: _Streams, behind: _Fatal | None) -> None:
-        self.split, self.ready, self.behind = split, ready, behind
+    def __init__(self, split: Split, ready: Ready, streams: _Streams, end_error: _Fatal | None) -> None:
+        self.split, self.ready, self.end_error = split, ready, end_error
         self.streams, self.limits = streams, streams.limits
-        self.places = malformed.Places(split)
-        self.said: list[list[list[tuple[int, int, tuple[str, ...], bool]]]] = []
+        self.positions = malformed.Places(split)
+        self.element_values: list[list[list[tuple[int, int, tuple[str, ...], bool]]]] = []
         self.prologue = split.start.prologue
-        self.found = [Found(shape.width, len(shape.tables)) for shape in streams.shapes]
+        self.results = [Found(shape.width, len(shape.tables)) for shape in streams.shapes]
 
     def run(self) -> Parsed:
         return self.deliver(self.find())
 
-    def said_behind(self) -> Said:
-        """What the elements that are open behind the split have given to tuples in them."""
-        if self.find() is not None or not self.said:
+    def saved_state_after(self) -> Said:
+        """The values for tuples of the elements that are open after the split (`Position.said`)."""
+        if self.find() is not None or not self.element_values:
             return ()
-        return tuple(tuple(sorted(chain(*of_one))) for of_one in zip(*self.said, strict=True))
+        return tuple(tuple(sorted(chain(*values))) for values in zip(*self.element_values, strict=True))
 
     def find(self) -> _Fatal | None:
-        """Parse, and find out what ends the builder."""
+        """Parse, and return the first error."""
         ready = self.ready
         if not self.split.final and len(self.split.data) > self.limits.element:
-            # What comes behind the last complete token is cut anywhere.
+            # The data after the last complete token may end at any byte.
             ready = Ready(ready.data[: complete(ready.data)], ready.declared)
         fatals = [fatal for group in self.streams.groups if (fatal := self.read(ready, group))]
         fatal = min(fatals, key=lambda f: f.number) if fatals else None
-        for found in self.found:
-            fatal = self.oversize(found, fatal)
+        for result in self.results:
+            fatal = self.oversize(result, fatal)
         return fatal
 
     def read(self, ready: Ready, group: list[int]) -> _Fatal | None:
-        """Parse for some of the streams, whose elements all differ; one of nested tuples level by level."""
+        """Parse for a group of streams with different elements. Nested tuples are parsed level by level."""
         fatal = self.read_level(ready, group, 0)
-        level, whole = 0, [self.found[i] for i in group]
-        while any(self.streams.specs[i].nested for i in group) and any(found.at for found in whole):
+        level, results = 0, [self.results[i] for i in group]
+        while any(self.streams.specs[i].nested for i in group) and any(result.at for result in results):
             level += 1
             self.read_level(ready, group, level)
-            further = [self.found[i] for i in group]
-            if not any(found.at for found in further):
+            level_results = [self.results[i] for i in group]
+            if not any(result.at for result in level_results):
                 break
-            pairs = zip(whole, further, strict=True)
-            whole = [merged(self.streams.shapes[i], *both) for i, both in zip(group, pairs, strict=True)]
-        for i, found in zip(group, whole, strict=True):
-            self.found[i] = found
+            pairs = zip(results, level_results, strict=True)
+            results = [merged(self.streams.shapes[i], *pair) for i, pair in zip(group, pairs, strict=True)]
+        for i, result in zip(group, results, strict=True):
+            self.results[i] = result
         return fatal
 
     def read_level(self, ready: Ready, group: list[int], level: int) -> _Fatal | None:
-        """Parse for some of the streams, for tuples that are inside so many others."""
+        """Parse for a group of streams, only tuples at one level of nesting."""
         target = self.target(group, level)
         fatal = self.parse(target, ready.data)
         if isinstance(fatal, etree._LogEntry | _Unknown):
             entry = None if isinstance(fatal, _Unknown) else fatal
             offset, right, reason = malformed.malformed(self.split, ready.data, entry)
             target = self.target(group, level)
-            again = self.parse(target, ready.data[:right])
-            fatal = again if isinstance(again, _Fatal) else _Fatal(offset, reason)
+            second_error = self.parse(target, ready.data[:right])
+            fatal = second_error if isinstance(second_error, _Fatal) else _Fatal(offset, reason)
         elif fatal is None:
-            fatal = self.behind or self.unfinished(target, ready)
-        for i, found in zip(group, target.found, strict=True):
-            self.found[i] = found
+            fatal = self.end_error or self.unfinished(target, ready)
+        for i, result in zip(group, target.found, strict=True):
+            self.results[i] = result
         if target.ancestors is not None and level == 0:
-            self.said.append(
-                [[(group[i], s, texts, read) for i, s, texts, read in one] for one in target.ancestors.said]
+            state = target.ancestors.said
+            self.element_values.append(
+                [[(group[i], s, texts, read) for i, s, texts, read in values] for values in state]
             )
         return fatal
 
     def target(self, group: list[int], level: int) -> Target:
-        names, all_ = Names(self.limits), self.streams
+        names, all_, start = Names(self.limits), self.streams, self.split.start
         specs, shapes = [all_.specs[i] for i in group], [all_.shapes[i] for i in group]
         marks = [punctuation_element(spec.element, all_.punct_namespace) for spec in specs]
         reach = any(shape.ups for shape in shapes)
-        before = tuple(
-            tuple((group.index(i), *rest) for i, *rest in one if i in group) for one in self.split.start.said
+        ancestor_values = tuple(
+            tuple((group.index(i), *value) for i, *value in values if i in group) for values in start.said
         )
-        ancestors = Ancestors(specs, shapes, before) if reach else None  # type: ignore[arg-type]
+        ancestors = Ancestors(specs, shapes, ancestor_values) if reach else None  # type: ignore[arg-type]
         outside = states(specs, shapes, marks, all_.specs, names, level)
         return Target(outside, names, shapes, ancestors)
 
     def parse(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
-        """Run the parser. Gives what was too large or forbidden, what was malformed, or None."""
+        """Run the parser. Returns an error of size or content, a syntax error, or None."""
         return contained(lambda: self.feed(target, data), data, lambda: target.names.met)
 
     def feed(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
@@ -305,11 +305,11 @@ class _Parse:
             return None if target.reached else _Unknown()
 
     def at(self, number: int, reason: str) -> _Fatal:
-        """Something wrong with the element of a start tag, counted as the target does."""
-        return _Fatal(self.places.offset(number - len(self.split.start.open)), reason, number)
+        """An error at the element of a start tag, whose number is as in the target."""
+        return _Fatal(self.positions.offset(number - len(self.split.start.open)), reason, number)
 
     def unfinished(self, target: Target, ready: Ready) -> _Fatal | None:
-        """What is wrong at the end of data without any error."""
+        """The error of data that ends too early; None if it is complete."""
         split, size = self.split, len(self.split.data)
         if not split.final:
             if target.inside:
@@ -320,84 +320,84 @@ class _Parse:
                 return _Fatal(0, f"too large: more than {self.limits.element:,} bytes without an element")
             return None
         if target.stack or (ready.declared and not target.starts):
-            offset, _, reason = malformed.truncated(split, self.places)
+            offset, _, reason = malformed.truncated(split, self.positions)
             return _Fatal(offset, reason)
         if not target.starts and not split.start.started:
             return _Fatal(size, "no XML document: there is no root element")
         return None
 
     def deliver(self, fatal: _Fatal | None) -> Parsed:
-        """Turn what was found before ``fatal``, and before any wrong punctuation, into slices."""
+        """Build slices of the tuples and punctuations before ``fatal`` and before any invalid punctuation."""
         punctuations: list[list[tuple[int, int, Punctuation | None]]] = []
-        for i, found in enumerate(self.found):
-            read: list[tuple[int, int, Punctuation | None]] = []
-            for number, before, branch in found.punctuations:
+        for i, result in enumerate(self.results):
+            stream_punctuations: list[tuple[int, int, Punctuation | None]] = []
+            for number, before, branch in result.punctuations:
                 if fatal and number >= fatal.number:
                     break
                 try:
-                    read.append((number, before, self.streams.punctuation(i, branch)))
+                    stream_punctuations.append((number, before, self.streams.punctuation(i, branch)))
                 except PunctuationError as error:
                     fatal = self.at(number, str(error))
                     break
-            punctuations.append(read)
-        builder, end = SliceBuilder(self.split, self.places), fatal.number if fatal else float("inf")
-        for i, found in enumerate(self.found):
-            count = len(found.at) if end == float("inf") else bisect_left(found.at, end)
-            width = found.width
-            cells = [Cells.of(found.cells[slot : count * width : width]) for slot in range(width)]
-            faults = {row: fault for row, fault in found.faults.items() if row < count}
-            offsets = partial(self.offsets, found, count)
+            punctuations.append(stream_punctuations)
+        builder, end = SliceBuilder(self.split, self.positions), fatal.number if fatal else float("inf")
+        for i, result in enumerate(self.results):
+            count = len(result.at) if end == float("inf") else bisect_left(result.at, end)
+            width = result.width
+            cells = [Cells.of(result.cells[slot : count * width : width]) for slot in range(width)]
+            faults = {row: fault for row, fault in result.faults.items() if row < count}
+            offsets = partial(self.offsets, result, count)
             cells = self.raw_cells(self.streams.shapes[i], cells, 0)
             rows = Rows(
-                count, cells, faults, partial(self.place, found), offsets, self.items(i, found, count)
+                count, cells, faults, partial(self.tuple_at, result), offsets, self.items(i, result, count)
             )
-            rows.late = [(*self.place_of(number), slot) for number, slot in found.late if number < end]
-            said = [(before, p) for number, before, p in punctuations[i] if number < end]
-            at, ps = np.array([n for n, _ in said], np.int64), [p for _, p in said]
-            overlooked = found.overlooked_between(len(self.split.start.open), end)
-            builder.add(self.streams.specs[i], self.streams.shapes[i], rows, ps, at, overlooked)
+            rows.late = [(*self.element_at(number), slot) for number, slot in result.late if number < end]
+            delivered = [(before, p) for number, before, p in punctuations[i] if number < end]
+            before_counts, ps = np.array([n for n, _ in delivered], np.int64), [p for _, p in delivered]
+            overlooked = result.overlooked_between(len(self.split.start.open), end)
+            builder.add(self.streams.specs[i], self.streams.shapes[i], rows, ps, before_counts, overlooked)
         if fatal:
             builder.fail(fatal.offset, fatal.reason)
         return builder.parsed
 
-    def oversize(self, found: Found, fatal: _Fatal | None) -> _Fatal | None:
-        most = self.limits.text
-        if len(self.split.data) > most:
-            at = next((i for i, t in enumerate(found.cells) if t is not None and len(t) > most), None)
-            number = found.at[at // found.width] if at is not None else float("inf")
-            if at is not None and not (fatal and number >= fatal.number):
-                return self.at(int(number), f"too large: a value longer than {most:,} characters")
+    def oversize(self, result: Found, fatal: _Fatal | None) -> _Fatal | None:
+        limit = self.limits.text
+        if len(self.split.data) > limit:
+            index = next((i for i, t in enumerate(result.cells) if t is not None and len(t) > limit), None)
+            number = result.at[index // result.width] if index is not None else float("inf")
+            if index is not None and not (fatal and number >= fatal.number):
+                return self.at(int(number), f"too large: a value longer than {limit:,} characters")
         return fatal
 
-    def place(self, found: Found, row: int) -> tuple[int, str]:
-        """Where a tuple begins, and its text."""
-        return self.place_of(found.at[row])
+    def tuple_at(self, result: Found, row: int) -> tuple[int, str]:
+        """The offset and the text of a tuple."""
+        return self.element_at(result.at[row])
 
-    def place_of(self, number: int) -> tuple[int, str]:
-        """Where the element of a start tag begins, and its text."""
+    def element_at(self, number: int) -> tuple[int, str]:
+        """The offset and the text of the element of a start tag."""
         number -= len(self.split.start.open)
-        return self.places.offset(number), self.places.text(number)
+        return self.positions.offset(number), self.positions.text(number)
 
-    def items(self, stream: int, found: Found, count: int) -> list[Items]:
-        """The items of arrays, by table, for so many tuples."""
+    def items(self, stream: int, result: Found, count: int) -> list[Items]:
+        """The items of arrays, by table, for the first ``count`` tuples."""
         shape = self.streams.shapes[stream]
         tables = [Items([], np.empty(0, np.int64))]
-        kept = [count]
+        counts = [count]
         for number, table in enumerate(shape.tables[1:], 1):
-            of = np.array(found.of[number], np.int64)
-            kept.append(int(np.searchsorted(of, kept[table.parent])))
-            width, end = table.end - table.first, kept[-1] * (table.end - table.first)
-            cells = [Cells.of(found.items[number][slot:end:width]) for slot in range(width)]
-            tables.append(Items(self.raw_cells(shape, cells, table.first), of[: kept[-1]]))
+            owners = np.array(result.of[number], np.int64)
+            counts.append(int(np.searchsorted(owners, counts[table.parent])))
+            width, end = table.end - table.first, counts[-1] * (table.end - table.first)
+            cells = [Cells.of(result.items[number][slot:end:width]) for slot in range(width)]
+            tables.append(Items(self.raw_cells(shape, cells, table.first), owners[: counts[-1]]))
         return tables
 
     def raw_cells(self, shape: Shape, cells: list[Cells], first: int) -> list[Cells]:
-        """Cells from a slot on, with elements as they stood in place of the numbers of their start tags."""
+        """Cells from slot ``first`` on, with start tag numbers replaced by the source text of their elements."""
         data, open_ = self.split.data, len(self.split.start.open)
         for slot in shape.raws:
             if first <= slot < first + len(cells):
                 texts = [
-                    data[slice(*self.places.extent(int(text) - open_))].decode("utf-8", "surrogateescape")
+                    data[slice(*self.positions.extent(int(text) - open_))].decode("utf-8", "surrogateescape")
                     if text
                     else None
                     for text in cells[slot - first].listed()
@@ -405,46 +405,46 @@ class _Parse:
                 cells[slot - first] = Cells.of(texts)
         return cells
 
-    def offsets(self, found: Found, count: int) -> Ints:
-        """Where the first tuples begin."""
-        return self.places.offsets(np.array(found.at[:count], np.int64) - len(self.split.start.open))
+    def offsets(self, result: Found, count: int) -> Ints:
+        """The offsets of the first ``count`` tuples."""
+        return self.positions.offsets(np.array(result.at[:count], np.int64) - len(self.split.start.open))
 
 
-def _parse(split: Split, streams: _Streams, behind: _Fatal | None = None) -> _Parse:
-    """What is to be parsed of a split: no more than what comes before anything that nobody needs to parse."""
+def _parse(split: Split, streams: _Streams, end_error: _Fatal | None = None) -> _Parse:
+    """The parse of a split up to the first input that is refused without parsing."""
 
     def until(end: int) -> Split:
         return replace(split, data=split.data[:end], final=False)
 
-    found = ready(split)
-    if found.refused is not None:
-        return _parse(until(found.refused), streams, _Fatal(found.refused, found.reason))
+    prepared = ready(split)
+    if prepared.refused is not None:
+        return _parse(until(prepared.refused), streams, _Fatal(prepared.refused, prepared.reason))
     data, limits = split.data, streams.limits
     at = long_tag(data, limits.tag) if len(data) > limits.tag else None
     if at is not None or (not split.final and len(data) > limits.element):
         wrong, end = forbidden(data[: limits.element if at is None else at + limits.tag + 1])
-        if wrong >= 0:  # the byte behind it may be what makes it wrong
+        if wrong >= 0:  # the next byte may be the invalid one
             split = until(min(end + 1, limits.element))
-            return _Parse(split, ready(split), streams, behind)
+            return _Parse(split, ready(split), streams, end_error)
     if at is not None:
         return _parse(until(at), streams, _Fatal(at, f"too large: a tag longer than {limits.tag:,} bytes"))
-    return _Parse(split, found, streams, behind)
+    return _Parse(split, prepared, streams, end_error)
 
 
 class _Unknown:
-    """The parser failed and did not say at what."""
+    """The parser failed without an error message."""
 
 
 def _groups(specs: Sequence[StreamSpec], punct_namespace: str) -> list[list[int]]:
-    """The streams in groups, in each of which no two want the same element."""
+    """The streams in groups without a common element."""
     groups: list[tuple[set[str], list[int]]] = []
     for i, spec in enumerate(specs):
-        wanted = {spec.tag, punctuation_element(spec.element, punct_namespace)}
+        own_names = {spec.tag, punctuation_element(spec.element, punct_namespace)}
         for names, members in () if spec.nested else groups:
-            if not names & wanted:
-                names |= wanted
+            if not names & own_names:
+                names |= own_names
                 members.append(i)
                 break
         else:
-            groups.append((wanted, [i]))
+            groups.append((own_names, [i]))
     return [members for _, members in groups]

@@ -1,4 +1,4 @@
-"""Places in a source, and the pieces between them."""
+"""Positions in a source, and the splits between them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from xmlpunct.firehose import native
 from xmlpunct.firehose.labels import Label
 
 Said = tuple[tuple[tuple[int, int, tuple[str, ...], bool], ...], ...]
-"""By open element what it has given: to which stream and slot, which texts, and whether tuples have read them."""
+"""For each open element: (stream, slot, texts, whether tuples have read them) of its values for tuples."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """A place between elements, where a split may begin.
+    """A position between elements, at which a split may begin.
 
-    ``byte`` is a 0-based offset into the source (as UTF-8), ``line`` is 1-based. ``open`` holds the raw
-    start tags of the elements open there, outermost first: they carry the namespaces in scope, and let the
-    end tags that follow be verified. ``started`` says that the source has had a root element already. ``said`` is
-    what the open elements have given to tuples in them so far, where some take anything: see `Ancestors.said`.
+    ``byte`` is a 0-based offset into the source (as UTF-8), ``line`` is 1-based. ``open`` has the raw start tags of the
+    open elements, outermost first: they declare the namespaces in scope, and later end tags are checked against them.
+    ``started``: the source has had a root element already. ``said`` has the values of the open elements for tuples in
+    them, if tuples read ancestors: see `Ancestors.said`.
     """
 
     byte: int = 0
@@ -29,42 +29,42 @@ class Position:
     said: Said = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        found = {"byte": self.byte, "line": self.line, "open": list(self.open), "started": self.started}
-        return found | ({"said": self.said} if self.said else {})
+        """Plain values, for JSON."""
+        values = {"byte": self.byte, "line": self.line, "open": list(self.open), "started": self.started}
+        return values | ({"said": self.said} if self.said else {})
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Position:
         """The inverse of `to_json`.
 
-        >>> here = Position(3, 1, ("<a>",), True)
-        >>> Position.from_json(here.to_json()) == here
+        >>> position = Position(3, 1, ("<a>",), True)
+        >>> Position.from_json(position.to_json()) == position
         True
         """
-        said = tuple(
-            tuple((stream, slot, tuple(texts), read) for stream, slot, texts, read in one)
-            for one in values.get("said", ())
+        ancestor_values = tuple(
+            tuple((stream, slot, tuple(texts), read) for stream, slot, texts, read in element_values)
+            for element_values in values.get("said", ())
         )
-        return cls(values["byte"], values["line"], tuple(values["open"]), values["started"], said)
+        return cls(values["byte"], values["line"], tuple(values["open"]), values["started"], ancestor_values)
 
     @property
     def prologue(self) -> bytes:
-        """The start tags of ``open`` as they stood in the source."""
+        """The start tags of ``open``, exactly as in the source."""
         return "".join(self.open).encode("utf-8", "surrogateescape")
 
-    def after(self, data: bytes, open_: tuple[str, ...], said: Said = ()) -> Position:
-        """The place at the end of ``data``, which begins here."""
+    def after(self, data: bytes, open_: tuple[str, ...], ancestor_values: Said = ()) -> Position:
+        """The position at the end of ``data``, which begins at this position."""
         lines = native.newlines(data) if native.COMPILED else data.count(b"\n")
-        return Position(self.byte + len(data), self.line + lines, open_, True, said)
+        return Position(self.byte + len(data), self.line + lines, open_, True, ancestor_values)
 
 
 @dataclass(frozen=True)
 class Split:
-    """A piece of a source that can be parsed by itself, anywhere.
+    """A section of a source that can be parsed independently.
 
-    ``source`` is the source's name. It holds whole tuple and punctuation elements, of one document only.
-    ``final`` says that the source ends after it, in an orderly way as far as bytes go. ``labels`` are what the source's
-    name says, for each stream; none if it says nothing.
+    ``source`` is the source's name. A split contains complete tuple and punctuation elements of one document.
+    ``final``: the source ends after it, without a read error. ``labels`` has the values in the source's name for each
+    stream; empty without such values.
     """
 
     source: str

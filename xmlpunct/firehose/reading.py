@@ -1,4 +1,4 @@
-"""The patterns of a punctuation, from its elements. Nothing is guessed: what is not clear is an error."""
+"""Reads the patterns of punctuations from their elements. Ambiguous punctuations are errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.types.pattern_text import parse_pattern
 
 _SHORT = 64
-"""Only such texts, in characters, are remembered: others come once, and may be of any size."""
+"""Maximum length of cached texts, in characters. Longer texts rarely repeat, and may have any size."""
 
 
 class PunctuationError(XmlPunctError):
@@ -28,10 +28,10 @@ class PunctuationError(XmlPunctError):
 def read_punctuation(
     spec: StreamSpec, shape: Shape, branch: Branch, punct_namespace: str
 ) -> Punctuation | None:
-    """The punctuation that an element says, whose parts may be in the namespace of punctuations or in none.
+    """The punctuation that an element represents. Its children are in the punctuation namespace or in none.
 
-    None for one that constrains something that the schema does not declare: without that it would say more
-    than it does. One that constrains the condition on tuples says nothing beside it, or nothing of them at all. Raises
+    None if it constrains an undeclared attribute, because without this constraint it would close more tuples. A pattern
+    on the condition of ``spec.where`` matches its value and is removed, or it does not and the result is empty. Raises
     `PunctuationError`.
     """
     reader = _Reader(shape, frozenset({"", punct_namespace, spec.space}), punct_namespace)
@@ -46,26 +46,26 @@ def read_punctuation(
     return Punctuation(spec.schema, [_pattern(a, text) for a, text in by_attribute])
 
 
-def is_of_others(value: str, said: str) -> bool:
-    """Whether a punctuation says by the condition on tuples, of which these have that value, nothing of them.
+def is_of_others(value: str, text: str) -> bool:
+    """Whether a punctuation's pattern on the condition of the stream excludes the stream's tuples.
 
-    Raises `PunctuationError`.
+    ``value`` is the value that the condition requires. Raises `PunctuationError`.
     """
     try:
-        return not _parsed(STRING, said).matches(value)
+        return not _parse(STRING, text).matches(value)
     except PatternError as error:
         raise PunctuationError(f"wrong punctuation: {error}") from None
 
 
 def nothing(schema: Schema) -> Punctuation | None:
-    """A punctuation that says nothing."""
+    """An empty punctuation, which no tuple matches; None if the schema has no attributes."""
     return Punctuation(schema, [EMPTY] * len(schema)) if len(schema) else None
 
 
 def punctuations_of(
     schema: Schema, count: int, texts_by_attribute: Iterable[Sequence[str] | None]
 ) -> list[Punctuation]:
-    """So many punctuations, whose patterns' texts are given by attribute."""
+    """``count`` punctuations from the texts of their patterns, by attribute."""
     if not len(schema):
         return [Punctuation(schema, ())] * count
     columns: list[Iterable[Pattern]] = []
@@ -81,33 +81,33 @@ def _pattern(attribute: Attribute, text: str | None) -> Pattern:
     if text is None or text == "*":
         return WILDCARD
     try:
-        return _parsed(attribute.type, text)
+        return _parse(attribute.type, text)
     except PatternError as error:
-        named = PatternError(error.reason, error.text, error.position, attribute.name)
-        raise PunctuationError(f"wrong punctuation: {named}") from None
+        named_error = PatternError(error.reason, error.text, error.position, attribute.name)
+        raise PunctuationError(f"wrong punctuation: {named_error}") from None
 
 
 def _patterns(attribute: Attribute, texts: Sequence[str]) -> list[Pattern]:
-    """`_pattern`, of each."""
+    """`_pattern` of each text."""
     try:
-        patterns = {text: _parsed(attribute.type, text) for text in dict.fromkeys(texts)}
+        patterns = {text: _parse(attribute.type, text) for text in dict.fromkeys(texts)}
         return [*map(patterns.__getitem__, texts)]
     except PatternError:
-        return [_pattern(attribute, text) for text in texts]  # which names the attribute
+        return [_pattern(attribute, text) for text in texts]  # the error names the attribute
 
 
-def _parsed(type_: Type, text: str) -> Pattern:
-    return _known(type_, text) if len(text) <= _SHORT else parse_pattern(type_, text)
+def _parse(type_: Type, text: str) -> Pattern:
+    return _cached_pattern(type_, text) if len(text) <= _SHORT else parse_pattern(type_, text)
 
 
 @lru_cache(maxsize=4096)
-def _known(type_: Type, text: str) -> Pattern:
-    """The pattern of a text: the same for everybody, for ever."""
+def _cached_pattern(type_: Type, text: str) -> Pattern:
+    """`parse_pattern` with a cache; patterns are immutable."""
     return parse_pattern(type_, text)
 
 
 class _Reader:
-    """Reads the patterns of a punctuation: each stands at its column's path, or under its name."""
+    """Reads the patterns of a punctuation. A pattern is at its column's path, or in an element named after it."""
 
     def __init__(self, shape: Shape, namespaces: frozenset[str], punct_namespace: str) -> None:
         self.shape, self.namespaces, self.punct_namespace = shape, namespaces, punct_namespace
@@ -115,19 +115,19 @@ class _Reader:
         self.undeclared = False
 
     def by_attribute(self) -> list[str | None]:
-        """The texts of the patterns (None: there is none)."""
-        found = []
+        """The texts of the patterns, by attribute; None for an attribute without a pattern."""
+        texts = []
         for a, slot in zip(self.shape.tables[0].schema, self.shape.slots, strict=True):
-            said = self.shape.said.get(a.name)
-            under_name = None if said is None else self.texts[said]
+            name_slot = self.shape.said.get(a.name)
+            under_name = None if name_slot is None else self.texts[name_slot]
             at_path = self.texts[slot] if slot >= 0 else None
             if under_name is not None and at_path is not None:
                 self.twice(a.name)
-            found.append(at_path if under_name is None else under_name)
-        return found
+            texts.append(at_path if under_name is None else under_name)
+        return texts
 
     def read(self, branch: Branch, reached: Sequence[Step], is_root: bool = False) -> None:
-        """Read the patterns in an element at which some steps arrive. Of the items of an array none can be said."""
+        """Read the patterns in an element that these steps have reached. Items of arrays cannot have patterns."""
         steps = [step for step in reached if step.item < 0]
         for name, text in branch.attributes.items():
             slots = [step.attributes[name] for step in steps if name in step.attributes]
@@ -144,12 +144,12 @@ class _Reader:
             self.undeclared |= _constrains(branch)
             return
         if not values:
-            _no_text(branch)
+            _require_no_text(branch)
         counts: dict[str, int] = {}
         for child in branch.children:
-            found = self.reached(child, steps, counts)
-            if found:
-                self.read(child, found)
+            child_steps = self.reached(child, steps, counts)
+            if child_steps:
+                self.read(child, child_steps)
             elif is_root and self.said(child) in self.shape.said:
                 if child.children or child.attributes:
                     raise PunctuationError(
@@ -165,7 +165,7 @@ class _Reader:
                 self.undeclared |= _constrains(child)
 
     def reached(self, child: Branch, steps: Sequence[Step], counts: dict[str, int]) -> list[Step]:
-        """The steps that arrive at an element."""
+        """The steps that reach a child element."""
         uri, _, local = child.name.rpartition("}")
         uri = uri[1:]
         hops = [pair for step in steps for pair in step.named.get(local, ())]
@@ -173,7 +173,7 @@ class _Reader:
         if not exact and uri in self.namespaces:
             names = {hop.name for hop, _ in hops}
             exact = [*names] if len(names) == 1 else [name for name in names if name == local]
-        found = []
+        arriving = []
         for name in dict.fromkeys(exact):
             counts[name] = counts.get(name, 0) + 1
             for hop, below in hops:
@@ -181,15 +181,15 @@ class _Reader:
                     continue
                 if hop.attribute and child.attributes.get(hop.attribute) != hop.value:
                     continue
-                found.append(below)
-        chosen = {hop.attribute for hop, below in hops if below in found and hop.attribute}
-        for name in chosen:  # which says which element it is, and constrains nothing
-            if not any(name in below.attributes for below in found):
+                arriving.append(below)
+        chosen = {hop.attribute for hop, below in hops if below in arriving and hop.attribute}
+        for name in chosen:  # it only selects the element and is not a pattern
+            if not any(name in below.attributes for below in arriving):
                 child.attributes.pop(name, None)
-        return found
+        return arriving
 
     def said(self, child: Branch) -> str:
-        """The column that an element is named by, perhaps."""
+        """The column name that an element represents; empty if it is not in the punctuation namespace."""
         uri, _, local = child.name.rpartition("}")
         return local if uri[1:] == self.punct_namespace else ""
 
@@ -205,16 +205,18 @@ class _Reader:
 
 
 def _constrains(branch: Branch) -> bool:
-    """Whether an undeclared element says anything but ``*``."""
-    said = any(n[:1] != "{" and t.strip(SPACE) != "*" for n, t in branch.attributes.items())
+    """Whether an undeclared element contains a pattern other than ``*``."""
+    has_pattern = any(n[:1] != "{" and t.strip(SPACE) != "*" for n, t in branch.attributes.items())
     if not branch.children:
-        return said or branch.text.strip(SPACE) != "*"
-    _no_text(branch)
-    below = [_constrains(child) for child in branch.children]  # all of them, lest a wrong one be overlooked
-    return said or any(below)
+        return has_pattern or branch.text.strip(SPACE) != "*"
+    _require_no_text(branch)
+    below = [
+        _constrains(child) for child in branch.children
+    ]  # no short circuit: each child must be validated
+    return has_pattern or any(below)
 
 
-def _no_text(branch: Branch) -> None:
+def _require_no_text(branch: Branch) -> None:
     text = branch.text.strip(SPACE)
     if text:
         raise PunctuationError(f"wrong punctuation: text {text[:60]!r} where only elements belong")

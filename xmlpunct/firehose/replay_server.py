@@ -1,4 +1,4 @@
-"""Sending what a source holds to a peer, at the pace of tuples: a file as a live firehose."""
+"""Sends a source to a TCP peer at a given rate of tuples: a file as a live firehose."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LONGEST_SLEEP = 3600.0
 
 
 class Replay:
-    """Listens on ``address`` from the beginning on, and sends ``source`` to the first peer that connects.
+    """Listens on ``address`` from construction on, and sends ``source`` to the first peer that connects.
 
-    ``rate`` is in tuples a second (None: as fast as they are taken); a tuple is a child of the root that is no
-    punctuation, and leaves together with what follows it, up to the next. A context manager. Raises
-    `SourceError` for an address that cannot be listened on and `UsageError` for what is not in UTF-8.
+    ``rate`` is in tuples per second (None: as fast as the peer receives). A tuple is a child of the root that is not a
+    punctuation. It is sent together with all bytes up to the next tuple. A context manager. Raises `SourceError` for an
+    address on which it cannot listen, and `UsageError` for a source that is not in UTF-8.
     """
 
     def __init__(
@@ -37,9 +37,9 @@ class Replay:
         self.source, self.rate, self.punct_namespace = source, rate, punct_namespace
         self._listening = listen(address, str(address))
         self.address = Address(address.host, self._listening.getsockname()[1], True)
-        """Where it listens; the port is the one that was free, if any was asked for."""
+        """The address on which it listens, with the actual port."""
         self.tuples = 0
-        """How many tuples have been sent; without a rate they are not counted."""
+        """The number of tuples sent. Without a rate they are not counted."""
 
     def __enter__(self) -> Replay:
         return self
@@ -48,7 +48,7 @@ class Replay:
         self._listening.close()
 
     def run(self) -> bool:
-        """Wait for a peer and send everything; False if the peer left before that."""
+        """Wait for a peer and send the whole source; False if the peer disconnected earlier."""
         try:
             peer = wait_for_peer(self._listening, threading.Event())
         except OSError as error:
@@ -62,7 +62,7 @@ class Replay:
         return True
 
     def _send(self, peer: socket.socket) -> None:
-        """Raises ConnectionError when the peer has gone."""
+        """Raises ConnectionError if the peer has disconnected."""
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         began, waiting, count = time.monotonic(), bytearray(), 0
         for piece in self._pieces():
@@ -71,7 +71,7 @@ class Replay:
                 if early > 0 or len(waiting) >= _CHUNK_BYTES:
                     peer.sendall(waiting)
                     self.tuples, waiting = count, bytearray()
-                    while early > 0:  # the system's sleep has a longest time
+                    while early > 0:  # the system limits the duration of a sleep
                         time.sleep(min(early, _LONGEST_SLEEP))
                         early = began + count / self.rate - time.monotonic()
                 count += 1
@@ -82,7 +82,7 @@ class Replay:
         self.tuples = count
 
     def _pieces(self) -> Iterator[bytes]:
-        """What is sent at a time: a tuple, or without a rate whatever is read at a time."""
+        """The units of sending: tuples, or chunks of bytes without a rate."""
         for part in range(len(self.source.parts)):
             with self.source.open(part) as reader:
                 if reader.transcoded:
@@ -94,36 +94,36 @@ class Replay:
 
 
 def tuples(reader: PartReader, punct_namespace: str = PUNCT_NAMESPACE) -> Iterator[bytes]:
-    """All bytes of a part, cut before each tuple but the first. What is malformed is not cut.
+    """All bytes of a part, divided before each tuple except the first. Malformed input is not divided.
 
     >>> with Source.of(b"<r><t>1</t><x><t>2</t></x>\\n</r>").open() as reader:
     ...     list(tuples(reader))
     [b'<r><t>1</t>', b'<x><t>2</t></x>\\n</r>']
     """
-    piece, rest = bytearray(), b""
+    piece, unprocessed = bytearray(), b""
     depth, has_tuple = 0, False
     root: Element | None = None
     while data := reader.read(_CHUNK_BYTES):
-        rest += data
-        found = tokens(rest)
-        before = depth + np.cumsum(found.delta) - found.delta
-        opens = found.element & (found.delta >= 0)
+        unprocessed += data
+        markup = tokens(unprocessed)
+        before = depth + np.cumsum(markup.delta) - markup.delta
+        opens = markup.element & (markup.delta >= 0)
         cut = 0
         for i in np.flatnonzero(opens & (before <= 1)):
-            start = int(found.start[i])
-            this = element(rest[start : int(found.end[i])].decode("utf-8", "replace"), root)
+            start = int(markup.start[i])
+            child = element(unprocessed[start : int(markup.end[i])].decode("utf-8", "replace"), root)
             if before[i] < 1:
-                root = element(this.raw, None)
-            elif not this.name.startswith(f"{{{punct_namespace}}}"):
+                root = element(child.raw, None)
+            elif not child.name.startswith(f"{{{punct_namespace}}}"):
                 if has_tuple:
-                    yield bytes(piece) + rest[cut:start]
+                    yield bytes(piece) + unprocessed[cut:start]
                     piece, cut = bytearray(), start
                 has_tuple = True
-        depth += int(found.delta.sum())
-        piece += rest[cut : found.tail]
-        rest = rest[found.tail :]
-        if found.broken:
-            yield bytes(piece) + rest
+        depth += int(markup.delta.sum())
+        piece += unprocessed[cut : markup.tail]
+        unprocessed = unprocessed[markup.tail :]
+        if markup.broken:
+            yield bytes(piece) + unprocessed
             yield from iter(lambda: reader.read(_CHUNK_BYTES), b"")
             return
-    yield bytes(piece) + rest
+    yield bytes(piece) + unprocessed

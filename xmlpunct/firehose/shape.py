@@ -1,4 +1,4 @@
-"""What a tuple looks like in XML: the declared paths as a tree of steps, and where in it every value stands."""
+"""The shape of a tuple in XML: the declared paths as a tree of steps, with the slot of each value."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from xmlpunct.types import XML
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """A place in an element: which values stand here (-1: none), and what is declared below it.
+    """A node in the tree of paths: the slots of an element's values (-1: none), and its declared descendants.
 
-    ``text`` is all text in it, ``own`` the text that is in no child, ``raw`` the element as it stood. ``item`` is the
-    table of which the element is a row. ``rows`` are the items of arrays: at a step of their own, apart from what else
-    is declared there.
+    ``text`` is the slot of all its text, ``own`` of the text outside of children, ``raw`` of its source text. ``item``
+    is the table in which the element is a row. ``rows`` has the steps of array items. They are separate from
+    ``children``, even for the same element.
     """
 
     text: int = -1
@@ -30,57 +30,57 @@ class Step:
     children: dict[Hop, Step] = field(default_factory=dict)
     rows: dict[Hop, Step] = field(default_factory=dict)
     named: dict[str, list[tuple[Hop, Step]]] = field(default_factory=dict)
-    """Both by the names of elements without their namespaces."""
+    """``children`` and ``rows`` by local element name."""
     attributes: dict[str, int] = field(default_factory=dict)
 
     def child(self, hop: Hop) -> Step:
-        """What is declared at a child, be it new."""
-        return self._found(self.children, hop)
+        """The step of a child; it is created on first use."""
+        return self._step_at(self.children, hop)
 
     def row(self, hop: Hop) -> Step:
-        """What is declared of the items of an array, be it new."""
-        return self._found(self.rows, hop)
+        """The step of an array's items; it is created on first use."""
+        return self._step_at(self.rows, hop)
 
     def below(self) -> Iterator[tuple[Hop, Step]]:
-        """All that is declared below it."""
+        """All steps directly below."""
         yield from self.children.items()
         yield from self.rows.items()
 
     def slots(self) -> Iterator[int]:
-        """The values that stand here and below."""
+        """The slots of this step and all descendants."""
         yield from (slot for slot in (self.text, self.own, self.raw) if slot >= 0)
         yield from self.attributes.values()
         for _, child in self.below():
             yield from child.slots()
 
-    def _found(self, steps: dict[Hop, Step], hop: Hop) -> Step:
+    def _step_at(self, steps: dict[Hop, Step], hop: Hop) -> Step:
         if hop not in steps:
-            steps[hop] = found = Step()
-            self.named.setdefault(hop.local, []).append((hop, found))
+            steps[hop] = step = Step()
+            self.named.setdefault(hop.local, []).append((hop, step))
         return steps[hop]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows: the tuples (number 0), or the items of an array, which belong to rows of a ``parent``.
+    """A table of rows: the tuples (number 0), or the items of an array, which belong to rows of the table ``parent``.
 
-    ``slots`` are, by attribute of ``schema``, its cells; for an array its table instead.
+    ``slots`` has the cell of each attribute of ``schema``; for an array it has the number of its table.
     """
 
     schema: Schema
     parent: int
     slots: tuple[int, ...]
     first: int
-    """Its cells are those from here on..."""
+    """The first slot of its cells."""
     end: int
-    """...to here, those of items in it included."""
+    """The end of its slots, including the ones of nested arrays."""
     prefix: str = ""
-    """What stands before the names of its attributes in messages."""
+    """The prefix of its attribute names in messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """A value that an ancestor of a tuple has: so many levels ``up``, at a ``path`` below that one, in a slot."""
+    """A value from an ancestor: ``path`` has the number of levels up and the path below that ancestor."""
 
     slot: int
     path: Path
@@ -89,10 +89,10 @@ class Up:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """The paths of a schema. Attributes share one slot where they share a path. It never changes.
+    """The paths of a schema. Attributes with the same path share a slot. Immutable.
 
-    ``paths`` and ``names`` are, by slot, the path and an attribute that stands there. ``said`` are the slots of
-    patterns under a column's name; they come behind all others.
+    ``paths`` and ``names`` have, by slot, the path and an attribute with this path. ``said`` has the slots of patterns
+    in elements with a column's name; they follow all other slots.
     """
 
     root: Step
@@ -110,7 +110,7 @@ class Shape:
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
-        """By attribute the slot of its values; -1 for an array."""
+        """The slot of each attribute; -1 for an array."""
         return tuple(
             -1 if isinstance(a.type, ArrayType) else slot
             for a, slot in zip(self.tables[0].schema, self.tables[0].slots, strict=True)
@@ -118,7 +118,7 @@ class Shape:
 
     @cached_property
     def raws(self) -> tuple[int, ...]:
-        """The slots of elements as they stood."""
+        """The slots of XML values, which are the source text of elements."""
         return tuple(
             slot
             for table in self.tables
@@ -128,7 +128,7 @@ class Shape:
 
     @property
     def width(self) -> int:
-        """How many slots there are for the values of a tuple."""
+        """The number of slots for the values of a tuple."""
         return len(self.paths)
 
 
@@ -143,15 +143,15 @@ class _Growing:
         root = Step()
         self.table(schema, root, -1, "")
         names = [a.name for a in schema if a.name not in root.named and not isinstance(a.type, ArrayType)]
-        said = {name: len(self.paths) + i for i, name in enumerate(names)}
+        name_slots = {name: len(self.paths) + i for i, name in enumerate(names)}
         ups = tuple(self.ups.values())
-        return Shape(root, tuple(self.paths), tuple(self.names), tuple(self.tables), ups, said)
+        return Shape(root, tuple(self.paths), tuple(self.names), tuple(self.tables), ups, name_slots)
 
     def table(self, schema: Schema, root: Step, parent: int, prefix: str) -> int:
-        """Lay out rows whose element is ``root``."""
+        """Assign slots for rows with the element ``root``; return the number of the table."""
         number, first = len(self.tables), len(self.paths)
         self.tables.append(Table(schema, parent, (), first, first, prefix))
-        known: dict[tuple[str, bool], int] = {}
+        slots_by_path: dict[tuple[str, bool], int] = {}
         slots = []
         for a in schema:
             path = path_of(a)
@@ -168,14 +168,14 @@ class _Growing:
                 slots.append(self.table(Schema.of(a.type.attributes), step, number, f"{prefix}{a.name}."))
                 continue
             key = str(path), a.type is XML
-            if key not in known:
-                slot = known[key] = len(self.paths)
+            if key not in slots_by_path:
+                slot = slots_by_path[key] = len(self.paths)
                 self.paths.append(a.path)
                 self.names.append(prefix + a.name)
                 self.put(a, path, step, slot)
             elif path.up and not a.nullable:
-                self.put(a, path, step, known[key])
-            slots.append(known[key])
+                self.put(a, path, step, slots_by_path[key])
+            slots.append(slots_by_path[key])
         self.tables[number] = Table(schema, parent, tuple(slots), first, len(self.paths), prefix)
         return number
 

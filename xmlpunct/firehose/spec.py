@@ -1,4 +1,4 @@
-"""What to look for in a source: the elements of streams, and how large things may be."""
+"""Specifications for reading: the elements of streams, and the size limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ElementName = str
 
 @dataclass(frozen=True)
 class Validity:
-    """An XML Schema by its path, and the digest of it and of what it includes, by which a change is seen."""
+    """The path of an XML Schema, and a digest of it and of its includes, to detect changes."""
 
     path: str
     digest: str
@@ -29,13 +29,12 @@ class Validity:
 class StreamSpec:
     """A stream to be read: its name, its schema, and the expanded name of its tuple elements.
 
-    ``element`` may name the elements right around them too, as a path. Tuples are those elements alone in which the
-    XML attribute of ``where`` has its value. If they are ``nested``, those inside others are tuples as well.
-    ``columns`` are the attributes whose values are needed (None: all). In others a null may stand for whatever
-    needs no looking at; what is wrong with them is found all the same. ``placed`` tuples carry where they stood.
-    A ``guessed`` schema was taken from the first tuples: what others hold beside it is counted as overlooked.
-    Tuples that have no ``validity`` by a schema are rejects. Raises
-    `UsageError` for an element that XML cannot have.
+    ``element`` may be a path that includes parent elements. With ``where``, only elements whose XML attribute has this
+    value are tuples. With ``nested``, tuple elements inside other tuples are tuples, too. ``columns`` has the needed
+    attributes (None: all). Other attributes are validated, but their values may be null. ``placed`` tuples
+    carry their source positions. A ``guessed`` schema was inferred from the first tuples: content of later tuples that
+    it lacks is counted as overlooked. Tuples that are invalid by ``validity`` are rejected. Raises `UsageError` for a
+    name that is not allowed in XML.
     """
 
     name: str
@@ -56,7 +55,7 @@ class StreamSpec:
 
     @cached_property
     def names(self) -> tuple[ElementName, ...]:
-        """The expanded names of the elements on the way to a tuple, its own the last."""
+        """The expanded names of the elements on the path to a tuple, ending with its own."""
         return read_element(self.element)
 
     @property
@@ -66,13 +65,13 @@ class StreamSpec:
 
     @cached_property
     def said(self) -> frozenset[ElementName]:
-        """The names of the elements beside its tuples, and around them, that these have something of."""
+        """The names of elements outside of tuples, below their ancestors, from which tuples have values."""
         paths = [path_of(a) for a in self.schema if a.path[:3] == "../"]
         return frozenset(name for path in paths for hop in path.hops[:1] for name in hop.names(self.space))
 
     @property
     def reaches_up(self) -> bool:
-        """Whether its tuples have something of the elements around them."""
+        """Whether its tuples have values from ancestors."""
         return any(a.path[:3] == "../" for a in self.schema)
 
     @property
@@ -82,7 +81,7 @@ class StreamSpec:
 
     @property
     def layout(self) -> Schema:
-        """The columns of the tuples that are read."""
+        """The schema of the slices that are read."""
         return with_origin(self.schema) if self.placed else self.schema
 
     def wants(self, attribute: str) -> bool:
@@ -91,9 +90,9 @@ class StreamSpec:
 
 
 class Elements(frozenset[ElementName]):
-    """Names of elements that a `Splitter` must not cut.
+    """Names of elements that a `Splitter` must not split.
 
-    ``specs`` are the streams, if some of their tuples have something of the elements around them.
+    ``specs`` has the streams, if any of their tuples have values from ancestors.
     """
 
     specs: tuple[StreamSpec, ...] = ()
@@ -102,13 +101,16 @@ class Elements(frozenset[ElementName]):
 
 @dataclass(frozen=True)
 class Limits:
-    """How large things in a source may be; what is larger makes the source fail.
+    """Size limits of a source. A source that exceeds one fails.
 
-    ``depth`` counts elements, ``text`` (one value) and ``attribute`` characters, ``name`` characters of a
-    local name, of a prefix and of a namespace's URI, ``attributes`` those of one element, ``namespaces`` the
-    declarations in scope in one place, ``inside`` the attributes and the undeclared elements of
-    one tuple or punctuation, ``tag`` the bytes of one tag, ``element`` those of one tuple or punctuation, or of
-    whatever else must be held until it ends.
+    - ``depth``: nested elements.
+    - ``text``, ``attribute``: characters of a value.
+    - ``name``: characters of a local name, a prefix or a namespace URI.
+    - ``attributes``: attributes of an element.
+    - ``namespaces``: declarations in scope at one position.
+    - ``inside``: attributes and undeclared elements of one tuple or punctuation.
+    - ``tag``: bytes of a tag.
+    - ``element``: bytes of a tuple, a punctuation, or any other markup that must be buffered until it ends.
     """
 
     depth: int = 200
@@ -135,26 +137,26 @@ def expanded(name: ElementName) -> tuple[str, str]:
 
 
 def punctuation_element(element: ElementName, punct_namespace: str = PUNCT_NAMESPACE) -> ElementName:
-    """The name of the punctuations that go with a tuple element."""
+    """The name of the punctuation elements for a tuple element."""
     return f"{{{punct_namespace}}}{expanded(read_element(element)[-1])[1]}"
 
 
 def elements_of(specs: Collection[StreamSpec], punct_namespace: str = PUNCT_NAMESPACE) -> Elements:
-    """The tuple and punctuation elements of some streams: what a `Splitter` must not cut.
+    """The tuple and punctuation elements of streams, which a `Splitter` must not split.
 
-    Raises `UsageError` where tuples and punctuations cannot be told apart.
+    Raises `UsageError` if tuples and punctuations cannot be distinguished.
     """
     names = [spec.tag for spec in specs]
     check_namespace(names, punct_namespace)
     marks = (punctuation_element(n, punct_namespace) for n in names)
-    found = Elements({*names, *marks}.union(*(spec.said for spec in specs)))
+    elements = Elements({*names, *marks}.union(*(spec.said for spec in specs)))
     if any(spec.reaches_up for spec in specs):
-        found.specs, found.punct_namespace = tuple(specs), punct_namespace
-    return found
+        elements.specs, elements.punct_namespace = tuple(specs), punct_namespace
+    return elements
 
 
 def check_namespace(elements: Iterable[ElementName], punct_namespace: str) -> None:
-    """Raise `UsageError` where punctuations in that namespace cannot be told from these tuple elements."""
+    """Raise `UsageError` if punctuations in a namespace cannot be distinguished from these tuple elements."""
     if not punct_namespace or set("{}") & set(punct_namespace):
         raise UsageError(f"{punct_namespace!r} is no namespace of punctuations: it is a URI")
     for element in elements:

@@ -1,10 +1,9 @@
-"""Cutting a byte stream into pieces that can be parsed apart from each other.
+"""Divides a byte stream into splits that can be parsed independently.
 
-A boundary stands right after a tag (or comment, ...) or right before a tuple or punctuation element, at a
-place where no such element is open; and where a document's root closes there is always one. A piece is
-parsed behind the start tags open at its beginning, so that all pieces together get the verdict that the
-document would get in one piece, wherever they were cut. Malformed markup never stops the splitter: it goes
-into a piece, whose parser reports it, and nothing follows.
+A boundary is directly after a tag (or comment, ...) or directly before a tuple or punctuation element, at a position
+where no tuple or punctuation is open. The end of a document's root is always a boundary. A split is parsed after the
+start tags that are open at its beginning. So all splits together have the same result as the whole document, wherever
+the boundaries are. Malformed markup does not stop the splitter: it is in the last split, whose parser reports it.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ from xmlpunct.firehose.position import Position, Said, Split
 from xmlpunct.firehose.spec import ElementName, Elements, Limits
 
 _STEP = 8192
-"""How much to look at first behind a small document; then twice as much, lest many of them be looked at again."""
+"""Bytes to scan first after a small document; doubled later, so that small documents are not scanned repeatedly."""
 _DEEPEST = 300
-"""Where nothing is followed any more: libxml2 refuses what is nested 256 deep."""
-_AGAIN = 8
-"""What is understood already is read ahead all the same, with so many times as much."""
+"""The depth at which the scan stops. libxml2 refuses elements that are nested 256 deep."""
+_REWALK_FACTOR = 8
+"""Scanned data is walked again in advance if there is this many times as much data."""
 _LONG = 2**16
-"""For how many bytes to wait for the end of a token before looking whether it can have one at all."""
+"""Bytes of an incomplete token after which the data is checked for forbidden characters."""
 _TAG = re.compile(rb"""<[^!?<>"']""")
 _PLAIN = re.compile(rb"""(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+""")
-"""What a tag may hold up to its end."""
+"""Matches the content of a tag up to its end."""
 _UNQUOTE = {b"'": re.compile(rb"[<']"), b'"': re.compile(rb'[<"]')}
-"""What ends a quoted value, in good order or not."""
+"""Matches the end of a quoted value, or the character that makes it malformed."""
 _DOCTYPE = b"<!DOCTYPE"
 _PLAIN_IN_DOCTYPE = re.compile(IN_DOCTYPE)
 _UNQUOTE_IN_DOCTYPE = {b"'": re.compile(rb"'"), b'"': re.compile(rb'"')}
 
 
 def malformed(split: Split) -> SourceError:
-    """The error of a split behind which nothing can follow, though its parser has found nothing wrong."""
+    """The error of a last split that ends too early, if its parser has not reported an error."""
     return SourceError(split.source, "malformed or too large", split.start.line, split.start.byte)
 
 
 class Splitter:
-    """Cuts the bytes of one source (UTF-8, from ``position`` on) at safe element boundaries.
+    """Divides the bytes of one source (UTF-8, from ``position`` on) at safe element boundaries.
 
-    ``elements`` are the tuple and punctuation elements (see `elements_of`), which are never cut. ``ahead`` reads
-    what is to become the next split, from its beginning on, and remembers what it has found; with what open elements
-    have said of tuples by then, if that is known.
+    ``elements`` are the tuple and punctuation elements (see `elements_of`), which are never divided. ``ahead`` walks
+    the next split in advance, from its beginning on, and stores the results (see `Parser.ahead`). It also returns the
+    open elements' values for tuples, if they are known.
 
     >>> splitter = Splitter("doc", {"t"})
     >>> splitter.feed(b"<r><t>1</t><t>2")
@@ -70,45 +69,45 @@ class Splitter:
         ahead: Callable[[Split], tuple[Walk, Said | None] | None] | None = None,
     ) -> None:
         self.source, self.limits, self._ahead = source, limits, ahead
-        self._kept = frozenset(elements)
-        self._reaching = elements if isinstance(elements, Elements) and elements.specs else None
+        self._unsplit_elements = frozenset(elements)
+        self._ancestor_readers = elements if isinstance(elements, Elements) and elements.specs else None
         self._position = position
-        self._data: bytes | bytearray = b""  # the latter while little comes at a time
-        self._stack = [*opened_by(position.open, self._whole)]  # open at _scanned
-        self._step = limits.element  # how much to look at first
-        self._scanned = 0  # everything before this is understood
-        self._tail = 0  # where the token begins that is not complete yet,
-        self._looked = 0  # up to where its end has been looked for,
-        self._quote = b""  # the quote that is open there,
-        self._wrong = False  # and whether it is known to be no token
-        self._judged = 0  # up to where all characters are such as XML may hold
-        self._safe = 0  # the boundary found, if not 0,
-        self._safe_open: tuple[str, ...] = ()  # and what is open there,
-        self._safe_said: Said | None = None  # and has said something of tuples, if that is known
+        self._data: bytes | bytearray = b""  # bytearray while little data is added at a time
+        self._stack = [*opened_by(position.open, self._needs_attributes)]  # open at _scanned
+        self._step = limits.element  # bytes to scan first
+        self._scanned = 0  # the end of the scanned data
+        self._tail = 0  # the start of the incomplete token,
+        self._searched = 0  # the end of the search for its end,
+        self._quote = b""  # the quote that is open there, if any,
+        self._is_malformed = False  # and whether it is malformed
+        self._checked = 0  # the end of the data without forbidden characters
+        self._boundary = 0  # the last boundary, 0 if there is none,
+        self._open_at_boundary: tuple[str, ...] = ()  # the elements that are open there,
+        self._values_at_boundary: Said | None = None  # and their values for tuples, if known
         self._root_closed = self._broken = self._ended = self._finished = False
 
     @property
     def position(self) -> Position:
-        """Where the next split begins."""
+        """The position at which the next split begins."""
         return self._position
 
     @property
-    def _whole(self) -> bool:
-        """Whether tuples may have something of what start tags around them say."""
-        return self._reaching is not None
+    def _needs_attributes(self) -> bool:
+        """Whether attributes of open elements are needed, because tuples have values from ancestors."""
+        return self._ancestor_readers is not None
 
     @property
     def pending(self) -> int:
-        """How many bytes are waiting."""
+        """The number of buffered bytes."""
         return len(self._data)
 
     @property
     def finished(self) -> bool:
-        """Whether no split will come any more."""
+        """Whether there are no more splits."""
         return self._finished
 
     def feed(self, data: bytes) -> None:
-        """Take more bytes."""
+        """Add more bytes."""
         if self._finished:
             return
         if len(data) > len(self._data):
@@ -119,58 +118,62 @@ class Splitter:
             self._data += data
 
     def _bytes(self, begin: int, end: int) -> bytes:
-        """Some of the data, without a copy where it is all of them."""
+        """A section of the data; all of the data is not copied."""
         return (
             bytes(memoryview(self._data)[begin:end]) if begin or end < len(self._data) else bytes(self._data)
         )
 
     def end(self) -> None:
-        """No more bytes will come, and that is how the source ends."""
+        """Record that the source has ended."""
         self._ended = True
 
     def fail(self) -> None:
-        """No more bytes will come, and who knows how the source ends.
+        """Record that reading the source has failed.
 
-        What is waiting is cut if it holds what no XML may: that comes first, and has perhaps been seen before.
+        If the buffered bytes have a forbidden character, they are a last split: that error comes before the failure.
         """
-        self._broken = self._broken or self._is_hopeless(len(self._data))
+        self._broken = self._broken or self._has_forbidden_character(len(self._data))
 
     def cut(self, limit: int | None = None) -> Split | None:
-        """The next split: as large as can be up to ``limit`` bytes, or larger where nothing allows a cut.
+        """The next split: the largest one up to ``limit`` bytes, or a larger one if there is no boundary before.
 
-        None if more bytes are needed, or if everything has been cut (`finished`). It has no more bytes than
-        ``limits.element``, or one more: then nothing allowed a cut, and nothing follows.
+        None if more bytes are needed, or after the last split (`finished`). It has at most ``limits.element`` bytes.
+        With one byte more, it has no boundary and is the last split.
         """
         if self._finished:
             return None
-        most = self.limits.element
-        self._look(most if limit is None else max(limit, 1))
+        max_size = self.limits.element
+        self._advance(max_size if limit is None else max(limit, 1))
         if self._broken:
-            return self._last(most, final=False)
-        if self._safe:
-            if self._nothing_after():
-                return self._last(len(self._data), final=True)
-            return self._take(self._safe, final=False)
-        if len(self._data) > most or self._is_long_tag():
-            return self._last(most + 1, final=False)
-        return self._last(most, final=not self._is_hopeless(len(self._data))) if self._ended else None
+            return self._emit_last_split(max_size, final=False)
+        if self._boundary:
+            if self._only_space_after():
+                return self._emit_last_split(len(self._data), final=True)
+            return self._emit_split(self._boundary, final=False)
+        if len(self._data) > max_size or self._is_long_tag():
+            return self._emit_last_split(max_size + 1, final=False)
+        return (
+            self._emit_last_split(max_size, final=not self._has_forbidden_character(len(self._data)))
+            if self._ended
+            else None
+        )
 
     def rest(self) -> Split | None:
-        """What is waiting, as the last split: text, behind which an element begins. None if nothing is."""
-        return self._last(len(self._data), final=False) if self._data else None
+        """The buffered bytes as the last split: text before the start of an element. None without buffered bytes."""
+        return self._emit_last_split(len(self._data), final=False) if self._data else None
 
-    def _nothing_after(self) -> bool:
-        """Whether the boundary found is a root's end with nothing but (a little) white space behind it."""
-        rest = len(self._data) - self._safe
+    def _only_space_after(self) -> bool:
+        """Whether the boundary is the end of a root, followed only by (a little) white space."""
+        remaining = len(self._data) - self._boundary
         return (
             self._ended
             and self._root_closed
-            and rest < _STEP
-            and not self._data[self._safe :].strip(b" \t\r\n")
+            and remaining < _STEP
+            and not self._data[self._boundary :].strip(b" \t\r\n")
         )
 
-    def _look(self, target: int) -> None:
-        """Go on until a boundary is known and ``target`` reached, or there is no more to see."""
+    def _advance(self, target: int) -> None:
+        """Scan until there is a boundary and ``target`` is reached, or until the end of the data."""
         step, reach = self._step, min(len(self._data), self.limits.element)
         while not (self._root_closed or self._broken):
             stop = min(target, self._scanned + step, reach)
@@ -182,159 +185,165 @@ class Splitter:
             elif stop == reach:
                 return
             elif stop == target:
-                if self._safe:
+                if self._boundary:
                     return
                 target += max(_STEP, target)
             else:
                 step *= 2
 
     def _scan(self, stop: int) -> None:
-        """Understand the data up to ``stop``, as far as it is complete. Nothing is looked at over and over."""
-        at = self._end_of_token(stop)
-        if at < 0:
-            self._broken = not self._wrong and stop - self._tail > _LONG and self._is_hopeless(stop)
+        """Scan the complete tokens up to ``stop``. Each byte is scanned a bounded number of times."""
+        token_end = self._end_of_token(stop)
+        if token_end < 0:
+            self._broken = (
+                not self._is_malformed and stop - self._tail > _LONG and self._has_forbidden_character(stop)
+            )
             return
-        if not self._wrong:
+        if not self._is_malformed:
             if self._walk(stop):
                 return
             chunk = self._bytes(self._scanned, stop)
-            found = tokens(chunk)
-            if found.tail:
-                self._look_from(self._scanned + found.tail)
-                at = self._end_of_token(stop) if found.broken else 0
-            self._wrong = found.broken
-            if len(found):
-                self._nest(chunk, found)
+            chunk_tokens = tokens(chunk)
+            if chunk_tokens.tail:
+                self._reset_tail(self._scanned + chunk_tokens.tail)
+                token_end = self._end_of_token(stop) if chunk_tokens.broken else 0
+            self._is_malformed = chunk_tokens.broken
+            if len(chunk_tokens):
+                self._apply_tokens(chunk, chunk_tokens)
             if self._root_closed or self._broken:
                 return
             self._scanned = self._tail
-        if self._wrong:
-            # Show the parser the whole of what is wrong, so that it says the same however data arrives.
-            self._broken = self._ended or (at >= 0 and self._data.find(b">", at, stop) >= 0)
+        if self._is_malformed:
+            # Wait for the complete malformed tag, so that the parser's message does not depend on how data arrives.
+            self._broken = self._ended or (token_end >= 0 and self._data.find(b">", token_end, stop) >= 0)
 
     def _walk(self, stop: int) -> bool:
-        """Have the native reader understand the data up to ``stop``; whether it does."""
-        if self._ahead is not None and _AGAIN * self._scanned <= stop:
+        """Scan up to ``stop`` with the native reader; False if it cannot proceed."""
+        if self._ahead is not None and _REWALK_FACTOR * self._scanned <= stop:
             data = self._bytes(0, stop)
-            found = self._ahead(Split(self.source, self._position, data, False))
-            if found is not None:
-                self._scanned, self._stack = 0, [*opened_by(self._position.open, self._whole)]
-                self._follow(data, *found)
+            result = self._ahead(Split(self.source, self._position, data, False))
+            if result is not None:
+                self._scanned, self._stack = 0, [*opened_by(self._position.open, self._needs_attributes)]
+                self._apply_walk(data, *result)
                 return True
         data = self._bytes(self._scanned, stop)
         walk = boundaries(
-            Split(self.source, self._position, data, False), self._stack, self._kept, self.limits
+            Split(self.source, self._position, data, False), self._stack, self._unsplit_elements, self.limits
         )
         if walk is not None:
-            self._follow(data, walk)
+            self._apply_walk(data, walk)
         return walk is not None
 
-    def _follow(self, chunk: bytes, walk: Walk, said: Said | None = None) -> None:
-        """Go to where a walk has ended."""
+    def _apply_walk(self, chunk: bytes, walk: Walk, values: Said | None = None) -> None:
+        """Update the state to the end of a walk."""
         base, size = self._scanned, walk.size
         stack = self._stack[: walk.kept]
         for start, length in walk.opened:
             raw = chunk[start : start + length].decode("utf-8", "surrogateescape")
-            stack.append(element(raw, stack[-1] if stack else None, self._whole))
+            stack.append(element(raw, stack[-1] if stack else None, self._needs_attributes))
         self._stack = stack
         self._root_closed = walk.rooted and not stack
-        if size and (walk.outside or self._root_closed):  # what comes before a root belongs to it
+        if size and (walk.outside or self._root_closed):  # data before a root belongs to its document
             is_outside = walk.outside == len(stack)
             if is_outside or walk.outer >= 0:
-                self._safe = base + (size if is_outside else walk.outer)
-                self._safe_open = tuple(e.raw for e in stack[: walk.outside])
-                self._safe_said = said
+                self._boundary = base + (size if is_outside else walk.outer)
+                self._open_at_boundary = tuple(e.raw for e in stack[: walk.outside])
+                self._values_at_boundary = values
         if not self._root_closed:
             tail = chunk.find(b"<", size)
             size = tail if tail >= 0 else len(chunk)
         self._scanned = base + size
-        self._look_from(self._scanned)
+        self._reset_tail(self._scanned)
 
-    def _is_hopeless(self, stop: int) -> bool:
-        """Whether there is before ``stop`` what no XML may hold, so that there is nothing to wait for."""
-        wrong, end = forbidden(self._bytes(self._judged, stop))
-        self._judged += end
+    def _has_forbidden_character(self, stop: int) -> bool:
+        """Whether there is a forbidden character before ``stop``, so that more data cannot help."""
+        wrong, end = forbidden(self._bytes(self._checked, stop))
+        self._checked += end
         return wrong >= 0
 
     def _is_long_tag(self) -> bool:
-        """Whether the token at the tail is a tag, and longer than it may be."""
-        is_long = self._looked - self._tail > self.limits.tag and not self._wrong
+        """Whether the token at the tail is a tag that exceeds its limit."""
+        is_long = self._searched - self._tail > self.limits.tag and not self._is_malformed
         return is_long and _TAG.match(self._data, self._tail) is not None
 
-    def _look_from(self, tail: int) -> None:
-        self._tail = self._looked = tail
-        self._quote, self._wrong = b"", False
+    def _reset_tail(self, tail: int) -> None:
+        self._tail = self._searched = tail
+        self._quote, self._is_malformed = b"", False
 
     def _end_of_token(self, stop: int) -> int:
-        """Where, before ``stop``, the token at the tail ends or is seen to be none; -1 if that is not known."""
+        """The index before ``stop`` at which the token at the tail ends or turns out to be malformed; -1 if unknown."""
         data = self._data
         if data[self._tail : self._tail + 1] != b"<":  # text
-            begin = data.find(b"<", max(self._tail, self._looked), stop)
+            begin = data.find(b"<", max(self._tail, self._searched), stop)
             if begin < 0:
-                self._looked = max(self._looked, stop)
+                self._searched = max(self._searched, stop)
                 return -1
-            self._look_from(begin)
-        at = max(self._tail, self._looked - 2)
+            self._reset_tail(begin)
+        index = max(self._tail, self._searched - 2)
         head = bytes(data[self._tail : self._tail + 9])
-        looked, self._looked = max(self._tail + 1, self._looked), max(self._looked, stop)
-        if self._wrong:
-            return data.find(b">", looked, stop)
+        search_start, self._searched = max(self._tail + 1, self._searched), max(self._searched, stop)
+        if self._is_malformed:
+            return data.find(b">", search_start, stop)
         if head == _DOCTYPE:
             plain_in, unquote = _PLAIN_IN_DOCTYPE, _UNQUOTE_IN_DOCTYPE
         elif _TAG.match(head):
             plain_in, unquote = _PLAIN, _UNQUOTE
         else:
             size, end = terminator(head)
-            return data.find(end, max(at, self._tail + size), stop)
-        at = looked
-        while at < stop:
+            return data.find(end, max(index, self._tail + size), stop)
+        index = search_start
+        while index < stop:
             if self._quote:
-                found = unquote[self._quote].search(data, at, stop)
-                if found is None or found[0] == b"<":
-                    return found.start() if found else -1
-                self._quote, at = b"", found.end()
-            plain = plain_in.match(data, at, stop)
-            at = plain.end() if plain else at
-            char = bytes(data[at : min(at + 1, stop)])
+                quote_end = unquote[self._quote].search(data, index, stop)
+                if quote_end is None or quote_end[0] == b"<":
+                    return quote_end.start() if quote_end else -1
+                self._quote, index = b"", quote_end.end()
+            plain = plain_in.match(data, index, stop)
+            index = plain.end() if plain else index
+            char = bytes(data[index : min(index + 1, stop)])
             if char in (b"<", b">", b"["):  # [ begins the internal subset of a DOCTYPE
-                return at
-            self._quote, at = char, at + 1
+                return index
+            self._quote, index = char, index + 1
         return -1
 
-    def _nest(self, chunk: bytes, found: Tokens) -> None:
-        """Follow the nesting through some tokens."""
-        depth = len(self._stack) + np.cumsum(found.delta)
-        special = np.flatnonzero((found.element & (depth <= 0)) | (depth > _DEEPEST))
-        count = int(special[0]) + 1 if len(special) else len(found)
-        depth, delta = depth[:count], found.delta[:count]
-        base, end = self._scanned, int(found.end[count - 1])
+    def _apply_tokens(self, chunk: bytes, chunk_tokens: Tokens) -> None:
+        """Update the stack of open elements and the boundary from tokens."""
+        depth = len(self._stack) + np.cumsum(chunk_tokens.delta)
+        special = np.flatnonzero((chunk_tokens.element & (depth <= 0)) | (depth > _DEEPEST))
+        count = int(special[0]) + 1 if len(special) else len(chunk_tokens)
+        depth, delta = depth[:count], chunk_tokens.delta[:count]
+        base, end = self._scanned, int(chunk_tokens.end[count - 1])
         self._scanned += end
-        if count < len(found) or len(special):
-            self._look_from(self._scanned)
+        if count < len(chunk_tokens) or len(special):
+            self._reset_tail(self._scanned)
             self._root_closed = depth[-1] == 0
             self._broken = not self._root_closed
             if self._root_closed:
-                self._stack, self._safe, self._safe_open = [], self._scanned, ()
+                self._stack, self._boundary, self._open_at_boundary = [], self._scanned, ()
             return
-        kept = min(len(self._stack), int(depth.min()))
+        unchanged = min(len(self._stack), int(depth.min()))
         lowest_after = np.minimum.accumulate(depth[::-1])[::-1]
         opened = np.flatnonzero((delta == 1) & (depth <= lowest_after))
-        stack = self._stack[:kept]
+        stack = self._stack[:unchanged]
         for i in opened:
-            raw = chunk[found.start[i] : found.end[i]].decode("utf-8", "surrogateescape")
-            stack.append(element(raw, stack[-1] if stack else None, self._whole))
+            raw = chunk[chunk_tokens.start[i] : chunk_tokens.end[i]].decode("utf-8", "surrogateescape")
+            stack.append(element(raw, stack[-1] if stack else None, self._needs_attributes))
         self._stack = stack
-        level = next((n for n, e in enumerate(stack) if e.name in self._kept), len(stack))
+        level = next((n for n, e in enumerate(stack) if e.name in self._unsplit_elements), len(stack))
         if level == len(stack):
             safe = self._scanned
-        elif level >= kept:
-            safe = base + int(found.start[opened[level - kept]])
+        elif level >= unchanged:
+            safe = base + int(chunk_tokens.start[opened[level - unchanged]])
         else:  # inside the element since before this chunk
             return
-        if level > 0:  # what comes before a root belongs to it
-            self._safe, self._safe_open, self._safe_said = safe, tuple(e.raw for e in stack[:level]), None
+        if level > 0:  # data before a root belongs to its document
+            self._boundary, self._open_at_boundary, self._values_at_boundary = (
+                safe,
+                tuple(e.raw for e in stack[:level]),
+                None,
+            )
 
-    def _take(self, size: int, final: bool) -> Split:
+    def _emit_split(self, size: int, final: bool) -> Split:
         data = self._bytes(0, size)
         if size < len(self._data) / 2:
             self._data = bytearray(self._data) if isinstance(self._data, bytes) else self._data
@@ -342,21 +351,27 @@ class Splitter:
         else:
             self._data = self._bytes(size, len(self._data))
         split = Split(self.source, self._position, data, final)
-        said: Said = ()
-        if self._reaching is not None and self._safe_open and any(s.said for s in self._reaching.specs):
-            known = self._safe_said
-            said = said_after(split, self._reaching, self.limits) if known is None else known
-        self._safe_said = None
-        self._position = self._position.after(data, self._safe_open, said)
+        values: Said = ()
+        if (
+            self._ancestor_readers is not None
+            and self._open_at_boundary
+            and any(s.said for s in self._ancestor_readers.specs)
+        ):
+            safe_values = self._values_at_boundary
+            values = (
+                said_after(split, self._ancestor_readers, self.limits) if safe_values is None else safe_values
+            )
+        self._values_at_boundary = None
+        self._position = self._position.after(data, self._open_at_boundary, values)
         self._scanned, self._tail = max(self._scanned - size, 0), max(self._tail - size, 0)
-        self._looked, self._judged = max(self._looked - size, 0), max(self._judged - size, 0)
+        self._searched, self._checked = max(self._searched - size, 0), max(self._checked - size, 0)
         self._step = max(2 * size, _STEP) if self._root_closed else self.limits.element
-        self._safe, self._root_closed = 0, False
+        self._boundary, self._root_closed = 0, False
         return split
 
-    def _last(self, size: int, final: bool) -> Split:
+    def _emit_last_split(self, size: int, final: bool) -> Split:
         self._finished = True
-        self._safe_open = ()
-        split = self._take(min(size, len(self._data)), final)
+        self._open_at_boundary = ()
+        split = self._emit_split(min(size, len(self._data)), final)
         self._data = b""
         return split

@@ -1,4 +1,4 @@
-"""Checking a stream: is it well formed and grammatical, and what does it promise?"""
+"""Checks a stream: whether it is well formed and grammatical, and which punctuations it has."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ SHOWN = 5
 _STEP = 2**20
 
 Scheme = tuple[tuple[str, str], ...]
-"""The attributes a punctuation constrains, each with the kind of its pattern."""
+"""(attribute, kind of pattern) of each constrained attribute of a punctuation."""
 
 
 @dataclass
 class Report:
-    """What `check` found. ``late`` tuples came after a punctuation that matches them; ``examples`` shows some
-    tuples that are late or were rejected. ``dropped`` punctuations constrain attributes that are not declared.
-    ``offered`` are the sets of attributes by which the stream closed its tuples before its end.
-    ``notices`` tell what looks like data and is not read.
-    ``error`` is why the source ended before its end, if it did.
+    """The result of `check`.
+
+    ``late`` tuples came after a punctuation that matches them. ``examples`` has a few late or rejected tuples.
+    ``dropped`` punctuations constrain undeclared attributes. ``offered`` has the sets of attributes by which the stream
+    closed its tuples before its end. ``notices`` describe possible data that is not read. ``error`` is the error that
+    ended the source early, if any.
     """
 
     tuples: int = 0
@@ -55,7 +56,7 @@ class Report:
 
     @property
     def fine(self) -> bool:
-        """Whether the stream is well formed, grammatical, and of the schema throughout."""
+        """Whether the stream is well formed and grammatical, and all tuples conform to the schema."""
         return self.error is None and not (self.late or self.rejected)
 
 
@@ -67,14 +68,14 @@ def check(
     guessed: bool = False,
     keys: Sequence[Sequence[str]] = (),
 ) -> Report:
-    """Read a stream to its end, or to where it breaks. Its schema is declared, or ``guessed`` by the first tuple.
+    """Read a stream to its end or its first error. ``guessed``: its schema was inferred from the first tuple.
 
-    A second tuple of one of the ``keys`` is late.
+    A second tuple with the same value of one of the ``keys`` is late.
 
     >>> xml = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><a>1</a></t><p:t><a>[1,2]</a></p:t>
     ...   <t><a>2</a></t></s>'''
-    >>> found = check(Source.of(xml), Schema.parse("a INT"), "t")
-    >>> found.tuples, found.late, dict(found.schemes)
+    >>> report = check(Source.of(xml), Schema.parse("a INT"), "t")
+    >>> report.tuples, report.late, dict(report.schemes)
     (2, 1, {(('a', 'range'),): 1})
     """
     report, watch = Report(), Watch(source.name, element)
@@ -85,25 +86,25 @@ def check(
     with closing(reader):
         try:
             while (parsed := reader.read(_STEP)) is not None:
-                (given,), (rejects,) = parsed.slices, parsed.rejects
-                report.tuples += given.tuples.height
+                (slice_,), (rejects,) = parsed.slices, parsed.rejects
+                report.tuples += slice_.tuples.height
                 report.punctuations += parsed.read[0]
                 report.dropped += parsed.dropped[0]
                 report.rejected += len(rejects)
                 report.examples += rejects[: max(SHOWN - len(report.examples), 0)]
-                report.schemes.update(scheme(p) for p in given.punctuations)
-                offered.take(given.tuples, given.punctuations)
-                schemes, again = lateness.judge(given), unique.judge(given.tuples)
-                schemes = earliest(schemes, again.is_not_null(), again)
-                for _ in unique.promises(given.tuples):
+                report.schemes.update(scheme(p) for p in slice_.punctuations)
+                offered.take(slice_.tuples, slice_.punctuations)
+                schemes, duplicates = lateness.judge(slice_), unique.judge(slice_.tuples)
+                schemes = earliest(schemes, duplicates.is_not_null(), duplicates)
+                for _ in unique.promises(slice_.tuples):
                     pass
                 late = schemes.is_not_null().arg_true()
                 report.late += late.len()
                 if parsed.rejection is not None:
                     for row in late[: max(SHOWN - len(report.examples), 0)]:
-                        why = reason(schema, given.tuples.row(row, named=True), schemes[row])
+                        why = reason(schema, slice_.tuples.row(row, named=True), schemes[row])
                         report.examples.append(parsed.rejection(0, row, why))
-                count = given.tuples.height + len(rejects)
+                count = slice_.tuples.height + len(rejects)
                 report.notices += watch.take(count, parsed.read[0], parsed.overlooked[0])
                 report.error = parsed.error
         except TransientError as error:
@@ -114,7 +115,7 @@ def check(
 
 
 def scheme(p: Punctuation) -> Scheme:
-    """What a punctuation constrains, and how."""
+    """The constrained attributes of a punctuation, with the kinds of their patterns."""
     return tuple((p.schema.names[i], _KINDS[type(p.patterns[i])]) for i in p.constrained)
 
 

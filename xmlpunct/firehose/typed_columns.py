@@ -1,4 +1,4 @@
-"""Texts to typed columns, and what is wrong in them."""
+"""Converts texts to typed columns, and reports invalid texts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from xmlpunct.types.pattern import WILDCARD
 _NO_ROWS = np.empty(0, np.int64)
 _NULL = pl.Series([None], dtype=pl.String())
 FEW = 32
-"""So few texts are read sooner one by one."""
+"""Up to this number, texts are converted faster one by one."""
 SHOWN = 60
-"""How much of a wrong value a reason shows."""
+"""Maximum length of an invalid value in a message."""
 
 
-def column(attribute: Attribute, cells: Cells, wanted: bool = True) -> tuple[pl.Series, dict[int, str]]:
-    """The column of an attribute's values, and what is wrong by row (where the column has a null).
+def column(attribute: Attribute, cells: Cells, is_needed: bool = True) -> tuple[pl.Series, dict[int, str]]:
+    """The column of an attribute's values, and faults by row (where the column is null).
 
-    A null where none may be, a text that is no value of the type, and a value outside the declared domain
-    are wrong. A column that is not ``wanted`` is only looked at for what may be wrong in it; what is in it
-    where nothing can be are nulls.
+    Faults are a null in a NOT NULL column, a text that is not a value of the type, and a value outside the declared
+    domain. A column that is not needed is only validated. If its values cannot be invalid, it consists of nulls.
 
     >>> from xmlpunct.schema import Schema
     >>> hour = Schema.parse("hour INT NOT NULL")["hour"]
@@ -35,13 +34,13 @@ def column(attribute: Attribute, cells: Cells, wanted: bool = True) -> tuple[pl.
     """
     name, type_, bound = attribute.name, attribute.type, attribute.domain is not WILDCARD
     if not polars_works():
-        values, found = _one_by_one(type_, cells, name)
-    elif type_ in (STRING, XML) and not wanted and not bound:
-        found = {}
+        values, reasons = _one_by_one(type_, cells, name)
+    elif type_ in (STRING, XML) and not is_needed and not bound:
+        reasons = {}
         values = _NULL.new_from_index(0, len(cells)).alias(name)
     else:
-        values, found = convert(type_, cells, name)
-    wrong = {row: f"attribute {name}: {reason}" for row, reason in found.items()}
+        values, reasons = convert(type_, cells, name)
+    wrong = {row: f"attribute {name}: {reason}" for row, reason in reasons.items()}
     if not attribute.nullable:
         for row in np.flatnonzero(cells.missing).tolist():
             wrong[row] = f"attribute {name}: missing, and it is NOT NULL"
@@ -62,7 +61,7 @@ def outside(attribute: Attribute, values: pl.Series) -> list[int]:
 
 
 def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
-    """The values of texts in XML Schema's form, exactly as ``type_.read`` reads each, and what is wrong."""
+    """The values of texts in XML Schema's form, exactly as ``type_.read`` converts each, and faults by row."""
     if type_ in (STRING, XML):
         return cells.texts(name), {}
     read = cells.numbers(type_, name)
@@ -72,8 +71,8 @@ def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, 
     rows = np.flatnonzero(left & ~cells.missing) if left.any() else _NO_ROWS
     if not len(rows):
         return values, {}
-    others, reasons = _convert(type_, cells.take(rows), name)
-    return values.scatter(rows, others), {int(rows[row]): reason for row, reason in reasons.items()}
+    slow_values, reasons = _convert(type_, cells.take(rows), name)
+    return values.scatter(rows, slow_values), {int(rows[row]): reason for row, reason in reasons.items()}
 
 
 def _convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
@@ -100,7 +99,7 @@ def _one_by_one(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[i
 
 
 def _read(type_: Type, text: str) -> tuple[Value, str]:
-    """The value of a text; else why it is none, in not too many words."""
+    """The value of a text and "", or None and the reason why the text is invalid."""
     try:
         return type_.read(text), ""
     except ValueError as error:
@@ -109,5 +108,5 @@ def _read(type_: Type, text: str) -> tuple[Value, str]:
 
 
 def shown(text: str) -> str:
-    """A text as a reason shows it: quoted, and cut short."""
+    """A text for a message: quoted and shortened."""
     return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")

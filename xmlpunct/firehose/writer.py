@@ -35,28 +35,28 @@ _FORBIDDEN = re.compile(FORBIDDEN)
 
 
 class Writer(Protocol):
-    """A form of output: ``start``, then any number of ``body``, then ``end``, all to be put together."""
+    """An output format. The output is ``start``, then any number of ``body``, then ``end``."""
 
     def start(self) -> bytes:
-        """What comes before everything."""
+        """The beginning of the output."""
 
     def body(self, slice_: Slice) -> bytes:
-        """The tuples and punctuations of a slice, all but ``<*, ..., *>``.
+        """The tuples and punctuations of a slice, except ``<*, ..., *>``.
 
-        A punctuation stands where the slice says it stood; if it does not say, after the tuples.
+        Punctuations are written at their positions among the tuples if the slice has these, else after the tuples.
         """
 
     def messages(self, slice_: Slice) -> tuple[list[bytes], list[bytes]]:
-        """The tuples and the punctuations of a slice, each to be understood by itself.
+        """The tuples and the punctuations of a slice, each as an independent message.
 
-        Raises `UsageError` for a form that has no such thing.
+        Raises `UsageError` for a format without messages.
         """
 
     def end(self) -> bytes:
-        """What says that the stream has ended; without it, it has been cut."""
+        """The end of the output. Without it, the output is incomplete."""
 
     def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
-        """For each tuple why it cannot be written in this form, null if it can; None if all can."""
+        """For each tuple the reason why it cannot be written, or null; None if all can be written."""
 
 
 def writer_for(
@@ -89,11 +89,11 @@ def writer_for(
 
 
 class XmlWriter:
-    """Punctuated XML: one element per tuple and punctuation; null is left out, and so is what holds only nulls.
+    """Punctuated XML: one element per tuple and punctuation. Nulls, and elements with only nulls, are omitted.
 
-    The attributes' names are paths (see `outline`). An array is an element for each item, and XML stays as it is.
-    ``root`` and ``element`` are names with a prefix of ``namespaces``, with a ``{uri}``, or with neither. What is
-    ``pretty`` has a line for each element. Raises `UsageError` for names that XML does not allow.
+    The attributes' names are paths (see `outline`). An array has an element per item. XML values are not escaped.
+    ``root`` and ``element`` are names with a prefix of ``namespaces``, with a ``{uri}``, or with neither. ``pretty``
+    writes a line per element. Raises `UsageError` for names that XML does not allow.
 
     >>> from xmlpunct.schema.attribute import Attribute
     >>> from xmlpunct.types import INT
@@ -114,9 +114,9 @@ class XmlWriter:
         namespaces: Namespaces | None = None,
         pretty: bool = False,
     ) -> None:
-        known: Namespaces = dict(namespaces or {})
-        self.root, known = prefixed(root, known)
-        row, self._namespaces = prefixed(element, known)
+        all_namespaces: Namespaces = dict(namespaces or {})
+        self.root, all_namespaces = prefixed(root, all_namespaces)
+        row, self._namespaces = prefixed(element, all_namespaces)
         for uri in (punct_namespace, *self._namespaces.values()):
             check_uri(uri)
         try:
@@ -131,20 +131,22 @@ class XmlWriter:
                 f"{punct_namespace} is the namespace of punctuations: no prefix can stand for it"
             )
         self.schema, self.element, self.punct_namespace = schema, row, punct_namespace
-        declared = {"punct": punct_namespace, **self._namespaces}
-        self._declared = "".join(f' xmlns:{prefix}="{in_attribute(uri)}"' for prefix, uri in declared.items())
+        uri_of_prefix = {"punct": punct_namespace, **self._namespaces}
+        self._declared = "".join(
+            f' xmlns:{prefix}="{in_attribute(uri)}"' for prefix, uri in uri_of_prefix.items()
+        )
         top = outline(row, schema.names, self._namespaces)
         self._elements = Elements(top, schema, self._namespaces, self._declared, pretty)
-        self._line = line(self._elements.whole(1, self._elements.lead(1)[1:]))
+        self._line = line(self._elements.tuple_expressions(1, self._elements.lead(1)[1:]))
         self._tests = [*self._elements.tests()]
-        self._in_attribute = {place for e in top.walk() for _, place in e.attributes}
+        self._in_attribute = {position for e in top.walk() for _, position in e.attributes}
         self._punctuation = [*self._template(top, f"punct:{row.rpartition(':')[2]}", 1), "\n"]
 
     def start(self) -> bytes:
         return f"<{self.root}{self._declared}>\n".encode()
 
     def body(self, slice_: Slice) -> bytes:
-        """The bytes of tuples that are not `unfit`. A punctuation that XML cannot hold is left unsaid."""
+        """The bytes of tuples, which must not be `unfit`. Punctuations with forbidden characters are omitted."""
         return lines(slice_, self._line, self)
 
     def messages(self, slice_: Slice) -> tuple[list[bytes], list[bytes]]:
@@ -153,8 +155,8 @@ class XmlWriter:
         )
         punct = f"punct:{self.element.rpartition(':')[2]}"
         return (
-            [_declaring(text, self.element, prefixes) for text in tuple_lines(slice_, self._line)],
-            [_declaring(text, punct, self._declared) for text in punctuation_lines(slice_, self)],
+            [_with_declarations(text, self.element, prefixes) for text in tuple_lines(slice_, self._line)],
+            [_with_declarations(text, punct, self._declared) for text in punctuation_lines(slice_, self)],
         )
 
     def end(self) -> bytes:
@@ -168,29 +170,29 @@ class XmlWriter:
         wrong = tuples.select(pl.any_horizontal(test for test, _ in tests).fill_null(False)).to_series()
         if not wrong.any():
             return None
-        said = pl.coalesce(pl.when(test).then(pl.lit(reason)) for test, reason in tests)
-        return tuples.select(said.alias("reason")).to_series()
+        reason_column = pl.coalesce(pl.when(test).then(pl.lit(reason)) for test, reason in tests)
+        return tuples.select(reason_column.alias("reason")).to_series()
 
-    def around(self, place: int) -> tuple[str, str]:
-        at = self._punctuation.index(place)
-        before, after = self._punctuation[:at], self._punctuation[at + 1 :]
-        return _filled(before, {}), _filled(after, {})
+    def around(self, position: int) -> tuple[str, str]:
+        index = self._punctuation.index(position)
+        before, after = self._punctuation[:index], self._punctuation[index + 1 :]
+        return _fill(before, {}), _fill(after, {})
 
     def punctuation(self, p: Punctuation) -> str:
-        said = {}
-        for place in p.constrained:
-            escaped = in_attribute if place in self._in_attribute else in_text
-            said[place] = escaped(str(p.patterns[place]))
-        text = _filled(self._punctuation, said)
+        pattern_texts = {}
+        for position in p.constrained:
+            escaped = in_attribute if position in self._in_attribute else in_text
+            pattern_texts[position] = escaped(str(p.patterns[position]))
+        text = _fill(self._punctuation, pattern_texts)
         return "" if _FORBIDDEN.search(text) else text
 
     def _template(self, element: Element, name: str, depth: int) -> Iterator[str | int]:
-        """A punctuation's element in pieces: what is always there, and the places of columns that have patterns."""
+        """The template of punctuation elements: constant text, and the positions of columns for their patterns."""
         lead = self._elements.lead(depth)
         yield f"{lead[1:] if depth == 1 else lead}<{name}"
-        for attribute, place in element.attributes:
+        for attribute, position in element.attributes:
             yield f' {attribute}="'
-            yield place
+            yield position
             yield '"'
         yield ">"
         if element.text >= 0:
@@ -200,18 +202,18 @@ class XmlWriter:
             yield from self._template(child, child.name, depth + 1)
         yield f"{lead if children else ''}</{name}>"
 
-    def _has_pattern(self, place: int) -> bool:
-        return self.schema.attributes[place].type.comparable
+    def _has_pattern(self, position: int) -> bool:
+        return self.schema.attributes[position].type.comparable
 
 
-def _declaring(text: str, name: str, declarations: str) -> bytes:
-    """An element of that name by itself, with the ``declarations`` of the namespaces in it."""
+def _with_declarations(text: str, name: str, declarations: str) -> bytes:
+    """An element as an independent message, with namespace ``declarations``."""
     return text.rstrip("\n").replace(f"<{name}", f"<{name}{declarations}", 1).encode()
 
 
-def _filled(pieces: list[str | int], said: Mapping[int, str]) -> str:
-    """A template whose places say what is ``said``, or ``*``."""
-    return "".join(piece if isinstance(piece, str) else said.get(piece, "*") for piece in pieces)
+def _fill(pieces: list[str | int], pattern_texts: Mapping[int, str]) -> str:
+    """A template with the texts of patterns by position, and ``*`` for all other columns."""
+    return "".join(piece if isinstance(piece, str) else pattern_texts.get(piece, "*") for piece in pieces)
 
 
 def punctuation_xml(p: Punctuation, element: str, punct_namespace: str = PUNCT_NAMESPACE) -> str:
@@ -224,7 +226,7 @@ def punctuation_xml(p: Punctuation, element: str, punct_namespace: str = PUNCT_N
     paths = [_NAMESPACE.sub("", a.path) for a in p.schema]
     inside = [
         i for i, path in enumerate(paths) if is_column_path(path)
-    ]  # the others have no place of their own
+    ]  # other columns have no element or attribute
     schema = Schema.of(Attribute(paths[i], p.schema.attributes[i].type) for i in inside)
     name = _NAMESPACE.sub("", read_element(element)[-1])
     writer = XmlWriter(schema, f"{name}s", name, punct_namespace)
@@ -233,7 +235,7 @@ def punctuation_xml(p: Punctuation, element: str, punct_namespace: str = PUNCT_N
 
 
 _NAMESPACE = re.compile(r"\{[^}]*\}|[^/@:{}]+:")
-"""What stands before a local name."""
+"""Matches the namespace or prefix before a local name."""
 
 
 class JsonlWriter:
@@ -267,8 +269,8 @@ class JsonlWriter:
         tuples, punctuations = tuple_lines(slice_, self._line), punctuation_lines(slice_, self)
         return [t[:-1].encode() for t in tuples], [t[:-1].encode() for t in punctuations]
 
-    def around(self, place: int) -> tuple[str, str]:
-        name = json.dumps(self.schema.names[place], ensure_ascii=False)
+    def around(self, position: int) -> tuple[str, str]:
+        name = json.dumps(self.schema.names[position], ensure_ascii=False)
         return f'{{"$punct": {{{name}: "', '"}}\n'
 
     def punctuation(self, p: Punctuation) -> str:
@@ -282,7 +284,7 @@ class JsonlWriter:
 
 
 class CsvWriter:
-    """Comma-separated values under a line of names; tuples only. Null is nothing, the empty string ``""``."""
+    """Comma-separated values with a header line; tuples only. Null is empty; the empty string is ``""``."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

@@ -1,1 +1,1 @@
-"""Punctuations: patterns, sets of punctuations, what a stream has promised, and where several inputs agree."""
+"""Punctuations, batches and indexes of punctuations, and the alignment of several inputs."""

@@ -1,4 +1,4 @@
-"""Where the punctuations of several inputs meet: what all inputs have said together."""
+"""Alignment of the punctuations of several inputs: the output punctuations that all inputs together justify."""
 
 from __future__ import annotations
 
@@ -22,54 +22,55 @@ from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 MANY = 16
-"""With more inputs than this, a tally says who retains what, instead of a look at every input.
+"""With more inputs than this, a tally maps punctuations to inputs, so that not every input must be searched.
 
 Set by `benchmarks/scaling.py --only agreement`: 1,000 shards that agree take 160 ms without it, 10 ms with it.
 """
 
 
 class _Tally:
-    """Which of many inputs retain which punctuations, as the bits of a number."""
+    """Maps each retained punctuation to the bit set of inputs that retain it."""
 
     def __init__(self, schema: Schema, inputs: Sequence[PunctuationSet]) -> None:
-        self._said, self._ports = PunctuationSet(schema), dict[Punctuation, int]()
-        for port, said in enumerate(inputs):
-            for p in said if len(said) else ():
+        self._retained, self._ports = PunctuationSet(schema), dict[Punctuation, int]()
+        for port, retained in enumerate(inputs):
+            for p in retained if len(retained) else ():
                 self.add(port, p)
 
-    def near(self, p: Punctuation) -> dict[Punctuation, int]:
-        """Those that overlap ``p``, each with the inputs that retain it."""
-        return {q: self._ports[q] for q in self._said.overlapping(p)}
+    def overlapping(self, p: Punctuation) -> dict[Punctuation, int]:
+        """The punctuations that overlap ``p``, each with the inputs that retain it."""
+        return {q: self._ports[q] for q in self._retained.overlapping(p)}
 
     def add(self, port: int, p: Punctuation) -> None:
-        """An input retains a punctuation."""
+        """Record that an input retains a punctuation."""
         if p not in self._ports:
-            self._said.add(p)
+            self._retained.add(p)
         self._ports[p] = self._ports.get(p, 0) | 1 << port
 
     def remove(self, ports: int, p: Punctuation) -> None:
-        """Some inputs retain a punctuation no longer."""
+        """Record that these inputs (a bit set) no longer retain a punctuation."""
         self._ports[p] &= ~ports
         if not self._ports[p]:
             del self._ports[p]
-            self._said.remove(p)
+            self._retained.remove(p)
 
 
 class Alignment:
-    """setCombine over several inputs' punctuations of one schema, as they come.
+    """Incremental setCombine of the punctuations of several inputs of one schema.
 
-    The combinations cover a retained punctuation sooner or later. It then says nothing new, combined with whatever
-    may still come, and goes. So does a range once the same input has said a larger one. A combination is remembered
-    while it overlaps a retained punctuation. An input's end stays until all inputs have ended, for those who wait for
-    the end wait for that punctuation itself. After that there is nothing to say.
+    A combination is the intersection of one punctuation of each input. A retained punctuation is dropped when the
+    combinations cover it, because its later combinations are then implied. A range is dropped when the same input
+    emits a larger one. A combination is remembered while it overlaps a retained punctuation. An input's end marker is
+    retained until all inputs have ended, because consumers wait for the marker itself. After that no combination is
+    emitted.
 
-    On several shards (`spread`) a combination about this shard's values has to be said even if another one covers
-    it, since other shards may be unable to say that one. So what is covered is remembered, fused, unless it is owned
-    itself. Even after the end there is something to say.
+    On several shards (`spread`) an owned combination must be emitted even if another combination covers it, because
+    other shards may not emit the covering one yet (see `Ownership`). So a dropped punctuation is remembered in `past`,
+    unless it is owned itself. Owned combinations are emitted even after the end.
 
-    ``alike`` leaves out combinations of two punctuations each of which constrains an attribute that the other does
-    not. Inputs that all say the same in the end lose only time by this, and avoid the product of all they say.
-    Combinations that no tuple can match, which are not ``possible``, are left out, too.
+    ``alike`` omits combinations of two punctuations that each constrain an attribute that the other does not. If all
+    inputs emit the same punctuations in the end, this only delays some results, and it avoids the product of all
+    punctuations. Combinations that are not ``possible`` (no tuple can match them) are omitted, too.
     """
 
     def __init__(
@@ -79,125 +80,134 @@ class Alignment:
         alike: bool = False,
         possible: Callable[[Punctuation], bool] = lambda _: True,
     ) -> None:
-        self.schema, self.alike, self._possible = schema, alike, possible
+        self.schema, self.alike, self._is_possible = schema, alike, possible
         self.inputs = [PunctuationSet(schema) for _ in range(ports)]
-        """What each input has said and is retained."""
+        """The retained punctuations of each input."""
         self.past = [Past(schema) for _ in range(ports)]
-        """On several shards, what of the rest each input has said that every shard has to say."""
-        self._met = Closed(schema)
-        """The combinations that are remembered."""
-        self._fresh: list[Punctuation] = []
-        """Those whose effect on what is retained is yet to be seen."""
-        self._loose: list[Punctuation] = []
-        """What is retained no longer, and combinations with the past. What they overlap may overlap nothing else."""
-        self._everything = Punctuation.everything(schema)
+        """On several shards: the dropped punctuations of each input that every shard emits."""
+        self._combinations = Closed(schema)
+        """The remembered combinations."""
+        self._unapplied: list[Punctuation] = []
+        """New combinations that `_purge` has not applied to the retained punctuations yet."""
+        self._released: list[Punctuation] = []
+        """Dropped punctuations, and combinations with `past`. `_purge` drops combinations that overlap only these."""
+        self._end = Punctuation.everything(schema)
         self._ownership = ANYTHING
-        self._every, self._tally = (1 << ports) - 1, cast("_Tally | None", None)
-        # Inputs mostly speak one after the other, in their order or against it.
+        self._all_ports, self._tally = (1 << ports) - 1, cast("_Tally | None", None)
+        # Inputs mostly emit in turn, in ascending or descending order; a random order finds the missing one early.
         self._order = Random(0).sample(range(ports), ports)
 
     def spread(self, ownership: Ownership) -> None:
-        """Run on one of several shards. ``ownership`` is about the combinations."""
+        """Run on one of several shards. ``ownership`` applies to the combinations."""
         self._ownership = ownership
 
     @property
     def heeds(self) -> bool:
-        """Whether an operator has to hear what is implied."""
+        """Whether a consumer must receive implied punctuations."""
         return bool(self._ownership)
 
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
-        """Take a punctuation of an input; return its new combinations with one of each other input."""
-        combined = self._add(port, p)
-        self._forget()
-        return combined
+        """Receive a punctuation from an input; return its new combinations with the other inputs."""
+        combinations = self._add(port, p)
+        self._purge()
+        return combinations
 
     def _add(self, port: int, p: Punctuation) -> list[Punctuation]:
-        """`add`, but what the combinations cover is retained."""
+        """`add` without `_purge`: punctuations that the combinations cover stay retained."""
         plain = p.form is not None and not p.is_everything
-        tally = self._tallied()
-        near = None if tally is None else tally.near(p)
-        alone = plain and (self._agree(port, p) if near is None else near == {p: self._every ^ 1 << port})
-        if alone and not self._met.overlaps(p) and not self._recall(port, p):
-            # The usual case, made quick: all have said just this, and it overlaps nothing else.
-            for i, said in enumerate(self.inputs):
+        tally = self._current_tally()
+        overlapping = None if tally is None else tally.overlapping(p)
+        is_agreed = plain and (
+            self._all_agree(port, p)
+            if overlapping is None
+            else overlapping == {p: self._all_ports ^ 1 << port}
+        )
+        if is_agreed and not self._combinations.overlaps(p) and not self._combine_with_past(port, p):
+            # Fast path for the common case: all inputs emitted this punctuation, and it overlaps no other.
+            for i, retained in enumerate(self.inputs):
                 if i != port:
-                    said.remove(p)
+                    retained.remove(p)
             if tally is not None:
-                tally.remove(self._every, p)
+                tally.remove(self._all_ports, p)
             self._remember(range(len(self.inputs)), p)
             return [p]
         if self.heeds and plain and self.passes(port):
-            return self._pass(port, p)
+            return self._add_after_ends(port, p)
         if self.ended or not self.inputs[port].add(p):
             return []
         if tally is not None:
             tally.add(port, p)
         if p.form is not None and p.form[0] == 1:
-            self._overtake(port, p)
-        heard = near is None or reduce(or_, near.values(), 1 << port) == self._every
-        combined = self._combine(port, p) if heard else []
-        fresh = [c for c in (*combined, *self._recall(port, p)) if self._is_news(c)]
-        if fresh:
-            self._met.update(fresh)
-            self._fresh += fresh
-        elif len(self._met) and self._met.cover(p):
+            self._drop_covered_ranges(port, p)
+        may_combine = overlapping is None or reduce(or_, overlapping.values(), 1 << port) == self._all_ports
+        combined = self._combine(port, p) if may_combine else []
+        new_combinations = [c for c in (*combined, *self._combine_with_past(port, p)) if self._must_emit(c)]
+        if new_combinations:
+            self._combinations.update(new_combinations)
+            self._unapplied += new_combinations
+        elif len(self._combinations) and self._combinations.cover(p):
             self._drop(port, p)
-        return fresh
+        return new_combinations
 
-    def _is_news(self, c: Punctuation) -> bool:
-        """Whether what was said before does not imply a combination, or somebody has to hear it all the same."""
-        return not self._met.covers(c) or self._ownership.needs(c)
+    def _must_emit(self, c: Punctuation) -> bool:
+        """Whether earlier combinations do not imply this one, or a consumer must receive it although they do."""
+        return not self._combinations.covers(c) or self._ownership.needs(c)
 
-    def _overtake(self, port: int, p: Punctuation) -> None:
-        """Retain no longer the ranges that a new one of the same input covers: (,5] once (,6] is said."""
-        for h in self.inputs[port].overlapping(p):
-            if h.form == p.form and h != p and covers(p, h):
-                self._drop(port, h)
+    def _drop_covered_ranges(self, port: int, p: Punctuation) -> None:
+        """Drop the ranges that a new range of the same input covers: (,5] after (,6]."""
+        for q in self.inputs[port].overlapping(p):
+            if q.form == p.form and q != p and covers(p, q):
+                self._drop(port, q)
 
-    def discard(self, port: int, said: PunctuationBatch) -> None:
-        """Retain no longer what of an input has been said without the others: no combination of it is news.
+    def discard(self, port: int, emitted: PunctuationBatch) -> None:
+        """Drop the punctuations of an input that ``emitted`` covers. The output emitted it without the other inputs.
 
-        On several shards one may be: what every shard has to say is remembered.
+        Combinations of dropped punctuations are implied. On several shards some must be emitted nevertheless, so
+        ``emitted`` is added to `past`.
         """
         retained, self._tally = self.inputs[port], None
-        if self.heeds and self._ownership.lasting(said):
-            self.past[port].update([p for p in said if self._ownership.lasts(p) and not p.is_everything])
-        if said.place is not None and retained.only(said):
-            retained.discard(said)
+        if self.heeds and self._ownership.lasting(emitted):
+            self.past[port].update([p for p in emitted if self._ownership.lasts(p) and not p.is_everything])
+        if emitted.place is not None and retained.only(emitted):
+            retained.discard(emitted)
         else:
-            for p in said:
-                retained.discard([h for h in retained.overlapping(p) if covers(p, h)])
-        if len(self._met) and not self.ended:
-            for p in said:
-                self._met.leave(p, self._touches)
+            for p in emitted:
+                retained.discard([q for q in retained.overlapping(p) if covers(p, q)])
+        if len(self._combinations) and not self.ended:
+            for p in emitted:
+                self._combinations.leave(p, self._overlaps_retained)
 
-    def _agree(self, port: int, p: Punctuation) -> bool:
-        """Whether all other inputs retain ``p``, and nothing else that is retained overlaps it."""
-        others = all(self.inputs[i].overlapping(p) == [p] for i in self._others(port))
-        return others and not self.inputs[port].overlapping(p)
+    def _all_agree(self, port: int, p: Punctuation) -> bool:
+        """Whether all other inputs retain ``p``, and no other retained punctuation overlaps it."""
+        all_retain = all(self.inputs[i].overlapping(p) == [p] for i in self._other_ports(port))
+        return all_retain and not self.inputs[port].overlapping(p)
 
-    def _tallied(self) -> _Tally | None:
-        """Of many inputs: who retains what."""
+    def _current_tally(self) -> _Tally | None:
+        """The tally, if there are many inputs; it is created on first use."""
         if self._tally is None and len(self.inputs) > MANY:
             self._tally = _Tally(self.schema, self.inputs)
         return self._tally
 
     def update(self, port: int, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
-        """`add` several of an input, each in its turn; what they combine to, each once."""
+        """`add` for several punctuations of an input, in order; return the distinct combinations."""
         if self.ended and not self.heeds:
             return PunctuationBatch()
         batch = PunctuationBatch.of(punctuations)
-        # Columns take a look at every input (`benchmarks/scaling.py --only agreement`).
+        # The columnar path reads every input (`benchmarks/scaling.py --only agreement`).
         per_punctuation = 1 if batch.ranged else 4
         worth_it = len(self.inputs) <= max(MANY, per_punctuation * len(batch))
-        if batch.place is not None and worth_it and (met := self._as_one(port, batch)) is not None:
-            return met
-        combined = PunctuationBatch(dict.fromkeys(c for p in batch for c in self._add(port, p)))
-        self._forget()
-        return combined
+        if (
+            batch.place is not None
+            and worth_it
+            and (combinations := self._update_columns(port, batch)) is not None
+        ):
+            return combinations
+        distinct = PunctuationBatch(dict.fromkeys(c for p in batch for c in self._add(port, p)))
+        self._purge()
+        return distinct
 
     def meet(self, ports: Sequence[int], p: Punctuation) -> PunctuationBatch:
-        """`update` for several inputs that say the same.
+        """`update` for several inputs that emit the same punctuation.
 
         >>> from xmlpunct.schema import Schema
         >>> s = Schema.parse("hour INT")
@@ -206,184 +216,195 @@ class Alignment:
         (PunctuationBatch([]), PunctuationBatch([<5>]))
         """
         plain = p.form is not None and not p.is_everything and not self.heeds
-        if plain and len(ports) == len(self.inputs) > 1 and not self._met.overlaps(p):
-            tally = self._tallied()
-            near = any(x.overlaps(p) for x in self.inputs) if tally is None else bool(tally.near(p))
-            if not near:
+        if plain and len(ports) == len(self.inputs) > 1 and not self._combinations.overlaps(p):
+            tally = self._current_tally()
+            overlapping = (
+                any(x.overlaps(p) for x in self.inputs) if tally is None else bool(tally.overlapping(p))
+            )
+            if not overlapping:
                 return PunctuationBatch([p])
         return PunctuationBatch(dict.fromkeys(c for port in ports for c in self.update(port, [p])))
 
-    def _as_one(self, port: int, batch: PunctuationBatch) -> PunctuationBatch | None:
-        """`update` in columns; None if the punctuations have to be taken one by one."""
+    def _update_columns(self, port: int, batch: PunctuationBatch) -> PunctuationBatch | None:
+        """The columnar path of `update`; None if it does not apply."""
         if batch.ranged and self.heeds:
             return None
-        lasting, others = self._ownership.lasting(batch), self._others(port)
-        recalls = any(self.past[i].may_overlap(batch) for i in others)
+        lasting, other_ports = self._ownership.lasting(batch), self._other_ports(port)
+        recalls = any(self.past[i].may_overlap(batch) for i in other_ports)
         self._tally = None
         if self.heeds and self.passes(port):
-            if (recalls and lasting) or any(len(self.inputs[i]) > 1 for i in others):
+            if (recalls and lasting) or any(len(self.inputs[i]) > 1 for i in other_ports):
                 return None
-            met, ports = batch, [port]
-        elif not recalls and not len(self._met) and self._apart(batch):
-            met, ports = self._update(port, batch), list(range(len(self.inputs)))
+            combinations, ports = batch, [port]
+        elif not recalls and not len(self._combinations) and self._is_disjoint(batch):
+            combinations, ports = self._update_equal(port, batch), list(range(len(self.inputs)))
         else:
             return None
         if lasting:
             for i in ports:
-                self.past[i].update(met)
-        return met
+                self.past[i].update(combinations)
+        return combinations
 
-    def _apart(self, batch: PunctuationBatch) -> bool:
-        """Whether all that is retained is of a batch's form, and none of all these overlaps another."""
-        if not all(said.only(batch) for said in self.inputs):
+    def _is_disjoint(self, batch: PunctuationBatch) -> bool:
+        """Whether all retained punctuations have a batch's form, and they and the batch are pairwise disjoint."""
+        if not all(retained.only(batch) for retained in self.inputs):
             return False
-        return not batch.ranged or _are_apart([batch, *(said.all() for said in self.inputs if len(said))])
+        return not batch.ranged or _are_apart(
+            [batch, *(retained.all() for retained in self.inputs if len(retained))]
+        )
 
-    def _update(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
-        """`update` where everything retained has the batch's form, so that a punctuation meets only its equal."""
-        fresh = self.inputs[port].update(batch)
-        met = fresh
-        for i in self._others(port):
-            met = self.inputs[i].common(met)
-            if not len(met):
-                return met
-        for said in self.inputs:
-            said.discard(met)
-        return met
+    def _update_equal(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """`update` if only equal punctuations overlap (`_is_disjoint`)."""
+        new_punctuations = self.inputs[port].update(batch)
+        agreed = new_punctuations
+        for i in self._other_ports(port):
+            agreed = self.inputs[i].common(agreed)
+            if not len(agreed):
+                return agreed
+        for retained in self.inputs:
+            retained.discard(agreed)
+        return agreed
 
     def passes(self, port: int) -> bool:
-        """Whether all other inputs have ended, so that what this one says is said at once."""
-        return self.ended or all(self._everything in self.inputs[i] for i in self._others(port))
+        """Whether all other inputs have ended, so that punctuations of this input are emitted at once."""
+        return self.ended or all(self._end in self.inputs[i] for i in self._other_ports(port))
 
-    def _pass(self, port: int, p: Punctuation) -> list[Punctuation]:
-        """`add` where all other inputs have ended: nothing waits."""
-        recalled = self._recall(port, p) if self._ownership.lasts(p) else []
-        combined = [p, *self._combine(port, p), *recalled]
-        for i in self._others(port):
-            for h in self.inputs[i].overlapping(p):
-                if not h.is_everything and covers(p, h):
-                    self._drop(i, h)
+    def _add_after_ends(self, port: int, p: Punctuation) -> list[Punctuation]:
+        """`add` after all other inputs have ended."""
+        past_combinations = self._combine_with_past(port, p) if self._ownership.lasts(p) else []
+        combined = [p, *self._combine(port, p), *past_combinations]
+        for i in self._other_ports(port):
+            for q in self.inputs[i].overlapping(p):
+                if not q.is_everything and covers(p, q):
+                    self._drop(i, q)
         self._remember([port], p)
         return list(dict.fromkeys(combined))
 
     def _combine(self, port: int, p: Punctuation, recall: bool = False) -> list[Punctuation]:
-        """The combinations of ``p`` with one punctuation of each other input; ``alike``: of which any two are alike.
+        """The combinations of ``p`` with one punctuation of each other input. ``recall`` includes `past`.
 
-        Each punctuation is compared with all those in a combination, so the order of inputs makes no difference.
-        ``recall``: the past counts as retained.
+        With ``alike``, the constrained attributes of any two must be nested. Each punctuation is compared with all
+        members of a combination, so the order of inputs does not matter.
         """
         combinations = {(p, frozenset([p.constrained])): None}
-        for i in self._others(port):
+        for i in self._other_ports(port):
             past = self.past[i] if recall else None
-            ended = [self._everything] if recall and self.ended else []
+            ended = [self._end] if recall and self.ended else []
             combinations = dict.fromkeys(
                 (c, kinds | {q.constrained} if self.alike else kinds)
-                for so_far, kinds in combinations
+                for partial, kinds in combinations
                 for q in (
-                    *self.inputs[i].overlapping(so_far),
-                    *(past.overlapping(so_far) if past is not None else ()),
+                    *self.inputs[i].overlapping(partial),
+                    *(past.overlapping(partial) if past is not None else ()),
                     *ended,
                 )
-                if not self.alike or all(_nested(q.constrained, kind) for kind in kinds)
-                if (c := combine(so_far, q)) is not None and self._possible(c)
+                if not self.alike or all(_are_nested(q.constrained, kind) for kind in kinds)
+                if (c := combine(partial, q)) is not None and self._is_possible(c)
             )
             if not combinations:
                 break
         return list(dict.fromkeys(c for c, _ in combinations))
 
-    def _recall(self, port: int, p: Punctuation) -> list[Punctuation]:
-        """The combinations of ``p`` with the past that an operator may need to hear."""
-        if not self.heeds or not any(self.past[i].overlapping(p) for i in self._others(port)):
+    def _combine_with_past(self, port: int, p: Punctuation) -> list[Punctuation]:
+        """The combinations of ``p`` with `past` that a consumer must receive."""
+        if not self.heeds or not any(self.past[i].overlapping(p) for i in self._other_ports(port)):
             return []
-        recalled = [c for c in self._combine(port, p, recall=True) if self._ownership.needs(c)]
-        self._loose += recalled
-        return recalled
+        combinations = [c for c in self._combine(port, p, recall=True) if self._ownership.needs(c)]
+        self._released += combinations
+        return combinations
 
-    def _others(self, port: int) -> list[int]:
-        """The other inputs, in an order in which one that has not spoken comes early."""
+    def _other_ports(self, port: int) -> list[int]:
+        """The other inputs, in random order."""
         return [i for i in self._order if i != port]
 
     def _drop(self, port: int, p: Punctuation) -> None:
-        """Retain no longer what an input has said."""
+        """Stop retaining a punctuation of an input."""
         self.inputs[port].remove(p)
-        self._loose.append(p)
+        self._released.append(p)
         if self._tally is not None:
             self._tally.remove(1 << port, p)
         self._remember([port], p)
 
     def _remember(self, ports: Iterable[int], p: Punctuation) -> None:
-        """Keep what some inputs have said, if it may imply what an operator needs to hear."""
+        """Add a punctuation to the `past` of inputs, if it may imply others that a consumer must receive."""
         if not p.is_everything and self._ownership.lasts(p):
             for i in ports:
                 self.past[i].update([p])
 
-    def _forget(self) -> None:
-        """Drop what the new combinations cover, then the combinations that overlap nothing retained."""
-        fresh, self._fresh = self._fresh, []
-        near = dict.fromkeys(
-            (i, h) for c in fresh for i, said in enumerate(self.inputs) for h in said.overlapping(c)
+    def _purge(self) -> None:
+        """Drop retained punctuations that the combinations cover, then combinations that overlap no retained one."""
+        new_combinations, self._unapplied = self._unapplied, []
+        overlapping = dict.fromkeys(
+            (i, q)
+            for c in new_combinations
+            for i, retained in enumerate(self.inputs)
+            for q in retained.overlapping(c)
         )
         # Every combination overlaps the end, and none but the end covers it.
-        for i, h in [(i, h) for i, h in near if self._met.cover(h)]:
-            self._drop(i, h)
-        # A combination of what is retained overlaps that.
-        loose, self._loose = self._loose, []
-        for p in dict.fromkeys(loose):
-            self._met.leave(p, self._touches)
+        for i, q in [(i, q) for i, q in overlapping if self._combinations.cover(q)]:
+            self._drop(i, q)
+        # A combination of retained punctuations overlaps them.
+        released, self._released = self._released, []
+        for p in dict.fromkeys(released):
+            self._combinations.leave(p, self._overlaps_retained)
 
     @property
     def ended(self) -> bool:
         """Whether all inputs have ended."""
-        return self._met.complete
+        return self._combinations.complete
 
     def waits(self, retained: pl.DataFrame | None = None) -> list[int]:
-        """For each input, how many retained tuples the others have closed and it has not.
+        """For each input, the number of retained tuples that another input has closed but this input has not.
 
-        Without tuples: how many punctuations of the others wait for one of its own.
+        Without tuples: the number of punctuations of other inputs that wait for this input.
         """
         if retained is None:
             waiting = sum(map(len, self.inputs))
-            return [waiting - len(said) for said in self.inputs]
-        masks = [said.mask(retained) if len(said) else None for said in self.inputs]
-        known = [mask for mask in masks if mask is not None]
-        if not known:
+            return [waiting - len(retained_set) for retained_set in self.inputs]
+        masks = [retained_set.mask(retained) if len(retained_set) else None for retained_set in self.inputs]
+        nonempty_masks = [mask for mask in masks if mask is not None]
+        if not nonempty_masks:
             return [0] * len(masks)
-        some = reduce(or_, known)
-        return [int((some if mask is None else some & ~mask).sum()) for mask in masks]
+        closed_by_any = reduce(or_, nonempty_masks)
+        return [int((closed_by_any if mask is None else closed_by_any & ~mask).sum()) for mask in masks]
 
-    def _touches(self, c: Punctuation) -> bool:
-        """Whether a combination overlaps what an input retains; on several shards, an end does not count.
+    def _overlaps_retained(self, c: Punctuation) -> bool:
+        """Whether a combination overlaps a retained punctuation. On several shards, end markers of inputs do not count.
 
-        The end does, for all that comes after it.
+        The combined end is always remembered, because it applies to all later punctuations.
         """
-        return c.is_everything or any(said.overlaps(c, but_end=self.heeds) for said in self.inputs)
+        return c.is_everything or any(retained.overlaps(c, but_end=self.heeds) for retained in self.inputs)
 
     def __len__(self) -> int:
-        """How many punctuations are retained."""
+        """The number of retained punctuations."""
         return 0 if self.ended else sum(map(len, self.inputs)) + sum(map(len, self.past))
 
     @property
     def _parts(self) -> dict[str, frames.Part]:
-        said = {f"said{i}": said for i, said in enumerate(self.inputs)}
-        return {**said, **{f"past{i}": past for i, past in enumerate(self.past)}, "found": self._met}
+        retained = {f"said{i}": retained for i, retained in enumerate(self.inputs)}
+        return {
+            **retained,
+            **{f"past{i}": past for i, past in enumerate(self.past)},
+            "found": self._combinations,
+        }
 
     def snapshot(self) -> Snapshot:
-        """What is retained, for a checkpoint."""
+        """The retained punctuations, for a checkpoint."""
         return frames.snapshot_of(self._parts)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Take what a snapshot retained."""
+        """Restore the retained punctuations of a snapshot."""
         frames.restore(self._parts, snapshot)
         self._tally = None
 
 
-def _nested(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
-    """Whether the attributes that one punctuation constrains are among those of the other."""
-    return set(some).issubset(others) or set(some).issuperset(others)
+def _are_nested(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+    """Whether one set of constrained attributes contains the other."""
+    return set(first).issubset(second) or set(first).issuperset(second)
 
 
 def _are_apart(batches: Iterable[PunctuationBatch]) -> bool:
-    """Whether any two ranges of some batches, all of one attribute, are equal or do not overlap."""
+    """Whether any two ranges of these batches, all of one attribute, are equal or disjoint."""
     bounds = [batch.bounds for batch in batches if len(batch)]
     if not bounds:
         return True

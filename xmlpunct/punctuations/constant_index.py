@@ -1,4 +1,4 @@
-"""Punctuations of constants, looked up by hash."""
+"""A hash index of punctuations that have constants only."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from xmlpunct.types import DOUBLE
 from xmlpunct.types.pattern import WILDCARD, Constant
 
 PER_TUPLE = 8
-"""With more punctuations per tuple than this, tuples are looked up one by one; with fewer, the two are joined.
+"""With more punctuations per tuple than this, tuples are looked up one by one; with fewer, a join is faster.
 
 A join goes through all punctuations, a look-up through all tuples (`benchmarks/scaling.py --only equality`).
 """
 LITTLE = 100
-"""At most so many tuples are looked up anyway: a join takes three times as long (`benchmarks/retained.py`)."""
+"""Largest slice whose tuples are always looked up: a join takes three times as long (`benchmarks/retained.py`)."""
 VERY_FEW = 4
-"""At most so many punctuations are compared with the column one by one: `is_in` takes longer
+"""Largest number of punctuations that are compared with the column one by one: `is_in` takes longer
 (`benchmarks/punctuations.py`)."""
 
 
 class Constants(PunctuationIndex):
-    """Punctuations of constants alone, looked up by hash.
+    """A hash index of punctuations that have constants only.
 
     >>> s = Schema.parse("item INT, buyer STRING")
     >>> closed = Constants(s, [0])
@@ -42,37 +42,39 @@ class Constants(PunctuationIndex):
     PunctuationBatch([<2, *>])
     """
 
-    def __init__(self, schema: Schema, equal: Sequence[int] = (), place: int = -1) -> None:
-        super().__init__(schema, equal, place)
-        self._types = [schema.attributes[i].type for i in equal]
-        self._alone = len(self.places) == 1
-        self.in_columns = self._alone and has_column(self._types[0])
+    def __init__(
+        self, schema: Schema, constant_positions: Sequence[int] = (), range_position: int = -1
+    ) -> None:
+        super().__init__(schema, constant_positions, range_position)
+        self._types = [schema.attributes[i].type for i in constant_positions]
+        self._is_single_column = len(self.positions) == 1
+        self.in_columns = self._is_single_column and has_column(self._types[0])
         self._parts: dict[Signature, dict[Tuple, dict[Punctuation, None]]] = {}
-        """The members by their constants at some of the places (`_part`)."""
+        """Cache of `_part`."""
         self._frame: pl.DataFrame | None = None
 
     def _key(self, p: Punctuation) -> Key:
         constants = p.constants
-        return constants[0] if self._alone and constants is not None else constants
+        return constants[0] if self._is_single_column and constants is not None else constants
 
-    def _entered(self, p: Punctuation) -> None:
+    def _on_add(self, p: Punctuation) -> None:
         self._frame = None
-        for places, by_key in self._parts.items():
-            by_key.setdefault(p.keys(places), {})[p] = None
+        for positions, by_key in self._parts.items():
+            by_key.setdefault(p.keys(positions), {})[p] = None
 
-    def _left(self, p: Punctuation) -> None:
+    def _on_remove(self, p: Punctuation) -> None:
         self._frame = None
-        for places, by_key in self._parts.items():
-            alike = by_key[p.keys(places)]
-            del alike[p]
-            if not alike:
-                del by_key[p.keys(places)]
+        for positions, by_key in self._parts.items():
+            members = by_key[p.keys(positions)]
+            del members[p]
+            if not members:
+                del by_key[p.keys(positions)]
 
-    def _changed(self) -> None:
+    def _on_batch_change(self) -> None:
         self._frame, self._parts = None, {}
 
     def constants(self) -> pl.DataFrame:
-        """The constants, a row for each of `all`.
+        """The constants, one row per punctuation of `all`.
 
         >>> s = Schema.parse("hour INT, sid STRING")
         >>> closed = Constants(s, [0, 1])
@@ -87,7 +89,7 @@ class Constants(PunctuationIndex):
             else:
                 self._frame = pl.DataFrame(
                     pl.Series(name, [p.patterns[i].value for p in self], dtype=type_.dtype)  # type: ignore[attr-defined]
-                    for i, name, type_ in zip(self.places, self.names, self._types, strict=True)
+                    for i, name, type_ in zip(self.positions, self.names, self._types, strict=True)
                 )
         return self._frame
 
@@ -97,7 +99,7 @@ class Constants(PunctuationIndex):
             members = self._members
             return pl.Series([key in members for key in self._keys(tuples.select(names))], dtype=pl.Boolean)
         frame = self.constants()
-        if self._alone:
+        if self._is_single_column:
             column, constants = tuples[names[0]], frame.to_series()
             if len(constants) > VERY_FEW:
                 hit = column.is_in(constants.implode())
@@ -113,40 +115,40 @@ class Constants(PunctuationIndex):
         values = tuples.select(self.names).unique()
         if len(self) <= PER_TUPLE * values.height:
             values = join(values, self.constants(), self.names, "semi")
-            if self.in_columns and self._known is None:
-                return PunctuationBatch.of_column(self.schema, self.places[0], values.to_series())
+            if self.in_columns and self._by_key is None:
+                return PunctuationBatch.of_column(self.schema, self.positions[0], values.to_series())
         members = self._members
-        return self._some([key for key in self._keys(values) if key in members])
+        return self._of_keys([key for key in self._keys(values) if key in members])
 
     def _keys(self, values: pl.DataFrame) -> list[Key]:
-        """What to look tuples up by."""
+        """The key of each tuple, for look-up in the index."""
         if DOUBLE not in self._types:
-            return values.to_series().to_list() if self._alone else list(values.rows())
+            return values.to_series().to_list() if self._is_single_column else list(values.rows())
         keys = [
             tuple([None if v is None else t.key(v) for t, v in zip(self._types, row, strict=True)])
             for row in values.iter_rows()
         ]
-        return [key for (key,) in keys] if self._alone else keys
+        return [key for (key,) in keys] if self._is_single_column else keys
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
-        if p.constrained == self.places and p.constants is not None:
-            said, key = self.places, p.constants
+        if p.constrained == self.positions and p.constants is not None:
+            known_positions, key = self.positions, p.constants
         else:
-            said = tuple([i for i in self.places if isinstance(p.patterns[i], Constant)])
-            key = p.keys(said)
-        if said == self.places:
-            member = key[0] if self._alone else key
+            known_positions = tuple([i for i in self.positions if isinstance(p.patterns[i], Constant)])
+            key = p.keys(known_positions)
+        if known_positions == self.positions:
+            member = key[0] if self._is_single_column else key
             return [self._member(member)] if member in self._members else []
-        near = self._part(said).get(key, {}) if said else self
-        if all(p.patterns[i] is WILDCARD for i in self.places if i not in said):
-            return list(near)
-        return [q for q in near if combine(p, q) is not None]
+        candidates = self._part(known_positions).get(key, {}) if known_positions else self
+        if all(p.patterns[i] is WILDCARD for i in self.positions if i not in known_positions):
+            return list(candidates)
+        return [q for q in candidates if combine(p, q) is not None]
 
-    def _part(self, places: Signature) -> dict[Tuple, dict[Punctuation, None]]:
-        """The members by their constants at some of the places."""
-        if places not in self._parts:
+    def _part(self, positions: Signature) -> dict[Tuple, dict[Punctuation, None]]:
+        """The punctuations by their constants at a subset of the positions."""
+        if positions not in self._parts:
             by_key: dict[Tuple, dict[Punctuation, None]] = {}
             for p in self:
-                by_key.setdefault(p.keys(places), {})[p] = None
-            self._parts[places] = by_key
-        return self._parts[places]
+                by_key.setdefault(p.keys(positions), {})[p] = None
+            self._parts[positions] = by_key
+        return self._parts[positions]

@@ -1,4 +1,4 @@
-"""Keys: each tuple promises that no other of its key comes."""
+"""Declared keys: each tuple implies a punctuation on its key value."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from xmlpunct.schema import Schema
 
 
 class Keys:
-    """The keys of a stream: sets of attributes, all NOT NULL.
+    """The keys of a stream: sets of NOT NULL attributes.
 
-    With a memory ``said`` it knows the tuples of earlier slices.
+    ``said`` holds the punctuations of earlier slices. Without it only duplicates within a slice are detected.
 
     >>> ids = Keys(Schema.parse("id INT NOT NULL, v INT"), [("id",)])
     >>> tuples = pl.DataFrame({"id": [1, 2, 1], "v": [5, 5, 6]})
@@ -28,17 +28,17 @@ class Keys:
         self.schema, self.keys, self.said = schema, keys, said
 
     def judge(self, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple the scheme of the key that an earlier one had; null: it is the first."""
+        """For each tuple the scheme of a key whose value an earlier tuple has; null if there is none."""
         schemes = pl.Series([None], dtype=pl.String()).new_from_index(0, tuples.height)
         if self.said is not None:
             schemes = self.said.schemes(tuples)
         for key in self.keys:
-            again = ~tuples.select(pl.struct(key).is_first_distinct()).to_series()
-            schemes = earliest(schemes, again, scheme_of(self.schema, map(self.schema.index, key)))
+            is_duplicate = ~tuples.select(pl.struct(key).is_first_distinct()).to_series()
+            schemes = earliest(schemes, is_duplicate, scheme_of(self.schema, map(self.schema.index, key)))
         return schemes
 
     def promises(self, tuples: pl.DataFrame) -> Iterator[PunctuationBatch]:
-        """For each key what some tuples promise; it is remembered."""
+        """For each key the punctuations that these tuples imply; they are added to ``said``."""
         for key in self.keys:
             values = tuples.select(key).unique(maintain_order=True)
             if len(key) == 1 and has_column(self.schema[key[0]].type):

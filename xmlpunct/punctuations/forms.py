@@ -1,4 +1,4 @@
-"""What punctuations have in common that travel in one column: constants, or ranges, of one attribute."""
+"""Columnar punctuations: constants or ranges of one attribute, as columns and as keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xmlpunct.types.pattern import WILDCARD, Constant, Pattern, bounds, ordinals
 Key = Any
 """A constant; the constants of several attributes; or a range's two ordinals, 16 bytes (`range_key`)."""
 Columns = tuple[pl.Series, pl.Series]
-"""Bounds, low and high, one row per punctuation; of constants both are the same column."""
+"""(low bounds, high bounds), a row per punctuation. For constants both are the same column."""
 _ENDS = Struct("=qq")
 
 
@@ -27,20 +27,20 @@ def has_column(type_: Type) -> bool:
     return type_ is not DOUBLE
 
 
-def single(schema: Schema, place: int, key: Key, ranged: bool) -> Punctuation:
+def single(schema: Schema, position: int, key: Key, ranged: bool) -> Punctuation:
     """The punctuation of one constant or range."""
     patterns: list[Pattern] = [WILDCARD] * len(schema)
-    type_ = schema.attributes[place].type
+    type_ = schema.attributes[position].type
     if ranged:
-        patterns[place] = ordinals(type_, *_ENDS.unpack(key))
+        patterns[position] = ordinals(type_, *_ENDS.unpack(key))
     else:
-        patterns[place] = Constant(type_, key)
+        patterns[position] = Constant(type_, key)
     return Punctuation(schema, patterns)
 
 
-def columns_of(schema: Schema, place: int, keys: Iterable[Key], ranged: bool) -> Columns:
-    """The constants, or the bounds of the ranges, of some keys."""
-    attribute = schema.attributes[place]
+def columns_of(schema: Schema, position: int, keys: Iterable[Key], ranged: bool) -> Columns:
+    """The columns that these keys represent."""
+    attribute = schema.attributes[position]
     name, dtype = attribute.name, attribute.type.dtype
     if not ranged:
         values = pl.Series(name, list(keys), dtype=dtype)
@@ -50,7 +50,7 @@ def columns_of(schema: Schema, place: int, keys: Iterable[Key], ranged: bool) ->
 
 
 def range_key(p: Punctuation) -> bytes:
-    """The first and the last ordinal of a punctuation of one range of a numbered type."""
+    """The first and last ordinal of a punctuation with one range of a numbered type, as 16 bytes."""
     ends = bounds(p.patterns[p.constrained[0]])
     assert ends is not None
     return _ENDS.pack(*ends)

@@ -1,7 +1,7 @@
-"""A grid of values, which answers what punctuations leave open and what they close together.
+"""A grid of values: decides which values a set of punctuations closes together and which stay open.
 
-Along each attribute (an `Axis`) the bounds of all patterns cut the values that can occur into cells. A pattern matches
-a cell as a whole or not at all, so a finite search decides about all values. Sets of patterns are sets of bits.
+Along each attribute (an `Axis`) the bounds of all patterns divide the possible values into cells. A pattern matches all
+of a cell or none of it, so a finite search decides about all values. Sets of patterns are bit sets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xmlpunct.types.pattern import WILDCARD
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Values between two places, or null; the bits of ``rows`` say which parts contain them all."""
+    """An interval between two cut points, or null. ``rows`` is the bit set of parts that contain it."""
 
     low: Cut | None
     high: Cut | None
@@ -27,9 +27,9 @@ class Cell:
 
 
 class Axis:
-    """The cells of one attribute in order of its values, given the part of it that each row has.
+    """The cells of one attribute in value order. ``parts`` has the values that each row of the grid matches.
 
-    They cover ``within``, by default all that the schema allows.
+    The cells cover ``within``, by default all values that the schema allows.
     """
 
     def __init__(
@@ -62,35 +62,35 @@ class Axis:
         if within.null:
             self.cells.insert(0 if nulls_first else len(self.cells), Cell(None, None, nulls))
         self.closed = -1
-        """The rows that have every cell."""
+        """The rows that match every cell."""
         for cell in self.cells:
             self.closed &= cell.rows
 
 
 def first_open(axes: Sequence[Axis], rows: int) -> list[int] | None:
-    """The first place of the grid, in lexicographic order, that none of ``rows`` has; None: they have all.
+    """The lexicographically first point of the grid that no row of ``rows`` matches; None if they match all points.
 
-    The place is a path of cells, one per axis. It ends early where no row is left.
+    The point is a list of cell indexes, one per axis. It is shorter if no row matches its prefix.
     """
     if not axes:
         return None if rows else []
     closed = [*accumulate((axis.closed for axis in reversed(axes)), and_, initial=-1)][-2::-1]
-    """For each axis the rows that have every cell of all axes behind it."""
+    """For each axis the rows that match every cell of all later axes."""
     path, left = [0], [rows]
     while path:
-        cells, behind = axes[len(path) - 1].cells, closed[len(path) - 1]
-        while path[-1] < len(cells) and left[-1] & cells[path[-1]].rows & behind:
+        cells, later_closed = axes[len(path) - 1].cells, closed[len(path) - 1]
+        while path[-1] < len(cells) and left[-1] & cells[path[-1]].rows & later_closed:
             path[-1] += 1
-        if path[-1] == len(cells):  # nothing is open here: go on with the next cell of the axis before
+        if path[-1] == len(cells):  # no open point below: continue with the next cell of the previous axis
             path.pop()
             left.pop()
-            path[-1:] = [place + 1 for place in path[-1:]]
+            path[-1:] = [cell + 1 for cell in path[-1:]]
             continue
-        here = left[-1] & cells[path[-1]].rows
-        if not here:
+        remaining = left[-1] & cells[path[-1]].rows
+        if not remaining:
             return path
         path.append(0)
-        left.append(here)
+        left.append(remaining)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Ownership: which punctuations are about values of one shard, so that it alone hears and says them."""
+"""Ownership: the punctuations on shard key values of one shard, which only that shard receives and emits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from xmlpunct.types import Value
 from xmlpunct.types.pattern import ENUMERABLE, enumerate_values
 
 Ways = Sequence[Sequence[str]]
-"""The ways to find a tuple's partition values. Each names an attribute per value, which has it or is null."""
+"""Alternative lists of attributes that contain a tuple's shard key; in a tuple each has the value or is null."""
 
 
-def listed(p: Punctuation, places: Sequence[int]) -> list[list[Value]] | None:
-    """For each of some attributes the values that a punctuation is about; None if they are too many to list."""
+def listed(p: Punctuation, positions: Sequence[int]) -> list[list[Value]] | None:
+    """The values that the pattern of each attribute matches; None if they are too many to list."""
     values: list[list[Value]] = []
-    for place in places:
-        members = enumerate_values(p.patterns[place])
+    for position in positions:
+        members = enumerate_values(p.patterns[position])
         if members is None:
             return None
         values.append(list(members))
@@ -27,20 +27,21 @@ def listed(p: Punctuation, places: Sequence[int]) -> list[list[Value]] | None:
 
 
 class Ownership:
-    """Which punctuations of an operator's output have to be said though others imply them.
+    """The punctuations that an operator must emit although earlier ones imply them.
 
-    On several shards, a punctuation that lists values of the partition attributes is *owned*: the owner of these values
-    alone hears and says it. Every shard hears all others, and they hold for the whole only when every shard has said
-    them. So what is owned has to be said even if something implies it that other shards cannot say yet.
+    On several shards, a punctuation that lists values of the shard key is *owned*: only the shard of these values
+    receives and emits it. Every shard receives all other punctuations, and they hold for the whole stream only when
+    every shard has emitted them. So an owned punctuation must be emitted even if this shard has emitted one that
+    implies it, because other shards may not emit that one yet.
 
-    ``sifted``: an operator above holds back a punctuation that tuples of its own match. So it has to hear all that is
-    implied, on one shard as well; its one way is without attributes, and everything is owned.
+    ``sifted``: a consumer delays punctuations that its own retained tuples match, so it must receive implied
+    punctuations, on one shard as well. Then ``ways`` is `ONE_SHARD`, and every punctuation is owned.
 
-    Without ``ways`` nothing implied has to be said.
+    Without ``ways`` no implied punctuation must be emitted.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> by_k = Ownership(s, [("k",)])
-    >>> [by_k.owned(Punctuation.of(s, **said)) for said in ({"k": "{1,7}"}, {"k": "(,7]"}, {"v": 1})]
+    >>> [by_k.owned(Punctuation.of(s, **patterns)) for patterns in ({"k": "{1,7}"}, {"k": "(,7]"}, {"v": 1})]
     [True, False, False]
     """
 
@@ -49,28 +50,28 @@ class Ownership:
         self._sifted = sifted
 
     def __bool__(self) -> bool:
-        """Whether anything implied has to be said."""
+        """Whether any implied punctuation must be emitted."""
         return bool(self._ways)
 
     def owned(self, p: Punctuation) -> bool:
-        """Whether a punctuation is about listed values of the partition attributes."""
+        """Whether a punctuation lists values of the shard key."""
         return not p.is_everything and any(listed(p, way) is not None for way in self._ways)
 
     def needs(self, p: Punctuation) -> bool:
-        """Whether a punctuation has to be said though it is implied."""
+        """Whether a punctuation must be emitted even if it is implied."""
         return self._sifted or self.owned(p)
 
     def lasts(self, p: Punctuation) -> bool:
-        """Whether a punctuation that was said may imply others that have to be said."""
+        """Whether an emitted punctuation may imply punctuations that must still be emitted."""
         return bool(self) and (self._sifted or not self.owned(p))
 
     def lasting(self, batch: PunctuationBatch) -> bool:
-        """Whether `lasts` holds for some of a batch in columns."""
+        """Whether `lasts` holds for a punctuation of a columnar batch."""
         owned = not batch.ranged and any(way in ([], [batch.place]) for way in self._ways)
         return bool(self) and (self._sifted or not owned)
 
 
 ONE_SHARD: Ways = ((),)
-"""The one way where there is one shard: by no attribute."""
+"""The ways on one shard: an empty shard key."""
 ANYTHING = Ownership(Schema.of(()))
-"""An operator may leave unsaid whatever is implied."""
+"""Default: implied punctuations need not be emitted."""

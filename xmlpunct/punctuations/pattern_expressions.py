@@ -1,4 +1,4 @@
-"""Punctuations as polars expressions, and those that have no better index."""
+"""Punctuations as polars expressions, and the index for forms without a faster one."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from xmlpunct.types.pattern import Constant, Empty, Pattern, Range, Values, Wild
 
 def pattern_expression(column: str, pattern: Pattern) -> pl.Expr:
     """A polars expression: whether the column's value matches the pattern (never null)."""
-    at = pl.col(column)
+    column_value = pl.col(column)
     if isinstance(pattern, Wildcard):
         return pl.lit(True)
     if isinstance(pattern, Empty):
         return pl.lit(False)
     if isinstance(pattern, Constant):
-        return at.eq_missing(pl.lit(pattern.value, dtype=pattern.type.dtype))
+        return column_value.eq_missing(pl.lit(pattern.value, dtype=pattern.type.dtype))
     if isinstance(pattern, Values):
-        return at.is_in(pl.Series(pattern.members, dtype=pattern.type.dtype).implode()).fill_null(False)
+        return column_value.is_in(pl.Series(pattern.members, dtype=pattern.type.dtype).implode()).fill_null(
+            False
+        )
     assert isinstance(pattern, Range)
-    tests = [at.is_not_null()]
+    tests = [column_value.is_not_null()]
     if pattern.low is not None:
         low = pl.lit(pattern.low, dtype=pattern.type.dtype)
-        tests.append(at >= low if pattern.low_closed else at > low)
+        tests.append(column_value >= low if pattern.low_closed else column_value > low)
     if pattern.high is not None:
         high = pl.lit(pattern.high, dtype=pattern.type.dtype)
-        tests.append(at <= high if pattern.high_closed else at < high)
+        tests.append(column_value <= high if pattern.high_closed else column_value < high)
     return pl.all_horizontal(tests).fill_null(False)
 
 
@@ -39,7 +41,7 @@ def match_expression(p: Punctuation) -> pl.Expr:
 
 
 class Others(PunctuationIndex):
-    """Punctuations of further forms: ranges in several attributes, lists that are too long, the end.
+    """Punctuations of all other forms: ranges in several attributes, long lists, the end.
 
     >>> from xmlpunct.schema import Schema
     >>> s = Schema.parse("hour INT, min INT")
@@ -52,7 +54,7 @@ class Others(PunctuationIndex):
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         tests = pl.any_horizontal([match_expression(p) for p in self])
-        # * alone gives one value, which a column beside it repeats for all tuples
+        # The literal of the end has one row; selecting a column with it broadcasts it to all tuples.
         return tuples.select(tests.alias("$hit"), *tuples.columns[:1])["$hit"]
 
     def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:

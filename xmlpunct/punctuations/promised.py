@@ -77,7 +77,7 @@ class Outermost(PunctuationSet):
             return list(islice(reversed(alike), LATEST))
         assert p.form is not None
         first, last = _ordinals(p)
-        return [q for q in self._index(p.form).near(_between(p, first - 1, last + 1)) if q in alike]
+        return [q for q in self._index(p.form).candidates(_between(p, first - 1, last + 1)) if q in alike]
 
 
 def _kind(p: Punctuation) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
 """Punctuations, and the functions of the paper's Section 3 over them.
 
-A punctuation is one pattern for each attribute of a stream. It says: no later tuple matches me.
+A punctuation has one pattern for each attribute of a stream. It promises that no later tuple matches all of them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from xmlpunct.types.pattern import EMPTY, ENUMERABLE, WILDCARD, Constant, Empty,
 from xmlpunct.types.pattern_text import parse_pattern, split_patterns
 
 Signature = tuple[int, ...]
-"""The places of some attributes."""
+"""The positions of some attributes in the schema."""
 Form = tuple[int, Signature, int]
-"""0: the places of constants; 1: these, and the place of a range; 2: with lists; 3: all others.
+"""(kind, positions of constants, position of a range or -1).
 
-The place is -1 where there is no range.
+Kinds: 0 has constants only; 1 has one range and constants; 2 has short lists; 3 is any other form.
 """
 _UNKNOWN: Form = (-1, (), -1)
 
 
 class Punctuation:
-    """One pattern per attribute of ``schema``. Equal to another when the (canonical) patterns are."""
+    """One pattern per attribute of ``schema``. Punctuations are equal if their canonical patterns are equal."""
 
     __slots__ = ("_constants", "_constrained", "_form", "_hash", "patterns", "schema")
 
@@ -64,13 +64,13 @@ class Punctuation:
                     raise PatternError('nothing: write "" for the empty string', piece, 0, attribute.name)
                 patterns.append(parse_pattern(attribute.type, piece, attribute.name))
             except PatternError as error:
-                place = lead + position + error.position
-                raise PatternError(error.reason, text, place, attribute.name) from None
+                error_position = lead + position + error.position
+                raise PatternError(error.reason, text, error_position, attribute.name) from None
         return cls(schema, patterns)
 
     @classmethod
     def of(cls, schema: Schema, **patterns: object) -> Punctuation:
-        """A punctuation that constrains the attributes named, each by a pattern's text or by a value.
+        """A punctuation that constrains the named attributes. Each argument is a pattern's text or a value.
 
         Raises `SchemaError` for an attribute the schema lacks, `PatternError` for a wrong pattern.
 
@@ -78,20 +78,20 @@ class Punctuation:
         >>> print(Punctuation.of(s, hour="[17,20)"), Punctuation.of(s, hour=5))
         <*, [17,19]> <*, 5>
         """
-        whole: list[Pattern] = [WILDCARD] * len(schema)
-        for name, given in patterns.items():
-            place = schema.index(name)
-            type_ = schema.attributes[place].type
-            if isinstance(given, str):
-                whole[place] = parse_pattern(type_, given, name)
-            elif isinstance(given, Pattern):
-                whole[place] = given
+        complete_patterns: list[Pattern] = [WILDCARD] * len(schema)
+        for name, pattern in patterns.items():
+            position = schema.index(name)
+            type_ = schema.attributes[position].type
+            if isinstance(pattern, str):
+                complete_patterns[position] = parse_pattern(type_, pattern, name)
+            elif isinstance(pattern, Pattern):
+                complete_patterns[position] = pattern
             else:
                 try:
-                    whole[place] = pt.constant(type_, given)
+                    complete_patterns[position] = pt.constant(type_, pattern)
                 except ValueError as error:
-                    raise PatternError(str(error), str(given), 0, name) from None
-        return cls(schema, whole)
+                    raise PatternError(str(error), str(pattern), 0, name) from None
+        return cls(schema, complete_patterns)
 
     @classmethod
     def everything(cls, schema: Schema) -> Punctuation:
@@ -110,56 +110,56 @@ class Punctuation:
 
     @property
     def constrained(self) -> tuple[int, ...]:
-        """The places of the attributes whose pattern is not ``*``."""
+        """The positions of the attributes whose pattern is not ``*``."""
         if self._constrained is None:
-            self._look()
+            self._analyze_patterns()
         return self._constrained  # type: ignore[return-value]
 
     @property
     def constants(self) -> Tuple | None:
-        """The keys of the constants, if they are all that constrains it and there are any; else None."""
+        """The keys of the constants, if constants are the only constraints; None without constants."""
         if self._constrained is None:
-            self._look()
+            self._analyze_patterns()
         return self._constants
 
     @property
     def form(self) -> Form | None:
-        """Which attributes are constrained, and how; None if nothing can match.
+        """The constrained attributes and the kinds of their patterns; None if no tuple can match.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> Punctuation.of(s, hour=5).form, Punctuation.of(s, sid="S1", hour="[1,5]").form
         ((0, (1,), -1), (1, (0,), 1))
         """
         if self._form is _UNKNOWN:
-            self._form = (0, self.constrained, -1) if self.constants is not None else self._form_of_others()
+            self._form = (0, self.constrained, -1) if self.constants is not None else self._general_form()
         return self._form
 
-    def _form_of_others(self) -> Form | None:
+    def _general_form(self) -> Form | None:
         kinds = [type(self.patterns[i]) for i in self.constrained]
         if Empty in kinds:
             return None
         ranges = kinds.count(Range)
         if ranges == 1 and kinds.count(Constant) == len(kinds) - 1:
-            place = self.constrained[kinds.index(Range)]
-            return 1, tuple([i for i in self.constrained if i != place]), place
+            range_position = self.constrained[kinds.index(Range)]
+            return 1, tuple([i for i in self.constrained if i != range_position]), range_position
         lists = [len(q.members) for q in self.patterns if isinstance(q, Values)]
         return 2 if lists and ranges < 2 and prod(lists) <= ENUMERABLE else 3, (), -1
 
-    def _look(self) -> None:
-        """Find out about the patterns, once."""
+    def _analyze_patterns(self) -> None:
+        """Compute and store `constrained` and `constants`."""
         patterns = self.patterns
-        places = tuple([i for i, p in enumerate(patterns) if p is not WILDCARD])
-        self._constrained, self._constants = places, None
+        constrained = tuple([i for i, p in enumerate(patterns) if p is not WILDCARD])
+        self._constrained, self._constants = constrained, None
         if {Constant} == {*map(type, patterns)} - {pt.Wildcard}:
-            self._constants = self.keys(places)
+            self._constants = self.keys(constrained)
 
-    def keys(self, places: Iterable[int]) -> Tuple:
-        """The keys of the constants at some places."""
-        return tuple([p.type.key(p.value) for i in places if isinstance(p := self.patterns[i], Constant)])
+    def keys(self, positions: Iterable[int]) -> Tuple:
+        """The keys of the constants at these positions."""
+        return tuple([p.type.key(p.value) for i in positions if isinstance(p := self.patterns[i], Constant)])
 
-    def rebase(self, schema: Schema, places: Iterable[int | None]) -> Punctuation:
-        """A punctuation of another schema: for each of its attributes the pattern at a place, or ``*``."""
-        return Punctuation(schema, [WILDCARD if i is None else self.patterns[i] for i in places])
+    def rebase(self, schema: Schema, positions: Iterable[int | None]) -> Punctuation:
+        """A punctuation over another schema. ``positions``: for each of its attributes one here; None is ``*``."""
+        return Punctuation(schema, [WILDCARD if i is None else self.patterns[i] for i in positions])
 
     def as_dict(self) -> dict[str, str]:
         """The texts of the patterns that are not ``*``, by attribute."""
@@ -198,7 +198,7 @@ def match(t: Tuple, p: Punctuation) -> bool:
 
 
 def combine(p: Punctuation, q: Punctuation) -> Punctuation | None:
-    """The punctuation that describes what both do; None (the paper's psi) if no tuple is in both.
+    """The punctuation that matches the tuples that both match; None (the paper's psi) if there are none.
 
     ``match(t, combine(p, q))`` if and only if ``match(t, p) and match(t, q)``.
     """
@@ -233,7 +233,7 @@ def covers(p: Punctuation, q: Punctuation) -> bool:
     return True
 
 
-# Columns of punctuations: how they travel and rest
+# Punctuations as data frames, for transport and storage
 
 
 def to_frame(schema: Schema, punctuations: Iterable[Punctuation]) -> pl.DataFrame:

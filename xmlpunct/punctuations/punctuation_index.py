@@ -1,10 +1,10 @@
-"""The punctuation index: punctuations of one form, looked up and matched without going through all of them.
+"""The punctuation index: a set of punctuations of one form with fast look-up and matching.
 
-A form says which attributes are constrained, and how. `Constants` are looked up by hash. `Ranges` have a range in one
-attribute and constants in the others, and are sorted. `Lists` are looked up by their pieces. `Others` are tried one by
-one.
+A form is the set of constrained attributes and the kinds of their patterns. `Constants` is a hash index. `Ranges`, with
+a range in one attribute and constants in others, is sorted. `Lists` indexes the pieces of lists. `Others` is a linear
+scan.
 
-Punctuations that came in columns stay there until a single one is asked for.
+Columnar punctuations stay columnar until a single `Punctuation` is needed.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM, PunctuationBatc
 from xmlpunct.schema import Schema
 
 FEW_PUNCTUATIONS = 8
-"""At most so many ranges or lists are tried one by one; more are sorted, or taken to pieces.
+"""Largest number of ranges or lists that are scanned; more are sorted or split into pieces.
 
 A list may have 1,000 pieces (`benchmarks/scaling.py --only ranges`).
 """
 
 Bounds = tuple[Any, Any]
-"""The least and the greatest of some values; None if there are none."""
+"""(minimum, maximum) of some values; (None, None) without values."""
 
 
 class PunctuationIndex:
-    """Punctuations of one form over ``schema``, each once, in the order in which they came.
+    """A set of punctuations of one form over ``schema``, in insertion order.
 
-    They have constants at the places ``equal``, and a range at ``place`` if that is not -1.
+    They have constants at ``constant_positions``, and a range at ``range_position`` unless it is -1.
 
     >>> from xmlpunct.punctuations.constant_index import Constants
     >>> s = Schema.parse("sid STRING, hour INT")
@@ -42,64 +42,72 @@ class PunctuationIndex:
     """
 
     ranged = False
-    """Whether each is one range of a numbered type."""
+    """Whether each punctuation is one range of a numbered type."""
     in_columns = False
-    """Whether a batch of them is in columns."""
+    """Whether batches of this form are columnar."""
 
-    def __init__(self, schema: Schema, equal: Sequence[int] = (), place: int = -1) -> None:
-        self.schema, self.equal, self.place = schema, tuple(equal), place
-        self.places = self.equal if place < 0 else (*self.equal, place)
-        self._known: dict[Key, Punctuation | None] | None = {}
-        """Each of them by its key. None: ``_whole`` has them."""
-        self._whole: list[PunctuationBatch] = []
-        """All of them, in the batches in which they came, if they came in columns or `all` was called."""
+    def __init__(
+        self, schema: Schema, constant_positions: Sequence[int] = (), range_position: int = -1
+    ) -> None:
+        self.schema, self.constant_positions, self.range_position = (
+            schema,
+            tuple(constant_positions),
+            range_position,
+        )
+        self.positions = (
+            self.constant_positions if range_position < 0 else (*self.constant_positions, range_position)
+        )
+        self._by_key: dict[Key, Punctuation | None] | None = {}
+        """The punctuations by key; a value is None until it is created. None: ``_batches`` has them."""
+        self._batches: list[PunctuationBatch] = []
+        """All punctuations as batches, if they came as columnar batches or `all` was called; else empty."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The attributes that they constrain.
+        """The names of the constrained attributes.
 
         >>> from xmlpunct.punctuations.constant_index import Constants
         >>> Constants(Schema.parse("sid STRING, hour INT"), [1]).names
         ('hour',)
         """
-        return tuple(self.schema.names[i] for i in self.places)
+        return tuple(self.schema.names[i] for i in self.positions)
 
     def _key(self, p: Punctuation) -> Key:
         return p
 
-    def _entered(self, p: Punctuation) -> None:
-        """Take note of a punctuation that is new."""
+    def _on_add(self, p: Punctuation) -> None:
+        """Hook: a punctuation was added."""
 
-    def _left(self, p: Punctuation) -> None:
-        """Take note that a punctuation is in no longer."""
+    def _on_remove(self, p: Punctuation) -> None:
+        """Hook: a punctuation was removed."""
 
-    def _changed(self) -> None:
-        """Forget what was made of all of them."""
+    def _on_batch_change(self) -> None:
+        """Hook: a whole batch was added or removed; drop caches."""
 
     @property
     def _members(self) -> dict[Key, Punctuation | None]:
-        if self._known is None:
-            self._known = dict.fromkeys(self.all().keys)
-        return self._known
+        if self._by_key is None:
+            self._by_key = dict.fromkeys(self.all().keys)
+        return self._by_key
 
     @property
     def are_few(self) -> bool:
-        """Whether it is quicker to try them one by one."""
+        """Whether a linear scan is faster."""
         return len(self) <= FEW_PUNCTUATIONS
 
-    # One by one
+    # Single punctuations
 
     def add(self, p: Punctuation) -> bool:
-        """Add a punctuation of the index's form; False if it was there already."""
+        """Add a punctuation of the index's form; False if the index contains it already."""
         key, members = self._key(p), self._members
         if key in members:
             return False
-        members[key], self._whole = p, []
-        self._entered(p)
+        members[key], self._batches = p, []
+        self._on_add(p)
         return True
 
     def remove(self, p: Punctuation) -> None:
-        """Take out a punctuation, if it is in.
+        """Remove a punctuation if the index contains it.
 
         >>> from xmlpunct.punctuations.constant_index import Constants
         >>> s = Schema.parse("hour INT")
@@ -113,14 +121,14 @@ class PunctuationIndex:
         key, members = self._key(p), self._members
         if key in members:
             del members[key]
-            self._whole = []
-            self._left(p)
+            self._batches = []
+            self._on_remove(p)
 
     def __contains__(self, p: Punctuation) -> bool:
         return self._key(p) in self._members
 
     def __len__(self) -> int:
-        return sum(map(len, self._whole)) if self._known is None else len(self._known)
+        return sum(map(len, self._batches)) if self._by_key is None else len(self._by_key)
 
     def __iter__(self) -> Iterator[Punctuation]:
         return (self._member(key) for key in list(self._members))
@@ -128,29 +136,29 @@ class PunctuationIndex:
     def _member(self, key: Key) -> Punctuation:
         p = self._members[key]
         if p is None:
-            p = self._members[key] = single(self.schema, self.places[0], key, self.ranged)
+            p = self._members[key] = single(self.schema, self.positions[0], key, self.ranged)
         return p
 
-    # In batches of the index's form
+    # Batches of the index's form
 
     def all(self) -> PunctuationBatch:
-        """All of them."""
-        if not self._whole:
-            self._whole = [self._some(list(self._members))]
-        elif len(self._whole) > 1:
-            self._whole = [self._whole[0].chain(self._whole)]
-        return self._whole[0]
+        """All punctuations."""
+        if not self._batches:
+            self._batches = [self._of_keys(list(self._members))]
+        elif len(self._batches) > 1:
+            self._batches = [self._batches[0].chain(self._batches)]
+        return self._batches[0]
 
-    def _some(self, keys: list[Key]) -> PunctuationBatch:
-        """Some of them, by their keys."""
+    def _of_keys(self, keys: list[Key]) -> PunctuationBatch:
+        """The punctuations with these keys."""
         if not self.in_columns:
             return PunctuationBatch(map(self._member, keys))
-        made = [p for key in keys if (p := self._members[key]) is not None]
-        known = made if len(made) == len(keys) else None
-        return PunctuationBatch.of_keys(self.schema, self.places[0], keys, known, self.ranged)
+        punctuations = [p for key in keys if (p := self._members[key]) is not None]
+        all_punctuations = punctuations if len(punctuations) == len(keys) else None
+        return PunctuationBatch.of_keys(self.schema, self.positions[0], keys, all_punctuations, self.ranged)
 
     def extend(self, batch: PunctuationBatch) -> PunctuationBatch:
-        """Add the punctuations of a batch in columns; those that are new.
+        """Add the punctuations of a columnar batch; return the new ones.
 
         >>> from xmlpunct.punctuations.constant_index import Constants
         >>> s = Schema.parse("hour INT")
@@ -159,59 +167,59 @@ class PunctuationIndex:
         [2, 1]
         """
         if not len(self):
-            self._known, self._whole = None, [batch]
+            self._by_key, self._batches = None, [batch]
         else:
             members = self._members
-            if not self._whole and len(members) <= len(batch):
+            if not self._batches and len(members) <= len(batch):
                 self.all()
-            fresh = [key for key in batch.keys if key not in members]
-            batch = batch if len(fresh) == len(batch) else batch.of_some(fresh)
-            members.update(dict.fromkeys(fresh))
-            self._whole = [*self._whole, batch] if self._whole and len(batch) >= COLUMN_FROM else []
-        self._changed()
+            new_keys = [key for key in batch.keys if key not in members]
+            batch = batch if len(new_keys) == len(batch) else batch.of_some(new_keys)
+            members.update(dict.fromkeys(new_keys))
+            self._batches = [*self._batches, batch] if self._batches and len(batch) >= COLUMN_FROM else []
+        self._on_batch_change()
         return batch
 
     def common(self, batch: PunctuationBatch) -> PunctuationBatch:
-        """Those of a batch in columns that are in."""
-        if self._is(batch):
+        """The punctuations of a columnar batch that the index contains."""
+        if self._equals(batch):
             return batch
         members = self._members
-        known = [key for key in batch.keys if key in members]
-        return batch if len(known) == len(batch) else batch.of_some(known)
+        common_keys = [key for key in batch.keys if key in members]
+        return batch if len(common_keys) == len(batch) else batch.of_some(common_keys)
 
     def discard(self, batch: PunctuationBatch) -> None:
-        """Take out the punctuations of a batch in columns; those that are not in are passed over."""
-        self._changed()
-        if self._is(batch):
-            self._known, self._whole = {}, []
+        """Remove the punctuations of a columnar batch; ignore any that the index does not contain."""
+        self._on_batch_change()
+        if self._equals(batch):
+            self._by_key, self._batches = {}, []
             return
-        members, self._whole = self._members, []
+        members, self._batches = self._members, []
         for key in batch.keys:
             members.pop(key, None)
 
-    def _is(self, batch: PunctuationBatch) -> bool:
-        """Whether they are just those of a batch, where that is quick to tell."""
-        whole = self._whole
-        return len(whole) == 1 and len(whole[0]) == len(batch) and whole[0].is_same(batch)
+    def _equals(self, batch: PunctuationBatch) -> bool:
+        """True if a cheap comparison shows that the index has the same punctuations as a batch."""
+        batches = self._batches
+        return len(batches) == 1 and len(batches[0]) == len(batch) and batches[0].is_same(batch)
 
     # Matching
 
     def may_match(self, bounds: Callable[[str], Bounds]) -> bool:
-        """Whether a tuple within bounds, given by attribute, may match any of them; False is certain."""
+        """Whether a tuple within the bounds of each attribute may match a punctuation; False is exact."""
         return True
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple, whether it matches any of them."""
+        """For each tuple, whether it matches any punctuation."""
         raise NotImplementedError
 
     def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:
-        """Those that some tuple matches, in whatever order."""
+        """The punctuations that some tuple matches, in any order."""
         raise NotImplementedError
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
-        """Those that some tuple could match together with ``p``."""
-        return [q for q in self.near(p) if combine(p, q) is not None]
+        """The punctuations that overlap ``p``: some tuple can match both."""
+        return [q for q in self.candidates(p) if combine(p, q) is not None]
 
-    def near(self, p: Punctuation) -> Iterable[Punctuation]:
-        """At least those that overlap ``p``."""
+    def candidates(self, p: Punctuation) -> Iterable[Punctuation]:
+        """Candidates for `overlapping`: a superset."""
         return self

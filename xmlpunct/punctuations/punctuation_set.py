@@ -1,7 +1,7 @@
-"""The set of punctuations that an operator holds.
+"""A set of punctuations that an operator retains.
 
-Punctuations are kept by *form*: the attributes that they constrain, and how. Each form has a `PunctuationIndex`, so
-the cost of matching a slice, or of finding what overlaps, hardly depends on how many punctuations are held.
+Punctuations are grouped by *form*: the constrained attributes and the kinds of their patterns. Each form has a
+`PunctuationIndex`. So the cost of matching a slice or finding overlaps hardly depends on the size of the set.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from xmlpunct.types.pattern import Constant, Values
 
 
 def _form_of_batch(batch: PunctuationBatch) -> Form | None:
-    """The form of the punctuations of a batch in columns; None if it is not."""
+    """The form of a columnar batch of one form; None for any other batch."""
     if batch.place is None:
         return None
     return (1, (), batch.place) if batch.ranged else (0, (batch.place,), -1)
 
 
 class PunctuationSet:
-    """Punctuations of one schema, each once: those of constants, those with one range, those with lists, the others.
+    """A set of punctuations of one schema, with one index per form.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> held = PunctuationSet(s, [Punctuation.of(s, hour=5), Punctuation.of(s, hour="[7,9]")])
@@ -41,20 +41,20 @@ class PunctuationSet:
     def __init__(self, schema: Schema, punctuations: Iterable[Punctuation] = ()) -> None:
         self.schema = schema
         self._indexes: dict[Form, PunctuationIndex] = {}
-        """In the order of the forms."""
+        """Sorted by form."""
         self.update(punctuations)
 
     def _index(self, form: Form) -> PunctuationIndex:
-        """The index of a form, made if there is none."""
+        """The index of a form; it is created on first use."""
         index = self._indexes.get(form)
         if index is None:
             index = _KINDS[form[0]](self.schema, *form[1:])
-            known = self._indexes | {form: index}
-            self._indexes = {form: known[form] for form in sorted(known)} if len(known) > 1 else known
+            indexes = self._indexes | {form: index}
+            self._indexes = {form: indexes[form] for form in sorted(indexes)} if len(indexes) > 1 else indexes
         return index
 
     def add(self, p: Punctuation) -> bool:
-        """Add one; False if it was there already or can match nothing.
+        """Add a punctuation; False if the set contains it already or it is empty.
 
         >>> s = Schema.parse("hour INT")
         >>> [PunctuationSet(s).add(Punctuation.of(s, hour=hour)) for hour in (5, "{}")]
@@ -63,7 +63,7 @@ class PunctuationSet:
         return p.form is not None and self._index(p.form).add(p)
 
     def update(self, punctuations: Iterable[Punctuation]) -> PunctuationBatch:
-        """Add some; those that were new."""
+        """Add punctuations; return the new ones."""
         batch = PunctuationBatch.of(punctuations)
         form = _form_of_batch(batch)
         if form is not None:
@@ -73,12 +73,12 @@ class PunctuationSet:
         return PunctuationBatch(p for p in batch if self.add(p))
 
     def remove(self, p: Punctuation) -> None:
-        """Take out one, if it is in."""
+        """Remove a punctuation if the set contains it."""
         if p.form in self._indexes:
             self._indexes[p.form].remove(p)
 
     def discard(self, punctuations: Iterable[Punctuation]) -> None:
-        """Take out some; those that are not in are passed over."""
+        """Remove punctuations; ignore any that the set does not contain."""
         batch = PunctuationBatch.of(punctuations)
         form = _form_of_batch(batch)
         if form is not None:
@@ -92,11 +92,11 @@ class PunctuationSet:
             self.remove(p)
 
     def common(self, batch: PunctuationBatch) -> PunctuationBatch:
-        """Those of a batch that are in.
+        """The punctuations of a batch that the set contains.
 
         >>> s = Schema.parse("hour INT")
-        >>> said = PunctuationBatch.of_column(s, 0, pl.Series([5, 6]))
-        >>> PunctuationSet(s, [Punctuation.of(s, hour=5)]).common(said)
+        >>> batch = PunctuationBatch.of_column(s, 0, pl.Series([5, 6]))
+        >>> PunctuationSet(s, [Punctuation.of(s, hour=5)]).common(batch)
         PunctuationBatch([<5>])
         """
         form = _form_of_batch(batch)
@@ -116,26 +116,26 @@ class PunctuationSet:
         return isinstance(p, Punctuation) and p.form in self._indexes and p in self._indexes[p.form]
 
     def all(self) -> PunctuationBatch:
-        """What is held: in columns, if it is of one form and that has them."""
+        """All punctuations; columnar if they have one form and its index is columnar."""
         indexes = self.groups()
         return indexes[0].all() if len(indexes) == 1 else PunctuationBatch(self)
 
     def only(self, batch: PunctuationBatch) -> bool:
-        """Whether nothing is held but punctuations of the form of a batch in columns."""
-        held = [form for form, index in self._indexes.items() if len(index)]
-        return held in ([], [_form_of_batch(batch)])
+        """Whether all punctuations of the set have the form of a columnar batch."""
+        forms = [form for form, index in self._indexes.items() if len(index)]
+        return forms in ([], [_form_of_batch(batch)])
 
     def groups(self) -> list[PunctuationIndex]:
-        """What is held, by form."""
+        """The indexes that are not empty, by form."""
         return [index for index in self._indexes.values() if len(index)]
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple, whether it matches any of them."""
+        """For each tuple, whether it matches any punctuation of the set."""
         hits = [index.mask(tuples) for index in self.groups()] if tuples.height else []
         return any_of(hits, tuples.height)
 
     def unmatched(self, tuples: pl.DataFrame) -> PunctuationBatch:
-        """Table 1's setNomatchPs: those that no tuple matches.
+        """Table 1's setNomatchPs: the punctuations that no tuple matches.
 
         >>> s = Schema.parse("hour INT")
         >>> PunctuationSet(s, [Punctuation.of(s, hour=hour) for hour in (5, 6)]).unmatched(s.frame([(6,)]))
@@ -147,7 +147,7 @@ class PunctuationSet:
         return free.all()
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
-        """Those that some tuple could match together with ``p``.
+        """The punctuations that overlap ``p``: some tuple can match both.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> held = PunctuationSet(s, [Punctuation.of(s, hour=5), Punctuation.of(s, hour="[7,9]")])
@@ -159,34 +159,34 @@ class PunctuationSet:
         return [q for index in self.groups() for q in index.overlapping(p)]
 
     def overlaps(self, p: Punctuation, but_end: bool = False) -> bool:
-        """Whether `overlapping` has any; ``but_end``: the end aside."""
+        """Whether any punctuation overlaps ``p``. ``but_end`` ignores the end of the stream."""
         return p.form is not None and any(
             not (but_end and q.is_everything) and combine(p, q) is not None
             for index in self.groups()
-            for q in index.near(p)
+            for q in index.candidates(p)
         )
 
     def combinations(self, p: Punctuation) -> list[Punctuation]:
-        """Table 1's setCombine with one other: all combinations with ``p`` that are not psi."""
+        """Table 1's setCombine with the set {``p``}: all combinations with ``p`` that are not psi."""
         return [p if q == p else c for q in self.overlapping(p) if (c := combine(p, q)) is not None]
 
     def covers(self, p: Punctuation) -> bool:
-        """Whether some one of them covers ``p``."""
+        """Whether one punctuation of the set covers ``p``."""
         return p in self or any(covers(q, p) for q in self.overlapping(p))
 
     def snapshot(self) -> Snapshot:
-        """What is held, for a checkpoint."""
+        """The punctuations, for a checkpoint."""
         return {"set": self.all().to_frame(self.schema)} if len(self) else {}
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Hold what a snapshot has."""
+        """Replace the punctuations by the ones of a snapshot."""
         self.discard(self.all())
         for frame in snapshot.values():
             self.update(PunctuationBatch.from_frame(self.schema, frame))
 
 
 class Lists(Others):
-    """Punctuations with lists. More than a few are looked up by their pieces, one for each value.
+    """Punctuations with lists. A large index looks them up by their pieces, one for each value of a list.
 
     >>> s = Schema.parse("hour INT")
     >>> lists = Lists(s)
@@ -196,63 +196,67 @@ class Lists(Others):
     PunctuationBatch([<{3,5}>, <{5,7}>])
     """
 
-    def __init__(self, schema: Schema, equal: Signature = (), place: int = -1) -> None:
-        super().__init__(schema, equal, place)
-        self._numbers: dict[Punctuation, int] = {}
-        self._next = 0
+    def __init__(self, schema: Schema, constant_positions: Signature = (), range_position: int = -1) -> None:
+        super().__init__(schema, constant_positions, range_position)
+        self._insertion_numbers: dict[Punctuation, int] = {}
+        self._next_number = 0
         self._pieces: PunctuationSet | None = None
         self._owners: dict[Punctuation, set[Punctuation]] = {}
-        """The members that have a piece."""
+        """The punctuations that contain each piece."""
 
-    def _entered(self, p: Punctuation) -> None:
-        self._numbers[p] = self._next
-        self._next += 1
+    def _on_add(self, p: Punctuation) -> None:
+        self._insertion_numbers[p] = self._next_number
+        self._next_number += 1
         if self._pieces is not None:
-            self._explode(self._pieces, p)
+            self._add_pieces(self._pieces, p)
 
-    def _left(self, p: Punctuation) -> None:
-        del self._numbers[p]
+    def _on_remove(self, p: Punctuation) -> None:
+        del self._insertion_numbers[p]
         for piece in pieces_of(p) if self._pieces is not None else ():
             self._owners[piece].discard(p)
             if not self._owners[piece] and self._pieces is not None:
                 del self._owners[piece]
                 self._pieces.remove(piece)
 
-    def _explode(self, pieces: PunctuationSet, p: Punctuation) -> None:
+    def _add_pieces(self, pieces: PunctuationSet, p: Punctuation) -> None:
         for piece in pieces_of(p):
             pieces.add(piece)
             self._owners.setdefault(piece, set()).add(p)
 
     @property
-    def _exploded(self) -> PunctuationSet | None:
-        """The pieces of all of them; None if these are few."""
+    def _piece_set(self) -> PunctuationSet | None:
+        """The pieces of all punctuations; None if these are `are_few`."""
         if self._pieces is None and not self.are_few:
             self._pieces = PunctuationSet(self.schema)
             for p in self:
-                self._explode(self._pieces, p)
+                self._add_pieces(self._pieces, p)
         return self._pieces
 
-    def _of(self, pieces: Iterable[Punctuation]) -> list[Punctuation]:
-        """Those that have any of some pieces, in their order."""
-        return sorted({p for piece in pieces for p in self._owners[piece]}, key=self._numbers.__getitem__)
+    def _owners_of(self, pieces: Iterable[Punctuation]) -> list[Punctuation]:
+        """The punctuations that contain any of these pieces, in insertion order."""
+        return sorted(
+            {p for piece in pieces for p in self._owners[piece]}, key=self._insertion_numbers.__getitem__
+        )
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        pieces = self._exploded
+        pieces = self._piece_set
         return super().mask(tuples) if pieces is None else pieces.mask(tuples)
 
     def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:
-        pieces = self._exploded
+        pieces = self._piece_set
         if pieces is None:
             return super().matched(tuples)
-        return PunctuationBatch(self._of(p for index in pieces.groups() for p in index.matched(tuples)))
+        return PunctuationBatch(
+            self._owners_of(p for index in pieces.groups() for p in index.matched(tuples))
+        )
 
-    def near(self, p: Punctuation) -> Iterable[Punctuation]:
-        pieces = self._exploded
-        return self if pieces is None else self._of(pieces.overlapping(p))
+    def candidates(self, p: Punctuation) -> Iterable[Punctuation]:
+        pieces = self._piece_set
+        return self if pieces is None else self._owners_of(pieces.overlapping(p))
 
 
 def pieces_of(p: Punctuation) -> Iterator[Punctuation]:
-    """A punctuation in pieces, which have a constant wherever it has a list.
+    """The pieces of a punctuation: one for each combination of its lists' values, as constants.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> [str(piece) for piece in pieces_of(Punctuation.of(s, sid="S1", hour="{5,9}"))]

@@ -1,4 +1,4 @@
-"""Punctuations with one range, and constants beside it, looked up in sorted order."""
+"""A sorted index of punctuations that have one range and constants."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from xmlpunct.types.ordinals import Ordinals, is_numbered, ordinals_of
 from xmlpunct.types.pattern import WILDCARD, Constant, Range, Wildcard
 
 CHUNK = 32
-"""So many ranges at most are moved to add one (`benchmarks/scaling.py --only growth`)."""
+"""Largest number of ranges in a chunk: one insertion moves no more (`benchmarks/scaling.py --only growth`)."""
 
 
 class Ranges(PunctuationIndex):
-    """Punctuations with a range in one attribute and constants in the others, looked up in sorted order.
+    """A sorted index of punctuations that have a range in one attribute and constants in others.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> closed = Ranges(s, [], 1)
@@ -39,39 +39,41 @@ class Ranges(PunctuationIndex):
     PunctuationBatch([<*, [1,5]>, <*, [4,9]>])
     """
 
-    def __init__(self, schema: Schema, equal: Sequence[int] = (), place: int = -1) -> None:
-        super().__init__(schema, equal, place)
-        self._type = schema.attributes[place].type
-        self.in_columns = self.ranged = not equal and is_numbered(self._type)
+    def __init__(
+        self, schema: Schema, constant_positions: Sequence[int] = (), range_position: int = -1
+    ) -> None:
+        super().__init__(schema, constant_positions, range_position)
+        self._type = schema.attributes[range_position].type
+        self.in_columns = self.ranged = not constant_positions and is_numbered(self._type)
         self._cached: Grid | None = None
         self._ends: dict[Tuple, Ends] | None = None
-        self._numbers: dict[Punctuation, int] = {}
-        self._next = 0
+        self._insertion_numbers: dict[Punctuation, int] = {}
+        self._next_number = 0
 
     def _key(self, p: Punctuation) -> Key:
         return range_key(p) if self.ranged else p
 
-    def _entered(self, p: Punctuation) -> None:
+    def _on_add(self, p: Punctuation) -> None:
         self._cached = None
         if self._ends is not None:
-            self._numbers[p] = self._next
-            ends = self._ends.setdefault(p.keys(self.equal), Ends())
-            ends.add(self._next, p, *cuts(p.patterns[self.place])[0])
-            self._next += 1
+            self._insertion_numbers[p] = self._next_number
+            ends = self._ends.setdefault(p.keys(self.constant_positions), Ends())
+            ends.add(self._next_number, p, *cuts(p.patterns[self.range_position])[0])
+            self._next_number += 1
 
-    def _left(self, p: Punctuation) -> None:
+    def _on_remove(self, p: Punctuation) -> None:
         self._cached = None
         if self._ends is not None:
-            key = p.keys(self.equal)
-            self._ends[key].discard(self._numbers.pop(p), *cuts(p.patterns[self.place])[0])
+            key = p.keys(self.constant_positions)
+            self._ends[key].discard(self._insertion_numbers.pop(p), *cuts(p.patterns[self.range_position])[0])
             if not self._ends[key].members:
                 del self._ends[key]
 
-    def _changed(self) -> None:
+    def _on_batch_change(self) -> None:
         self._cached = self._ends = None
 
     def may_match(self, bounds: Callable[[str], Bounds]) -> bool:
-        low, high = bounds(self.schema.names[self.place])
+        low, high = bounds(self.schema.names[self.range_position])
         if low is None:
             return False
         grid = self._grid
@@ -79,42 +81,42 @@ class Ranges(PunctuationIndex):
         return bool(((grid.firsts <= last) & (grid.lasts >= first)).any())
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        return booleans(self._grid.has(*self._grid.places(tuples)))
+        return booleans(self._grid.has(*self._grid.positions(tuples)))
 
     def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:
-        return self.all().take(np.flatnonzero(self._grid.met(*self._grid.places(tuples))))
+        return self.all().take(np.flatnonzero(self._grid.containing(*self._grid.positions(tuples))))
 
-    def near(self, p: Punctuation) -> Iterable[Punctuation]:
-        if self.are_few or all(p.patterns[i] is WILDCARD for i in self.places):
+    def candidates(self, p: Punctuation) -> Iterable[Punctuation]:
+        if self.are_few or all(p.patterns[i] is WILDCARD for i in self.positions):
             return self
         if self._ends is None:
-            self._ends, self._numbers = {}, {}
+            self._ends, self._insertion_numbers = {}, {}
             for q in self:
-                self._entered(q)
-        if all(isinstance(p.patterns[i], Constant) for i in self.equal):
-            ends = self._ends.get(p.keys(self.equal))
+                self._on_add(q)
+        if all(isinstance(p.patterns[i], Constant) for i in self.constant_positions):
+            ends = self._ends.get(p.keys(self.constant_positions))
             groups = [] if ends is None else [ends]
         else:
             groups = sorted(self._ends.values(), key=lambda ends: next(iter(ends.members)))
-        pattern = p.patterns[self.place]
+        pattern = p.patterns[self.range_position]
         if isinstance(pattern, Wildcard):
             return [q for ends in groups for q in ends.members.values()]
         pieces = cuts(pattern)
-        return [q for ends in groups for q in ends.near(pieces[0][0], pieces[-1][1])]
+        return [q for ends in groups for q in ends.candidates(pieces[0][0], pieces[-1][1])]
 
     @property
     def _grid(self) -> Grid:
         if self._cached is None:
-            name = self.schema.names[self.place]
+            name = self.schema.names[self.range_position]
             if self.ranged:
                 self._cached = Grid(name, self._type, *self.all().bounds)
             else:
-                self._cached = self._ranked(name)
+                self._cached = self._grid_of_ranks(name)
         return self._cached
 
-    def _ranked(self, name: str) -> Grid:
-        """The grid of ranges whose bounds have no ordinals, or that have constants beside them."""
-        ranges: list[Range] = [p.patterns[self.place] for p in self]  # type: ignore[misc]
+    def _grid_of_ranks(self, name: str) -> Grid:
+        """The grid of ranges that have no ordinals or are combined with constants."""
+        ranges: list[Range] = [p.patterns[self.range_position] for p in self]  # type: ignore[misc]
         lows, highs = (
             pl.Series(name, bounds, dtype=self._type.dtype)
             for bounds in ([r.low for r in ranges], [r.high for r in ranges])
@@ -124,24 +126,24 @@ class Ranges(PunctuationIndex):
         firsts[lows.is_null().to_numpy()] = 0
         lasts = _ranks(bounds, highs) - [not r.high_closed for r in ranges]
         lasts[highs.is_null().to_numpy()] = 2 * bounds.len() + 1
-        beside: dict[Tuple, tuple[int, Punctuation]] = {}
-        stretches = [beside.setdefault(p.keys(self.equal), (len(beside), p))[0] for p in self]
+        groups: dict[Tuple, tuple[int, Punctuation]] = {}
+        stretches = [groups.setdefault(p.keys(self.constant_positions), (len(groups), p))[0] for p in self]
         columns = {}
-        for i in self.equal:
-            values = [p.patterns[i].value for _, p in beside.values()]  # type: ignore[attr-defined]
+        for i in self.constant_positions:
+            values = [p.patterns[i].value for _, p in groups.values()]  # type: ignore[attr-defined]
             columns[self.schema.names[i]] = pl.Series(values, dtype=self.schema.attributes[i].type.dtype)
-        keys = pl.DataFrame({**columns, "$stretch": pl.Series(range(len(beside)), dtype=pl.Int64)})
+        keys = pl.DataFrame({**columns, "$stretch": pl.Series(range(len(groups)), dtype=pl.Int64)})
         return Grid(name, self._type, firsts, lasts, bounds, np.array(stretches), keys)
 
 
 @dataclass
 class Grid:
-    """Some ranges as intervals of integers, ``firsts`` to ``lasts``, and how tuples get numbers like them.
+    """Ranges as intervals of integers, ``firsts`` to ``lasts``, and the mapping of tuples to these integers.
 
-    Of a numbered type these are the ordinals. Of another type the ``bounds`` of all ranges, in order, number the
-    values: a bound has an odd number, what lies between two bounds the even one between theirs. So one search tells
-    whether any range has a value. Each row of ``keys``, the constants, has a stretch of numbers to itself;
-    ``stretches`` has that of each range.
+    For a numbered type the integers are its ordinals. For another type they are ranks among the sorted ``bounds`` of
+    all ranges: a bound has an odd rank, and values between two bounds have the even rank between theirs. So one binary
+    search decides whether any range contains a value. With constants, each distinct combination is a row of ``keys``
+    and has its own block of integers. ``stretches`` has the block of each range.
     """
 
     name: str
@@ -153,41 +155,43 @@ class Grid:
     keys: pl.DataFrame | None = None
 
     def numbers(self, column: pl.Series) -> Ordinals:
-        """The numbers of values; anything for nulls."""
+        """The integers of values; arbitrary for nulls."""
         return ordinals_of(self.type, column) if self.bounds is None else _ranks(self.bounds, column)
 
-    def places(self, tuples: pl.DataFrame) -> tuple[Ordinals, Flags | None]:
-        """For each tuple its number, and a flag whether it has one; None if all have."""
+    def positions(self, tuples: pl.DataFrame) -> tuple[Ordinals, Flags | None]:
+        """For each tuple its integer, and a flag whether it has one; the flags are None if all are true."""
         column = tuples[self.name]
         numbers = self.numbers(column)
-        there = column.is_not_null().to_numpy() if column.null_count() else None
+        has_number = column.is_not_null().to_numpy() if column.null_count() else None
         if self.keys is None or self.keys.width == 1:
-            return numbers, there
+            return numbers, has_number
         names = self.keys.columns[:-1]
         stretches = join(tuples.select(names), self.keys, names, "left", order="left")["$stretch"]
-        known = stretches.is_not_null().to_numpy()
+        is_indexed = stretches.is_not_null().to_numpy()
         numbers = stretches.fill_null(0).to_numpy() * self._width + numbers
-        return numbers, known if there is None else known & there
+        return numbers, is_indexed if has_number is None else is_indexed & has_number
 
-    def has(self, numbers: Ordinals, there: Flags | None) -> Flags:
-        """For each number, whether any of the ranges has it."""
+    def has(self, numbers: Ordinals, has_number: Flags | None) -> Flags:
+        """For each integer, whether any range contains it."""
         firsts, farthest = self._sorted
-        at = np.searchsorted(firsts, numbers, side="right") - 1
-        hit: Flags = (at >= 0) & (farthest[np.maximum(at, 0)] >= numbers)
-        return hit if there is None else hit & there
+        positions = np.searchsorted(firsts, numbers, side="right") - 1
+        hit: Flags = (positions >= 0) & (farthest[np.maximum(positions, 0)] >= numbers)
+        return hit if has_number is None else hit & has_number
 
-    def met(self, numbers: Ordinals, there: Flags | None) -> Flags:
-        """For each range, whether it has any of some numbers."""
-        known = np.sort(numbers if there is None else numbers[there])
-        if not len(known):
+    def containing(self, numbers: Ordinals, has_number: Flags | None) -> Flags:
+        """For each range, whether it contains any of the integers."""
+        sorted_numbers = np.sort(numbers if has_number is None else numbers[has_number])
+        if not len(sorted_numbers):
             return np.zeros(len(self.firsts), np.bool_)
         lows, highs = self._lows_and_highs
-        at = np.searchsorted(known, lows, side="left")
-        return (at < len(known)) & (known[np.minimum(at, len(known) - 1)] <= highs)
+        positions = np.searchsorted(sorted_numbers, lows, side="left")
+        return (positions < len(sorted_numbers)) & (
+            sorted_numbers[np.minimum(positions, len(sorted_numbers) - 1)] <= highs
+        )
 
     @property
     def _width(self) -> int:
-        """How many numbers a stretch has."""
+        """The number of integers in a block."""
         return 0 if self.bounds is None else 2 * self.bounds.len() + 2
 
     @property
@@ -198,9 +202,9 @@ class Grid:
 
     @cached_property
     def _sorted(self) -> tuple[Ordinals, Ordinals]:
-        """Where the ranges begin, in order, and the farthest end of all that begin up to there.
+        """The sorted starts of the ranges, and the running maximum of their ends.
 
-        A stretch's numbers are above all those before it.
+        Blocks are disjoint and ascending, so they need no separate search.
         """
         lows, highs = self._lows_and_highs
         order = np.argsort(lows, kind="stable")
@@ -208,32 +212,32 @@ class Grid:
 
 
 class Ends:
-    """Punctuations by where their range begins, in chunks, each with the farthest end of its ranges.
+    """An ordered index of ranges by start, in chunks, each with the maximum end of its ranges.
 
-    So adding and removing one moves a chunk at most, and those that overlap an interval stand in few chunks.
+    An insertion or removal moves at most one chunk, and a search for overlaps reads few chunks.
 
     >>> s = Schema.parse("hour INT")
     >>> ends = Ends()
     >>> for number, text in enumerate(("[1,5]", "[4,9]", "[2,30]")):
     ...     p = Punctuation.of(s, hour=text)
     ...     ends.add(number, p, *cuts(p.patterns[0])[0])
-    >>> [str(p) for p in ends.near((0, 6, 0), (0, 8, 0))]
+    >>> [str(p) for p in ends.candidates((0, 6, 0), (0, 8, 0))]
     ['<[2,30]>', '<[4,9]>']
     """
 
     def __init__(self) -> None:
         self.members: dict[int, Punctuation] = {}
         self._chunks: list[list[tuple[Cut, int, Cut]]] = []
-        """Begin, number and end of each range, in order."""
+        """(start, number, end) of each range, in order."""
         self._firsts: list[tuple[Cut, int, Cut]] = []
-        """The first of each chunk."""
+        """The first entry of each chunk."""
         self._reach: list[Cut] = []
-        """The farthest end in each chunk."""
+        """The maximum end in each chunk."""
         self._farthest: list[Cut] = []
-        """The farthest end in each chunk and all those before it."""
+        """The maximum end in each chunk and all chunks before it."""
 
     def add(self, number: int, p: Punctuation, low: Cut, high: Cut) -> None:
-        """Take one, under a number that no other has."""
+        """Add a punctuation under a unique number."""
         self.members[number], entry = p, (low, number, high)
         at = max(bisect_right(self._firsts, entry) - 1, 0)
         chunk = self._chunks[at] if self._chunks else []
@@ -249,7 +253,7 @@ class Ends:
                 self._update_farthest(at, at + 1)
 
     def discard(self, number: int, low: Cut, high: Cut) -> None:
-        """Take out the one of that number."""
+        """Remove the punctuation with this number."""
         del self.members[number]
         entry = low, number, high
         at = bisect_right(self._firsts, entry) - 1
@@ -264,7 +268,7 @@ class Ends:
                 self._update_farthest(at, at + 1)
 
     def _replace(self, at: int, count: int, chunks: list[list[tuple[Cut, int, Cut]]]) -> None:
-        """Put chunks in the place of so many."""
+        """Replace ``count`` chunks from position ``at``."""
         replaced = slice(at, at + count)
         self._chunks[replaced] = chunks
         self._firsts[replaced] = [chunk[0] for chunk in chunks]
@@ -273,15 +277,15 @@ class Ends:
         self._update_farthest(at, at + len(chunks))
 
     def _update_farthest(self, begin: int, end: int) -> None:
-        """Find the farthest ends anew, of some chunks and of those behind them that these concern."""
+        """Update `_farthest` for chunks ``begin`` to ``end`` and for later chunks while it changes."""
         for i in range(begin, len(self._reach)):
             farthest = max(self._farthest[i - 1], self._reach[i]) if i else self._reach[0]
             if i >= end and self._farthest[i] == farthest:
                 break
             self._farthest[i] = farthest
 
-    def near(self, low: Cut, high: Cut) -> list[Punctuation]:
-        """Those that overlap an interval, in the order in which their ranges begin."""
+    def candidates(self, low: Cut, high: Cut) -> list[Punctuation]:
+        """The punctuations whose ranges overlap an interval, in order of start."""
         chunks = range(bisect_right(self._farthest, low), bisect_left(self._firsts, (high,)))
         return [
             self.members[number]
@@ -293,7 +297,7 @@ class Ends:
 
 
 def _ranks(bounds: pl.Series, values: pl.Series) -> Ordinals:
-    """The numbers of values among bounds; anything for nulls."""
+    """The ranks of values among sorted bounds (see `Grid`); arbitrary for nulls."""
     below: Ordinals = bounds.search_sorted(values, side="left").to_numpy().astype(np.int64)
     below += bounds.search_sorted(values, side="right").to_numpy()
     return below

@@ -1,1 +1,1 @@
-"""Plans in fragments: what runs at the edge, and what is partitioned by which attributes."""
+"""Partitioned plans: edges inside the reader, fragments on shards, exchanges by shard key, partial aggregation."""

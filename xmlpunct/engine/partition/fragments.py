@@ -1,8 +1,8 @@
-"""Cutting a plan where its partitioning must change.
+"""Division of a plan into edges and fragments, at the points where its partitioning must change.
 
-An *edge* is the stateless part above a scan; it runs inside the reader. A *fragment* is a part of the plan with
-state; it runs once per shard, and all its stateful operators agree on partition attributes. Between an edge
-or fragment and the next fragment lies an *exchange*. The last fragment's shards meet in the sink.
+An *edge* is the stateless part above a scan. It runs inside the reader. A *fragment* is a stateful part of the plan.
+It runs once per shard, and all its stateful operators agree on the shard key. An *exchange* connects an edge or
+fragment to the next fragment. The sink merges the shards of the last fragment.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Edge:
 
 @dataclass(frozen=True)
 class Feed:
-    """What an input port of a fragment reads: the edge or fragment number ``source``, by ``keys``.
+    """The input of a fragment's port: the edge or fragment number ``source``, with the shard key ``keys``.
 
-    ``whole``: each shard hears what is said of others' values too, since the fragment adds that up with its own.
+    ``whole``: every shard receives all punctuations, also on other shards' values, because the fragment combines them.
     """
 
     from_edge: bool
@@ -57,14 +57,13 @@ class Feed:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A stateful part. Port i of ``root`` (a `Receive` leaf) reads ``feeds[i]``.
+    """A stateful part of a plan. Port i of ``root`` (a `Receive` leaf) reads ``feeds[i]``.
 
-    ``single`` fragments run on one shard. ``keys`` are the ways to find the partition values in the output: each names
-    an attribute per value, in the order of the feeds' keys, that has it or is null. There is no way if the output has
-    lost a value.
+    ``single`` fragments run on one shard. ``keys`` are the `Ways` to find the shard key in the output, in the order of
+    the feeds' keys. It is empty if the output lacks a shard key attribute.
 
-    ``sifts``: an operator here or above says only punctuations that none of its tuples match. ``differs``: shards
-    therefore say different punctuations. Where punctuations alone decide, all shards say the same at the same time.
+    ``sifts``: this fragment or a consumer emits only punctuations that none of its retained tuples match. ``differs``:
+    shards therefore emit different punctuations. Without such an operator, all shards emit the same punctuations.
     """
 
     root: Node
@@ -75,7 +74,7 @@ class Fragment:
     differs: bool = False
 
     def ways(self, port: int, shards: int) -> Ways:
-        """The ways by which a port's merge, on one of so many shards, must say what is implied; none if it need not."""
+        """The `Ways` for which a port's merge must emit implied punctuations; empty if it need not."""
         if self.differs and shards > 1:
             return (self.feeds[port].keys,)
         return ONE_SHARD if self.sifts else ()
@@ -83,8 +82,9 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Fragments:
-    """Plans in parts. ``fragments`` are in the order data flows; ``answers`` are the parts whose output is that of a
-    plan, an edge where there is no stateful operator.
+    """Divided plans. ``fragments`` are in data flow order. ``answers`` are the parts that produce the plans' results.
+
+    A plan without a stateful operator is one edge.
     """
 
     edges: tuple[Edge, ...]
@@ -93,7 +93,7 @@ class Fragments:
 
     @property
     def levels(self) -> list[list[int]]:
-        """The fragments by how many others, one behind the other, come before them."""
+        """The fragment numbers by depth: the length of the longest chain of fragments before them."""
         levels: list[list[int]] = []
         depths: list[int] = []
         for number, fragment in enumerate(self.fragments):
@@ -113,18 +113,18 @@ P = TypeVar("P", Edge, Fragment)
 
 
 def cut(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL) -> Fragments:
-    """Cut a plan, or several, over the streams of these names into edges and fragments.
+    """Divide one plan or several over the streams of these names into edges and fragments.
 
-    ``on`` are the optional rules that are on. An edge or a fragment that several plans have in common is one. A node
-    that they share otherwise is in several parts: the first one reports what it rejects.
+    ``on`` has the optional rules that are on. Plans share equal edges and fragments. Any other shared node is in
+    several parts, and only the first part reports the tuples that it rejects.
     """
     plans = [roots] if isinstance(roots, Node) else roots
     edges: list[Edge] = []
     fragments: list[Fragment] = []
     numbers = count(1 + max(node.number for node in walk(plans)))
 
-    def place_of(part: P, parts: list[P]) -> int:
-        """The place of a part among those there are, to which it is added if it is new."""
+    def position_of(part: P, parts: list[P]) -> int:
+        """The position of a part in ``parts``; a new part is appended."""
         if len(plans) > 1 and part in parts:
             return parts.index(part)
         parts.append(part)
@@ -132,18 +132,18 @@ def cut(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL)
 
     def edge(node: Node) -> int:
         (scan,) = node.find(Scan)
-        return place_of(Edge(_forgetful(node), streams.index(scan.stream.name)), edges)
+        return position_of(Edge(_for_single_slices(node), streams.index(scan.stream.name)), edges)
 
     def fragment(top: Node) -> int:
         feeds: list[Feed] = []
 
         def descend(node: Node, keys: tuple[str, ...] | None) -> Node:
-            """``node`` with ports for its exchanges. ``keys``: the partition attributes, in its output's names;
-            None above the topmost stateful node, which decides them."""
-            chosen = _chosen(node)
+            """``node`` with ports for its exchanges. ``keys``: the shard key, in the names of its output;
+            None above the topmost stateful node, which determines it."""
+            chosen = _agreed_choices(node)
             if chosen is None:
                 (child,) = node.inputs
-                return node.over([descend(child, keys and _below(node, keys))])
+                return node.over([descend(child, keys and _input_keys(node, keys))])
             if keys is not None:
                 by_output = {choice.output: choice for choice in chosen}
                 chosen = [by_output[key] for key in keys]
@@ -156,136 +156,144 @@ def cut(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL)
                     children.append(descend(child, side))
             return node.over(children)
 
-        def receive(below: Node, keys: tuple[str, ...], reader: Node) -> Node:
-            """A port for what is below an exchange."""
-            from_edge = _available(below) is None
-            given = carry_domains(below, reader) if from_edge else below
-            feeds.append(Feed(from_edge, (edge if from_edge else fragment)(given), given.schema, keys))
-            port = Receive(len(feeds) - 1, given.schema)
-            if given.schema.names == below.schema.names or reader.by_name:
-                return port  # the reader picks its columns by itself, and joins
-            return Project(port, plain(below, below.schema.names), number=next(numbers))
+        def receive(input_node: Node, keys: tuple[str, ...], reader: Node) -> Node:
+            """A port for the input of an exchange."""
+            from_edge = _available_keys(input_node) is None
+            carried = carry_domains(input_node, reader) if from_edge else input_node
+            feeds.append(Feed(from_edge, (edge if from_edge else fragment)(carried), carried.schema, keys))
+            port = Receive(len(feeds) - 1, carried.schema)
+            if carried.schema.names == input_node.schema.names or reader.by_name:
+                return port  # the reader selects its columns by name
+            return Project(port, plain(input_node, input_node.schema.names), number=next(numbers))
 
         new = descend(top, None)
-        single = not _chosen(_top_state(top))
+        single = not _agreed_choices(_top_state(top))
         keys = [feed.keys for feed in feeds]
-        whole = adds_up(new, keys)
-        heard = tuple(replace(feed, whole=whole) for feed in feeds)
-        return place_of(Fragment(new, heard, single, with_ways(new, keys).ways), fragments)
+        is_whole = adds_up(new, keys)
+        fragment_feeds = tuple(replace(feed, whole=is_whole) for feed in feeds)
+        return position_of(Fragment(new, fragment_feeds, single, with_ways(new, keys).ways), fragments)
 
     answers = []
     for root in with_partial_aggregation(plans, numbers, on):
-        planned = _place(root)
-        from_edge = _available(planned) is None
-        answers.append(Feed(from_edge, (edge if from_edge else fragment)(planned), root.schema, ()))
-    seen = set[int]()
+        root_with_exchanges = _with_exchanges(root)
+        from_edge = _available_keys(root_with_exchanges) is None
+        answers.append(
+            Feed(from_edge, (edge if from_edge else fragment)(root_with_exchanges), root.schema, ())
+        )
+    seen_numbers = set[int]()
     if len(plans) > 1:
-        edges = [replace(edge, root=_told_once(edge.root, seen, numbers)) for edge in edges]
-        fragments = [replace(part, root=_told_once(part.root, seen, numbers)) for part in fragments]
-    return Fragments(tuple(edges), _heard(fragments), tuple(answers))
+        edges = [replace(edge, root=_report_once(edge.root, seen_numbers, numbers)) for edge in edges]
+        fragments = [replace(part, root=_report_once(part.root, seen_numbers, numbers)) for part in fragments]
+    return Fragments(tuple(edges), _with_sifting(fragments), tuple(answers))
 
 
-def _told_once(root: Node, seen: set[int], numbers: Iterator[int]) -> Node:
-    """A part whose nodes that are in an earlier one have new numbers, and drop what they reject."""
-    own = set[int]()
+def _report_once(root: Node, seen_numbers: set[int], numbers: Iterator[int]) -> Node:
+    """Renumber nodes that an earlier part contains, so that rejected tuples are reported only once."""
+    part_numbers = set[int]()
 
-    def tell(node: Node) -> Node:
-        told = node.over([tell(below) for below in node.inputs])
+    def renumber(node: Node) -> Node:
+        new_node = node.over([renumber(child) for child in node.inputs])
         if not node.number:
-            return told
-        own.add(node.number)
-        return replace(told, number=next(numbers), hushed=True) if node.number in seen else told
+            return new_node
+        part_numbers.add(node.number)
+        return (
+            replace(new_node, number=next(numbers), hushed=True) if node.number in seen_numbers else new_node
+        )
 
-    told = tell(root)
-    seen |= own
-    return told
-
-
-def _forgetful(node: Node) -> Node:
-    """A stateless part in the form that is rebuilt for every slice."""
-    return node.over([_forgetful(below) for below in node.inputs]).forgetful()
+    new_node = renumber(root)
+    seen_numbers |= part_numbers
+    return new_node
 
 
-def _place(node: Node, in_order: bool = False) -> Node:
-    """Put an exchange between every edge and its fragment, and wherever partitionings do not agree.
+def _for_single_slices(node: Node) -> Node:
+    """The variant of a stateless part for operators that are created anew for every slice."""
+    return node.over([_for_single_slices(child) for child in node.inputs]).forgetful()
 
-    ``in_order``: what is above wants the order of the source, so all of the fragment runs on its one shard.
+
+def _with_exchanges(node: Node, in_order: bool = False) -> Node:
+    """Insert an exchange between every edge and its fragment, and wherever shard keys disagree.
+
+    ``in_order``: an operator above needs the source's order, so the whole fragment runs on one shard.
     """
     in_order = in_order or isinstance(node, Punctuate)
-    children = [_place(child, in_order) for child in node.inputs]
+    children = [_with_exchanges(child, in_order) for child in node.inputs]
     wanted = _choices(node)
     if wanted is None:
         return node.over(children)
-    kept = node.over([Exchange(c) if _available(c) is None else c for c in children])
-    below = [_top_state(c) for c in children if _available(c) is not None]
-    # a guard may be partitioned as what is above it
-    spread = [bool(_chosen(top)) for top in below if not isinstance(top, Guard)]
+    kept = node.over([Exchange(c) if _available_keys(c) is None else c for c in children])
+    below = [_top_state(c) for c in children if _available_keys(c) is not None]
+    # a guard accepts the partitioning of its consumer
+    spread = [bool(_agreed_choices(top)) for top in below if not isinstance(top, Guard)]
     if in_order or (isinstance(node, Merge) and len(spread) == len(children) and not any(spread)):
         agree = True  # a merge holds no tuples, so a fragment for each input would gain nothing
     else:
-        agree = bool(_chosen(kept)) if wanted else not any(spread)
+        agree = bool(_agreed_choices(kept)) if wanted else not any(spread)
     return kept if agree else node.over([Exchange(c) for c in children])
 
 
 def _choices(node: Node) -> list[Choice] | None:
-    """The attributes by which a stateful node may be partitioned. An array is no value to find a shard by."""
-    wanted = node.partition_choices()
-    if wanted is None:
+    """The possible shard keys of a stateful node; None if it is stateless. Arrays cannot be shard keys."""
+    choices = node.partition_choices()
+    if choices is None:
         return None
-    schemas = [below.schema for below in node.inputs]
+    schemas = [child.schema for child in node.inputs]
     return [
         choice
-        for choice in wanted
+        for choice in choices
         if all(schema[name].type.comparable for schema, name in zip(schemas, choice.inputs, strict=True))
     ]
 
 
-def _chosen(node: Node) -> list[Choice] | None:
-    """The choices of a stateful node that its inputs agree with; None: it has no state."""
-    wanted = _choices(node)
-    if wanted is None:
+def _agreed_choices(node: Node) -> list[Choice] | None:
+    """The choices of a stateful node that its inputs allow; None if it is stateless."""
+    choices = _choices(node)
+    if choices is None:
         return None
-    below = [_available(child) for child in node.inputs]
+    available = [_available_keys(child) for child in node.inputs]
     return [
         choice
-        for choice in wanted
-        if all(a is None or name in a for name, a in zip(choice.inputs, below, strict=True))
+        for choice in choices
+        if all(a is None or name in a for name, a in zip(choice.inputs, available, strict=True))
     ]
 
 
-def _available(node: Node) -> frozenset[str] | None:
-    """The output attributes by which the part below may be partitioned; None: it has no state, so by any."""
+def _available_keys(node: Node) -> frozenset[str] | None:
+    """The output attributes by which a part may be partitioned; None if it is stateless, so that all are possible."""
     if isinstance(node, Exchange) or not node.inputs:
         return None
-    chosen = _chosen(node)
-    if chosen is not None:
-        return frozenset(choice.output for choice in chosen if choice.output is not None)
-    (below,) = map(_available, node.inputs)
-    if below is None:
+    choices = _agreed_choices(node)
+    if choices is not None:
+        return frozenset(choice.output for choice in choices if choice.output is not None)
+    (available,) = map(_available_keys, node.inputs)
+    if available is None:
         return None
-    return frozenset(n for n in node.schema.names if any(source in below for _, source in node.carries(n)))
+    return frozenset(
+        n for n in node.schema.names if any(source in available for _, source in node.carries(n))
+    )
 
 
 def _top_state(node: Node) -> Node:
-    """The topmost stateful node of a part that has one."""
+    """The topmost stateful node of a part. The part must have one."""
     while node.partition_choices() is None:
         (node,) = node.inputs
     return node
 
 
-def _below(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of partition attributes below a stateless node."""
+def _input_keys(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of shard key attributes in the input of a stateless node."""
     return tuple(source for key in keys for _, source in node.carries(key))
 
 
-def _heard(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
-    """The same fragments, told whether operators above them sift, and so what they must not leave unsaid."""
-    told: dict[int, Fragment] = {}
+def _with_sifting(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
+    """The fragments with `Fragment.sifts` and `Fragment.differs`, and with the ways of their nodes set accordingly."""
+    result: dict[int, Fragment] = {}
     for number, fragment in reversed(list(enumerate(fragments))):
-        above = [f for f in told.values() if (False, number) in [(x.from_edge, x.source) for x in f.feeds]]
+        consumers = [
+            f for f in result.values() if (False, number) in [(x.from_edge, x.source) for x in f.feeds]
+        ]
         sifts = any(node.sifts for node in fragment.root.walk())
-        differs = not fragment.single and (sifts or any(f.differs for f in above))
+        differs = not fragment.single and (sifts or any(f.differs for f in consumers))
         root = with_ways(fragment.root, [x.keys for x in fragment.feeds]) if differs else fragment.root
-        root = replace(root, sifted=any(f.sifts for f in above))
-        told[number] = replace(fragment, root=root, differs=differs, sifts=sifts or root.sifted)
-    return tuple(told[number] for number in range(len(fragments)))
+        root = replace(root, sifted=any(f.sifts for f in consumers))
+        result[number] = replace(fragment, root=root, differs=differs, sifts=sifts or root.sifted)
+    return tuple(result[number] for number in range(len(fragments)))

@@ -1,7 +1,7 @@
-"""Which shard a tuple belongs to: a stable hash over typed values.
+"""The shard of a tuple: a stable hash of typed values.
 
-The hash is our own, so that a new version of a library does not send tuples to other shards than their state. Equal
-values of one type have one hash on every machine; null has a fixed one.
+The hash is our own, so that a new version of a library does not separate tuples from their shard's state. Equal values
+of one type have the same hash on every machine. Null has a fixed hash.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xmlpunct.base.doubles import words
 from xmlpunct.expressions.int128 import unscaled
 
 VERSION = 1
-"""Recorded with the state; a checkpoint made under another version is not readable."""
+"""Stored in checkpoints. A checkpoint with another version is not readable."""
 
 Hashes = NDArray[np.uint64]
 """A word per row: shape (n,), uint64."""
@@ -27,7 +27,7 @@ _NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
 def shard_of(keys: pl.DataFrame, shards: int) -> NDArray[np.int64]:
-    """For each row of ``keys``, the shard (0 to ``shards`` - 1) that its values belong to: shape (n,), int64.
+    """The shard (0 to ``shards`` - 1) of each row of ``keys``: shape (n,), int64.
 
     >>> shard_of(pl.DataFrame({"a": [1, 2, 1]}), 7).tolist()
     [0, 4, 0]
@@ -55,10 +55,10 @@ def _hash(column: pl.Series) -> Hashes:
 
 
 def _words(column: pl.Series) -> Hashes:
-    """A 64-bit word per value, the same for equal values; anything for nulls."""
+    """A 64-bit word per value, the same for equal values; arbitrary for nulls."""
     dtype = column.dtype
     if dtype == pl.String:
-        # Mostly few strings are distinct, so each is hashed once.
+        # Usually few strings are distinct, so each distinct string is hashed once.
         names = column.unique().drop_nulls()
         sums = pl.Series([zlib.crc32(name.encode()) for name in names], dtype=pl.UInt64)
         return column.replace_strict(names, sums, default=0, return_dtype=pl.UInt64).to_numpy()
@@ -74,7 +74,7 @@ def _words(column: pl.Series) -> Hashes:
 
 
 def split_rows(frame: pl.DataFrame, keys: Sequence[str], shards: int) -> dict[int, pl.DataFrame]:
-    """The rows of each shard that has any, by shard, in order."""
+    """The rows of each shard, by shard, in order. Shards without rows are omitted."""
     if not frame.height:
         return {}
     if shards == 1 or not keys:

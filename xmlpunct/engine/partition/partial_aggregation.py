@@ -1,4 +1,4 @@
-"""Partial aggregation at the source: edges do part of a fragment's work, so that less goes over the exchange."""
+"""Partial aggregation at the source: edges pre-aggregate, so that fewer tuples cross the exchange."""
 
 from __future__ import annotations
 
@@ -12,78 +12,80 @@ from xmlpunct.operators.group.finality import asked
 
 
 def with_partial_aggregation(roots: Sequence[Node], numbers: Iterator[int], on: Rules) -> list[Node]:
-    """The plans with partial operators on top of its edges where they are of use.
+    """Add partial operators on top of edges where they are useful.
 
     GroupBy(edge) -> GroupBy(PartialGroupBy(edge)), also through a merge and the upper halves of split projects. An edge
-    gets a PartialDupElim where duplicates make no difference behind it. Partial operators keep nothing from slice to
-    slice, and pass all punctuations that are of use behind the exchange, so no result comes later. What plans
-    share stays shared.
+    gets a PartialDupElim if duplicates in its output do not matter. Partial operators keep no state between slices.
+    They propagate all punctuations that are useful after the exchange, so results are not delayed. Shared nodes of
+    several plans stay shared.
     """
-    done: dict[tuple[int, bool], Node] = {}
+    cache: dict[tuple[int, bool], Node] = {}
 
-    def work(node: Node, free: bool) -> Node:
-        """``free``: whether duplicates in the node's output make no difference."""
-        found = done.get((id(node), free)) or work_anew(node, free)
+    def rewrite(node: Node, free: bool) -> Node:
+        """``free``: whether duplicates in the node's output do not matter."""
+        rewritten = cache.get((id(node), free)) or rewrite_uncached(node, free)
         if len(roots) > 1:
-            done[id(node), free] = found
-        return found
+            cache[id(node), free] = rewritten
+        return rewritten
 
-    def work_anew(node: Node, free: bool) -> Node:
+    def rewrite_uncached(node: Node, free: bool) -> Node:
         if EDGE_AGGREGATION in on and isinstance(node, GroupBy) and (sides := _sides(node)):
-            return _aggregated(node, sides, numbers)
+            return _with_partial_aggregates(node, sides, numbers)
         inputs = []
-        for port, below in enumerate(node.inputs):
+        for port, child in enumerate(node.inputs):
             each_once = node.ignores_duplicates(port) or (free and node.repeats)
-            if not below.stateless:
-                inputs.append(work(below, each_once))
+            if not child.stateless:
+                inputs.append(rewrite(child, each_once))
             elif each_once and EDGE_DUPELIM in on:
-                inputs.append(PartialDupElim(below, number=next(numbers)))
+                inputs.append(PartialDupElim(child, number=next(numbers)))
             else:
-                inputs.append(below)
+                inputs.append(child)
         return node.over(inputs)
 
-    return [root if root.stateless else work(root, False) for root in roots]
+    return [root if root.stateless else rewrite(root, False) for root in roots]
 
 
 def _sides(node: GroupBy) -> tuple[Node, ...]:
-    """The parts that a group-by reads, if their edges can make partial aggregates for it; else none."""
-    below = node.input
-    merged = isinstance(below, Merge) and bool(node.keys)  # without keys, an exchange stands above the merge
-    sides = below.inputs if merged else (below,)
+    """The inputs of a group-by whose edges can pre-aggregate for it; empty if that is not possible."""
+    child = node.input
+    merged = isinstance(child, Merge) and bool(node.keys)  # without keys there is an exchange above the merge
+    sides = child.inputs if merged else (child,)
     partial = not any(a.needs_values for a in node.aggregates) and bool(node.keys or node.aggregates)
-    return sides if partial and all(_edge(side).stateless for side in sides) else ()
+    return sides if partial and all(_edge_below(side).stateless for side in sides) else ()
 
 
-def _edge(side: Node) -> Node:
-    """What is below the upper half of a split project."""
+def _edge_below(side: Node) -> Node:
+    """The edge below the upper half of a split project; else the input itself."""
     return side.input if isinstance(side, Project) and side.derived else side
 
 
-def _aggregated(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) -> Node:
-    below, whole = node.input, node.input.schema
-    # Joint covers are possible over these alone: only * closes null.
-    joint = [a.name for a in whole if not a.nullable and a.name not in node.keys]
+def _with_partial_aggregates(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) -> Node:
+    child, input_schema = node.input, node.input.schema
+    # Joint covers are possible only over NOT NULL attributes: only * closes null.
+    joint = [a.name for a in input_schema if not a.nullable and a.name not in node.keys]
     extremes = all(
         a.function in ("MIN", "MAX") for a in node.aggregates
-    )  # of others few streams close a value
-    kept = list(dict.fromkeys((*joint, *((extremes and asked(node.aggregates, node.keys)) or ()))))
+    )  # for other aggregates, few streams close a value
+    retained = list(dict.fromkeys((*joint, *((extremes and asked(node.aggregates, node.keys)) or ()))))
     parts = []
     for side in sides:
-        its = dict(zip(whole.names, side.schema.names, strict=True))
-        aggregates = tuple(a.over(its) for a in node.aggregates)
-        keys, rest = ([its[name] for name in names] for names in (node.keys, kept))
-        parts.append(_ahead(side, keys, aggregates, rest, next(numbers)))
-    return replace(node, input=below.over(parts) if isinstance(below, Merge) else parts[0], whole=whole)
+        side_names = dict(zip(input_schema.names, side.schema.names, strict=True))
+        aggregates = tuple(a.over(side_names) for a in node.aggregates)
+        keys, side_retained = ([side_names[name] for name in names] for names in (node.keys, retained))
+        parts.append(_with_partial_group_by(side, keys, aggregates, side_retained, next(numbers)))
+    return replace(
+        node, input=child.over(parts) if isinstance(child, Merge) else parts[0], whole=input_schema
+    )
 
 
-def _ahead(
-    side: Node, keys: list[str], aggregates: tuple[Aggregate, ...], kept: list[str], number: int
+def _with_partial_group_by(
+    side: Node, keys: list[str], aggregates: tuple[Aggregate, ...], retained: list[str], number: int
 ) -> Node:
-    """A part with a partial group-by over its edge, which keeps the sources that a split project's upper half needs."""
+    """A side with a partial group-by over its edge. It retains the columns that a split project's upper half needs."""
     derived = side.derived if isinstance(side, Project) else ()
-    more = dict.fromkeys(name for _, e in derived for name in e.columns() if name not in (*keys, *kept))
-    part = PartialGroupBy(_edge(side), tuple(keys), aggregates, (*kept, *more), number=number)
+    extra = dict.fromkeys(name for _, e in derived for name in e.columns() if name not in (*keys, *retained))
+    part = PartialGroupBy(_edge_below(side), tuple(keys), aggregates, (*retained, *extra), number=number)
     if not (isinstance(side, Project) and derived):
         return part
-    columns = plain(part, (name for name in part.schema.names if name not in more))
+    columns = plain(part, (name for name in part.schema.names if name not in extra))
     return Project(part, columns, derived, together=side.together, number=side.number)

@@ -1,4 +1,4 @@
-"""The exchange: which shard gets which tuples and which punctuations."""
+"""The exchange: divides tuples and punctuations among shards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xmlpunct.slice import Slice
 
 
 def owners_of(schema: Schema, keys: Sequence[str], shards: int) -> Owners:
-    """The function that finds the shards of value tuples of the attributes ``keys``."""
+    """A function that maps values of the attributes ``keys`` to shards."""
     dtypes = {str(i): schema[key].type.dtype for i, key in enumerate(keys)}
 
     def owners(points: list[Tuple]) -> list[int]:
@@ -25,27 +25,28 @@ def owners_of(schema: Schema, keys: Sequence[str], shards: int) -> Owners:
 
 
 def route(
-    given: Slice, schema: Schema, keys: Sequence[str], shards: int, whole: bool = False
+    input_slice: Slice, schema: Schema, keys: Sequence[str], shards: int, broadcast: bool = False
 ) -> dict[int, Slice]:
-    """Cut a slice into one for each shard that has to hear of it.
+    """Divide a slice among shards.
 
-    Tuples go where their ``keys`` hash to. A punctuation goes to the shards that could hold tuples it matches: the
-    owners of its values if these can be listed, otherwise every shard. ``whole``: every shard hears all of them.
+    A tuple goes to the shard of its ``keys``. A punctuation goes to all shards that may have matching tuples: the
+    owners of its values if they can be listed, otherwise every shard. ``broadcast``: every shard receives all
+    punctuations.
     """
     if shards == 1 or not keys:
-        return {0: given}
-    by_shard = {shard: Slice(part) for shard, part in split_rows(given.tuples, keys, shards).items()}
-    places, owners = [schema.index(key) for key in keys], owners_of(schema, keys, shards)
+        return {0: input_slice}
+    by_shard = {shard: Slice(part) for shard, part in split_rows(input_slice.tuples, keys, shards).items()}
+    positions, owners = [schema.index(key) for key in keys], owners_of(schema, keys, shards)
 
     def of_values(values: pl.Series) -> dict[int, pl.Series]:
-        named = values.alias(keys[0]).to_frame()
-        return {shard: part.to_series() for shard, part in split_rows(named, keys, shards).items()}
+        column = values.alias(keys[0]).to_frame()
+        return {shard: part.to_series() for shard, part in split_rows(column, keys, shards).items()}
 
-    said = dict.fromkeys(range(shards), given.punctuations)
-    if not (whole and given.punctuations):
-        said = given.punctuations.route(
-            places, range(shards), of_values, lambda p: split_by_owner(p, places, owners)
+    punctuations_of = dict.fromkeys(range(shards), input_slice.punctuations)
+    if not (broadcast and input_slice.punctuations):
+        punctuations_of = input_slice.punctuations.route(
+            positions, range(shards), of_values, lambda p: split_by_owner(p, positions, owners)
         )
-    for shard, punctuations in said.items():
+    for shard, punctuations in punctuations_of.items():
         by_shard.setdefault(shard, Slice(schema.empty())).punctuations = punctuations
     return by_shard

@@ -1,7 +1,7 @@
-"""Rewrites of plans, as data: each rule is a plain function from a plan to one that means the same.
+"""Plan rewrites: each rule is a function from a plan to an equivalent plan.
 
-"The same" includes which tuples are rejected: no rule changes on which tuples an expression that can fail is evaluated.
-It also includes punctuations: a rule may let more of them through, never fewer.
+Equivalent plans reject the same tuples: no rule changes the tuples on which an expression that can fail is evaluated.
+Equivalent plans may propagate more punctuations, but never fewer.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     prune_columns,
     drop_projects,
 )
-"""In the order in which they are tried."""
+"""The rules, in order of application."""
 
 
 def optimize(root: Node, on: Rules = USUAL) -> Node:
-    """Tell senders apart, apply all rules until none changes anything, then split what has to remember.
+    """Split senders, apply all rules until the plan no longer changes, then apply the rules that run once and last.
 
-    ``on`` are the optional rules that are on.
+    ``on`` has the optional rules that are on.
     """
     root = split_senders(root)
     rules = (*RULES, drop_ignored) if DROP_DUPELIMS in on else RULES

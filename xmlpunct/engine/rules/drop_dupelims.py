@@ -1,4 +1,4 @@
-"""drop_dupelims: no duplicate elimination over tuples that are distinct already."""
+"""drop_dupelims: remove a duplicate elimination if its input has no duplicates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xmlpunct.engine.rules.walk import rule
 
 @rule
 def drop_dupelims(node: Node) -> Node:
-    """DupElim(x) -> x where x has a key, such as the grouping columns of a group-by."""
+    """DupElim(x) -> x if x has a key, for example the grouping columns of a group-by."""
     match node:
         case DupElim(x) if x.distinct_key is not None:
             return x

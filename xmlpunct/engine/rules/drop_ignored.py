@@ -1,4 +1,4 @@
-"""drop_ignored: no duplicate elimination for aggregates that ignore duplicates anyway."""
+"""drop_ignored: remove duplicate eliminations below aggregates that ignore duplicates."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from xmlpunct.engine.plan import DupElim, GroupBy, Merge, Node, Union
 
 
 def drop_ignored(root: Node) -> Node:
-    """GroupBy(DupElim(x)) -> GroupBy(x), and of a union a merge, if *every* aggregate ignores duplicates."""
+    """GroupBy(DupElim(x)) -> GroupBy(x), and Union -> Merge, if *every* aggregate ignores duplicates."""
     return _drop(root, False)
 
 
 def ignored(root: Node, free: bool = False) -> Iterator[Node]:
-    """The duplicate eliminations that `drop_ignored` would leave out."""
+    """The duplicate eliminations that `drop_ignored` would remove."""
     for below in root.inputs:
-        yield from ignored(below, _free(root, free))
+        yield from ignored(below, _may_drop_duplicates(root, free))
     match root:
         case DupElim() | Union() if free:
             yield root
 
 
 def _drop(node: Node, free: bool) -> Node:
-    inputs = [_drop(below, _free(node, free)) for below in node.inputs]
+    inputs = [_drop(below, _may_drop_duplicates(node, free)) for below in node.inputs]
     match node.over(inputs) if list(node.inputs) != inputs else node:
         case DupElim(x) if free:
             return x
@@ -32,8 +32,8 @@ def _drop(node: Node, free: bool) -> Node:
             return same
 
 
-def _free(node: Node, free: bool) -> bool:
-    """Whether duplicates in a node's input make no difference; ``free``: in its output."""
+def _may_drop_duplicates(node: Node, free: bool) -> bool:
+    """Whether duplicates in a node's input do not matter. ``free``: whether duplicates in its output do not matter."""
     match node:
         case GroupBy():
             return node.ignores_duplicates(0)

@@ -1,4 +1,4 @@
-"""drop_pointwise: changes that are canonical already are not made so again."""
+"""drop_pointwise: remove the canonicalisation of changes that are canonical already."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xmlpunct.engine.rules.walk import rule
 
 @rule
 def drop_pointwise(node: Node) -> Node:
-    """Pointwise(x, "changes") -> x where x gives canonical changes, such as those of a group-by."""
+    """Pointwise(x, "changes") -> x if x emits canonical changes, as a group-by does."""
     match node:
         case Pointwise((x,), "changes") if _is_canonical(x):
             return x
@@ -16,12 +16,12 @@ def drop_pointwise(node: Node) -> Node:
 
 
 def _is_canonical(node: Node) -> bool:
-    """Whether a node gives one change for each tuple and instant, none of 0, once the instant is closed."""
+    """Whether a node emits one nonzero change per tuple and instant, after the instant is closed."""
     match node:
         case ChangeGroupBy() | Pointwise():
             return True
         case Select(x):
             return _is_canonical(x)
-        case Project(x):  # different tuples stay different
+        case Project(x):  # the projection must be injective
             return {*node.copies.values()} == {*x.schema.names} and _is_canonical(x)
     return False

@@ -1,4 +1,4 @@
-"""drop_projects: a project that only picks and renames columns goes, or the scan below it does the same."""
+"""drop_projects: remove projects that only select and rename columns, or merge them into a scan."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from xmlpunct.engine.rules.walk import rule
 
 @rule
 def drop_projects(node: Node) -> Node:
-    """A project of all its input's columns under their names, or of distinct columns of a scan.
+    """Remove a project of all columns of its input; merge a project of distinct columns into a scan.
 
-    Below a group-by, which reads by name, their order does not matter either.
+    Below a group-by, which reads columns by name, their order does not matter.
     """
     match node:
         case GroupBy(Project(x, columns)) if set(columns) == set(plain(x, x.schema.names)):

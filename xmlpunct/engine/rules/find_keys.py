@@ -1,4 +1,4 @@
-"""find_keys: an equality tested above an inner join is one of its keys."""
+"""find_keys: turn an equality above an inner join into a join key."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from xmlpunct.operators.join.join_keys import LEFT, RIGHT
 
 @rule
 def find_keys(node: Node) -> Node:
-    """Select(Join(x, y), x.a = y.b) -> Project(Join(x, y, a = b)), which gives b again, as a copy of a.
+    """Select(Join(x, y), x.a = y.b) -> Project(Join(x, y, a = b)), in which b is a copy of a.
 
-    For columns of one type that are no keys yet. Without keys, a join retains everything, on one shard. Not where ON
-    can fail: it would no longer see, and reject, the other pairs.
+    Applies to columns of one type that are not keys yet. Without keys a join retains all tuples, on one shard. Does not
+    apply if ON can fail, because the join would no longer evaluate, and reject, pairs with different keys.
     """
     match node:
         case Select(Join(kind="inner") as join, predicate) if not join.can_fail:
@@ -31,14 +31,14 @@ def find_keys(node: Node) -> Node:
             if used:
                 keyed, source = replace(join, keys=tuple(keys)), {right: left for left, right in keys}
                 columns = ((name, column(keyed, source.get(name, name))) for name in join.schema.names)
-                rest = [part for part in conjuncts(predicate) if part not in used]
+                remaining = [part for part in conjuncts(predicate) if part not in used]
                 above = Project(keyed, tuple(columns))
-                return select(above, rest)
+                return select(above, remaining)
     return node
 
 
 def _pair(part: Expression, join: Join) -> tuple[str, str] | None:
-    """The left and the right column that a condition equates, if it does nothing else."""
+    """The left and right column of an equality condition; None for any other condition."""
     match part:
         case Call(function="=", args=(Column() as a, Column() as b)) if a.type == b.type:
             for left, right in ((a.name, b.name), (b.name, a.name)):

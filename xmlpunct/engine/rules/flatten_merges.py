@@ -1,4 +1,4 @@
-"""flatten_merges: a merge of merges is one merge over all inputs."""
+"""flatten_merges: turn nested merges into one merge of all inputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xmlpunct.engine.rules.walk import everywhere
 
 
 def flatten_merges(root: Node) -> Node:
-    """Merge(Merge(a, b), c) -> Merge(a, b, c); a union takes in merges, unions and dupelims."""
+    """Merge(Merge(a, b), c) -> Merge(a, b, c). A union absorbs merges, unions and dupelims."""
     return everywhere(root, _flatten)
 
 
@@ -16,9 +16,9 @@ def _flatten(node: Node) -> Node:
         case DupElim(Merge(sides) | Union(sides)):
             return _flatten(Union(sides))
         case Merge() | Union():
-            taken_in = Merge | Union | DupElim if isinstance(node, Union) else Merge
+            absorbed = Merge | Union | DupElim if isinstance(node, Union) else Merge
             sides = tuple(
-                x for side in node.sides for x in (side.inputs if isinstance(side, taken_in) else [side])
+                x for side in node.sides for x in (side.inputs if isinstance(side, absorbed) else [side])
             )
             return node if sides == node.sides else _flatten(node.over(sides))
     return node

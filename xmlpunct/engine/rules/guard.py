@@ -1,4 +1,4 @@
-"""guard: reject late tuples before any other operator sees them."""
+"""guard: reject late tuples before any other operator receives them."""
 
 from __future__ import annotations
 
@@ -14,79 +14,83 @@ from xmlpunct.schema.provenance import ORIGIN
 
 
 def with_guards(query: Query) -> Query:
-    """Scan(s) -> Project(Guard(Scan(s))): the guard sees all attributes, the project gives those that the scan gave.
+    """Scan(s) -> Project(Guard(Scan(s))). The guard receives all attributes; the project restores the scan's columns.
 
-    A key stands below the guard, which so hears what it says. A Punctuate stands right above the guard, so that it too
-    can tell where a rejected tuple stood; selects and projects between the two hand that on. Of several guards over one
-    stream the first one reports. Applied once and last, for other rules would prune the columns that punctuations
-    constrain. What plans share stays shared.
+    A key is below the guard, so the guard receives its punctuations. A Punctuate is directly above the guard, so that
+    it can also report the source position of a rejected tuple. Selects and projects between the two propagate the
+    position. If a stream has several guards, only the first one reports. Applied once and last, because other rules
+    would prune columns that punctuations constrain. Shared nodes of several plans stay shared.
     """
-    numbers, heard = count(1 + query.last), set[str]()
-    done: dict[tuple[int, bool], Node] = {}
+    numbers, guarded_streams = count(1 + query.last), set[str]()
+    cache: dict[tuple[int, bool], Node] = {}
 
-    def judged(node: Node) -> Guard:
-        """The guard of a scan, with the stream's key below it if there is one: its promises are judged too."""
+    def guard_of(node: Node) -> Guard:
+        """The guard of a scan. The stream's key, if any, is below it, so that its punctuations are enforced, too."""
         (scan,) = node.find(Scan)
-        stream, quiet = replace(scan.stream, guarded=True), scan.stream.name in heard
-        heard.add(stream.name)
+        stream, is_quiet = replace(scan.stream, guarded=True), scan.stream.name in guarded_streams
+        guarded_streams.add(stream.name)
         names = stream.layout.names
-        whole: Node = Scan(stream, names, names, scan.memory, number=scan.number)
+        unguarded: Node = Scan(stream, names, names, scan.memory, number=scan.number)
         if isinstance(node, Key):
             keys = tuple(tuple(_origins(scan)[name] for name in key) for key in node.keys)
-            whole = replace(node, input=whole, keys=keys)
-        return Guard(whole, stream, quiet, number=next(numbers))
+            unguarded = replace(node, input=unguarded, keys=keys)
+        return Guard(unguarded, stream, is_quiet, number=next(numbers))
 
-    def guarded(node: Node, placed: bool = False) -> Node:
-        """``placed``: the tuples that come out, of a part above one scan, say where they stood."""
-        found = done.get((id(node), placed)) or judging(node, placed)
+    def rewrite(node: Node, has_origin: bool = False) -> Node:
+        """``has_origin``: the output of this part above one scan has the source positions of its tuples."""
+        rewritten = cache.get((id(node), has_origin)) or rewrite_uncached(node, has_origin)
         if len(query.answers) > 1:
-            done[id(node), placed] = found
-        return found
+            cache[id(node), has_origin] = rewritten
+        return rewritten
 
-    def judging(node: Node, placed: bool) -> Node:
+    def rewrite_uncached(node: Node, has_origin: bool) -> Node:
         match node:
             case (Scan() as scan) | Key(Scan() as scan):
-                below: Node = judged(node)
+                below: Node = guard_of(node)
             case Punctuate((Scan() as scan) | Key(Scan() as scan), order):
-                guard = judged(node.input)
-                below = replace(node, input=guard, order=_by_origin(order, _origins(scan)), quiet=guard.quiet)
-            case Punctuate(x):
-                below = node.over([guarded(x, placed=True)])
-                return (
-                    below if placed else Project(below, plain(below, node.schema.names), number=next(numbers))
+                guard = guard_of(node.input)
+                below = replace(
+                    node, input=guard, order=_in_stream_names(order, _origins(scan)), quiet=guard.quiet
                 )
-            case Select(x) if placed:
-                return node.over([guarded(x, placed)])
-            case Project(x, columns) if placed:
-                below = guarded(x, placed)
-                return replace(node, input=below, columns=(*columns, *_places(below, node.schema)))
-            case Key(x):  # of several senders, of whom no guard knows all
-                return replace(node, input=guarded(x), remembers=True)
+            case Punctuate(x):
+                below = node.over([rewrite(x, has_origin=True)])
+                return (
+                    below
+                    if has_origin
+                    else Project(below, plain(below, node.schema.names), number=next(numbers))
+                )
+            case Select(x) if has_origin:
+                return node.over([rewrite(x, has_origin)])
+            case Project(x, columns) if has_origin:
+                below = rewrite(x, has_origin)
+                return replace(node, input=below, columns=(*columns, *_origin_columns(below, node.schema)))
+            case Key(x):  # several senders, and each guard has the tuples of one
+                return replace(node, input=rewrite(x), remembers=True)
             case _:
-                return node.over([guarded(child) for child in node.inputs])
+                return node.over([rewrite(child) for child in node.inputs])
         columns = tuple(_columns(below, scan))
-        if placed:
-            columns += _places(below, scan.schema)
+        if has_origin:
+            columns += _origin_columns(below, scan.schema)
         return Project(below, columns, number=next(numbers))
 
     streams = tuple(replace(stream, guarded=True) for stream in query.streams)
-    return replace(query.over(map(guarded, query.roots)), streams=streams)
+    return replace(query.over(map(rewrite, query.roots)), streams=streams)
 
 
-def _places(node: Node, schema: Schema) -> tuple[tuple[str, Expression], ...]:
-    """The columns that say where a node's tuples stood, but for those that a schema has anyway."""
+def _origin_columns(node: Node, schema: Schema) -> tuple[tuple[str, Expression], ...]:
+    """The source position columns of a node that a schema lacks."""
     return plain(node, (a.name for a in ORIGIN if a.name not in schema))
 
 
 def _origins(scan: Scan) -> dict[str, str]:
-    """The stream's own name of each column of a scan."""
+    """The name in the stream's schema of each column of a scan."""
     return dict(zip(scan.names, scan.columns, strict=True))
 
 
-def _by_origin(order: AccessOrder, origins: dict[str, str]) -> AccessOrder:
-    """An access order in the stream's own names."""
-    by = None if order.by is None else origins[order.by]
-    return replace(order, attribute=origins[order.attribute], by=by)
+def _in_stream_names(order: AccessOrder, origins: dict[str, str]) -> AccessOrder:
+    """An access order in the names of the stream's schema."""
+    sender_attribute = None if order.by is None else origins[order.by]
+    return replace(order, attribute=origins[order.attribute], by=sender_attribute)
 
 
 def _columns(node: Node, scan: Scan) -> Iterator[tuple[str, Expression]]:

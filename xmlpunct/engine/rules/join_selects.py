@@ -1,4 +1,4 @@
-"""join_selects: a condition on both sides of an inner join is tested by the join, where it bounds what is retained."""
+"""join_selects: move a condition on both sides of an inner join into the join, which can use it to purge tuples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xmlpunct.expressions.conjunctions import conjunction, conjuncts
 def join_selects(node: Node) -> Node:
     """Select(Join(x, y, ON p), q) -> Join(x, y, ON p AND q).
 
-    A condition on one side alone is for `push_selects`. Not where ON can fail: it has to reject the same pairs.
+    `push_selects` handles conditions on one side. Does not apply if ON can fail: it must reject the same pairs.
     """
     match node:
         case Select(Join(kind="inner") as join, predicate) if not join.can_fail:

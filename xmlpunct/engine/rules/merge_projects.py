@@ -1,4 +1,4 @@
-"""merge_projects: two projects, one above the other, are one."""
+"""merge_projects: merge two consecutive projects."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from xmlpunct.expressions.program import can_fail
 def merge_projects(root: Node) -> Node:
     """Project(Project(x, f), g) -> Project(x, g(f)).
 
-    Not where a column that can fail would be computed for fewer tuples or not at all, nor where a computed
-    column would be computed more than once.
+    Does not apply if a column that can fail would be evaluated on fewer tuples, or if a computed column would be
+    computed more than once.
     """
     return everywhere(root, _merge)
 
 
 def _merge(node: Node) -> Node:
     match node:
-        case Project(Project(x) as lower, columns) if not _prevented(lower, node):
+        case Project(Project(x) as lower, columns) if not _prevents_merge(lower, node):
             below = dict(lower.columns)
             return _merge(Project(x, tuple((name, substitute(e, below)) for name, e in columns)))
     return node
 
 
-def _prevented(lower: Project, upper: Project) -> bool:
+def _prevents_merge(lower: Project, upper: Project) -> bool:
     uses = Counter(name for _, e in upper.columns for name in e.columns())
-    kept = set(upper.copies.values())
+    copied = set(upper.copies.values())
     return any(
-        (can_fail(e) and name not in kept) or (isinstance(e, Call) and uses[name] > 1)
+        (can_fail(e) and name not in copied) or (isinstance(e, Call) and uses[name] > 1)
         for name, e in lower.columns
     )

@@ -1,4 +1,4 @@
-"""merge_selects: two selections, one above the other, are one."""
+"""merge_selects: merge two consecutive selections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xmlpunct.expressions.program import can_fail
 def merge_selects(node: Node) -> Node:
     """Select(Select(x, p), q) -> Select(x, p AND q).
 
-    Not where p can fail: it rejects tuples for which q is false.
+    Does not apply if p can fail, because p must reject tuples for which q is false.
     """
     match node:
         case Select(Select(x, p), q) if not can_fail(p):

@@ -1,4 +1,4 @@
-"""order_joins: where an order of joins grows for ever and another one does not, take that."""
+"""order_joins: replace a join order with unbounded state by one with bounded state."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from xmlpunct.engine.plan.outlooks import outlooks
 
 
 def order_joins(root: Node) -> Node:
-    """Join(Join(x, y), z) -> Project(Join(Join(y, z), x)), where each join of that order stays bounded.
+    """Join(Join(x, y), z) -> Project(Join(Join(y, z), x)), if the state of each join in the new order is bounded.
 
-    As far as can be known from what the streams declare. Applied once and last.
+    The analysis uses the declarations of the streams. Applied once and last.
     """
-    found, changed = outlooks(root), dict[int, Node]()
+    outlook_of, replacements = outlooks(root), dict[int, Node]()
     for tree in join_trees(root):
-        if any(found[id(n)].fate is not None for n in tree.joins):
-            new = tree.safe([found[id(below)] for below in tree.inputs])
+        if any(outlook_of[id(n)].fate is not None for n in tree.joins):
+            new = tree.safe([outlook_of[id(below)] for below in tree.inputs])
             if new is not None:
-                changed[id(tree.root)] = new
-    return _with(root, changed) if changed else root
+                replacements[id(tree.root)] = new
+    return _replace(root, replacements) if replacements else root
 
 
-def _with(node: Node, changed: dict[int, Node]) -> Node:
-    if id(node) in changed:
-        return changed[id(node)]
-    inputs = [_with(below, changed) for below in node.inputs]
+def _replace(node: Node, replacements: dict[int, Node]) -> Node:
+    if id(node) in replacements:
+        return replacements[id(node)]
+    inputs = [_replace(below, replacements) for below in node.inputs]
     return node if all(a is b for a, b in zip(inputs, node.inputs, strict=True)) else node.over(inputs)

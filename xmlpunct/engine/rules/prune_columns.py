@@ -1,4 +1,4 @@
-"""prune_columns: read and carry only the columns that are used."""
+"""prune_columns: read and propagate only the columns that are used."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from xmlpunct.engine.plan import Node, Project, plain, timing
 
 
 def prune_columns(root: Node) -> Node:
-    """Drop columns that nothing above needs, down to the scans. One that can fail stays, for it rejects tuples."""
+    """Drop columns that no operator above needs, down to the scans. A column that can fail stays: it rejects tuples."""
     return _prune(root, root.schema.names)
 
 
-def _prune(node: Node, wanted: Sequence[str]) -> Node:
-    """The node with at least the columns ``wanted``, and at least one."""
-    used = set(wanted)
-    used.update(name for name, _ in timing(node))  # a change has its instant and its diff, whoever reads them
+def _prune(node: Node, required: Sequence[str]) -> Node:
+    """The node with at least the columns ``required``, and at least one column."""
+    used = set(required)
+    used.update(name for name, _ in timing(node))  # a change always needs its instant and its diff
     node = node.narrowed(used)
     inputs = []
     for below, names in zip(node.inputs, node.needs(used), strict=True):

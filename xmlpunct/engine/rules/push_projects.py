@@ -1,4 +1,4 @@
-"""push_projects: compute below a merge, where the reader can do it."""
+"""push_projects: move projects below merges, so that the reader can evaluate them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def push_projects(node: Node) -> Node:
     """Project(Merge(a, b)) -> Merge(Project(a), Project(b))."""
     match node:
         case Project(Merge(sides) as merge, columns):
-            own = [tuple((name, renamed(e, merge, side)) for name, e in columns) for side in sides]
-            return Merge(tuple(map(Project, sides, own)))
+            side_columns = [tuple((name, renamed(e, merge, side)) for name, e in columns) for side in sides]
+            return Merge(tuple(map(Project, sides, side_columns)))
     return node

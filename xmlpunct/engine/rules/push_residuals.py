@@ -1,4 +1,4 @@
-"""push_residuals: a condition of ON about one side drops that side's tuples before they are retained."""
+"""push_residuals: move a condition of ON on one side below the join, so that the join retains fewer tuples."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from xmlpunct.expressions.program import can_fail
 def push_residuals(node: Node) -> Node:
     """Join(x, y, ON p(x) AND q(y)) -> Join(Select(x, p), Select(y, q)).
 
-    Never on a side whose tuples come out without a partner too: a preserved one, the left of NOT EXISTS. Nor a part
-    that can fail: it rejects a pair only where all other parts are true.
+    Does not apply to a side whose tuples are also emitted without a partner: a preserved side, or the left side of NOT
+    EXISTS. Does not apply to a condition that can fail: it rejects a pair only if all other conditions are true.
     """
     match node:
         case Join() | SemiJoin() if node.residual is not None:

@@ -1,4 +1,4 @@
-"""hush: a part of the plan that stands there twice reports once what it rejects."""
+"""report_once: a part that a plan contains twice reports its rejected tuples once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from xmlpunct.engine.plan import Again, Node
 
 
 def hush(root: Node) -> Node:
-    """Again(x) -> x, whose nodes drop what they reject. Applied once, after the rules that move nodes."""
-    return _hush(root, False)
+    """Again(x) -> x whose nodes do not report rejected tuples. Applied once, after the rules that move nodes."""
+    return _rewrite(root, False)
 
 
-def _hush(node: Node, is_again: bool) -> Node:
-    inputs = [_hush(below, is_again or isinstance(node, Again)) for below in node.inputs]
+def _rewrite(node: Node, is_again: bool) -> Node:
+    inputs = [_rewrite(below, is_again or isinstance(node, Again)) for below in node.inputs]
     if isinstance(node, Again):
         return inputs[0]
     return replace(node.over(inputs), hushed=is_again)

@@ -1,4 +1,4 @@
-"""settle_failing: what can fail is computed of tuples that are there, not of changes that cancel later."""
+"""settle_failing: evaluate expressions that can fail only on changes that no later change cancels."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from xmlpunct.operators.relations.instants import Instants
 
 @rule
 def settle_failing(node: Node) -> Node:
-    """Select(x) -> Select(Pointwise(x, "changes")) if it can fail and x may have changes of tuples that never are.
+    """Select(x) -> Select(Pointwise(x, "changes")) if it can fail and x may have changes that cancel each other.
 
-    So has a join: pairs whose lifetimes do not meet come and go at one instant, perhaps in different slices. They
-    would be rejected or not as the input is cut. Applied once and last, for it needs the instants closed.
+    A join has these: pairs with disjoint lifetimes appear and disappear at one instant, perhaps in different slices.
+    Whether they were rejected would depend on the division into slices. Applied once and last, because the instants
+    must be closed.
     """
     match node:
         case Select() | Project() if node.can_fail and is_changing(node.input):
-            if (join := _unsettled(node.input)) is not None:
+            if (join := _unsettled_join_instants(node.input)) is not None:
                 return node.over([Pointwise((node.input,), "changes", join)])
     return node
 
 
-def _unsettled(node: Node) -> Instants | None:
-    """The instants of a join whose changes come through unsettled."""
+def _unsettled_join_instants(node: Node) -> Instants | None:
+    """The instants of a join whose changes reach this node unsettled; None without such a join."""
     match node:
         case ChangeJoin():
             return node.instants
         case Select() | Project() | Merge() | Negated() | Unnest():
-            return next(filter(None, map(_unsettled, node.inputs)), None)
+            return next(filter(None, map(_unsettled_join_instants, node.inputs)), None)
     return None

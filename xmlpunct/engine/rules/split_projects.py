@@ -1,4 +1,4 @@
-"""split_projects: the part of a project that remembers punctuations runs where it has state."""
+"""split_projects: split projects so that the part that remembers punctuations runs in a stateful fragment."""
 
 from __future__ import annotations
 
@@ -13,65 +13,68 @@ from xmlpunct.operators.tuple.alternatives import coalesce_in
 
 
 def split_projects(root: Node) -> Node:
-    """Project(x, h = f(a)) -> Project(Project(x, h = f(a), a), h), for monotone f; the upper half knows that h = f(a).
+    """Project(x, h = f(a)) -> Project(Project(x, h = f(a), a), h), for monotone f, where h = f(a) is `derived`.
 
-    So it is for COALESCE(a, b), which follows both.
+    The same holds for COALESCE(a, b), which is derived from both columns.
 
-    The lower half is stateless: it computes h, and keeps a so that punctuations on it pass. The upper half fuses these
-    punctuations, and drops a. An exchange between the two goes by h, so that all shards hear of all of a. Applied once
-    and last, for other rules would merge the halves again.
+    The lower half is stateless: it computes h, and retains a so that punctuations on a propagate. The upper half
+    combines these punctuations and drops a. The shard key of an exchange between the two is h, so every shard receives
+    all punctuations on a. Applied once and last, because other rules would merge the halves again.
     """
     return _split(root, None)
 
 
-def _split(node: Node, wanted: Collection[str] | None) -> Node:
-    """``wanted`` are the columns on which punctuations are of use above (None: all)."""
-    inputs = [_split(*below) for below in zip(node.inputs, node.of_use(wanted), strict=True)]
+def _split(node: Node, useful_columns: Collection[str] | None) -> Node:
+    """``useful_columns``: the columns on which operators above can use punctuations (None: all)."""
+    inputs = [_split(*below) for below in zip(node.inputs, node.of_use(useful_columns), strict=True)]
     node = node.over(inputs) if list(node.inputs) != inputs else node
     match node:
         case Project(derived=(), memory=True):
-            return _halves(node, wanted)
+            return _halves(node, useful_columns)
     return node
 
 
-def _halves(node: Project, wanted: Collection[str] | None) -> Node:
-    """A project split in two, if a column of use follows others."""
+def _halves(node: Project, useful_columns: Collection[str] | None) -> Node:
+    """A project split in two, if a useful column is derived from others."""
     followed = {
         name: e
         for name, e in node.columns
-        if (wanted is None or name in wanted)
+        if (useful_columns is None or name in useful_columns)
         and not isinstance(e, Column)
-        and _follows(e)
+        and _determines_punctuations(e)
         and all(map(node.input.is_constrained, e.columns()))
     }
     if not followed:
         return node
-    there = {source: name for name, source in node.copies.items()}
+    names_below = {source: name for name, source in node.copies.items()}
     read = dict.fromkeys(source for e in followed.values() for source in e.columns())
-    sources = [source for source in read if source not in there]
-    taken = {name for name, _ in node.columns}
+    sources = [source for source in read if source not in names_below]
+    used_names = {name for name, _ in node.columns}
     for source in sources:
-        there[source] = fresh(source, taken)
-        taken.add(there[source])
-    kept = tuple((there[s], column(node.input, s)) for s in sources)
-    lower = Project(node.input, (*node.columns, *kept), memory=False)
-    renamed: dict[str, Expression] = {s: replace(column(node.input, s), name=there[s]) for s in read}
+        names_below[source] = fresh(source, used_names)
+        used_names.add(names_below[source])
+    added_columns = tuple((names_below[s], column(node.input, s)) for s in sources)
+    lower = Project(node.input, (*node.columns, *added_columns), memory=False)
+    renamed: dict[str, Expression] = {s: replace(column(node.input, s), name=names_below[s]) for s in read}
     derived = tuple((name, substitute(e, renamed)) for name, e in followed.items())
     return Project(
-        lower, plain(lower, [name for name, _ in node.columns]), derived, together=_together(node, followed)
+        lower,
+        plain(lower, [name for name, _ in node.columns]),
+        derived,
+        together=_using_columns(node, followed),
     )
 
 
-def _follows(e: Expression) -> bool:
-    """Whether punctuations on the columns that an expression reads say something of it."""
+def _determines_punctuations(e: Expression) -> bool:
+    """Whether punctuations on an expression's columns imply punctuations on its value."""
     merged = coalesce_in(e)
     if merged is None:
         return isinstance(e, Column) or Monotone.of(e) is not None
-    return all(isinstance(a, Literal) or _follows(a) for a in merged.args)
+    return all(isinstance(a, Literal) or _determines_punctuations(a) for a in merged.args)
 
 
-def _together(node: Project, columns: Mapping[str, Expression]) -> tuple[tuple[str, ...], ...]:
-    """The columns of USING in a full join: COALESCEs of its keys, the same side first."""
+def _using_columns(node: Project, columns: Mapping[str, Expression]) -> tuple[tuple[str, ...], ...]:
+    """The groups of USING columns of full joins: COALESCEs of keys with the same side first."""
     groups = dict[tuple[int, bool], list[str]]()
     for name, e in columns.items():
         merged = coalesce_in(e)
@@ -88,7 +91,7 @@ def _together(node: Project, columns: Mapping[str, Expression]) -> tuple[tuple[s
 
 
 def _key_of(node: Node, name: str) -> tuple[Join, str] | None:
-    """The full join below, of whose tuples a column is copied, and its column there."""
+    """The full join from which a column is copied, and the column's name there; None without such a join."""
     while not (isinstance(node, Join) and node.kind == "full"):
         carried = node.carries(name)
         if len(carried) != 1:

@@ -1,4 +1,4 @@
-"""What rules share: applying a change everywhere, and taking conditions apart."""
+"""Helpers of rules: rewriting every node of a plan, and splitting conditions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def everywhere(root: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def rule(change: Callable[[Node], Node]) -> Callable[[Node], Node]:
-    """The rule that makes a change everywhere. The change returns a node that it does not match."""
+    """A rule that applies ``change`` to every node. ``change`` returns a node unchanged if it does not match."""
 
     @wraps(change)
     def apply(root: Node) -> Node:
@@ -28,37 +28,40 @@ def rule(change: Callable[[Node], Node]) -> Callable[[Node], Node]:
 
 
 def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
-    """The expression with ``columns`` in place of its columns."""
+    """The expression with its columns replaced by ``columns``."""
     return expression.rewrite(lambda e: columns[e.name] if isinstance(e, Column) else None)
 
 
 def select(node: Node, parts: Sequence[Expression]) -> Node:
-    """The tuples of a node for which all conditions hold (none: the node itself)."""
+    """A selection with all conditions; the node itself without conditions."""
     return Select(node, conjunction(parts)) if parts else node
 
 
 def movable(predicate: Expression) -> list[Expression]:
-    """The parts of a condition that may be tested earlier: where one of them is not true, no other part fails."""
+    """The conjuncts that cannot fail, which may therefore be tested earlier."""
     return [part for part in conjuncts(predicate) if not can_fail(part)]
 
 
 def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | None:
-    """A condition on a join's pairs as one on a single side, whose keys equal the other's; None if it is not.
+    """A condition on a join's pairs, rewritten to one side by replacing the other side's keys; None if not possible.
 
-    A constant is not. Nor is a condition that would read a nullable key in the place of one that is NOT NULL, unless it
-    is on keys alone.
+    It is not possible for a constant. It is not possible if a nullable key would replace a NOT NULL key, unless all
+    columns of the condition are keys.
     """
-    mine, other = join.inputs[side].schema, join.inputs[1 - side].schema
+    side_schema, other_schema = join.inputs[side].schema, join.inputs[1 - side].schema
     keys = {pair[1 - side]: pair[side] for pair in join.keys}
-    names, columns = set(part.columns()), {name: column(join.inputs[side], name) for name in mine.names}
+    names, columns = (
+        set(part.columns()),
+        {name: column(join.inputs[side], name) for name in side_schema.names},
+    )
     on_keys = names <= {*keys.keys(), *keys.values()}
-    for theirs, own in keys.items():
-        if on_keys or other[theirs].nullable or not mine[own].nullable:
-            columns[theirs] = column(join.inputs[side], own)
+    for other_key, key in keys.items():
+        if on_keys or other_schema[other_key].nullable or not side_schema[key].nullable:
+            columns[other_key] = column(join.inputs[side], key)
     return substitute(part, columns) if names and names <= columns.keys() else None
 
 
 def renamed(expression: Expression, node: Node, side: Node) -> Expression:
-    """An expression over the output of a node whose inputs match by position as one over an input."""
+    """An expression over the output of a node with positional inputs, rewritten to the columns of one input."""
     names = zip(node.schema.names, side.schema.names, strict=True)
-    return substitute(expression, {name: column(side, its) for name, its in names})
+    return substitute(expression, {name: column(side, side_name) for name, side_name in names})

@@ -1,6 +1,6 @@
-"""What a run looks like while it lives: on the terminal, as a web page, and in numbers for Prometheus.
+"""The live view of a run: on the terminal, as a web page, and as Prometheus metrics.
 
-Reading order: `moment` (what is shown), `view` (the latest moment, and who waits for the next), `drawing` (the plan as
-a picture), `metrics` (as numbers) and `server` (all over HTTP). The run's own thread makes each moment, between two
-slices, so that it is consistent; whoever shows it only reads.
+Reading order: `moment` (the displayed snapshot of a run), `view` (the latest moment, shared between threads), `drawing`
+(the plan as an SVG picture), `metrics` (the Prometheus text format) and `server` (all of these over HTTP). The run's
+own thread creates each moment between two slices, so a moment is consistent. Displays only read moments.
 """

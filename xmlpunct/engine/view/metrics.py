@@ -1,4 +1,4 @@
-"""A moment of a run in the text format of Prometheus."""
+"""A moment of a run in the Prometheus text format."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OUTPUT_COUNTS = {
 
 
 def metrics(moment: Moment) -> bytes:
-    """All numbers of a moment, each with HELP and TYPE; their names begin with ``xmlpunct_``.
+    """All metrics of a moment, each with HELP and TYPE. Metric names begin with ``xmlpunct_``.
 
     >>> moment = Moment("running", "local", 2.0, (Box(1, "scan", "s: x", stream="s", tuples_out=3),))
     >>> lines = metrics(moment).decode().splitlines()
@@ -98,7 +98,7 @@ class _Moment(Collector):
 
 
 def _outputs(outputs: tuple[OutputMoment, ...]) -> Iterator[Metric]:
-    """The numbers of each answer, where there are several."""
+    """The metrics of each result, if the query has several."""
     for name, text in _SINK_COUNTS.items() if len(outputs) > 1 else ():
         counter = CounterMetricFamily(f"xmlpunct_sink_{name}", text, labels=["sink"])
         for output in outputs:
@@ -133,21 +133,21 @@ def _inputs(inputs: tuple[InputMoment, ...]) -> Iterator[Metric]:
 
 
 def _boxes(boxes: tuple[Box, ...]) -> Iterator[Metric]:
-    of = ["id", "operator"]
+    label_names = ["id", "operator"]
     for name, text in _BOX_COUNTS.items():
-        counter = CounterMetricFamily(f"xmlpunct_operator_{name}", text, labels=of)
+        counter = CounterMetricFamily(f"xmlpunct_operator_{name}", text, labels=label_names)
         for box in boxes:
             counter.add_metric([str(box.id), box.name], getattr(box, name))
         yield counter
     for name, text in _BOX_GAUGES.items():
-        gauge = GaugeMetricFamily(f"xmlpunct_operator_{name}", text, labels=of)
+        gauge = GaugeMetricFamily(f"xmlpunct_operator_{name}", text, labels=label_names)
         for box in boxes:
             gauge.add_metric([str(box.id), box.name], getattr(box, name))
         yield gauge
     waits = GaugeMetricFamily(
         "xmlpunct_operator_waits",
         "How much of what it retains waits for one of its inputs.",
-        labels=[*of, "port"],
+        labels=[*label_names, "port"],
     )
     for box in boxes:
         for port, count in enumerate(box.waits):

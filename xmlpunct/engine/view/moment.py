@@ -1,4 +1,4 @@
-"""A moment of a run: its plan with what each operator did, its inputs, its output, and who waits for whom."""
+"""A moment: a snapshot of a run's plan, operator counters, inputs, outputs and waits."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from xmlpunct.engine.run.rates import Rates
 from xmlpunct.engine.run.stats import Idle, OperatorStats, OutputStats, RunStats
 
 SELECT = "SELECT"
-"""What the SELECT beside the sinks is called."""
+"""The displayed name of a SELECT whose result goes to no sink."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """An operator of the plan: what it did and retains, the numbers of those it reads from, and what waits for each.
+    """An operator of the plan with its counters.
 
-    ``stream`` is the declared stream that it reads, if it is a scan; ``part`` the part of its state with what waits.
-    ``rate`` is in tuples a second, of those it gave.
+    ``what`` has the operator's parameters. ``inputs`` has the numbers of its input operators. ``waits`` has, for each
+    input, the number of retained tuples that wait for it. ``stream`` is the declared stream of a scan. ``part`` is the
+    part of the operator's state with waiting tuples. ``rate`` is its output in tuples per second.
     """
 
     id: int
@@ -38,12 +39,12 @@ class Box:
     waits: tuple[int, ...] = ()
     rate: float = 0.0
     sinks: tuple[str, ...] = ()
-    """The sinks that it serves, where there are any; `SELECT` is what stands beside them."""
+    """The sinks that receive its results, if the query has sinks; `SELECT` for a result without a sink."""
 
 
 @dataclass(frozen=True)
 class OutputMoment:
-    """What was written of an answer, in all and a second. ``root`` is the number of the operator that gives it."""
+    """Totals and rate of one result of the query. ``root`` is the number of the operator that emits it."""
 
     name: str
     root: int
@@ -57,9 +58,10 @@ class OutputMoment:
 
 @dataclass(frozen=True)
 class InputMoment:
-    """An input: what came of it, in all and a second, and what is there still (None: nobody knows).
+    """Totals and rate of one input.
 
-    ``punctuation_age`` tells, in seconds, how long ago its last punctuation came; None if none has.
+    ``behind`` is the number of available bytes that are not read yet; None if it is unknown. ``punctuation_age`` is the
+    time since its last punctuation, in seconds; None before the first one.
     """
 
     name: str
@@ -75,7 +77,7 @@ class InputMoment:
 
 @dataclass(frozen=True)
 class Moment:
-    """A run at one time. ``state`` is starting, running, ended, stopped or failed; seconds count from its start."""
+    """A snapshot of a run. ``state`` is starting, running, ended, stopped or failed; ``seconds`` is its age."""
 
     state: str
     engine: str
@@ -96,38 +98,40 @@ class Moment:
 
     @property
     def state_rows(self) -> int:
-        """How many tuples all operators retain."""
+        """The number of tuples that all operators retain."""
         return sum(box.state_rows for box in self.boxes)
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON."""
+        """Plain values, for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A query before anything happened: its operators, each behind those it reads from, and its answers."""
+    """The operators of a query, inputs before their consumers, and its results, with all counters zero."""
 
     boxes: tuple[Box, ...]
     outputs: tuple[OutputMoment, ...]
 
 
 def plan_of(query: Query) -> Drawn:
-    """A query before anything happened."""
+    """The `Drawn` form of a query."""
     boxes, sinks = [], query.sinks
     for node in query.walk():
         stream = node.stream.declared if isinstance(node, Scan) else None
-        below = tuple(other.number for other in node.inputs)
+        input_numbers = tuple(child.number for child in node.inputs)
         serves = tuple(name or SELECT for name in sinks.get(node.number, ()))
-        boxes.append(Box(node.number, node.name, node.parameters, below, stream, node.waiting, sinks=serves))
+        boxes.append(
+            Box(node.number, node.name, node.parameters, input_numbers, stream, node.waiting, sinks=serves)
+        )
     outputs = tuple(OutputMoment(answer.name or SELECT, answer.root.number) for answer in query.answers)
     return Drawn(tuple(boxes), outputs)
 
 
 def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
-    """A run as it stands. To be asked in the thread that runs it."""
-    now, gauges = time.time(), stats.gauges
-    rates.take(now, _counts(stats))
+    """The current moment of a run. Must be called in the run's own thread."""
+    timestamp, gauges = time.time(), stats.gauges
+    rates.take(timestamp, _counts(stats))
     waits = gauges.waits() if gauges is not None else {}
     behind = gauges.behind() if gauges is not None else {}
     done = gauges.done() if gauges is not None else {}
@@ -136,7 +140,7 @@ def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
     return Moment(
         state,
         stats.engine,
-        round(now - stats.started, 3),
+        round(timestamp - stats.started, 3),
         tuple(_box(box, counters.get(box.id, idle), _waits(box, stats, waits), rates) for box in plan.boxes),
         tuple(
             InputMoment(
@@ -147,7 +151,7 @@ def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
                 i.bytes,
                 rates["input", name],
                 behind.get(name),
-                round(now - stats.spoke[name], 3) if name in stats.spoke else None,
+                round(timestamp - stats.spoke[name], 3) if name in stats.spoke else None,
                 done.get(name, False),
             )
             for name, i in stats.inputs.items()
@@ -169,7 +173,7 @@ def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
 def _output(plain: OutputMoment, stats: RunStats, rates: Rates) -> OutputMoment:
     name = "" if plain.name == SELECT else plain.name
     counted = asdict(stats.outputs.get(name, OutputStats()))
-    del counted["forgotten"]  # told for all together
+    del counted["forgotten"]  # shown only as a total over all outputs
     return replace(plain, **counted, rate=rates["sink", name])
 
 
@@ -182,7 +186,7 @@ def _counts(stats: RunStats) -> dict[object, int]:
 
 
 def _waits(box: Box, stats: RunStats, waits: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
-    """How much waits for each input: if there is one only, all that the operator has not released."""
+    """The number of retained tuples that wait for each input. With one input, all unreleased tuples wait for it."""
     if box.part and len(box.inputs) == 1:
         return (stats.holding.kept(box.id, box.part).count,)
     return tuple(waits.get(box.id, ()))
@@ -203,6 +207,6 @@ def _box(plain: Box, counted: OperatorStats, waits: tuple[int, ...], rates: Rate
 
 
 def waiting(moment: Moment) -> Iterator[str]:
-    """Who waits for whom, in words, the worst first."""
+    """A sentence for each silent input that delays results, sorted by the number of waiting tuples."""
     for idle in sorted(moment.idle, key=lambda i: -i.holds_up):
         yield f"{idle.holds_up:,} tuples wait for {idle.input}, silent for {idle.seconds:.0f} s"

@@ -5,15 +5,14 @@
 ``/events``         each new moment, as server-sent events
 ``/state``          the latest moment, as JSON
 ``/metrics``        the same numbers for Prometheus
-``/why?hour=17``    what the results that match wait for, as JSON
-``/say``            POST: say a punctuation in a stream's place, ``{"input": ..., "punctuation": ...}``;
-                    200 once it is durable
-``/partial``        what the query would still answer if all inputs ended now, as JSON
-``/healthz``        200 while the run goes on or has ended well, 503 once it has failed
+``/why?hour=17``    the punctuations that matching results wait for, as JSON
+``/say``            POST: inject a punctuation, ``{"input": ..., "punctuation": ...}``;
+                    200 when it is durable
+``/partial``        the results that would follow if all inputs ended now, as JSON
+``/healthz``        503 if the run has failed, else 200
 ==================  =====================================================================
 
-Nothing can be changed from here but by ``/say``, which a run has to allow. `http_server` refuses requests from other
-sites.
+Only ``/say`` changes the run, and only with ``--allow-say``. `http_server` refuses requests from other sites.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ from xmlpunct.firehose import writer_for
 from xmlpunct.slice import Slice
 
 MOST_SAID = 2**20
-"""So many bytes a punctuation may take that is said."""
+"""Maximum size of an injected punctuation, in bytes."""
 MOST_SHOWN = 1000
-"""So many tuples of a provisional answer the page is sent."""
+"""Maximum number of tuples of a provisional result that are sent to the page."""
 _BEAT_SECONDS = 5.0
-"""After so long without news something is sent, so that a lost connection is noticed."""
+"""Interval of keep-alive comments, by which a lost connection is detected."""
 _JSON = "application/json"
-"""What is said is of this type, which a browser lets no other site's page send unasked."""
+"""Required content type of requests: browsers do not let other sites send it without asking the server first."""
 _LAST_SECONDS = 1.0
-"""So long the end waits for those who look, to see the last moment."""
+"""Time that clients have at the end to receive the last moment."""
 
 
 def read_address(text: str) -> tuple[str, int]:
-    """Host and port of ``HOST:PORT``, ``:PORT`` or ``PORT``; loopback unless told otherwise. Raises `UsageError`.
+    """Host and port of ``HOST:PORT``, ``:PORT`` or ``PORT``; the default host is loopback. Raises `UsageError`.
 
     >>> read_address("8080"), read_address("0.0.0.0:80"), read_address("[::1]:8080")
     (('127.0.0.1', 8080), ('0.0.0.0', 80), ('::1', 8080))
@@ -64,28 +63,28 @@ def read_address(text: str) -> tuple[str, int]:
 
 
 def as_event(moment: Moment) -> dict[str, Any]:
-    """What the page is sent: the moment, its picture, and who waits for whom in words."""
+    """An event for the page: the moment, its picture, and sentences about silent inputs."""
     return moment.as_dict() | {"picture": draw(moment), "waiting": list(waiting(moment))}
 
 
 def _partial_of(stats: RunStats, query: Query) -> bytes:
-    """The answer as JSON, whose rows are as in jsonl."""
+    """The provisional result as JSON, with rows as in jsonl."""
     if stats.gauges is None:
         raise UsageError("the run has not begun")
     answer = stats.gauges.partial()
-    shown = answer.head(MOST_SHOWN)
-    rows = writer_for("jsonl", query.root.schema).body(Slice(shown)).splitlines()
+    first_tuples = answer.head(MOST_SHOWN)
+    rows = writer_for("jsonl", query.root.schema).body(Slice(first_tuples)).splitlines()
     values = {"partial": True, "columns": answer.columns, "tuples": answer.height}
     return b'%s, "shown": [%s]}\n' % (json.dumps(values).encode()[:-1], b", ".join(rows))
 
 
 class ViewServer:
-    """Serves a view from when it is made until it is closed. Raises `UsageError` where it cannot listen."""
+    """Serves a view from construction until it is closed. Raises `UsageError` if it cannot listen."""
 
     def __init__(self, view: View, address: tuple[str, int], talk: Talk | None = None) -> None:
-        self._over = threading.Event()
+        self._is_over = threading.Event()
         handler = type(
-            "Handler", (_Handler,), {"view": view, "over": self._over, "host": address[0], "talk": talk}
+            "Handler", (_Handler,), {"view": view, "over": self._is_over, "host": address[0], "talk": talk}
         )
         try:
             self._server = HttpServer(*address, handler)
@@ -97,10 +96,10 @@ class ViewServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the page."""
         host, port = self._server.socket.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        return f"http://{shown}:{port}/"
+        url_host = f"[{host}]" if ":" in host else host
+        return f"http://{url_host}:{port}/"
 
     def __enter__(self) -> ViewServer:
         return self
@@ -108,7 +107,7 @@ class ViewServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._over.set()
+        self._is_over.set()
         self._server.shutdown()
         self._server.settle(_LAST_SECONDS)
         self._server.server_close()
@@ -144,8 +143,8 @@ class _Handler(RequestHandler):
             reason = "the run does not allow that: start it with --allow-say"
             raise RequestRefused(HTTPStatus.FORBIDDEN, reason)
         try:
-            asked = json.loads(self.read_body(MOST_SAID))
-            self.talk.say(asked["input"], asked["punctuation"])
+            request = json.loads(self.read_body(MOST_SAID))
+            self.talk.say(request["input"], request["punctuation"])
         except XmlPunctError as error:
             raise RequestRefused(HTTPStatus.BAD_REQUEST, str(error)) from None
         except TimeoutError:
@@ -158,9 +157,9 @@ class _Handler(RequestHandler):
     def _why(self) -> None:
         if self.talk is None:
             raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
-        wanted = dict(parse_qsl(self.path.partition("?")[2], keep_blank_values=True))
+        patterns = dict(parse_qsl(self.path.partition("?")[2], keep_blank_values=True))
         try:
-            waits = self.talk.why(wanted)
+            waits = self.talk.why(patterns)
         except XmlPunctError as error:
             raise RequestRefused(HTTPStatus.BAD_REQUEST, str(error)) from None
         self._json(HTTPStatus.OK, waits)
@@ -173,7 +172,7 @@ class _Handler(RequestHandler):
         self._json(HTTPStatus.OK, self.view.latest.as_dict())
 
     def _metrics(self) -> None:
-        from xmlpunct.engine.view.metrics import CONTENT_TYPE, metrics  # few ask, and it takes a while
+        from xmlpunct.engine.view.metrics import CONTENT_TYPE, metrics  # rarely used and slow to import
 
         self.answer(HTTPStatus.OK, CONTENT_TYPE, metrics(self.view.latest))
 
@@ -196,14 +195,16 @@ class _Handler(RequestHandler):
         self.answer(HTTPStatus.OK, "text/event-stream", None)
         if self.command == "HEAD":
             return
-        self.server.allow_closing(self.connection)  # the page connects again
+        self.server.allow_closing(self.connection)  # the page reconnects
         number = -1
         while True:
             last = self.over.is_set()
-            later, moment = self.view.after(number, 0.0 if last else _BEAT_SECONDS)
-            text = f"data: {json.dumps(as_event(moment))}\n\n" if later > number else ": still here\n\n"
+            latest_number, moment = self.view.after(number, 0.0 if last else _BEAT_SECONDS)
+            text = (
+                f"data: {json.dumps(as_event(moment))}\n\n" if latest_number > number else ": still here\n\n"
+            )
             self.wfile.write(text.encode())
-            number = later
+            number = latest_number
             if last or moment.state not in ("starting", "running"):
                 return
 

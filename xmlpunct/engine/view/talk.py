@@ -1,4 +1,4 @@
-"""What a run can be asked, and told, while it lives: what results wait for, and a punctuation in a stream's place."""
+"""Requests to a running query: explain what results wait for, or inject a punctuation into a stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xmlpunct.engine.why.answer import why
 
 @dataclass(frozen=True)
 class Talk:
-    """Talk with the run of a query, whose numbers are ``stats``. It can be told something if it has ``sayings``."""
+    """Requests to the run of a query. ``sayings``: the queue of injected punctuations, if the run accepts them."""
 
     query: Query
     stats: RunStats
@@ -25,22 +25,22 @@ class Talk:
 
     @property
     def may_say(self) -> bool:
-        """Whether the run takes what is said to it."""
+        """Whether the run accepts injected punctuations."""
         return self.sayings is not None
 
-    def why(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
-        """What the results wait for that match patterns, by column. Raises `UsageError`."""
+    def why(self, patterns: Mapping[str, str]) -> list[dict[str, Any]]:
+        """The punctuations that results wait for. ``patterns`` selects results by column. Raises `UsageError`."""
         if self.stats.gauges is None:
             raise UsageError("the run has not begun")
         complete = {name for name, output in self.stats.outputs.items() if output.complete}
-        found = why(self.query, self.stats.holding.still(), wanted, self.punct_namespace, complete=complete)
-        return [wait.as_dict() for wait in found]
+        waits = why(self.query, self.stats.holding.still(), patterns, self.punct_namespace, complete=complete)
+        return [wait.as_dict() for wait in waits]
 
     def say(self, stream: str, punctuation: str | Mapping[str, str]) -> None:
-        """Say a punctuation of a stream; come back once it is durable.
+        """Inject a punctuation into a stream; return when it is durable.
 
-        Raises `UsageError`, or another `XmlPunctError`, for what is none, and TimeoutError where the run did not take
-        it; then it does not take it later either, unless it is taking it right now.
+        Raises `UsageError`, or another `XmlPunctError`, for an invalid punctuation. Raises TimeoutError if the run did
+        not process it in time; the request is then cancelled, unless the run has just begun to process it.
         """
         assert self.sayings is not None
         durable = self.sayings.put(*read_said(self.query, stream, punctuation, self.punct_namespace))

@@ -1,1 +1,1 @@
-"""What results wait for: what a run knows of itself, the way from a result down to the streams, and the answer."""
+"""Explains plans, and traces waiting results of a run down to the punctuations that its streams still have to emit."""

@@ -1,4 +1,4 @@
-"""What results wait for: which punctuation each input has still to say, since when, and for which operator."""
+"""Explains waiting results: the punctuation that each input still has to emit, since when, and for which operator."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from xmlpunct.types.pattern import WILDCARD, Pattern, enumerate_values, values
 from xmlpunct.types.pattern_text import parse_pattern
 
 PASSES = 3
-"""So often the question is asked again because a stream's one punctuation says more than each place asks for."""
+"""Maximum number of repeated traces. One punctuation per stream may cover more than each operator waits for."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """What is waited for: a punctuation of a stream, by an operator, for so many seconds."""
+    """A punctuation of a stream that an operator has waited for, for a number of seconds."""
 
     stream: Stream
     punctuation: Punctuation
@@ -34,14 +34,14 @@ class Wait:
     seconds: float
     punct_namespace: str = PUNCT_NAMESPACE
     sink: str = ""
-    """The name of the sink whose result waits; empty: that of the SELECT beside the sinks."""
+    """The sink whose result waits; empty for a SELECT without a sink."""
 
     def __str__(self) -> str:
-        what = f"{self.stream.name}: {self.punctuation}"
-        return f"{self.sink} waits for {what}, since {self.seconds:,.0f} s ({self.operator})".lstrip()
+        request = f"{self.stream.name}: {self.punctuation}"
+        return f"{self.sink} waits for {request}, since {self.seconds:,.0f} s ({self.operator})".lstrip()
 
     def as_dict(self) -> dict[str, Any]:
-        """The same for programs: the punctuation is XML that can be sent."""
+        """The wait for programs. The punctuation is XML that can be sent to the stream."""
         return {
             "input": self.stream.name,
             "operator": self.operator,
@@ -54,96 +54,110 @@ class Wait:
 def why(
     query: Query,
     holding: Holding,
-    wanted: Mapping[str, str],
+    patterns: Mapping[str, str],
     punct_namespace: str = PUNCT_NAMESPACE,
     now: float | None = None,
     complete: Container[str] = (),
 ) -> list[Wait]:
-    """What the results of a running or stopped query that match these patterns wait for; nothing if none is held.
+    """The punctuations that matching results of a running or stopped query wait for; empty if no result is retained.
 
-    ``wanted`` maps columns of the result to patterns; of several answers, those are meant that have these columns.
-    Where no result is held, a punctuation of the result may be: some streams have said their part of it. Sinks that
-    are ``complete`` wait for nothing. Raises `UsageError` for an unknown column or a wrong pattern.
+    ``patterns`` maps columns of the result to patterns. With several results, the ones that have these columns are
+    traced. If no tuple is retained, a punctuation of the result may be pending because only some streams have emitted
+    their part. Sinks that are ``complete`` wait for no punctuation. Raises `UsageError` for an unknown column or a
+    wrong pattern.
     """
     now = time.time() if now is None else now
-    meant = [answer for answer in query.answers if all(name in answer.root.schema for name in wanted)]
-    if not meant:
-        raise UsageError(_unknown(query, wanted))
+    answers = [answer for answer in query.answers if all(name in answer.root.schema for name in patterns)]
+    if not answers:
+        raise UsageError(_unknown_columns_message(query, patterns))
     return [
         replace(wait, sink=answer.name)
-        for answer in meant
+        for answer in answers
         if answer.name not in complete
-        for wait in _waits_of(answer.root, holding, _asked(answer.root.schema, wanted), punct_namespace, now)
+        for wait in _waits_of(
+            answer.root, holding, _parse_request(answer.root.schema, patterns), punct_namespace, now
+        )
     ]
 
 
 def _waits_of(
-    root: Node, holding: Holding, asked: Punctuation, punct_namespace: str, now: float
+    root: Node, holding: Holding, requested: Punctuation, punct_namespace: str, timestamp: float
 ) -> list[Wait]:
-    """What the results of one answer wait for."""
+    """The waits of one result of the query."""
     tracing = Tracing(holding)
-    missing = tracing.release(root, asked)
-    covering = _covered(missing)
-    for _ in range(PASSES):  # of a stream one punctuation covers all that is missing
-        missing = Tracing(holding, covering).release(root, asked)
-        before, covering = covering, _covered(missing)
-        if covering == before:
+    missing = tracing.release(root, requested)
+    covering = _covering_by_stream(missing)
+    for _ in range(PASSES):  # one punctuation per stream covers all missing ones
+        missing = Tracing(holding, covering).release(root, requested)
+        previous, covering = covering, _covering_by_stream(missing)
+        if covering == previous:
             break
     if not missing:
-        missing = tracing.promise(root, asked, Held(_top(root), 0))
-        said = [holding.told.get(m.stream.name, holding.started) for m in missing if m.punctuation is None]
-        held = Held(_top(root), min(said, default=0.0))
-        missing = [Missing(m.stream, m.punctuation, held) for m in missing if said]
-    return _by_stream(missing, now, punct_namespace)
+        missing = tracing.promise(root, requested, Held(_result_operator(root), 0))
+        last_times = [
+            holding.told.get(m.stream.name, holding.started) for m in missing if m.punctuation is None
+        ]
+        held = Held(_result_operator(root), min(last_times, default=0.0))
+        missing = [Missing(m.stream, m.punctuation, held) for m in missing if last_times]
+    return _by_stream(missing, timestamp, punct_namespace)
 
 
-def _unknown(query: Query, wanted: Iterable[str]) -> str:
-    """That no answer has the columns that are asked for, in words."""
+def _unknown_columns_message(query: Query, columns: Iterable[str]) -> str:
+    """An error message: no result has these columns."""
     if len(query.answers) > 1:
         has = "; ".join(f"{answer} has {', '.join(answer.root.schema.names)}" for answer in query.answers)
-        return f"no result has the columns {', '.join(wanted)}: {has}"
+        return f"no result has the columns {', '.join(columns)}: {has}"
     schema = query.root.schema
-    name = next(name for name in wanted if name not in schema)
+    name = next(name for name in columns if name not in schema)
     return f"the result has no column {name}: it has {', '.join(schema.names)}"
 
 
-def _by_stream(missing: list[Missing], now: float, punct_namespace: str) -> list[Wait]:
-    """One answer for each stream: a punctuation that covers all that is missing of it."""
+def _by_stream(missing: list[Missing], timestamp: float, punct_namespace: str) -> list[Wait]:
+    """One wait per stream, with a punctuation that covers all missing punctuations of the stream."""
     waits = []
-    for name, p in _covered(missing).items():
-        found = [m for m in missing if m.stream.name == name and m.punctuation is not None]
-        oldest = min((m.held for m in found), key=lambda held: held.since)
-        waits.append(Wait(found[0].stream, p, oldest.operator, max(now - oldest.since, 0.0), punct_namespace))
+    for name, p in _covering_by_stream(missing).items():
+        stream_missing = [m for m in missing if m.stream.name == name and m.punctuation is not None]
+        oldest = min((m.held for m in stream_missing), key=lambda held: held.since)
+        waits.append(
+            Wait(
+                stream_missing[0].stream,
+                p,
+                oldest.operator,
+                max(timestamp - oldest.since, 0.0),
+                punct_namespace,
+            )
+        )
     return waits
 
 
-def _covered(missing: list[Missing]) -> dict[str, Punctuation]:
-    """For each stream the punctuation that covers all that is missing of it."""
+def _covering_by_stream(missing: list[Missing]) -> dict[str, Punctuation]:
+    """For each stream a punctuation that covers all its missing punctuations."""
     by_stream: dict[str, list[Punctuation]] = {}
     for m in missing:
         if m.punctuation is not None:
             by_stream.setdefault(m.stream.name, []).append(m.punctuation)
     return {
         name: Punctuation(
-            ps[0].schema, [_covering(a.type, [p.patterns[i] for p in ps]) for i, a in enumerate(ps[0].schema)]
+            ps[0].schema,
+            [_covering_pattern(a.type, [p.patterns[i] for p in ps]) for i, a in enumerate(ps[0].schema)],
         )
         for name, ps in by_stream.items()
     }
 
 
-def _covering(type_: Type, patterns: list[Pattern]) -> Pattern:
-    """All that several patterns describe, and what is between if they cannot be listed."""
+def _covering_pattern(type_: Type, patterns: list[Pattern]) -> Pattern:
+    """A pattern that covers several patterns: the list of their values, or their hull if there are too many."""
     if len(set(patterns)) == 1:
         return patterns[0]
-    listed = [enumerate_values(p, LISTED) for p in patterns]
-    if any(members is None for members in listed):
+    value_lists = [enumerate_values(p, LISTED) for p in patterns]
+    if any(members is None for members in value_lists):
         return hull(type_, patterns)
-    return values(type_, [v for members in listed for v in members or ()])
+    return values(type_, [v for members in value_lists for v in members or ()])
 
 
-def _asked(schema: Schema, wanted: Mapping[str, str]) -> Punctuation:
+def _parse_request(schema: Schema, texts: Mapping[str, str]) -> Punctuation:
     patterns: list[Pattern] = [WILDCARD] * len(schema)
-    for name, text in wanted.items():
+    for name, text in texts.items():
         try:
             patterns[schema.index(name)] = parse_pattern(schema[name].type, text, name)
         except PatternError as error:
@@ -151,8 +165,8 @@ def _asked(schema: Schema, wanted: Mapping[str, str]) -> Punctuation:
     return Punctuation(schema, patterns)
 
 
-def _top(node: Node) -> str:
-    """The operator that the result comes from: the last one that retains anything."""
+def _result_operator(node: Node) -> str:
+    """The operator that a result comes from: the topmost one that retains tuples."""
     while node.partition_choices() is None and node.inputs:
         node = node.inputs[0]
     return f"{node.name} #{node.number}"

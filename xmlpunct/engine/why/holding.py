@@ -1,6 +1,6 @@
-"""What a run has been promised, and what it retains of that which came: enough to say what a result waits for.
+"""The punctuations that a run received and an outline of the tuples that it retains, from which `why` explains waits.
 
-It travels with the statistics, and into the checkpoint, so it is bounded: see `MOST_SAID` and
+It is part of the statistics and of the checkpoint, so its size is bounded: see `MOST_SAID` and
 `xmlpunct.operators.retained_outline`.
 """
 
@@ -24,20 +24,20 @@ from xmlpunct.types.cut_points import hull
 from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 
 MOST_SAID = 1_000
-"""So many intervals and punctuations, fused, are remembered of a stream. What is forgotten counts as not said."""
+"""Maximum number of fused intervals and punctuations per stream. Forgotten punctuations count as not received."""
 MOST_UNFUSED = 1_000
-"""So many punctuations wait to be fused together: one by one takes 20 times as long."""
+"""Maximum number of punctuations that wait to be fused together; fusing one by one takes 20 times as long."""
 LISTED = 100
-"""So many values of an attribute are listed in what is waited for; where there are more, it is a range of them."""
+"""Maximum number of values in a list of missing values. With more values, a range is used instead."""
 SINCE = "$since"
-"""The column of an outline that says since when, in seconds since 1970, a box has been there."""
+"""The outline column with the time, in seconds since 1970, at which a box first appeared."""
 _SAID, _KEPT, _TOLD, _STARTED = "said", "kept", "told", "started"
 
 
 class Holding:
-    """What the streams, of these schemas, have said, and what the operators retain, by where they run.
+    """The punctuations that streams of these schemas have emitted, and outlines of the tuples that operators retain.
 
-    The run adds to it; any other thread asks a `still` one.
+    Outlines are stored per shard and operator. The run updates them; other threads read a `still` copy.
 
     >>> from xmlpunct.operators.retained_outline import boxes
     >>> s = Schema.parse("sid STRING, hour INT")
@@ -53,20 +53,20 @@ class Holding:
     def __init__(self, schemas: Mapping[str, Schema] | None = None) -> None:
         self._said = {name: Promised(schema, MOST_SAID) for name, schema in (schemas or {}).items()}
         self._unfused: dict[str, list[PunctuationBatch]] = {}
-        """Batches of each stream that ``_said`` lacks."""
+        """Batches of each stream that are not yet in ``_said``."""
         self._unfused_count = 0
         self.told: dict[str, float] = {}
-        """When each stream that has said something said its last."""
+        """The time of the last punctuation of each stream; streams without punctuations are omitted."""
         self._lock = threading.RLock()
         self._changes = 0
         self.looked = 0
-        """How often anything had changed when somebody last looked at what is retained."""
+        """The number of changes up to the last `keep`."""
         self.started = time.time()
-        """Since when there is anything to be held."""
+        """The start of the run."""
         self._kept: dict[str, pl.DataFrame] = {}
 
     def say(self, stream: str, punctuations: Sequence[Punctuation], now: float | None = None) -> None:
-        """Remember what a stream says."""
+        """Record punctuations of a stream."""
         with self._lock:
             self._unfused.setdefault(stream, []).append(PunctuationBatch.of(punctuations))
             self._unfused_count += len(punctuations)
@@ -76,7 +76,7 @@ class Holding:
             self._changes += 1
 
     def _fuse(self) -> None:
-        """Fuse what the streams have said."""
+        """Fuse the batches that wait."""
         for stream, batches in self._unfused.items():
             said = self._said[stream]
             said.add(PunctuationBatch.union(batch for batch in batches if batch.in_columns))
@@ -85,15 +85,15 @@ class Holding:
 
     @property
     def said(self) -> Mapping[str, Promised]:
-        """What each stream has said."""
+        """The punctuations of each stream."""
         with self._lock:
             self._fuse()
             return self._said
 
     def keep(self, where: str, outlines: Mapping[int, Outline], now: float | None = None) -> None:
-        """Put what the operators of one place retain, by their numbers, in the place of what they retained.
+        """Replace the outlines of the operators that run at ``where`` (a shard of a fragment), by operator number.
 
-        A box that was there before keeps its time.
+        A box that existed before keeps its time.
         """
         now = time.time() if now is None else now
         before = {key: f for key, f in self._kept.items() if key.split("/")[0] == where}
@@ -113,24 +113,24 @@ class Holding:
         self.looked = self._changes
 
     def missing(self, stream: str, p: Punctuation) -> Punctuation | None:
-        """What of a punctuation a stream has not said yet; None if nothing. It may be more, and is never less."""
+        """The part of ``p`` that a stream has not closed yet, or a superset of it; None if ``p`` is closed."""
         return self.said[stream].missing(p)
 
     def kept(self, number: int, part: str) -> Boxes:
-        """What an operator retains in a part of its state (`EVERYTHING`: in any), wherever it runs."""
+        """The boxes of a part of an operator's state (`EVERYTHING`: of all parts), from all shards."""
         keys = (key.split("/") for key in self._kept)
         own = [key for key in keys if key[1] == str(number) and part in (key[2], EVERYTHING)]
         return Boxes([self._kept["/".join(key)] for key in own])
 
     def still(self) -> Holding:
-        """What it holds now, to be looked at while it changes."""
+        """A copy that does not change while the run continues."""
         with self._lock:
             copy = Holding({name: said.schema for name, said in self.said.items()})
             copy.restore(self.snapshot())
             return copy
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
-        """All of it, for a checkpoint."""
+        """All data frames, for a checkpoint."""
         frames = {f"{_KEPT}/{key}": frame for key, frame in self._kept.items()}
         for name, said in self.said.items():
             if name in self.told:
@@ -140,7 +140,7 @@ class Holding:
         return frames | {_STARTED: pl.DataFrame({SINCE: [self.started]})}
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Take what a snapshot has."""
+        """Restore a snapshot."""
         parts = grouped(snapshot)
         self._kept = parts.get(_KEPT, {})
         if _TOLD in snapshot:
@@ -150,14 +150,14 @@ class Holding:
 
 
 class Boxes:
-    """Boxes around retained tuples."""
+    """Bounding boxes of retained tuples."""
 
     def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
         self._frames = [frame for frame in frames if frame.height]
 
     @classmethod
     def together(cls, some: Iterable[Boxes]) -> Boxes:
-        """All of several."""
+        """The union of several."""
         return cls(frame for boxes in some for frame in boxes._frames)
 
     def __bool__(self) -> bool:
@@ -165,16 +165,16 @@ class Boxes:
 
     @property
     def count(self) -> int:
-        """How many tuples are in them."""
+        """The number of tuples in the boxes."""
         return sum(int(frame[COUNT].sum()) for frame in self._frames)
 
     @property
     def since(self) -> float:
-        """Since when the oldest has been there."""
+        """The time of the oldest box."""
         return float(min(frame[SINCE].min() for frame in self._frames))  # type: ignore[type-var, arg-type]
 
     def meeting(self, p: Punctuation, names: Mapping[str, str] | None = None) -> Boxes:
-        """Those in which a tuple may match a punctuation, whose attributes may have other ``names`` here."""
+        """The boxes in which a tuple may match ``p``. ``names`` maps its attributes to columns of the boxes."""
         frames = self._frames
         for place in p.constrained:
             attribute, pattern = p.schema.attributes[place], p.patterns[place]
@@ -189,7 +189,7 @@ class Boxes:
         return Boxes(frames)
 
     def pattern(self, type_: Type, name: str) -> Pattern:
-        """What covers all values of a column: a list or a range of them, ``*`` with nulls."""
+        """A pattern that covers all values of a column: a list, a range, or ``*`` if there are nulls."""
         found: list[Pattern] = []
         for frame in self._frames:
             if name not in frame.columns or frame[name + NULL].any():
@@ -202,7 +202,7 @@ class Boxes:
 
 
 def _patterns(type_: Type, frame: pl.DataFrame, name: str) -> list[Pattern]:
-    """For each box the values of a column, null left out."""
+    """The range of a column's values in each box, without nulls."""
     return [
         EMPTY if low is None else pt.interval(type_, low, high, True, True)
         for low, high in zip(frame[name], frame[name + HIGH], strict=True)
@@ -214,7 +214,7 @@ def _meets(p: Pattern, q: Pattern) -> bool:
 
 
 def _dated(boxes: pl.DataFrame, before: pl.DataFrame | None, now: float) -> pl.DataFrame:
-    """Boxes, each with the time since when it has been there."""
+    """The boxes with the time at which each first appeared."""
     fresh = boxes.with_columns(pl.lit(now).alias(SINCE))
     if before is None or not before.height:
         return fresh

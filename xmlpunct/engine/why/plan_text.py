@@ -1,4 +1,4 @@
-"""What a plan will do, as text for people: its tree, and which punctuations unblock what."""
+"""The plan as text for people: its tree, its fragments, and the punctuations that unblock each operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xmlpunct.types.pattern import WILDCARD
 
 
 def explain(query: Query) -> str:
-    """The plan, where its parts run, what unblocks what, and whether that is promised.
+    """The plan, its fragments, the punctuations that unblock each operator, and whether the streams promise them.
 
     >>> from xmlpunct.engine.sql import plan
     >>> print(explain(plan('''
@@ -41,13 +41,13 @@ def explain(query: Query) -> str:
       edge-aggregation is on, for edge 1: --rule edge-aggregation=off
     """
     waits = list(unblocking(query.walk())) or ["nothing waits: every tuple goes through at once"]
-    shown = set[int]()
+    printed_numbers = set[int]()
     sections = {
-        **{f"plan of {a}" if a.name else "plan": list(tree(a.root, shown)) for a in query.answers},
+        **{f"plan of {a}" if a.name else "plan": list(tree(a.root, printed_numbers)) for a in query.answers},
         "fragments": list(parts(query)),
         "what unblocks what": waits,
         "will it unblock, will it stay bounded": [
-            f"#{n.number} {n.name}: {said}" for n, said in verdicts(query)
+            f"#{n.number} {n.name}: {verdict}" for n, verdict in verdicts(query)
         ],
         "what would mend it": list(mending(query).lines()),
         "rules that can be switched": list(rule_options(query)),
@@ -56,9 +56,9 @@ def explain(query: Query) -> str:
 
 
 def tree(node: Node, shown: set[int]) -> Iterator[str]:
-    """A line for each node: number, operator, parameters, output. Inputs stand below, indented.
+    """A line for each node: number, operator, parameters, output. Inputs follow, indented.
 
-    Nodes that are ``shown`` already, for another plan, are named alone.
+    For a node that is in ``shown``, printed for another plan already, the line has only its name.
     """
     if node.number in shown:
         yield f"#{node.number} {node.name}: as above"
@@ -70,50 +70,53 @@ def tree(node: Node, shown: set[int]) -> Iterator[str]:
 
 
 def parts(query: Query) -> Iterator[str]:
-    """Where the plan's nodes run: edges inside the reader, fragments on shards, by what tuples go to them."""
-    cut = _cut(query, query.rules)
+    """The nodes of each edge (inside the reader) and fragment (on shards), and the shard keys of their consumers."""
+    cut = _fragments_of(query, query.rules)
     targets: dict[tuple[bool, int], list[str]] = {}
     for i, fragment in enumerate(cut.fragments, 1):
         for feed in fragment.feeds:
-            to = f"fragment {i}{', by ' * bool(feed.keys)}{', '.join(feed.keys)}"
-            targets.setdefault((feed.from_edge, feed.source), []).append(to)
+            destination = f"fragment {i}{', by ' * bool(feed.keys)}{', '.join(feed.keys)}"
+            targets.setdefault((feed.from_edge, feed.source), []).append(destination)
     for answer, feed in zip(query.answers, cut.answers, strict=True):
         targets.setdefault((feed.from_edge, feed.source), []).append(str(answer))
     for i, edge in enumerate(cut.edges):
         name = query.streams[edge.stream].name
-        there = "; ".join(targets[True, i])
-        yield f"edge {i + 1}, reading {name}: {_numbers(edge.root, query)} -> {there}"
+        destinations = "; ".join(targets[True, i])
+        yield f"edge {i + 1}, reading {name}: {_node_list(edge.root, query)} -> {destinations}"
     for i, fragment in enumerate(cut.fragments):
         where = "one shard" if fragment.single else "all shards"
-        there = "; ".join(targets[False, i])
-        yield f"fragment {i + 1}, on {where}: {_numbers(fragment.root, query)} -> {there}"
+        destinations = "; ".join(targets[False, i])
+        yield f"fragment {i + 1}, on {where}: {_node_list(fragment.root, query)} -> {destinations}"
 
 
-def _numbers(root: Node, query: Query) -> str:
-    """The nodes of a part; one that is not in the plan works ahead, or drops what was kept for joint covers."""
+def _node_list(root: Node, query: Query) -> str:
+    """The nodes of an edge or a fragment.
+
+    A node that is not in the plan does work early, or drops columns that were retained for joint covers.
+    """
     numbers = []
     for node in root.walk():
         if isinstance(node, Receive):
             continue
-        what = node.before_exchange
-        if not what and node.number > query.last:
-            lost = [n for below in node.inputs for n in below.schema.names if n not in node.schema]
-            what = (
-                f"joins over {', '.join(lost)}"
-                if isinstance(node, Project) and lost
+        role = node.before_exchange
+        if not role and node.number > query.last:
+            dropped_columns = [n for below in node.inputs for n in below.schema.names if n not in node.schema]
+            role = (
+                f"joins over {', '.join(dropped_columns)}"
+                if isinstance(node, Project) and dropped_columns
                 else f"{node.name} again"
             )
-        numbers.append(f"#{node.number} ({what})" if what else f"#{node.number}")
+        numbers.append(f"#{node.number} ({role})" if role else f"#{node.number}")
     return " ".join(numbers)
 
 
-def _cut(query: Query, rules: Rules) -> Fragments:
+def _fragments_of(query: Query, rules: Rules) -> Fragments:
     return cut(query.roots, [stream.name for stream in query.streams], rules)
 
 
 def rule_options(query: Query) -> Iterator[str]:
-    """For each rule that can be switched and is, or would be, of use here: how it stands, and how to switch it."""
-    edges = list(enumerate(_cut(query, frozenset(RULE_OPTIONS)).edges, 1))
+    """For each optional rule that affects this query: whether it is on, and the option that changes it."""
+    edges = list(enumerate(_fragments_of(query, frozenset(RULE_OPTIONS)).edges, 1))
 
     def at_edges(kind: type[Node]) -> list[str]:
         return [f"edge {i}" for i, edge in edges if isinstance(edge.root, kind)]
@@ -124,19 +127,19 @@ def rule_options(query: Query) -> Iterator[str]:
     elif needless:
         yield f"{DROP_DUPELIMS} is off, and would drop {needless}: --rule {DROP_DUPELIMS}=on"
     for rule, kind in ((EDGE_AGGREGATION, PartialGroupBy), (EDGE_DUPELIM, PartialDupElim)):
-        now, other = ("on", "off") if rule in query.rules else ("off", "on")
-        if places := at_edges(kind):
-            yield f"{rule} is {now}, for {', '.join(places)}: --rule {rule}={other}"
+        state, other_state = ("on", "off") if rule in query.rules else ("off", "on")
+        if edge_names := at_edges(kind):
+            yield f"{rule} is {state}, for {', '.join(edge_names)}: --rule {rule}={other_state}"
 
 
 def needless_in(query: Query) -> list[Node]:
-    """The duplicate eliminations that are of no use, each once."""
-    found = {node.number: node for root in query.roots for node in ignored(root)}
-    return list(found.values())
+    """The redundant duplicate eliminations of a query."""
+    by_number = {node.number: node for root in query.roots for node in ignored(root)}
+    return list(by_number.values())
 
 
 def unblocking(nodes: Iterable[Node]) -> Iterator[str]:
-    """For each node that waits or remembers: which punctuations release its results or its state."""
+    """For each stateful node: the punctuations that release its results or purge its state."""
     for node in nodes:
         if text := node.unblocked_by:
             yield f"#{node.number} {node.name}: {text}"

@@ -1,4 +1,4 @@
-"""Asking a run that serves its live view, over HTTP."""
+"""A client for the live view of a run, over HTTP."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from xmlpunct.base.library_guard import guarded
 from xmlpunct.connectors.http import read_url
 
 SECONDS = 30.0
-"""A run that does not answer for so long is not waited for."""
+"""Timeout of a request."""
 
 
-def ask(url: str, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What the results that match some patterns wait for, as `Wait.as_dict` has it.
+def ask(url: str, patterns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The punctuations that matching results wait for, in the form of `Wait.as_dict`.
 
-    Raises `UsageError` for an unknown column, and if nobody answers at ``url``.
+    Raises `UsageError` for an unknown column, and if no run answers at ``url``.
     """
-    answer = _answer(f"{url.rstrip('/')}/why?{urlencode(wanted)}")
+    answer = _request(f"{url.rstrip('/')}/why?{urlencode(patterns)}")
     try:
         with guarded(url):
-            found: list[dict[str, Any]] = json.loads(answer)
+            waits: list[dict[str, Any]] = json.loads(answer)
     except SourceError as error:
         raise UsageError(f"{url} answers, and is no run of xmlpunct: {error.reason}") from None
-    return found
+    return waits
 
 
 def send(url: str, stream: str, punctuation: str | Mapping[str, str]) -> None:
-    """Say a punctuation of a stream to a run: as `xmlpunct.engine.run.inputs.injected_punctuations.read_said` takes it.
+    """Inject a punctuation into a stream of a run.
 
-    Raises `UsageError` for what cannot be said, and if nobody answers at ``url``.
+    For the forms of ``punctuation`` see `xmlpunct.engine.run.inputs.injected_punctuations.read_said`.
+    Raises `UsageError` for an invalid punctuation, and if no run answers at ``url``.
     """
     body = json.dumps({"input": stream, "punctuation": punctuation}).encode()
     headers = {"Content-Type": "application/json"}
-    _answer(f"{url.rstrip('/')}/say", body, headers)
+    _request(f"{url.rstrip('/')}/say", body, headers)
 
 
-def _answer(url: str, body: bytes | None = None, headers: Mapping[str, str] = MappingProxyType({})) -> bytes:
-    """What is answered at a URL; to a ``body``, a POST. Raises `UsageError`."""
+def _request(url: str, body: bytes | None = None, headers: Mapping[str, str] = MappingProxyType({})) -> bytes:
+    """The response to a GET, or to a POST if there is a ``body``. Raises `UsageError`."""
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{url} is no address: write http://HOST:PORT")
     request = Request(read_url(url)[0], body, dict(headers))

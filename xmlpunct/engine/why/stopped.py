@@ -1,4 +1,4 @@
-"""What a run that has a checkpoint waits for, going on or not: nothing is started, and no source is opened."""
+"""Explains the waits of a running or stopped run from its checkpoint, without starting it or opening its sources."""
 
 from __future__ import annotations
 
@@ -16,26 +16,25 @@ from xmlpunct.engine.why.answer import Wait, why
 from xmlpunct.engine.why.holding import Holding
 
 
-def why_stopped(path: Path, wanted: Mapping[str, str]) -> list[Wait]:
-    """What the results that match some patterns wait for, as the run put it down last.
+def why_stopped(path: Path, patterns: Mapping[str, str]) -> list[Wait]:
+    """The punctuations that matching results wait for, according to the last checkpoint.
 
-    Raises `UsageError` if there is no checkpoint, for an unknown column, and for files that the query names and
-    that are not there any more.
+    Raises `UsageError` for a missing checkpoint, an unknown column, or a missing file of the query.
     """
-    seen = look(path)
-    query, namespace = _planned(seen.job), seen.job["punctuation namespace"]
+    record = look(path)
+    query, namespace = _saved_query(record.job), record.job["punctuation namespace"]
     holding = Holding({stream.name: stream.sent for stream in query.streams})
-    holding.restore(seen.held)
-    waits = why(query, holding, wanted, namespace, complete=seen.complete)
-    return [] if seen.over else waits
+    holding.restore(record.held)
+    waits = why(query, holding, patterns, namespace, complete=record.complete)
+    return [] if record.over else waits
 
 
-def _planned(job: Mapping[str, Any]) -> Query:
-    """The plan of a job as its run made it."""
-    planned = job["planned"]
+def _saved_query(job: Mapping[str, Any]) -> Query:
+    """The plan of a saved job, exactly as its run planned it."""
+    saved_plan = job["planned"]
     with (
-        chdir(planned["folder"]) if Path(planned["folder"]).is_dir() else nullcontext()
-    ):  # files it names are relative
+        chdir(saved_plan["folder"]) if Path(saved_plan["folder"]).is_dir() else nullcontext()
+    ):  # the query has relative paths
         inference = Inference(job["punctuation namespace"], job["inferred"])
-        query = plan(planned["sql"], planned["sources"], frozenset(job["choice of rules"]), inference)
+        query = plan(saved_plan["sql"], saved_plan["sources"], frozenset(job["choice of rules"]), inference)
     return with_guards(query) if job["--strict, --rejects or --max-rejects"] else query
