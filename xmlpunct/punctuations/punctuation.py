@@ -15,7 +15,18 @@ from xmlpunct.base.errors import PatternError
 from xmlpunct.schema import Schema
 from xmlpunct.types import SPACE, Value
 from xmlpunct.types import pattern as pt
-from xmlpunct.types.pattern import EMPTY, ENUMERABLE, WILDCARD, Constant, Empty, Pattern, Range, Values
+from xmlpunct.types.cut_points import cuts
+from xmlpunct.types.pattern import (
+    EMPTY,
+    ENUMERABLE,
+    WILDCARD,
+    Constant,
+    Empty,
+    Pattern,
+    Range,
+    Values,
+    Wildcard,
+)
 from xmlpunct.types.pattern_text import parse_pattern, split_patterns
 
 Signature = tuple[int, ...]
@@ -234,6 +245,26 @@ def covers(p: Punctuation, q: Punctuation) -> bool:
 
 
 # Punctuations as data frames, for transport and storage
+
+
+def grouped_by_kinds(punctuations: Iterable[Punctuation]) -> list[list[Punctuation]]:
+    """Punctuations in lists, by the kinds of their patterns: each list constrains the same attributes.
+
+    >>> s = Schema.parse("sid STRING, hour INT")
+    >>> grouped_by_kinds([Punctuation.of(s, hour=5), Punctuation.of(s, sid="A"), Punctuation.of(s, hour=6)])
+    [[Punctuation(<*, 5>), Punctuation(<*, 6>)], [Punctuation(<A, *>)]]
+    """
+    groups: dict[tuple[type, ...], list[Punctuation]] = {}
+    for p in punctuations:
+        groups.setdefault((*map(type, p.patterns),), []).append(p)
+    return list(groups.values())
+
+
+def sort_key(p: Punctuation) -> tuple[Any, ...]:
+    """A key that sorts punctuations by the first values of their patterns; ``*`` sorts last."""
+    return tuple(
+        (1,) if isinstance(q, Wildcard) else (0, cuts(q)[:1], cuts(q)[-1:], str(q)) for q in p.patterns
+    )
 
 
 def to_frame(schema: Schema, punctuations: Iterable[Punctuation]) -> pl.DataFrame:

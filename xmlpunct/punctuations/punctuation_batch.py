@@ -241,9 +241,8 @@ class PunctuationBatch(Sequence[Punctuation]):
     def is_same(self, other: PunctuationBatch) -> bool:
         """True if both batches are columnar and have equal columns or keys.
 
-        >>> s = Schema.parse("hour INT")
-        >>> first, second = (PunctuationBatch.of_column(s, 0, pl.Series([5, 6])) for _ in range(2))
-        >>> first.is_same(second)
+        >>> batches = [PunctuationBatch.of_column(Schema.parse("hour INT"), 0, pl.Series([5, 6])) for _ in range(2)]
+        >>> batches[0].is_same(batches[1])
         True
         """
         if (self.place, self.ranged) != (other.place, other.ranged):
