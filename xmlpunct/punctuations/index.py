@@ -145,7 +145,7 @@ class PunctuationIndex:
         """Some of them, by their keys."""
         if not self.in_columns:
             return PunctuationBatch(map(self._member, keys))
-        made = [p for key in keys if (p := self._members[key]) is not None]
+        made = [p for p in map(self._members.__getitem__, keys) if p is not None]
         known = made if len(made) == len(keys) else None
         return PunctuationBatch.of_keys(self.schema, self.places[0], keys, known, self.ranged)
 
