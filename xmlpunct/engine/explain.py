@@ -71,7 +71,7 @@ def tree(node: Node, shown: set[int]) -> Iterator[str]:
 
 def parts(query: Query) -> Iterator[str]:
     """Where the plan's nodes run: edges inside the reader, fragments on shards, by what tuples go to them."""
-    cut = _cut(query, query.rules)
+    cut, last = _cut(query, query.rules), query.last
     targets: dict[tuple[bool, int], list[str]] = {}
     for i, fragment in enumerate(cut.fragments, 1):
         for feed in fragment.feeds:
@@ -82,21 +82,21 @@ def parts(query: Query) -> Iterator[str]:
     for i, edge in enumerate(cut.edges):
         name = query.streams[edge.stream].name
         there = "; ".join(targets[True, i])
-        yield f"edge {i + 1}, reading {name}: {_numbers(edge.root, query)} -> {there}"
+        yield f"edge {i + 1}, reading {name}: {_numbers(edge.root, last)} -> {there}"
     for i, fragment in enumerate(cut.fragments):
         where = "one shard" if fragment.single else "all shards"
         there = "; ".join(targets[False, i])
-        yield f"fragment {i + 1}, on {where}: {_numbers(fragment.root, query)} -> {there}"
+        yield f"fragment {i + 1}, on {where}: {_numbers(fragment.root, last)} -> {there}"
 
 
-def _numbers(root: Node, query: Query) -> str:
-    """The nodes of a part; one that is not in the plan works ahead, or drops what was kept for joint covers."""
+def _numbers(root: Node, last: int) -> str:
+    """The nodes of a part. Those beyond the plan's ``last`` work ahead, or drop what was kept for joint covers."""
     numbers = []
     for node in root.walk():
         if isinstance(node, Receive):
             continue
         what = node.ahead
-        if not what and node.number > query.last:
+        if not what and node.number > last:
             lost = [n for below in node.inputs for n in below.schema.names if n not in node.schema]
             what = (
                 f"joins over {', '.join(lost)}"

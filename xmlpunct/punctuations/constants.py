@@ -68,7 +68,7 @@ class Constants(PunctuationIndex):
             if not alike:
                 del by_key[p.keys(places)]
 
-    def _changed(self) -> None:
+    def _changed(self, batch: PunctuationBatch, is_added: bool) -> None:
         self._frame, self._parts = None, {}
 
     def constants(self) -> pl.DataFrame:

@@ -73,8 +73,8 @@ class PunctuationIndex:
     def _left(self, p: Punctuation) -> None:
         """Take note that a punctuation is in no longer."""
 
-    def _changed(self) -> None:
-        """Forget what was made of all of them."""
+    def _changed(self, batch: PunctuationBatch, is_added: bool) -> None:
+        """Take note that the punctuations of a batch in columns were added, or discarded."""
 
     @property
     def _members(self) -> dict[Key, Punctuation | None]:
@@ -145,7 +145,7 @@ class PunctuationIndex:
         """Some of them, by their keys."""
         if not self.in_columns:
             return PunctuationBatch(map(self._member, keys))
-        made = [p for key in keys if (p := self._members[key]) is not None]
+        made = [p for p in map(self._members.__getitem__, keys) if p is not None]
         known = made if len(made) == len(keys) else None
         return PunctuationBatch.of_keys(self.schema, self.places[0], keys, known, self.ranged)
 
@@ -168,7 +168,7 @@ class PunctuationIndex:
             batch = batch if len(fresh) == len(batch) else batch.of_some(fresh)
             members.update(dict.fromkeys(fresh))
             self._whole = [*self._whole, batch] if self._whole and len(batch) >= COLUMN_FROM else []
-        self._changed()
+        self._changed(batch, True)
         return batch
 
     def common(self, batch: PunctuationBatch) -> PunctuationBatch:
@@ -181,13 +181,13 @@ class PunctuationIndex:
 
     def discard(self, batch: PunctuationBatch) -> None:
         """Take out the punctuations of a batch in columns; those that are not in are passed over."""
-        self._changed()
         if self._is(batch):
             self._known, self._whole = {}, []
-            return
-        members, self._whole = self._members, []
-        for key in batch.keys:
-            members.pop(key, None)
+        else:
+            members, self._whole = self._members, []
+            for key in batch.keys:
+                members.pop(key, None)
+        self._changed(batch, False)
 
     def _is(self, batch: PunctuationBatch) -> bool:
         """Whether they are just those of a batch, where that is quick to tell."""

@@ -47,28 +47,53 @@ class Ranges(PunctuationIndex):
         self._ends: dict[Tuple, Ends] | None = None
         self._numbers: dict[Punctuation, int] = {}
         self._next = 0
+        self._changes: list[tuple[PunctuationBatch, bool]] = []
+        """Batches that were added, or if the flag is False discarded, and that ``_ends`` has yet to take note of."""
+        self._changed_count = 0
 
     def _key(self, p: Punctuation) -> Key:
         return range_key(p) if self.ranged else p
 
     def _entered(self, p: Punctuation) -> None:
         self._cached = None
-        if self._ends is not None:
-            self._numbers[p] = self._next
-            ends = self._ends.setdefault(p.keys(self.equal), Ends())
-            ends.add(self._next, p, *cuts(p.patterns[self.place])[0])
-            self._next += 1
+        if (ends := self._settled()) is not None:
+            self._enter(ends, p)
 
     def _left(self, p: Punctuation) -> None:
         self._cached = None
-        if self._ends is not None:
-            key = p.keys(self.equal)
-            self._ends[key].discard(self._numbers.pop(p), *cuts(p.patterns[self.place])[0])
-            if not self._ends[key].members:
-                del self._ends[key]
+        if (ends := self._settled()) is not None:
+            self._leave(ends, p)
 
-    def _changed(self) -> None:
-        self._cached = self._ends = None
+    def _changed(self, batch: PunctuationBatch, is_added: bool) -> None:
+        self._cached = None
+        self._changed_count += len(batch)
+        if self._ends is None or self._changed_count > len(self):  # then `near` sorts them anew
+            self._ends, self._changes, self._changed_count = None, [], 0
+        else:
+            self._changes.append((batch, is_added))
+
+    def _settled(self) -> dict[Tuple, Ends] | None:
+        """``_ends``, with all changes."""
+        changes, self._changes, self._changed_count = self._changes, [], 0
+        if self._ends is not None:
+            for batch, is_added in changes:
+                for p in batch:
+                    if is_added:
+                        self._enter(self._ends, p)
+                    elif p in self._numbers:
+                        self._leave(self._ends, p)
+        return self._ends
+
+    def _enter(self, ends: dict[Tuple, Ends], p: Punctuation) -> None:
+        self._numbers[p] = self._next
+        ends.setdefault(p.keys(self.equal), Ends()).add(self._next, p, *cuts(p.patterns[self.place])[0])
+        self._next += 1
+
+    def _leave(self, ends: dict[Tuple, Ends], p: Punctuation) -> None:
+        key = p.keys(self.equal)
+        ends[key].discard(self._numbers.pop(p), *cuts(p.patterns[self.place])[0])
+        if not ends[key].members:
+            del ends[key]
 
     def may_match(self, bounds: Callable[[str], Bounds]) -> bool:
         low, high = bounds(self.schema.names[self.place])
@@ -87,15 +112,17 @@ class Ranges(PunctuationIndex):
     def near(self, p: Punctuation) -> Iterable[Punctuation]:
         if self.are_few or all(p.patterns[i] is WILDCARD for i in self.places):
             return self
-        if self._ends is None:
-            self._ends, self._numbers = {}, {}
+        by_constants = self._settled()
+        if by_constants is None:
+            self._ends = by_constants = {}
+            self._numbers = {}
             for q in self:
-                self._entered(q)
+                self._enter(by_constants, q)
         if all(isinstance(p.patterns[i], Constant) for i in self.equal):
-            ends = self._ends.get(p.keys(self.equal))
+            ends = by_constants.get(p.keys(self.equal))
             groups = [] if ends is None else [ends]
         else:
-            groups = sorted(self._ends.values(), key=lambda ends: next(iter(ends.members)))
+            groups = sorted(by_constants.values(), key=lambda ends: next(iter(ends.members)))
         pattern = p.patterns[self.place]
         if isinstance(pattern, Wildcard):
             return [q for ends in groups for q in ends.members.values()]

@@ -29,7 +29,7 @@ from xmlpunct.engine.sql.ordering import Ordering, arranged
 from xmlpunct.engine.sql.over import Overs
 from xmlpunct.engine.sql.relations import NO_ORDER, changes, to_stream
 from xmlpunct.engine.sql.scalars import Scalars
-from xmlpunct.engine.sql.scope import Field, Relation, unique
+from xmlpunct.engine.sql.scope import Field, Namespace, Relation, unique
 from xmlpunct.engine.sql.set_operations import plan_set
 from xmlpunct.engine.sql.single import ONE_COLUMN, Single, SingleValues, of_each_key, of_one_column
 from xmlpunct.engine.sql.stars import expanded
@@ -126,7 +126,7 @@ def _naming(name: exp.Expr, query: exp.Expr, columns: list[exp.Expr] | None, con
     """The context with a further query of a name."""
     named = Named(query, tuple(columns or ()), context)
     relabel(plan_query(query, context), name.name, named.columns)
-    return replace(context, named={**context.named, name.name: named})
+    return replace(context, named=Namespace({**context.named, name.name: named}))
 
 
 def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> Relation:

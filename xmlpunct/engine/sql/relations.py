@@ -40,7 +40,7 @@ from xmlpunct.engine.plan import (
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.lengths import LONGEST, length_of, origin_of
-from xmlpunct.engine.sql.scope import Field, Names, Relation, Unused
+from xmlpunct.engine.sql.scope import Field, Names, Namespace, Relation, Unused
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Absent, Expression, Literal
 from xmlpunct.expressions.functions.conditions import IS_NULL, NOT
@@ -53,18 +53,27 @@ NO_WINDOW = "stands beside windows or relations and has no window: say [NOW], [R
 
 NO_ORDER = "a relation has no order, and so no first tuples: ORDER BY and LIMIT make no sense here"
 
+NO_STREAMS: Mapping[str, exp.Expr] = {}
 
 # Instants
 
 
-def instants_read(queries: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Instants:
-    """The instants T of some queries: those of the type of its inputs' timestamps, between bounds that all declare."""
-    read: dict[str, exp.Expr] = {}
+def streams_read(
+    queries: Iterable[exp.Expr], streams: Namespace[Stream], before: Mapping[str, exp.Expr] = NO_STREAMS
+) -> dict[str, exp.Expr]:
+    """The streams read ``before``, and those that some queries read, each with the place where it is named first."""
+    read = dict(before)
     for table in (table for query in queries for table in query.find_all(exp.Table)):
         name = table.this
         if isinstance(name, exp.Identifier) and not _is_named(table):
-            for place in Names(list(streams)).places(name):
-                read.setdefault(list(streams)[place], name)
+            for stream in streams.meant(name):
+                read.setdefault(stream, name)
+    return read
+
+
+def instants_read(read: Mapping[str, exp.Expr], streams: Mapping[str, Stream]) -> Instants:
+    """The instants T of the streams that are `streams_read`: of the type of their timestamps, between bounds that all
+    declare."""
     timed = {name: stamp for name in read if (stamp := _attribute(streams[name])) is not None}
     types = {name: attribute.type for name, attribute in timed.items()}
     for name, type_ in types.items():

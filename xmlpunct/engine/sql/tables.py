@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -17,7 +17,7 @@ from xmlpunct.engine.sql.promise_syntax import ORDER_OF
 from xmlpunct.engine.sql.promises import punctuated
 from xmlpunct.engine.sql.relations import check_alike, constant_relation, declared_relation, windowed
 from xmlpunct.engine.sql.scalars import Scalars
-from xmlpunct.engine.sql.scope import Field, Names, Relation
+from xmlpunct.engine.sql.scope import Field, Namespace, Relation
 from xmlpunct.engine.sql.unnesting import unnested
 from xmlpunct.engine.sql.values import constant_stream, is_constant, with_nulls
 from xmlpunct.engine.sql.window_functions import WindowTable
@@ -46,8 +46,8 @@ class Context:
     what nothing reads.
     """
 
-    streams: Mapping[str, Stream]
-    named: Mapping[str, Named]
+    streams: Namespace[Stream]
+    named: Namespace[Named]
     outer: Relation | None = None
     files: Files = field(default_factory=lambda: Files(Inference()))
     instants: Instants = field(default_factory=lambda: Instants(INT))
@@ -158,7 +158,7 @@ class Tables:
     def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
         """A stream or a query of WITH, and its name here."""
         for names in (self.context.named, self.context.streams):
-            declared = [list(names)[i] for i in Names(list(names)).places(table)]
+            declared = names.meant(table)
             if len(declared) > 1:
                 refuse(f"{table.name} is ambiguous: {', '.join(declared)}", table)
             if declared:
