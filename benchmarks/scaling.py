@@ -18,6 +18,9 @@
 - ``forms``: CPU per punctuation of a constant and of a range, item by item and in slices of 1 MiB: reading them,
   adding them to a set, matching tuples with it, and what three operators do with them. A range costs at most 1.5
   times what a constant does.
+- ``growth``: CPU of queries over more and more punctuations (UNION, EXCEPT, LEFT JOIN, ranges of strings), and of
+  planning more and more inputs of a UNION and sinks. ``--doubled`` is the smallest number of punctuations, of which an
+  eighth are sinks and inputs. Twice the work takes at most 2.5 times the CPU.
 - ``agreement``: a punctuation that all of 1,000 shards say costs their sink at most 10 ms.
 - ``output``: writing more and more results.
 - ``shards``: the auction on Spark with more shards; only if ``--shards`` names how many.
@@ -35,6 +38,7 @@ from typing import Any
 
 import common
 import scaling_operators as alone
+from growth import growth
 from scaling_operators import SPREAD, Point
 
 LOCAL = ("--engine", "local")
@@ -48,6 +52,7 @@ TARGETS = {
     "windows_largest_against_smallest": 1.5,
     "range_against_constant": 1.5,
     "agreement_ms": 10,
+    "twice_the_work": 2.5,
 }
 SHARDS = 1000
 """Where it is measured what it costs that all agree."""
@@ -203,6 +208,9 @@ def main() -> None:
     parser.add_argument(
         "--retained", type=int, nargs="+", default=sizes, help="tuples that an operator retains"
     )
+    parser.add_argument(
+        "--doubled", type=int, default=2000, help="punctuations of the smallest that is doubled"
+    )
     parser.add_argument("--large", type=int, default=1_000_000, help="tuples of a large slice")
     parser.add_argument("--slices", type=int, default=60, help="slices to measure with each of these")
     parser.add_argument("--shards", type=int, nargs="*", default=[], help="numbers of shards to try on Spark")
@@ -236,6 +244,7 @@ def main() -> None:
     benchmarks["windows"] = lambda: alone.windows(given)
     benchmarks["large"] = lambda: alone.large(given)
     benchmarks["forms"] = lambda: alone.forms(given)
+    benchmarks["growth"] = lambda: growth(given)
     benchmarks["agreement"] = lambda: agreement(given)
     benchmarks["output"] = lambda: output(given)
     if given.shards:

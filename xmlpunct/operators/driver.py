@@ -92,9 +92,20 @@ class Pipeline:
     """The operators that serve no output any more."""
     _silent: set[int] = field(default_factory=set)
     """The outputs that were stopped."""
+    _served: list[int] = field(default_factory=list)
+    """For each operator, how many outputs of the pipeline and ports of operators it serves."""
+    _feeders: list[list[int]] = field(default_factory=list)
+    """For each operator, the operators that feed its ports."""
 
     def __post_init__(self) -> None:
         self.outputs = self.outputs or [len(self.operators) - 1]
+        self._served = [*map(len, self.targets)]
+        self._feeders = [[] for _ in self.operators]
+        for place, targets in enumerate(self.targets):
+            for above, _ in targets:
+                self._feeders[above].append(place)
+        for place in self.outputs if self.operators else ():
+            self._served[place] += 1
         self.recount()
 
     def open(self) -> Slice:
@@ -186,15 +197,18 @@ class Pipeline:
 
         An output stays stopped, and that is not part of the state.
         """
+        if output in self._silent or not self.operators:
+            return
         self._silent.add(output)
-        needed = {place for i, place in enumerate(self.outputs) if i not in self._silent}
-        for place in reversed(range(len(self.operators))):
-            if any(above in needed for above, _ in self.targets[place]):
-                needed.add(place)
-        for place in {*range(len(self.operators))} - needed - self._stopped:
-            self.operators[place].ownership = ANYTHING
-            self._end(place)
-            self._stopped.add(place)
+        left = [self.outputs[output]]
+        while left:
+            place = left.pop()
+            self._served[place] -= 1
+            if not self._served[place]:
+                self.operators[place].ownership = ANYTHING
+                self._end(place)
+                self._stopped.add(place)
+                left += self._feeders[place]
 
     def is_stopped(self, port: int) -> bool:
         """Whether nothing becomes of what input ``port`` is given."""

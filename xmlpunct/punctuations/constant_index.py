@@ -70,7 +70,7 @@ class Constants(PunctuationIndex):
             if not members:
                 del by_key[p.keys(positions)]
 
-    def _on_batch_change(self) -> None:
+    def _on_batch_change(self, batch: PunctuationBatch, is_added: bool) -> None:
         self._frame, self._parts = None, {}
 
     def constants(self) -> pl.DataFrame:

@@ -81,8 +81,8 @@ class PunctuationIndex:
     def _on_remove(self, p: Punctuation) -> None:
         """Hook: a punctuation was removed."""
 
-    def _on_batch_change(self) -> None:
-        """Hook: a whole batch was added or removed; drop caches."""
+    def _on_batch_change(self, batch: PunctuationBatch, is_added: bool) -> None:
+        """Hook: a columnar batch was added, or removed."""
 
     @property
     def _members(self) -> dict[Key, Punctuation | None]:
@@ -153,7 +153,7 @@ class PunctuationIndex:
         """The punctuations with these keys."""
         if not self.in_columns:
             return PunctuationBatch(map(self._member, keys))
-        punctuations = [p for key in keys if (p := self._members[key]) is not None]
+        punctuations = [p for p in map(self._members.__getitem__, keys) if p is not None]
         all_punctuations = punctuations if len(punctuations) == len(keys) else None
         return PunctuationBatch.of_keys(self.schema, self.positions[0], keys, all_punctuations, self.ranged)
 
@@ -176,7 +176,7 @@ class PunctuationIndex:
             batch = batch if len(new_keys) == len(batch) else batch.of_some(new_keys)
             members.update(dict.fromkeys(new_keys))
             self._batches = [*self._batches, batch] if self._batches and len(batch) >= COLUMN_FROM else []
-        self._on_batch_change()
+        self._on_batch_change(batch, True)
         return batch
 
     def common(self, batch: PunctuationBatch) -> PunctuationBatch:
@@ -189,13 +189,13 @@ class PunctuationIndex:
 
     def discard(self, batch: PunctuationBatch) -> None:
         """Remove the punctuations of a columnar batch; ignore any that the index does not contain."""
-        self._on_batch_change()
         if self._equals(batch):
             self._by_key, self._batches = {}, []
-            return
-        members, self._batches = self._members, []
-        for key in batch.keys:
-            members.pop(key, None)
+        else:
+            members, self._batches = self._members, []
+            for key in batch.keys:
+                members.pop(key, None)
+        self._on_batch_change(batch, False)
 
     def _equals(self, batch: PunctuationBatch) -> bool:
         """True if a cheap comparison shows that the index has the same punctuations as a batch."""

@@ -49,28 +49,54 @@ class Ranges(PunctuationIndex):
         self._ends: dict[Tuple, Ends] | None = None
         self._insertion_numbers: dict[Punctuation, int] = {}
         self._next_number = 0
+        self._pending_changes: list[tuple[PunctuationBatch, bool]] = []
+        """Batches that were added (True) or discarded (False) and are not yet in ``_ends``."""
+        self._pending_count = 0
 
     def _key(self, p: Punctuation) -> Key:
         return range_key(p) if self.ranged else p
 
     def _on_add(self, p: Punctuation) -> None:
         self._cached = None
-        if self._ends is not None:
-            self._insertion_numbers[p] = self._next_number
-            ends = self._ends.setdefault(p.keys(self.constant_positions), Ends())
-            ends.add(self._next_number, p, *cuts(p.patterns[self.range_position])[0])
-            self._next_number += 1
+        if (ends := self._current_ends()) is not None:
+            self._insert(ends, p)
 
     def _on_remove(self, p: Punctuation) -> None:
         self._cached = None
-        if self._ends is not None:
-            key = p.keys(self.constant_positions)
-            self._ends[key].discard(self._insertion_numbers.pop(p), *cuts(p.patterns[self.range_position])[0])
-            if not self._ends[key].members:
-                del self._ends[key]
+        if (ends := self._current_ends()) is not None:
+            self._delete(ends, p)
 
-    def _on_batch_change(self) -> None:
-        self._cached = self._ends = None
+    def _on_batch_change(self, batch: PunctuationBatch, is_added: bool) -> None:
+        self._cached = None
+        self._pending_count += len(batch)
+        if self._ends is None or self._pending_count > len(self):  # then `candidates` sorts all of them anew
+            self._ends, self._pending_changes, self._pending_count = None, [], 0
+        else:
+            self._pending_changes.append((batch, is_added))
+
+    def _current_ends(self) -> dict[Tuple, Ends] | None:
+        """``_ends`` after all pending changes."""
+        changes, self._pending_changes, self._pending_count = self._pending_changes, [], 0
+        if self._ends is not None:
+            for batch, is_added in changes:
+                for p in batch:
+                    if is_added:
+                        self._insert(self._ends, p)
+                    elif p in self._insertion_numbers:
+                        self._delete(self._ends, p)
+        return self._ends
+
+    def _insert(self, ends: dict[Tuple, Ends], p: Punctuation) -> None:
+        self._insertion_numbers[p] = self._next_number
+        by_constants = ends.setdefault(p.keys(self.constant_positions), Ends())
+        by_constants.add(self._next_number, p, *cuts(p.patterns[self.range_position])[0])
+        self._next_number += 1
+
+    def _delete(self, ends: dict[Tuple, Ends], p: Punctuation) -> None:
+        key = p.keys(self.constant_positions)
+        ends[key].discard(self._insertion_numbers.pop(p), *cuts(p.patterns[self.range_position])[0])
+        if not ends[key].members:
+            del ends[key]
 
     def may_match(self, bounds: Callable[[str], Bounds]) -> bool:
         low, high = bounds(self.schema.names[self.range_position])
@@ -89,15 +115,17 @@ class Ranges(PunctuationIndex):
     def candidates(self, p: Punctuation) -> Iterable[Punctuation]:
         if self.are_few or all(p.patterns[i] is WILDCARD for i in self.positions):
             return self
-        if self._ends is None:
-            self._ends, self._insertion_numbers = {}, {}
+        by_constants = self._current_ends()
+        if by_constants is None:
+            self._ends = by_constants = {}
+            self._insertion_numbers = {}
             for q in self:
-                self._on_add(q)
+                self._insert(by_constants, q)
         if all(isinstance(p.patterns[i], Constant) for i in self.constant_positions):
-            ends = self._ends.get(p.keys(self.constant_positions))
+            ends = by_constants.get(p.keys(self.constant_positions))
             groups = [] if ends is None else [ends]
         else:
-            groups = sorted(self._ends.values(), key=lambda ends: next(iter(ends.members)))
+            groups = sorted(by_constants.values(), key=lambda ends: next(iter(ends.members)))
         pattern = p.patterns[self.range_position]
         if isinstance(pattern, Wildcard):
             return [q for ends in groups for q in ends.members.values()]

@@ -16,13 +16,14 @@ from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.sql.planner.catalog import ORIGIN_NAMES, declared, files_named
 from xmlpunct.engine.sql.planner.file_tables import Files
 from xmlpunct.engine.sql.planner.query_planner import Context, plan_outermost, with_views
-from xmlpunct.engine.sql.planner.relation_planner import instants_read
-from xmlpunct.engine.sql.planner.scope import Relation
+from xmlpunct.engine.sql.planner.relation_planner import instants_read, streams_read
+from xmlpunct.engine.sql.planner.scope import Namespace, Relation
 from xmlpunct.engine.sql.planner.sinks import check_queries, destination
 from xmlpunct.engine.sql.syntax.dialect import parse_statements
 from xmlpunct.engine.sql.syntax.parameters import bound
 from xmlpunct.engine.sql.syntax.stream_syntax import SinkOf, View
 from xmlpunct.firehose.result_elements import is_column_path
+from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.schema.sql_errors import about, refuse
 
 __all__ = ["plan"]
@@ -67,15 +68,17 @@ def _plan(
     queries = [s for s in statements if not isinstance(s, exp.Create | View)]
     placed = any(c.name in ORIGIN_NAMES for query in (*views, *queries) for c in query.find_all(exp.Column))
     creates = [s for s in statements if isinstance(s, exp.Create)]
-    streams = declared(creates, sources, inference, placed, tables)
+    streams = Namespace(declared(creates, sources, inference, placed, tables))
     names = check_queries(queries)
     files, roots, answers = Files(inference), list[Node](), list[Answer]()
+    read_by_views, contexts = streams_read(views, streams), dict[Instants, Context]()
     for query in queries:
-        context = Context(
-            streams, {}, files=files, instants=instants_read([*views, query], streams), sinks=names
-        )
+        instants = instants_read(streams_read([query], streams, read_by_views), streams)
+        if instants not in contexts:
+            context = Context(streams, Namespace(), files=files, instants=instants, sinks=names)
+            contexts[instants] = with_views(views, context)
         asked = query.expression if isinstance(query, SinkOf) else query
-        relation = plan_outermost(asked, with_views(views, context))
+        relation = plan_outermost(asked, contexts[instants])
         _check_output(relation)
         roots.append(optimize(relation.node, rules))
         named = (query.this.name, destination(query)) if isinstance(query, SinkOf) else ()

@@ -71,7 +71,7 @@ def tree(node: Node, shown: set[int]) -> Iterator[str]:
 
 def parts(query: Query) -> Iterator[str]:
     """The nodes of each edge (inside the reader) and fragment (on shards), and the shard keys of their consumers."""
-    cut = _fragments_of(query, query.rules)
+    cut, last = _fragments_of(query, query.rules), query.last
     targets: dict[tuple[bool, int], list[str]] = {}
     for i, fragment in enumerate(cut.fragments, 1):
         for feed in fragment.feeds:
@@ -82,24 +82,25 @@ def parts(query: Query) -> Iterator[str]:
     for i, edge in enumerate(cut.edges):
         name = query.streams[edge.stream].name
         destinations = "; ".join(targets[True, i])
-        yield f"edge {i + 1}, reading {name}: {_node_list(edge.root, query)} -> {destinations}"
+        yield f"edge {i + 1}, reading {name}: {_node_list(edge.root, last)} -> {destinations}"
     for i, fragment in enumerate(cut.fragments):
         where = "one shard" if fragment.single else "all shards"
         destinations = "; ".join(targets[False, i])
-        yield f"fragment {i + 1}, on {where}: {_node_list(fragment.root, query)} -> {destinations}"
+        yield f"fragment {i + 1}, on {where}: {_node_list(fragment.root, last)} -> {destinations}"
 
 
-def _node_list(root: Node, query: Query) -> str:
+def _node_list(root: Node, last: int) -> str:
     """The nodes of an edge or a fragment.
 
-    A node that is not in the plan does work early, or drops columns that were retained for joint covers.
+    A node with a number above ``last`` is not in the plan: it does work early, or drops columns that were retained for
+    joint covers.
     """
     numbers = []
     for node in root.walk():
         if isinstance(node, Receive):
             continue
         role = node.before_exchange
-        if not role and node.number > query.last:
+        if not role and node.number > last:
             dropped_columns = [n for below in node.inputs for n in below.schema.names if n not in node.schema]
             role = (
                 f"joins over {', '.join(dropped_columns)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -19,7 +19,7 @@ from xmlpunct.engine.sql.planner.relation_planner import (
     windowed,
 )
 from xmlpunct.engine.sql.planner.scalars import Scalars
-from xmlpunct.engine.sql.planner.scope import Field, Names, Relation
+from xmlpunct.engine.sql.planner.scope import Field, Namespace, Relation
 from xmlpunct.engine.sql.planner.unnesting import unnested
 from xmlpunct.engine.sql.planner.values_clause import constant_stream, is_constant, with_nulls
 from xmlpunct.engine.sql.planner.windowing import with_windows
@@ -51,8 +51,8 @@ class Context:
     of sinks, which cannot be read.
     """
 
-    streams: Mapping[str, Stream]
-    named: Mapping[str, Named]
+    streams: Namespace[Stream]
+    named: Namespace[Named]
     outer: Relation | None = None
     files: Files = field(default_factory=lambda: Files(Inference()))
     instants: Instants = field(default_factory=lambda: Instants(INT))
@@ -163,7 +163,7 @@ class Tables:
     def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
         """The relation of a stream or a query of WITH, and its table name."""
         for names in (self.context.named, self.context.streams):
-            declared = [list(names)[i] for i in Names(list(names)).indices(table)]
+            declared = names.meant(table)
             if len(declared) > 1:
                 refuse(f"{table.name} is ambiguous: {', '.join(declared)}", table)
             if declared:

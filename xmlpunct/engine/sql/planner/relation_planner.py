@@ -36,7 +36,7 @@ from xmlpunct.engine.plan import (
     timestamp_name,
     timing,
 )
-from xmlpunct.engine.sql.planner.scope import Field, Names, Relation, Unused
+from xmlpunct.engine.sql.planner.scope import Field, Names, Namespace, Relation, Unused
 from xmlpunct.engine.sql.planner.window_lengths import LONGEST, length_of, origin_of
 from xmlpunct.engine.sql.syntax.arguments import take
 from xmlpunct.expressions import functions as fn
@@ -53,18 +53,26 @@ NO_WINDOW = "stands beside windows or relations and has no window: say [NOW], [R
 
 NO_ORDER = "a relation has no order, and so no first tuples: ORDER BY and LIMIT make no sense here"
 
+NO_STREAMS: Mapping[str, exp.Expr] = {}
 
 # Instants
 
 
-def instants_read(queries: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Instants:
-    """The instants T of queries: the type of all timestamps, with bounds that all inputs declare."""
-    read: dict[str, exp.Expr] = {}
+def streams_read(
+    queries: Iterable[exp.Expr], streams: Namespace[Stream], before: Mapping[str, exp.Expr] = NO_STREAMS
+) -> dict[str, exp.Expr]:
+    """The streams read ``before`` and by these queries, each with the node that names it first."""
+    read = dict(before)
     for table in (table for query in queries for table in query.find_all(exp.Table)):
         name = table.this
         if isinstance(name, exp.Identifier) and not _is_named(table):
-            for index in Names(list(streams)).indices(name):
-                read.setdefault(list(streams)[index], name)
+            for stream in streams.meant(name):
+                read.setdefault(stream, name)
+    return read
+
+
+def instants_read(read: Mapping[str, exp.Expr], streams: Mapping[str, Stream]) -> Instants:
+    """The instants T of `streams_read`: the type of all timestamps, with bounds that all inputs declare."""
     timed = {name: stamp for name in read if (stamp := _attribute(streams[name])) is not None}
     types = {name: attribute.type for name, attribute in timed.items()}
     for name, type_ in types.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -136,6 +137,21 @@ class Names:
         if text in self._exact or name.args.get("quoted"):
             return self._exact.get(text, [])
         return self._folded.get(text.lower(), [])
+
+
+V = TypeVar("V")
+
+
+class Namespace(dict[str, V]):
+    """What names mean. It does not change."""
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(list(self))
+
+    def meant(self, name: exp.Expr) -> list[str]:
+        """The names in it that an identifier means."""
+        return [self._names.names[i] for i in self._names.indices(name)]
 
 
 class Fields:

@@ -1,0 +1,37 @@
+"""Twice the punctuations, sinks or inputs of a UNION are at most 2.5 times the lines run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.engine.test_wide_streams import lines_run
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+NAMES = (
+    "union",
+    "union all",
+    "except",
+    "inner join",
+    "left join",
+    "left join in slices",
+    "strings",
+    "left join of strings",
+    "inputs of a union",
+    "sinks",
+    "sinks, explained",
+    "sinks of views",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_twice_the_work(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    cases = import_module("growth").CASES
+    assert set(NAMES) == cases.keys()
+    cases[name](tmp_path, 40)()  # what is done once, and what is imported
+    fewest = 100 if "strings" in name else 800 if "slices" in name else 400
+    few, many = (lines_run(cases[name](tmp_path, n)) for n in (fewest, 2 * fewest))
+    assert many < 2.5 * few
