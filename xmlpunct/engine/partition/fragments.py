@@ -194,7 +194,7 @@ def _told_once(root: Node, seen: set[int], numbers: Iterator[int]) -> Node:
         if not node.number:
             return told
         own.add(node.number)
-        return replace(told, number=next(numbers), hushed=True) if node.number in seen else told
+        return replace(told, number=next(numbers), drops_rejects=True) if node.number in seen else told
 
     told = tell(root)
     seen |= own

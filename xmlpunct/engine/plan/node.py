@@ -64,8 +64,8 @@ class Node:
     """On several shards, the ways to find the partition values in the output, where an operator needs them."""
     sifted: bool = field(default=False, kw_only=True, compare=False)
     """Of a fragment's root: whether an operator above may hold back its punctuations, since tuples match them."""
-    hushed: bool = field(default=False, kw_only=True, compare=False)
-    """Whether it does not report what it rejects, because another node of the plan does the same."""
+    drops_rejects: bool = field(default=False, kw_only=True, compare=False)
+    """True if its operator drops its rejects, because another node of the plan reports the same tuples."""
 
     by_position: ClassVar[bool] = False
     """Whether it matches its inputs' columns by position, so that they are exactly those it `needs`."""

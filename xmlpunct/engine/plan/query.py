@@ -112,7 +112,7 @@ class Query:
     def guards(self) -> dict[int, str]:
         """The numbers of the guards that report what they reject, each with the stream's declared name."""
         guards = (node for node in self.walk() if isinstance(node, Guard))
-        return {guard.number: guard.stream.declared for guard in guards if not guard.quiet}
+        return {guard.number: guard.stream.declared for guard in guards if not guard.drops_rejects}
 
     @property
     def sinks(self) -> dict[int, tuple[str, ...]]:
@@ -161,7 +161,7 @@ def numbered_together(roots: Sequence[Node]) -> tuple[Node, ...]:
         over = node.over([number(below, sifted or node.sifts, fresh) for below in node.inputs])
         if len(roots) == 1:
             return replace(over, number=next(numbers))
-        key = replace(over, number=0), sifted, node.hushed
+        key = replace(over, number=0), sifted, node.drops_rejects
         if key not in shared:
             fresh[key] = replace(over, number=next(numbers))
             return fresh[key]

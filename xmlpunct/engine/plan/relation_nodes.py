@@ -227,7 +227,7 @@ class Negated(Unary):
 class Again(Unary):
     """A part of the plan that stands elsewhere too, where it reports what it rejects.
 
-    Only planning knows it: in the end the nodes below it are ``hushed``.
+    Only planning knows it: in the end the nodes below it are `drops_rejects`.
     """
 
     @property

@@ -27,14 +27,14 @@ def with_guards(query: Query) -> Query:
     def judged(node: Node) -> Guard:
         """The guard of a scan, with the stream's key below it if there is one: its promises are judged too."""
         (scan,) = node.find(Scan)
-        stream, quiet = replace(scan.stream, guarded=True), scan.stream.name in heard
+        stream, drops_rejects = replace(scan.stream, guarded=True), scan.stream.name in heard
         heard.add(stream.name)
         names = stream.layout.names
         whole: Node = Scan(stream, names, names, scan.memory, number=scan.number)
         if isinstance(node, Key):
             keys = tuple(tuple(_origins(scan)[name] for name in key) for key in node.keys)
             whole = replace(node, input=whole, keys=keys)
-        return Guard(whole, stream, quiet, number=next(numbers))
+        return Guard(whole, stream, number=next(numbers), drops_rejects=drops_rejects)
 
     def guarded(node: Node, placed: bool = False) -> Node:
         """``placed``: the tuples that come out, of a part above one scan, say where they stood."""
@@ -49,7 +49,11 @@ def with_guards(query: Query) -> Query:
                 below: Node = judged(node)
             case Punctuate((Scan() as scan) | Key(Scan() as scan), order):
                 guard = judged(node.input)
-                below = replace(node, input=guard, order=_by_origin(order, _origins(scan)), quiet=guard.quiet)
+                order, drops_rejects = (
+                    _by_origin(order, _origins(scan)),
+                    node.drops_rejects or guard.drops_rejects,
+                )
+                below = replace(node, input=guard, order=order, drops_rejects=drops_rejects)
             case Punctuate(x):
                 below = node.over([guarded(x, placed=True)])
                 return (

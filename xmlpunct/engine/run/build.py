@@ -35,7 +35,7 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), alone: bool 
         operator = node.operator()
         operator.number = node.number
         operator.sifted = sifted
-        operator.quiet = operator.quiet or node.hushed
+        operator.drops_rejects = node.drops_rejects
         ways = () if alone else node.ways
         if ways or sifted:
             operator.spread(ways or ONE_SHARD)

@@ -82,13 +82,13 @@ class ChangeJoin(Operator):
         output = JoinOutput((tuple_of(left), tuple_of(right)), self.keys, "inner", residual)
         super().__init__(inputs, changes(output.schema, instants.type))
         self._places = [
-            [*output.places[side], inputs[side].index(AT), inputs[side].index(DIFF)] for side in SIDES
+            [*output.origins[side], inputs[side].index(AT), inputs[side].index(DIFF)] for side in SIDES
         ]
         self._settled = [Counted(schema.empty().drop(AT)) for schema in inputs]
         self._later = [Counted(schema.empty()) for schema in inputs]
         self._joint = [
             JointCover(schema, {*range(len(schema))} - {*places, schema.index(AT)})
-            for schema, places in zip(inputs, self.keys.places, strict=True)
+            for schema, places in zip(inputs, self.keys.positions, strict=True)
         ]
         self._key_schema = Schema.of((*self.keys.schema, Attribute(AT, instants.type, False)))
         self._prefixes = [Prefixes(self._key_schema, instants) for _ in SIDES]
@@ -217,7 +217,7 @@ class ChangeJoin(Operator):
         if not len(closed):
             return False
         ever, prefixes = split(
-            closed.rebase(self._key_schema, [*self.keys.places[port], self.inputs[port].index(AT)])
+            closed.rebase(self._key_schema, [*self.keys.positions[port], self.inputs[port].index(AT)])
         )
         side = 1 - port
         if len(prefixes):
@@ -226,7 +226,7 @@ class ChangeJoin(Operator):
             self._settle(side, by_form)
         if len(ever):
             over = ever.rebase(self.keys.schema, range(len(self.keys.schema)))
-            gone = PunctuationSet(self.inputs[side], self.keys.moved(over, self.inputs[side], side))
+            gone = PunctuationSet(self.inputs[side], self.keys.to_schema(over, self.inputs[side], side))
             for retained in (self._settled[side], self._later[side]):
                 self._blocked[side].lose(retained.remove(retained.matching(gone)))
             self.keys.add(port, over)

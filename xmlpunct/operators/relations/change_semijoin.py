@@ -60,7 +60,7 @@ class ChangeSemi(Operator):
         places = [self._join.schema.index(name) for name in left.names]
         self._places: list[int | None] = [*places]
         self._pointwise = Pointwise([left, left], kind, instants)
-        kept = {*self.keys.places[RIGHT], right.index(AT)}
+        kept = {*self.keys.positions[RIGHT], right.index(AT)}
         self._joint = JointCover(right, {*range(len(right))} - kept)
         join, pointwise = self._join.state.parts, self._pointwise.state.parts
         self.state = State(
@@ -82,7 +82,7 @@ class ChangeSemi(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         self._join.number = self.number
         pairs = self._join.step(port, tuples)[:, self.schema.names]
-        self.rejects += [] if self.quiet else self._join.rejects
+        self.rejects += [] if self.drops_rejects else self._join.rejects
         self._join.rejects.clear()
         self._pointwise.step(1, pairs)
         if port == RIGHT:

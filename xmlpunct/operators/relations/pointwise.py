@@ -94,7 +94,7 @@ class Pointwise(Operator):
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        said = self._merged.said(port, batch)
+        said = self._merged.to_output(port, batch)
         closed = said if len(self.inputs) == 1 else self._alignment.update(port, said)
         steps = self._sweep.close(closed)  # pass, keep
         before = [after - diff for after, diff in zip(steps.after, steps.diffs, strict=True)]

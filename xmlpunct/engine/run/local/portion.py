@@ -44,15 +44,15 @@ class Rows:
 class Portion:
     """What was read for a slice: of which feed and what (None: its end). Without a feed, nothing has come.
 
-    Or it is what was ``said`` in a stream's place, where the feed stands. Or it is some of a table's ``rows``. What was
-    done of it already is ``ahead``, for each of the feed's streams.
+    Or it is what was ``said`` in a stream's place, where the feed stands. Or it is some of a table's ``rows``. Results
+    of stateless operators on it are ``precomputed``, for each of the feed's streams.
     """
 
     feed: Feed | None = None
     parsed: Parsed | None = None
     said: Plain | None = None
     rows: Rows | None = None
-    ahead: Sequence[Ahead] = ()
+    precomputed: Sequence[Ahead] = ()
 
     @property
     def place(self) -> list[Any] | None:

@@ -100,8 +100,8 @@ class LocalRun:
                 distinct[key],
                 [stream.spec(columns_read(query.roots, stream)) for _, stream in streams],
             )
-            further = partial(self._ahead, streams) if self._helpers.count >= MANY else _nothing
-            reader = AheadReader(given, specs, namespace, self.bell, alone, self._helpers, spread, further)
+            precompute = partial(self._precompute, streams) if self._helpers.count >= MANY else _nothing
+            reader = AheadReader(given, specs, namespace, self.bell, alone, self._helpers, spread, precompute)
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._looked = time.monotonic()
@@ -160,7 +160,7 @@ class LocalRun:
             self._read_ahead(candidates)
         if parsed is not None and parsed.error is None and before == feed.reader.cursor:
             return Portion()  # half an element, say
-        return Portion(feed, parsed, ahead=feed.reader.ahead)
+        return Portion(feed, parsed, precomputed=feed.reader.precomputed)
 
     def process(self, portion: Portion) -> list[Slice]:
         """What the query makes of a portion: a slice for each answer."""
@@ -184,7 +184,7 @@ class LocalRun:
             return self._push(feed.streams, [self._end(stream) for _, stream in feed.streams])
         self._more |= self.ended and (any(portion.parsed.slices) or any(portion.parsed.rejects))
         self._count(feed, portion.parsed)
-        return self._push(feed.streams, portion.parsed.slices, portion.ahead)
+        return self._push(feed.streams, portion.parsed.slices, portion.precomputed)
 
     def judge(self, portion: Portion, limit: RejectLimit, rejects: Sequence[Reject]) -> SourceError | None:
         """The failure that a portion is, whose ``rejects`` are known by now, if an input has too large a share."""
@@ -355,17 +355,20 @@ class LocalRun:
         waits = self._waits() if silent else {}
         self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
 
-    def _ahead(self, streams: Sequence[tuple[int, Stream]], parsed: Parsed) -> list[Ahead]:
+    def _precompute(self, streams: Sequence[tuple[int, Stream]], parsed: Parsed) -> list[Ahead]:
         """What can be done of slices before their turn: in any thread, while this one does something else."""
         given = zip(streams, parsed.slices, strict=True)
-        return [self._pipeline.ahead(i, stream.taken(slice_).tuples) for (i, stream), slice_ in given]
+        return [self._pipeline.precompute(i, stream.taken(slice_).tuples) for (i, stream), slice_ in given]
 
     def _push(
-        self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice], ahead: Sequence[Ahead] = ()
+        self,
+        streams: Sequence[tuple[int, Stream]],
+        slices: Sequence[Slice],
+        precomputed: Sequence[Ahead] = (),
     ) -> list[Slice]:
         results = [] if self._opened else [self._pipeline.open_all()]
         self._opened = True
-        done = ahead or [NOT_AHEAD] * len(slices)
+        done = precomputed or [NOT_AHEAD] * len(slices)
         for (i, stream), given, of_stream in zip(streams, slices, done, strict=True):
             if given:
                 if given.punctuations:
