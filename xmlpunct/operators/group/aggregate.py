@@ -23,15 +23,15 @@ SUMS = decimal(38, 0)
 """The type that holds a sum of 2^63 numbers of 64 bits, or of parts of decimals."""
 
 HALF = 10**19
-"""Unscaled decimals are divided by this. Separate sums of quotients and remainders do not overflow 128 bits."""
+"""The divisor of unscaled decimals. Separate sums of quotients and remainders do not overflow 128 bits."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
     """``function`` over the input column ``argument`` (None: COUNT(*)), called ``name`` in the output.
 
-    ``distinct`` counts each value once. Aggregates of all values take them in an ``order``, and values that are equal in
-    it in their own order. ARG_MIN and ARG_MAX take the first one in it. ``parameter`` is a separator or a quantile.
+    ``distinct`` counts each value once. Aggregates of all values take them in an ``order``, and values that are equal
+    in it in their own order. ARG_MIN and ARG_MAX take the first one in it. ``parameter`` is a separator or a quantile.
     ``where`` is the Boolean column that selects the values.
     """
 

@@ -159,7 +159,7 @@ class Finality:
             spans.spread(ownership)
 
     def receive(self, batch: PunctuationBatch) -> None:
-        """Receive punctuations of the input, except those on keys only: they close groups, which are released anyway."""
+        """Receive punctuations of the input. Those on keys only are skipped: they close groups anyway."""
         if not self._spans:
             return
         key_positions = {next(iter(self._spans.values())).place_of(key) for key in self._keys.names}
