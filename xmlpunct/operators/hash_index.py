@@ -87,7 +87,7 @@ class SortedRuns:
             self._runs = [self._merge(self._runs)]
 
     def probe(self, hashes: Hashes) -> tuple[Rows, Rows]:
-        """All pairs of a place in ``hashes`` and a row of that hash, by place."""
+        """All pairs of a position in ``hashes`` and a row of that hash, by position; shape (pairs,)."""
         positions, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for run_hashes, run_rows in self._runs:
             first = np.searchsorted(run_hashes, hashes, side="left")

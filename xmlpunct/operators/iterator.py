@@ -57,7 +57,7 @@ class Operator(ABC):
     number : int
         The number of its node in the plan; 0 without a plan.
     state : State
-        The retained tuples and punctuations: what a checkpoint saves.
+        The retained tuples and punctuations, which checkpoints save.
     rejects : list of Reject
         Tuples that the operator could not handle. The driver empties the list after each slice.
 
@@ -79,7 +79,7 @@ class Operator(ABC):
     drops_rejects = False
     """bool: True if rejects are dropped, because another operator reports the same tuples."""
     ownership: Ownership = ANYTHING
-    """Ownership: the output punctuations that must be emitted although others imply them (semantics 5.3)."""
+    """Ownership: the output punctuations that must be emitted although implied (semantics 5.3)."""
     sifted = False
     """bool: True if an operator above withholds punctuations that its tuples match, and so needs implied ones too."""
 
@@ -89,7 +89,7 @@ class Operator(ABC):
         self.rejects: list[Reject] = []
 
     def spread(self, ways: Ways) -> None:
-        """Request punctuations of the output even if others, or the end, imply them. Called before any input.
+        """Request punctuations of the output even if they are implied. Called before any input.
 
         Parameters
         ----------
@@ -119,14 +119,15 @@ class Operator(ABC):
 
     @abstractmethod
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        """Receive the tuples of a slice; return those that can be emitted at once.
+        """Receive the tuples of a slice; return the results that can be emitted at once.
 
         Parameters
         ----------
         port : int
             The input, from 0.
         tuples : polars.DataFrame
-            At least one row, with the columns and dtypes of ``inputs[port]``; shape (tuples, attributes).
+            Tuples with the columns and dtypes of ``inputs[port]``; shape (tuples, attributes). The driver passes at
+            least one tuple.
 
         Returns
         -------
@@ -188,7 +189,7 @@ class Operator(ABC):
         Returns
         -------
         sequence of int
-            For each port, the number of retained tuples, and of pending punctuations, that wait for it.
+            For each port, the number of retained tuples or pending punctuations that wait for it.
         """
         return [0] * len(self.inputs)
 

@@ -88,7 +88,7 @@ class Aggregate:
         )
 
     def attribute(self, schema: Schema, grouped: bool) -> Attribute:
-        """The attribute of its result. Raises ValueError if there is no such aggregate."""
+        """The attribute of its result. Raises ValueError if the aggregate does not exist."""
         record = self.record
         if self.function == "COUNT":
             return Attribute(self.name, INT, nullable=False)

@@ -117,7 +117,7 @@ class Test:
 
 
 class Finality:
-    """The final groups: those for which the `Test` or `DistinctTest` of each aggregate holds.
+    """The final groups, for which the `Test` or `DistinctTest` of each aggregate holds.
 
     MIN, MAX and DISTINCT aggregates of a grouping attribute have no test: they never change.
     """
@@ -159,7 +159,7 @@ class Finality:
             spans.spread(ownership)
 
     def receive(self, batch: PunctuationBatch) -> None:
-        """Receive punctuations of the input. Those on keys only are skipped: they close groups anyway."""
+        """Receive punctuations of the input. Punctuations on keys only close groups anyway, and are skipped."""
         if not self._spans:
             return
         key_positions = {next(iter(self._spans.values())).place_of(key) for key in self._keys.names}

@@ -127,7 +127,7 @@ class GroupBy(Operator):
     def _with_final(
         self, finality: Finality, batch: PunctuationBatch, released: pl.DataFrame, closed: PunctuationSet
     ) -> tuple[pl.DataFrame, PunctuationBatch]:
-        """The released results and punctuations, with those of groups that are final but not closed."""
+        """The released results and punctuations; groups that are final but not closed are added."""
         if not self._over.value:
             finality.receive(batch)
         if len(closed) and len(self._keys):

@@ -1,4 +1,4 @@
-"""A preserved side of a join: its punctuations, combined with what the other input has closed."""
+"""A preserved side of a join: its punctuations, combined with values that the other input has closed."""
 
 from __future__ import annotations
 

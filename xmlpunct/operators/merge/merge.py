@@ -92,7 +92,7 @@ class MergedInputs:
                 joint.spread(Ownership(schema, input_ways, sifted))
 
     def to_output(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
-        """Punctuations of input ``port`` as punctuations of the merged schema, with those that joint covers imply."""
+        """Punctuations of input ``port``, joint covers included, as punctuations of the merged schema."""
         for joint in self._joint[port]:
             batch = PunctuationBatch.union([batch, joint.add(batch)])
         return batch.rename(self.schema)

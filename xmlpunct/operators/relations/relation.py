@@ -152,7 +152,7 @@ class Relation(Operator):
         return results, closed.all()  # prop
 
     def _apply(self, closed: pl.DataFrame) -> pl.DataFrame:
-        """Apply closed changes, by tuple and instant; return the valid ones and reject all others."""
+        """Apply closed changes, by tuple and instant; return the valid changes and reject excess deletes."""
         number, first = numbered(closed.select(self._names))
         order = order_by(number, self.instants.ordinals(closed[AT]))
         closed, number = closed[order], number[order]
@@ -166,7 +166,7 @@ class Relation(Operator):
         starts = np.cumsum(begin) - 1
         sums = np.cumsum(diffs)
         sums += (before - (sums - diffs)[begin])[starts]
-        # A count that would fall below 0 stays 0: deletes beyond the lowest running sum have no effect.
+        # A count that would fall below 0 stays at 0: the excess deletes have no effect.
         least = pl.DataFrame({"of": starts, "sum": sums}).select(pl.col("sum").cum_min().over("of"))
         missing = np.maximum(-least["sum"].to_numpy(), 0)
         counts = sums + missing

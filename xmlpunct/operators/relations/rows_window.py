@@ -37,8 +37,8 @@ class RowsWindow(Operator):
     - ckeep(ts, ps)  = the elements that are not closed, and for each partition the window
 
     A punctuation on other attributes does not close the window, because an old element may leave later. Nulls are one
-    partition. The closed elements of a partition are numbered in order; an element leaves once the last element's
-    number is more than ``count`` higher. See relations 4.2.
+    partition. The closed elements of a partition are numbered in order. An element leaves once the last number is at
+    least ``count`` higher than the first number of the element's instant. See relations 4.2.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT

@@ -35,8 +35,8 @@ class ToStream(Operator):
 
     No element has the instant LO, unless T has a declared lower bound (relations 2.1, relations 4.9).
 
-    An RSTREAM that is not ``transient`` would repeat tuples that are never deleted for ever. Unless T is bounded, it
-    emits the states from the first change to the last one, up to the closed prefix of all tuples together.
+    An RSTREAM that is not ``transient`` would repeat for ever the tuples that are never deleted. Unless T is bounded,
+    it emits the states from the first change to the last one, up to the closed prefix of all tuples together.
 
     >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.operators.notation import show

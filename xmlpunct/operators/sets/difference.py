@@ -11,7 +11,7 @@ from xmlpunct.slice import without
 
 
 class Difference(SetOperation):
-    """Emits a left tuple once the right input has closed it without having contained it.
+    """Emits a left tuple once the right input, which does not contain it, has closed it.
 
     - cpass   = δ[t | t in ts1, t not in ts2, setMatch(t, ps2)]
     - ckeep1  = [t | t in ts1, t not in ts2, setNomatch(t, ps2)]

@@ -11,7 +11,7 @@ from xmlpunct.slice import without
 
 
 class Intersect(SetOperation):
-    """Emits a tuple once both inputs have contained it.
+    """Emits a tuple once it has arrived in both inputs.
 
     - cpass   = δ[t | t in ts1, t in ts2]
     - ckeep1  = [t | t in ts1, t not in ts2, setNomatch(t, ps2)]; ckeep2 mirrored

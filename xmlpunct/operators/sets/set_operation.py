@@ -90,7 +90,7 @@ class SetOperation(TwoInputs):
     def _emitted(self, port: int, batch: PunctuationBatch) -> PunctuationSet:
         """Punctuations of an input that were emitted without ``batch`` and that combining with it could repeat.
 
-        A receiver that has purged such a punctuation would retain its repetition for ever. On several shards it is
+        A receiver that has purged the punctuation would retain its repetition for ever. On several shards it is
         repeated, because other shards may wait for it.
         """
         emitted, received = PunctuationSet(self.schema), self.alignment.inputs[port]

@@ -51,7 +51,7 @@ class AccessOrder:
         return frame.select(late.fill_null(False))["value"]
 
     def lowest(self, type_: Type, bounds: Mapping[Any, Any]) -> Any:
-        """The bound that all senders have reached; None until each has sent a tuple."""
+        """The bound that all senders have reached; None while a sender has no bound."""
         complete = len(bounds) == len(self.senders)
         return min(bounds.values(), key=type_.key) if bounds and complete else None
 

@@ -45,7 +45,7 @@ def reject_late(operator: Operator, tuples: pl.DataFrame, schemes: pl.Series) ->
 
 
 class LateFilter(Operator):
-    """Rejects late tuples: those that arrive after a punctuation of their source that matches them.
+    """Rejects late tuples, which arrive after a punctuation of their source that matches them.
 
     - cpass(ts, ps)  = [t | t in ts, not late(t)]
     - cprop(ts, ps)  = ps

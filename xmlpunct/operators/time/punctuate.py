@@ -20,7 +20,7 @@ from xmlpunct.types.pattern import constant, interval, values
 
 
 class Punctuate(Operator):
-    """Rejects tuples that are too far out of order, and emits punctuations that close those values.
+    """Rejects tuples that are too far out of order, and emits punctuations that close their values.
 
     A tuple is late iff its value < (the maximum of all earlier values) - slack. The operator emits
     ``(, maximum - slack)``. Nulls neither raise the maximum nor are late. With senders, each sender has its own order:

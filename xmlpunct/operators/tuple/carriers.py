@@ -17,7 +17,7 @@ Choice = dict[int, Carrier]
 
 
 class Carriers:
-    """The carriers of each attribute of ``schema`` among some columns.
+    """The carriers of each attribute of ``schema`` among output columns.
 
     A plain column carries its attribute. So does a monotone expression of one attribute, if ``monotone``. ``derived``
     has the expressions of columns that a project below has computed.

@@ -46,7 +46,7 @@ class Finished(Operator):
 
 
 class _Remains:
-    """The state of an operator that has finished. It counts as nothing."""
+    """The state of an operator that has finished. Its length is 0: it is not counted."""
 
     def __init__(self, state: State) -> None:
         self._state = state

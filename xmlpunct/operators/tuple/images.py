@@ -36,7 +36,7 @@ class Images:
         return {**received, **{f"given{column}": fused for column, fused in self._emitted.items()}}
 
     def add(self, p: Punctuation) -> None:
-        """Fuse a punctuation with those received before."""
+        """Fuse a punctuation with earlier ones."""
         for i in self._received.keys() & set(p.constrained):
             self._received[i].add(p, i)
 

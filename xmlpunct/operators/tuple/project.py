@@ -88,7 +88,7 @@ class Project(Operator):
     def rename(
         cls, schema: Schema, columns: Sequence[str], names: Sequence[str], memory: bool = True
     ) -> Project:
-        """Some attributes of ``schema``, under new names."""
+        """Attributes of ``schema``, under new names."""
         sources = [schema[column] for column in columns]
         chosen = [(name, Column(a.type, a.nullable, a.name)) for name, a in zip(names, sources, strict=True)]
         return cls(schema, chosen, (), memory)

@@ -1,4 +1,4 @@
-"""Calls of functions with OVER: which rows each looks at, and so when a row is final and what has to be kept."""
+"""Calls of functions with OVER: the rows that each reads, when a row is final, and which rows are retained."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Call:
     """``function(argument)``, called ``name`` in the output.
 
     ``count`` is the offset of LAG and LEAD, the position of NTH_VALUE or the number of tiles. ``default`` is the
-    column that LAG and LEAD return if there is no such row. Only `FRAMED` functions have a frame.
+    column that LAG and LEAD return if that row does not exist. Only `FRAMED` functions have a frame.
     """
 
     function: str
@@ -133,7 +133,7 @@ class Call:
         return max(0, -(start or 0), -(end or 0))
 
     def attribute(self, schema: Schema) -> Attribute:
-        """The attribute of its result. Raises ValueError if there is no such function."""
+        """The attribute of its result. Raises ValueError if the function does not exist."""
         if self.function in (*RANKS, "NTILE"):
             return Attribute(self.name, INT, nullable=False)
         if self.function in SHARES:

@@ -84,14 +84,14 @@ def is_exact(a: Accumulator) -> bool:
 
 
 def nothing(a: Accumulator) -> Mapping[str, object]:
-    """The partial columns of no rows, as they are kept."""
+    """The partial columns of no rows, in the form of summaries."""
     if not is_exact(a):
         return a.empty()
     return {f"{a.prefix}.{n}": 0 for n in ("count", "nan", "above", "below")} | {f"{a.prefix}.exact": "0x0"}
 
 
 def _terms(a: Accumulator) -> list[pl.Expr]:
-    """What each row adds to the partial columns."""
+    """The amounts that each row adds to the partial columns."""
     if a.aggregate.argument is None:
         return [pl.repeat(1, pl.len(), dtype=pl.Int64()).alias(f"{a.prefix}.count")]
     value = pl.col(a.aggregate.argument)

@@ -73,7 +73,7 @@ class Session(Operator):
         keys = changes(Schema.of(schema[name] for name in dict.fromkeys(by)), self._type)
         self._keys = [keys.index(n) if n in keys else None for n in schema.names]
         self._starts = Blocked(keys, self._instants)
-        """The closed values of window_start for each key, which retained tuples block."""
+        """For each key the instants at which no session can begin any more; retained sessions block them."""
         self.state = State(
             waiting=self._sessions.tuples,
             sessions=self._sessions,
