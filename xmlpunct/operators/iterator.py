@@ -136,8 +136,8 @@ class Operator(ABC):
 
         Notes
         -----
-        The part of pass that needs no punctuations (section 3 of docs/semantics.md). Tuples that fail go to
-        ``rejects``; no exception is raised for a tuple.
+        The part of pass that needs no punctuations (section 3 of docs/semantics.md). All tuples of a slice precede its
+        punctuations (section 1.3). Tuples that fail go to ``rejects``, without an exception (section 6).
         """
 
     def reduced(self, tuples: pl.DataFrame) -> pl.DataFrame:
@@ -152,6 +152,10 @@ class Operator(ABC):
         -------
         polars.DataFrame
             Some of the rows, in their order; the same object (the default) if there is nothing to drop.
+
+        Notes
+        -----
+        Affects latency, not results: section 1.3 of docs/semantics.md.
         """
         return tuples
 
@@ -175,12 +179,18 @@ class Operator(ABC):
 
         Notes
         -----
-        Pass, keep and prop, in this order (section 3 of docs/semantics.md).
+        Pass, keep and prop, in this order (section 3 of docs/semantics.md). The end of an input is one of its
+        punctuations (section 1.5).
         """
 
     @property
     def forgotten(self) -> int:
-        """int: The number of punctuations that were dropped because there was no room to retain them."""
+        """int: The number of punctuations that were dropped because there was no room to retain them.
+
+        Notes
+        -----
+        Section 1.4 of docs/semantics.md. Only operators that judge lateness have a limit.
+        """
         return 0
 
     def waits(self) -> Sequence[int]:
@@ -207,6 +217,10 @@ class Operator(ABC):
         -------
         polars.DataFrame
             Some of the rows, in their order. A condition that is null is not true.
+
+        Notes
+        -----
+        Sections 4.1 and 6 of docs/semantics.md.
         """
         if condition.simple is not None:
             return tuples.filter(condition.simple)
@@ -231,11 +245,14 @@ class Operator(ABC):
         -------
         polars.DataFrame
             The rows without a reason, in their order.
+
+        Notes
+        -----
+        Section 6 of docs/semantics.md. A relation's tuple is reported when it is inserted, not when it is deleted.
         """
         failed = reasons.is_not_null()
         if not failed.any():
             return tuples
-        # Of a relation's tuple only the insertion is reported, not its deletion as well.
         reported = failed & (tuples[DIFF] > 0) if DIFF in tuples.columns else failed
         rows = tuples.filter(reported).iter_rows(named=True)
         for row, reason in zip(rows, reasons.filter(reported), strict=True):

@@ -361,14 +361,11 @@ class LocalRun:
         return [self._pipeline.precompute(i, stream.taken(slice_).tuples) for (i, stream), slice_ in given]
 
     def _push(
-        self,
-        streams: Sequence[tuple[int, Stream]],
-        slices: Sequence[Slice],
-        precomputed: Sequence[Ahead] = (),
+        self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice], done: Sequence[Ahead] = ()
     ) -> list[Slice]:
         results = [] if self._opened else [self._pipeline.open_all()]
         self._opened = True
-        done = precomputed or [NOT_AHEAD] * len(slices)
+        done = done or [NOT_AHEAD] * len(slices)
         for (i, stream), given, of_stream in zip(streams, slices, done, strict=True):
             if given:
                 if given.punctuations:
