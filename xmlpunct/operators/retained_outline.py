@@ -63,28 +63,30 @@ def boxes(tuples: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     if columns:
         distinct = tuples.group_by(columns, maintain_order=True).agg(pl.len().cast(pl.Int64()).alias(COUNT))
         if distinct.height <= MOST:
-            return distinct.select(*(e for name in columns for e in _of_each(name)), COUNT)
+            return distinct.select(*(e for name in columns for e in _bounds_of_each(name)), COUNT)
     return around_all(tuples, columns)
 
 
 def around_all(tuples: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """One box around tuples."""
-    bounds = [e for c in columns for e in _of_all(c, c, pl.col(c).is_null().any(), tuples.schema[c])]
+    bounds = [e for c in columns for e in _bounds_of_all(c, c, pl.col(c).is_null().any(), tuples.schema[c])]
     return tuples.select(*bounds, pl.len().cast(pl.Int64()).alias(COUNT))
 
 
 def around(boxes_: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """One box around boxes."""
-    bounds = [e for c in columns for e in _of_all(c, c + HIGH, pl.col(c + NULL).any(), boxes_.schema[c])]
+    bounds = [
+        e for c in columns for e in _bounds_of_all(c, c + HIGH, pl.col(c + NULL).any(), boxes_.schema[c])
+    ]
     return boxes_.select(*bounds, pl.col(COUNT).sum())
 
 
-def _of_each(name: str) -> list[pl.Expr]:
+def _bounds_of_each(name: str) -> list[pl.Expr]:
     column = pl.col(name)
     return [column, column.alias(name + HIGH), column.is_null().alias(name + NULL)]
 
 
-def _of_all(name: str, high: str, null: pl.Expr, type_: pl.DataType) -> list[pl.Expr]:
+def _bounds_of_all(name: str, high: str, null: pl.Expr, type_: pl.DataType) -> list[pl.Expr]:
     highest = pl.col(high).max()
     if type_ == pl.Float64():  # NaN is the greatest, and polars leaves it out
         highest = pl.when(pl.col(high).is_nan().any()).then(float("nan")).otherwise(highest)

@@ -52,9 +52,9 @@ class Gathered(Accumulator):
         low, remainder = reach // unit, reach % unit
         first = values.get(low.cast(pl.Int64), null_on_oob=True)
         second = values.get((low + (remainder > 0).cast(pl.Int128)).cast(pl.Int64), null_on_oob=True)
-        return self._between(first, second, remainder, unit)
+        return self._interpolate(first, second, remainder, unit)
 
-    def _between(self, first: pl.Expr, second: pl.Expr, remainder: pl.Expr, unit: int) -> pl.Expr:
+    def _interpolate(self, first: pl.Expr, second: pl.Expr, remainder: pl.Expr, unit: int) -> pl.Expr:
         """The value ``remainder`` / ``unit`` of the way between two values: decimals are cut, moments rounded."""
         if self.type in (INT, DOUBLE):
             low, high = first.cast(pl.Float64), second.cast(pl.Float64)
@@ -75,7 +75,7 @@ def _microseconds(moment: pl.Expr) -> pl.Expr:
     return moment.cast(TIMESTAMP.dtype).to_physical().cast(pl.Int128)
 
 
-def _gathered(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:
+def _collector(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:
     return Gathered(a, type_, prefix)
 
 
@@ -117,22 +117,22 @@ def _as_text(name: str, argument: Expression) -> Expression:
 STRING_AGG = AggregateFunction(
     "STRING_AGG", Doc("STRING_AGG(x [, separator] [ORDER BY y])",
     "All x as one text, with ',' or another separator between them, in an order, or without one by value."),
-    _texts, called=("STRING_AGG", "GROUP_CONCAT", "LISTAGG"), gathers=True, accumulator=_gathered, before=_as_text)
+    _texts, called=("STRING_AGG", "GROUP_CONCAT", "LISTAGG"), gathers=True, accumulator=_collector, before=_as_text)
 ARRAY_AGG = AggregateFunction(
     "ARRAY_AGG", Doc("ARRAY_AGG(x [ORDER BY y])",
     "All x, null too, as an array of rows with the one column `value`, in an order, or without one by value."),
-    lambda a, type_: list_of(type_), called=("ARRAY_AGG", "LIST"), gathers=True, accumulator=_gathered)
+    lambda a, type_: list_of(type_), called=("ARRAY_AGG", "LIST"), gathers=True, accumulator=_collector)
 QUANTILE_CONT = AggregateFunction(
     "QUANTILE_CONT", Doc("QUANTILE_CONT(x, q), PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)",
     "The value with a part q of all below it, perhaps between two."),
-    _continuous, called=("QUANTILE_CONT", "PERCENTILE_CONT"), gathers=True, accumulator=_gathered)
+    _continuous, called=("QUANTILE_CONT", "PERCENTILE_CONT"), gathers=True, accumulator=_collector)
 QUANTILE_DISC = AggregateFunction(
     "QUANTILE_DISC", Doc("QUANTILE_DISC(x, q), PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY x)",
     "The first value that a part q of them does not exceed."),
-    called=("QUANTILE_DISC", "QUANTILE", "PERCENTILE_DISC"), gathers=True, accumulator=_gathered)
+    called=("QUANTILE_DISC", "QUANTILE", "PERCENTILE_DISC"), gathers=True, accumulator=_collector)
 MODE = AggregateFunction(
     "MODE", Doc("MODE(x)", "The value that is there most often; of several the least."), called=("MODE",), gathers=True,
-    accumulator=_gathered)
+    accumulator=_collector)
 MEDIAN = AggregateFunction(
     "MEDIAN", Doc("MEDIAN(x)", "QUANTILE_CONT(x, 0.5); of what has nothing between, QUANTILE_DISC(x, 0.5)."),
     called=("MEDIAN",), stands_for="QUANTILE_CONT")

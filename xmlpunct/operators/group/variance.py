@@ -64,7 +64,7 @@ def _sum(numbers: Iterable[Scaled]) -> Scaled:
     return sum(number << exponent - unit for number, exponent in nonzero), unit
 
 
-def _of_values(groups: pl.Series) -> pl.Series:
+def _sums_of_values(groups: pl.Series) -> pl.Series:
     """The sums of each list of values."""
     owners = np.repeat(np.arange(len(groups)), groups.list.len().to_numpy())
     values = groups.explode().drop_nulls().to_numpy()  # an empty list becomes a null
@@ -74,7 +74,7 @@ def _of_values(groups: pl.Series) -> pl.Series:
     return pl.Series(groups.name, texts, dtype=pl.String)
 
 
-def _of_parts(groups: pl.Series) -> pl.Series:
+def _sums_of_parts(groups: pl.Series) -> pl.Series:
     """The sums of each list of sums."""
     texts = [
         parts[0] if len(parts) == 1 else _text(*map(_sum, zip(*map(_numbers, parts), strict=True)))
@@ -97,14 +97,14 @@ class Moments(Accumulator):
         return [
             at.count().cast(pl.Int64).alias(self._name("count")),
             (~at.is_finite()).sum().cast(pl.Int64).alias(self._name("odd")),
-            _all_groups(at.drop_nulls(), _of_values).alias(self._name("sums")),
+            _all_groups(at.drop_nulls(), _sums_of_values).alias(self._name("sums")),
         ]
 
     def merges(self) -> list[pl.Expr]:
         sums = self._name("sums")
         return [
             *(pl.col(self._name(part)).sum() for part in ("count", "odd")),
-            _all_groups(pl.col(sums), _of_parts).alias(sums),
+            _all_groups(pl.col(sums), _sums_of_parts).alias(sums),
         ]
 
     def empty(self) -> dict[str, object]:

@@ -114,13 +114,13 @@ class Join(JoinInputs):
             combined = preserved.combined(free[side], closed, met.get(side))
             punctuations.append(self._output.to_output(side, combined))
         if self._alignment is not None:
-            punctuations.append(self._combined(self._alignment, port, batch, punctuations[: len(SIDES)]))
+            punctuations.append(self._combine(self._alignment, port, batch, punctuations[: len(SIDES)]))
         if len(self._preserved) == 2 and self._ended.value == 0b11 and not self.state.rows:
             punctuations = punctuations if self.ownership else []
             punctuations.append(PunctuationBatch([Punctuation.everything(self.schema)]))
         return released, PunctuationBatch.union(punctuations)
 
-    def _combined(
+    def _combine(
         self, alignment: Alignment, port: int, batch: PunctuationBatch, emitted: Sequence[PunctuationBatch]
     ) -> PunctuationBatch:
         """setCombine(modPs1(ps1), modPs2(ps2)), of punctuations that were not ``emitted`` uncombined."""

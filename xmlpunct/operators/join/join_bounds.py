@@ -101,7 +101,10 @@ def program_of(residual: Expression, sides: Sequence[Schema]) -> Program:
     for part in conjuncts(residual) if can_fail(residual) else ():
         for other in sides:
             for c in comparisons(part, other):
-                implied += [c.expression, *(fits for b in _bounds(c, other) for fits in _within(b, other))]
+                implied += [
+                    c.expression,
+                    *(fits for b in _bounds(c, other) for fits in _has_value_outside(b, other)),
+                ]
     return condition(residual, list(dict.fromkeys(implied)))
 
 
@@ -117,12 +120,14 @@ def comparisons(part: Expression, other: Schema) -> Iterator[Comparison]:
         if compared_by in (EQUAL, AT_MOST, LESS) and isinstance(a, Call) and a.record is ABS:
             (inner,) = a.args
             for e in (inner, NEGATIVE(inner)):
-                yield from _isolated(e, LESS if compared_by is LESS else AT_MOST, b, other)
+                yield from _isolate_subject(e, LESS if compared_by is LESS else AT_MOST, b, other)
     a, b = part.args
-    yield from _isolated(a, part.record, b, other)
+    yield from _isolate_subject(a, part.record, b, other)
 
 
-def _isolated(a: Expression, compared_by: Function, b: Expression, other: Schema) -> Iterator[Comparison]:
+def _isolate_subject(
+    a: Expression, compared_by: Function, b: Expression, other: Schema
+) -> Iterator[Comparison]:
     """A comparison with all columns of the other side on its left; none if a term reads both sides.
 
     Terms of exact types are moved: ``ts - u <= 5`` is ``u >= ts - 5``.
@@ -204,7 +209,7 @@ def _bounds(c: Comparison, other: Schema) -> Iterator[Bound]:
             yield bound
 
 
-def _within(bound: Bound, other: Schema) -> Iterator[Expression]:
+def _has_value_outside(bound: Bound, other: Schema) -> Iterator[Expression]:
     """The condition that the subject has a value if the attribute is well outside of the bound.
 
     ``a + INTERVAL '5' DAY <= own`` does not hold for the last days, although the sum has no value there.

@@ -48,22 +48,24 @@ class JoinKeys:
             for i, (a, b) in enumerate(pairs)
         )
         self.alignment = Alignment(self.schema, 2)
-        self._never = [PunctuationSet(self.schema, self._outside(inputs[port], port)) for port in SIDES]
+        self._never = [
+            PunctuationSet(self.schema, self._impossible_keys(inputs[port], port)) for port in SIDES
+        ]
 
-    def _outside(self, schema: Schema, port: int) -> Iterator[Punctuation]:
+    def _impossible_keys(self, schema: Schema, port: int) -> Iterator[Punctuation]:
         """Punctuations over k on the values outside of an input's declared domains."""
         for name, key in zip(self.names[port], self.schema.names, strict=True):
             yield from outside(self.schema, key, schema[name].domain)
 
     def spread(self, ways: Ways, sifted: bool) -> None:
         """As `Operator.spread`."""
-        self.alignment.spread(Ownership(self.schema, self._renamed(ways, self.schema.names), sifted))
+        self.alignment.spread(Ownership(self.schema, self._rename_ways(ways, self.schema.names), sifted))
 
     def ways_of(self, port: int, ways: Ways) -> Ways:
         """Ways by the keys, under an input's names of them."""
-        return self._renamed(ways, self.names[port])
+        return self._rename_ways(ways, self.names[port])
 
-    def _renamed(self, ways: Ways, to: Sequence[str]) -> Ways:
+    def _rename_ways(self, ways: Ways, to: Sequence[str]) -> Ways:
         """The ways that consist of keys, under the names ``to``. ``ways`` have names of either input."""
         keys = {n: key for names in self.names for n, key in zip(names, to, strict=True)}
         return [[keys[name] for name in way] for way in ways if keys.keys() >= set(way)]

@@ -70,7 +70,7 @@ class NotIn(JoinInputs):
             self._exclude(values)
             self._store(without(values, self.keys.closed_by(LEFT, RIGHT, values)))
             return self.schema.empty()
-        possible = tuples if self._empty.value else self._possible(tuples)
+        possible = tuples if self._empty.value else self._not_excluded(tuples)
         if self._ended.value:
             return possible
         if self._until_end:
@@ -103,7 +103,7 @@ class NotIn(JoinInputs):
             values = self._null
         self._values.insert(values)
 
-    def _possible(self, left: pl.DataFrame) -> pl.DataFrame:
+    def _not_excluded(self, left: pl.DataFrame) -> pl.DataFrame:
         """The left tuples that the right values do not exclude, if the right input is not empty."""
         if self._is_unknown:
             return left.clear()

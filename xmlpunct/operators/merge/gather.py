@@ -94,7 +94,7 @@ class Gather(Merge):
             return batch, ()
         for way in self._ways:
             if set(way) == {batch.place} and not batch.ranged:
-                return self._owned(port, batch, len(way)), ()
+                return self._owned_part(port, batch, len(way)), ()
         owned: dict[Punctuation, None] = {}
         shared: list[Punctuation] = []
         for p in batch:
@@ -118,7 +118,7 @@ class Gather(Merge):
         met = [c for ports, ps in shared for p in ps for c in self.alignment.meet(ports, p)]
         return PunctuationBatch.union([owned, met]) if met else owned
 
-    def _owned(self, port: int, batch: PunctuationBatch, times: int) -> PunctuationBatch:
+    def _owned_part(self, port: int, batch: PunctuationBatch, times: int) -> PunctuationBatch:
         """The punctuations on values that a shard owns. The attribute is a partition key ``times`` times."""
         owners = self._owners([(key,) * times for key in batch.keys])
         return batch.of_some(key for key, owner in zip(batch.keys, owners, strict=True) if owner == port)

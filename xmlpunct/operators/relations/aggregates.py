@@ -43,15 +43,15 @@ class Retracted:
         self._later = Partials(partials, [*self._names, AT])
         self._closed = Partials(partials.drop(AT).hstack(of_values), self._names)
         self._values = {
-            name: Values(self._names, self._of_value(empty, name))
+            name: Values(self._names, self._value_changes(empty, name))
             for name in sorted({_argument(a) for a in [*self._distinct, *self._extremes]})
         }
         self._sums = {
-            a: ExactSums(self._names, self._of_value(empty, _argument(a)))
+            a: ExactSums(self._names, self._value_changes(empty, _argument(a)))
             for a in accumulators
             if is_double_sum(a)
         }
-        self._of_tuples = {a: sums for a, sums in self._sums.items() if a in self._plain}
+        self._tuple_sums = {a: sums for a, sums in self._sums.items() if a in self._plain}
         """The exact sums of tuples. Exact sums of DISTINCT values depend on changes of values instead."""
 
     @property
@@ -68,8 +68,10 @@ class Retracted:
     def _pieces(self, tuples: pl.DataFrame) -> list[pl.DataFrame]:
         """The rows that changes of tuples add to each table of later changes."""
         pieces = [self._partials(tuples)]
-        pieces += [self._of_value(tuples, name) for name in self._values]
-        pieces += [sums.digits(self._of_value(tuples, _argument(a))) for a, sums in self._of_tuples.items()]
+        pieces += [self._value_changes(tuples, name) for name in self._values]
+        pieces += [
+            sums.digits(self._value_changes(tuples, _argument(a))) for a, sums in self._tuple_sums.items()
+        ]
         return pieces
 
     def _partials(self, tuples: pl.DataFrame) -> pl.DataFrame:
@@ -77,7 +79,7 @@ class Retracted:
         sums = [e for a in self._plain for e in weighted(a)]
         return tuples.select(*self._by, AT, pl.col(DIFF).alias(COUNT), *sums)
 
-    def _of_value(self, tuples: pl.DataFrame, name: str) -> pl.DataFrame:
+    def _value_changes(self, tuples: pl.DataFrame, name: str) -> pl.DataFrame:
         """Changes of one attribute's values, without nulls."""
         values = tuples.select(*self._by, pl.col(name).alias(VALUE), AT, DIFF)
         return values.filter(pl.col(VALUE).is_not_null())
@@ -93,7 +95,7 @@ class Retracted:
 
         ``first`` is an instant at which the only group without keys has a slot even without a change there.
         """
-        parts: list[Values | ExactSums] = [*self._values.values(), *self._of_tuples.values()]
+        parts: list[Values | ExactSums] = [*self._values.values(), *self._tuple_sums.values()]
         tables = [self._later, *(part.later for part in parts)]
         new = self._pieces(tuples) if tuples.height else [table.empty for table in tables]
         moved = [table.move(piece, closed) for table, piece in zip(tables, new, strict=True)]
@@ -109,7 +111,7 @@ class Retracted:
         totals, *pieces = zip(row_slots, moved, strict=True)
         turns, columns = self._extremes_of(slots, pieces[: len(self._values)])
         states = self._totals(slots, totals, turns).hstack(columns)
-        digits = dict(zip(self._of_tuples, pieces[len(self._values) :], strict=True))
+        digits = dict(zip(self._tuple_sums, pieces[len(self._values) :], strict=True))
         return slots, states.hstack(self._exact(slots, states, digits, turns))
 
     def _totals(

@@ -135,7 +135,7 @@ class ChangeJoin(Operator):
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         matchable = without(tuples, self.keys.has_null(port, tuples))
-        pairs = self._satisfying(consolidated(pl.concat(self._pairs(port, matchable))))
+        pairs = self._filter_residual(consolidated(pl.concat(self._pairs(port, matchable))))
         self._retain(port, without(matchable, self.keys.closed_by(1 - port, port, matchable)))
         return pairs[:, self.schema.names]
 
@@ -155,7 +155,7 @@ class ChangeJoin(Operator):
             parts.append(pl.DataFrame([named[name] for name in dict.fromkeys((*names, AT, DIFF))]))
         return parts
 
-    def _satisfying(self, pairs: pl.DataFrame) -> pl.DataFrame:
+    def _filter_residual(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """The changes of pairs that satisfy the residual. A pair on which it fails is rejected when it is inserted."""
         if self._condition is None or not pairs.height:
             return pairs
@@ -189,7 +189,7 @@ class ChangeJoin(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         has_closed = self._close(port, batch)  # keep
-        unblocked = self._to_output(port, self._unblocked(port, batch))  # prop
+        unblocked = self._to_output(port, self._unblocked_part(port, batch))  # prop
         to_combine = batch
         if not self.ownership:  # punctuations that are emitted uncombined need not be combined
             is_all = unblocked.place is not None and len(unblocked) == len(batch)
@@ -264,7 +264,7 @@ class ChangeJoin(Operator):
             self._blocked[side].lose(moved)
             self._settled[side].add(moved.drop(AT))
 
-    def _unblocked(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
+    def _unblocked_part(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """The part of an input's punctuations that its retained tuples do not block."""
         blocked = self._blocked[port]
         if batch.place in (None, self.inputs[port].index(AT)):

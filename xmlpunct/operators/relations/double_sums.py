@@ -47,7 +47,7 @@ class ExactSums:
         """Add closed digits at their slots; return the sum (with ``counts``: the average) in each slot."""
         groups, old = withdraw(self.closed, slots.groups)
         slot = np.concatenate((slots.bases[groups], row_slots))
-        digits = _small(pl.concat([old[SUM], rows[SUM]]))
+        digits = _to_digits(pl.concat([old[SUM], rows[SUM]]))
         position = np.concatenate((old[PLACE].to_numpy(), rows[PLACE].to_numpy()))
         lowest = int(position.min()) if len(position) else 0
         height = int(position.max()) - lowest + len(digits) if len(position) else 1
@@ -62,7 +62,7 @@ class ExactSums:
             totals = np.zeros((height, high - low), np.int64)
             for i, digit in enumerate(digits):
                 np.add.at(totals, (position[block] + i, slot[block] - low), digit[block])
-            totals = _running(totals, before, slots.bases[slots.slot_groups[low:high]] - low)
+            totals = _running_sums(totals, before, slots.bases[slots.slot_groups[low:high]] - low)
             before = totals[:, -1]
             ends = slots.ends[(slots.ends > low) & (slots.ends <= high)] - 1
             self._retain(slots.groups[slots.slot_groups[ends]], totals[:, ends - low], lowest)
@@ -77,7 +77,7 @@ class ExactSums:
         self.closed.keep(groups[group].hstack([integers(PLACE, position + lowest), amounts]))
 
 
-def _running(changes: Digits, before: Numbers, bases: Numbers) -> Digits:
+def _running_sums(changes: Digits, before: Numbers, bases: Numbers) -> Digits:
     """The running sums of a block of slots, from each group's base, or from ``before`` if that precedes the block."""
     totals = np.cumsum(changes, axis=1)
     is_continued = bases < 0
@@ -86,7 +86,7 @@ def _running(changes: Digits, before: Numbers, bases: Numbers) -> Digits:
     return totals
 
 
-def _small(amounts: pl.Series) -> Digits:
+def _to_digits(amounts: pl.Series) -> Digits:
     """Amounts as digits that can be summed in 64 bits: one digit if all are small, otherwise four."""
     if not len(amounts):
         return np.zeros((1, 0), np.int64)

@@ -73,7 +73,7 @@ def rounded(numbers: Digits, unit: int, counts: NDArray[np.int64] | None = None)
     _carry(digits)
     words = digits.view(np.uint64)
     has_remainder = np.zeros(size, np.bool_) if counts is None else _divide(words, counts)
-    result, last = _rounded(words, has_remainder, unit - _BITS * below)
+    result, last = _round(words, has_remainder, unit - _BITS * below)
     if counts is not None:  # rare: large counts, or subnormal results
         for i in np.flatnonzero((counts >= 2**31) | (last < UNIT)).tolist():
             result[i] = abs(_quotient(numbers[:, i].tolist(), int(counts[i]), unit))
@@ -97,7 +97,7 @@ def _divide(words: NDArray[np.uint64], counts: NDArray[np.int64]) -> Flags:
     return remainder > 0
 
 
-def _rounded(
+def _round(
     words: NDArray[np.uint64], has_remainder: Flags, unit: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Digits rounded to 53 bits, and the exponent of the last bit. ``has_remainder``: the value exceeds the digits."""

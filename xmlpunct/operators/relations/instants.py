@@ -114,7 +114,7 @@ class Instants:
         """
         if length >= 2**64:
             return instants, np.zeros(len(instants), np.bool_)
-        return self._shifted(instants, np.uint64(length))
+        return self._shift(instants, np.uint64(length))
 
     def up(self, instants: Ordinals, slide: int, origin: int) -> tuple[Ordinals, Flags]:
         """The least ``origin + i * slide`` that is not before each instant, as `later` gives it.
@@ -129,9 +129,9 @@ class Instants:
             within = np.array([i <= self.last for i in exact], np.bool_)
             return np.array([min(i, self.last) for i in exact], np.int64), within
         remainder = (np.mod(instants, slide) - origin % slide) % slide
-        return self._shifted(instants, np.where(remainder, slide - remainder, 0).astype(np.uint64))
+        return self._shift(instants, np.where(remainder, slide - remainder, 0).astype(np.uint64))
 
-    def _shifted(self, instants: Ordinals, steps: np.uint64 | NDArray[np.uint64]) -> tuple[Ordinals, Flags]:
+    def _shift(self, instants: Ordinals, steps: np.uint64 | NDArray[np.uint64]) -> tuple[Ordinals, Flags]:
         """Instants of T plus 64-bit steps, modulo 2^64, and whether each is in T."""
         start = instants.view(np.uint64)
         room = np.uint64(self.last % 2**64) - start

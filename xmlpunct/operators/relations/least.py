@@ -43,7 +43,7 @@ def least_instants(
         for rows, instants_of in retained:
             if not len(rows):
                 continue
-            positions, instants = _matched(group, rows, instants_of)
+            positions, instants = _match_group(group, rows, instants_of)
             first_matches = numbers[positions[~has_match[numbers[positions]]]]
             least[first_matches], has_match[first_matches] = np.iinfo(np.int64).max, True
             np.minimum.at(least, numbers[positions], instants)
@@ -52,7 +52,9 @@ def least_instants(
     ]
 
 
-def _matched(group: PunctuationIndex, rows: Arrangement, instants_of: InstantsOf) -> tuple[Rows, Ordinals]:
+def _match_group(
+    group: PunctuationIndex, rows: Arrangement, instants_of: InstantsOf
+) -> tuple[Rows, Ordinals]:
     """Positions in a group, and instants of rows that match there, the least one of each position included."""
     if isinstance(group, Constants):
         positions, hit = rows.probe(group.constants(), group.names, group.names)
@@ -69,7 +71,7 @@ def _matched(group: PunctuationIndex, rows: Arrangement, instants_of: InstantsOf
 
 
 def _in_ranges(ranges: PunctuationBatch, tuples: pl.DataFrame, instants: Ordinals) -> tuple[Rows, Ordinals]:
-    """`_matched` for ranges in columns; each of ``tuples`` matches a range."""
+    """`_match_group` for ranges in columns; each of ``tuples`` matches a range."""
     attribute = ranges.schema.attributes[ranges.place or 0]
     values = ordinals_of(attribute.type, tuples[attribute.name])
     order = np.argsort(values)

@@ -72,22 +72,22 @@ class _View:
         if dead is not None:
             self._skip_dead(at, numbers, dead, step)
             (self._tails if greatest else self._heads)[numbers] = at
-        non_empty = np.flatnonzero(self._within(at, numbers))
+        non_empty = np.flatnonzero(self._is_within(at, numbers))
         return non_empty, self.rows[at[non_empty]]
 
-    def _within(self, at: Numbers, numbers: Numbers) -> Flags:
+    def _is_within(self, at: Numbers, numbers: Numbers) -> Flags:
         return (at >= self._heads[numbers]) & (at <= self._tails[numbers])
 
     def _skip_dead(self, at: Numbers, numbers: Numbers, dead: Flags, step: int) -> None:
         """Advance the positions ``at``, in place, to live rows."""
         for _ in range(_STEPS):
-            inside = np.flatnonzero(self._within(at, numbers))
+            inside = np.flatnonzero(self._is_within(at, numbers))
             on_dead = inside[dead[self.rows[at[inside]]]]
             if not len(on_dead):
                 return
             at[on_dead] += step
         alive = np.flatnonzero(~dead[self.rows])
-        inside = np.flatnonzero(self._within(at, numbers))
+        inside = np.flatnonzero(self._is_within(at, numbers))
         if step > 0:
             at[inside] = np.append(alive, len(self.rows))[np.searchsorted(alive, at[inside])]
         else:

@@ -37,9 +37,9 @@ class Partials(Arrangement):
 
     def add(self, tuples: pl.DataFrame) -> None:
         """Add changes, summed by key or not."""
-        sums = self._summed(tuples)
+        sums = self._sum_by_key(tuples)
         old = self.remove(ascending(self.probe(sums)[1])) if len(self) else self.empty
-        sums = self._summed(pl.concat([old, sums])) if old.height else sums
+        sums = self._sum_by_key(pl.concat([old, sums])) if old.height else sums
         self.append(sums.filter(self._is_nonzero))
 
     def keep(self, rows: pl.DataFrame) -> None:
@@ -50,18 +50,18 @@ class Partials(Arrangement):
         """The rows with a sum that is not 0."""
         return rows.filter(self._is_nonzero)
 
-    def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
+    def _sum_by_key(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """The sums by key."""
         tuples = tuples[:, self.empty.columns]
         if not self.key:
             return tuples.select(self._totals)
         return tuples.group_by(self.key, maintain_order=True).agg(self._totals)  # overflows cancel out
 
-    def _summed_by_sorting(self, tuples: pl.DataFrame) -> pl.DataFrame:
+    def _sum_by_sorting(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """The sums by key, in any order; faster if there are many keys that hardly repeat."""
         *major, last = self.key or [""]
         if not major or tuples.height < SORTED_ROWS or tuples[last].dtype != pl.Int64():
-            return self._summed(tuples)
+            return self._sum_by_key(tuples)
         tuples = tuples[:, self.empty.columns]
         number, _ = numbered(tuples.select(major))
         minor = tuples[last].to_numpy()
@@ -103,7 +103,7 @@ class Partials(Arrangement):
             self.add(changes.filter(~is_closed))
             closed_changes = changes.filter(is_closed).select(self.empty.columns)
         rows = pl.concat([rows, closed_changes]) if rows.height else closed_changes
-        return self._nonzero(self._summed_by_sorting(rows))
+        return self._nonzero(self._sum_by_sorting(rows))
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:
         """Remove the rows that match ``closed``; return them."""

@@ -58,7 +58,7 @@ class RowsWindow(Operator):
         self.instants, self._timestamp, self._count = instants, timestamp, count
         self._by = list(by) or [ALL]
         self._closing = Closing(schema, by, timestamp, instants)
-        empty = self._keyed(schema.empty())
+        empty = self._with_keys(schema.empty())
         numbers = [pl.Series(name, [], pl.Int64()) for name in (NUMBER, FIRST, BEHIND)]
         self._later = Arrangement(empty, [*self._by, AT])
         self._window = Arrangement(empty.drop(AT).hstack(numbers), [*self._by, NUMBER])
@@ -84,10 +84,10 @@ class RowsWindow(Operator):
             problem = is_outside(self._timestamp, self.instants, self.instants.first)
             reasons = tuples.select(pl.when(~booleans(within)).then(pl.lit(problem)).alias("reason"))
             tuples = self.reject_failures(tuples, reasons.to_series())
-        self._later.append(self._keyed(tuples))
+        self._later.append(self._with_keys(tuples))
         return self.schema.empty()
 
-    def _keyed(self, tuples: pl.DataFrame) -> pl.DataFrame:
+    def _with_keys(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """Elements with the timestamp as the instant of a change, and at least one key column for partitions."""
         tuples = tuples.rename({self._timestamp: AT})
         return tuples if self._by != [ALL] else tuples.with_columns(pl.lit(0, pl.Int64()).alias(ALL))
@@ -121,7 +121,7 @@ class RowsWindow(Operator):
         at = self.instants.ordinals(elements[AT])
         cuts = np.append(np.flatnonzero(begins(partition, at)), len(at))
         instant = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
-        elements = self._numbered(elements, shift[partition], cuts[:-1][instant], cuts[1:][instant])
+        elements = self._with_numbers(elements, shift[partition], cuts[:-1][instant], cuts[1:][instant])
 
         ends = np.append(np.flatnonzero(starts)[1:], len(at)) + shift
         begin = self._begin(keys, elements, first, stop, ends)
@@ -143,7 +143,7 @@ class RowsWindow(Operator):
         inserts = self._changes(elements, at, is_inserted, 1)
         return pl.concat([inserts, self._changes(leaving, at[cuts[leave_instant]], is_deleted, -1)])
 
-    def _numbered(
+    def _with_numbers(
         self, elements: pl.DataFrame, shift: Numbers, first: Numbers, stop: Numbers
     ) -> pl.DataFrame:
         """Elements with their numbers, and the numbers of their instants' elements."""

@@ -123,9 +123,9 @@ class Slots:
         """
         row_slots = np.concatenate([slots for slots, _ in pieces])
         columns = (pl.concat([piece[name] for _, piece in pieces]) for name in empty.columns)
-        return pl.DataFrame([self._running(row_slots, column) for column in columns])
+        return pl.DataFrame([self._running_sums(row_slots, column) for column in columns])
 
-    def _running(self, row_slots: Numbers, changes: pl.Series) -> pl.Series:
+    def _running_sums(self, row_slots: Numbers, changes: pl.Series) -> pl.Series:
         """Running sums from each base, of changes at ``row_slots``. Overflows across groups cancel out."""
         if not sums_fit(changes):
             rows = np.full(len(self), len(changes), np.int64)

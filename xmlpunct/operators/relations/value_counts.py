@@ -84,12 +84,12 @@ class Values:
             [pl.Series(name, numbers, pl.Int64()) for name, numbers in slot_and_diff.items()]
         )
         lives = Lives(rows[VALUE].filter(booleans(live)), slot[live], until[live], len(slots))
-        extremes = [lives.least(self._unchanged(slots, greatest), greatest) for greatest in ends]
+        extremes = [lives.least(self._unchanged_lives(slots, greatest), greatest) for greatest in ends]
         last = rows.with_columns(pl.Series(DIFF, counts, pl.Int64())).filter(booleans(is_last))
         self.closed.keep(last)
         return turns, extremes
 
-    def _unchanged(self, slots: Slots, greatest: bool) -> tuple[Numbers, Numbers, pl.Series]:
+    def _unchanged_lives(self, slots: Slots, greatest: bool) -> tuple[Numbers, Numbers, pl.Series]:
         """The lives of unchanged values that can be the least (greatest) of their groups."""
         positions, values = self.closed.extremes(slots.groups, greatest)
         return slots.bases[positions], slots.ends[positions], values

@@ -73,14 +73,14 @@ class Window(Operator):
         instants = self.instants.ordinals(tuples[self._timestamp])
         within = self.instants.within(instants)
         if not within.all():
-            tuples, instants = self._rejecting(tuples, within), instants[within]
+            tuples, instants = self._reject_outside(tuples, within), instants[within]
         elements = tuples.drop(self._timestamp)
-        inserted_at, is_inserted = self._up(instants)
+        inserted_at, is_inserted = self._next_moves(instants)
         if self._length is None:
             return self._changes(elements, inserted_at, is_inserted, 1)
         deleted_at, is_deleted = self.instants.later(instants, self._length + 1)
         if self._slide is not None:
-            deleted_at, in_time = self._up(deleted_at)
+            deleted_at, in_time = self._next_moves(deleted_at)
             is_deleted &= in_time
             is_skipped = (
                 is_inserted & is_deleted & (inserted_at == deleted_at)
@@ -89,7 +89,7 @@ class Window(Operator):
         inserts = self._changes(elements, inserted_at, is_inserted, 1)
         return pl.concat([inserts, self._changes(elements, deleted_at, is_deleted, -1)])
 
-    def _up(self, instants: Ordinals) -> tuple[Ordinals, Flags]:
+    def _next_moves(self, instants: Ordinals) -> tuple[Ordinals, Flags]:
         """The next instants at which the window moves, and whether these are in T."""
         if self._slide is None:
             return instants, np.ones(len(instants), np.bool_)
@@ -102,7 +102,7 @@ class Window(Operator):
         diffs = pl.Series(DIFF, [diff], pl.Int64()).new_from_index(0, len(at))
         return elements.hstack([self.instants.column(AT, at), diffs])
 
-    def _rejecting(self, tuples: pl.DataFrame, within: Flags) -> pl.DataFrame:
+    def _reject_outside(self, tuples: pl.DataFrame, within: Flags) -> pl.DataFrame:
         """Reject the tuples whose instants are outside of the range of elements."""
         ts, type_ = self._timestamp, self.instants.type
         first, last = (type_.format(type_.at(i)) for i in (self.instants.first, self.instants.last))
@@ -124,14 +124,14 @@ class Window(Operator):
     def _prefixes(self, grown: Iterable[Grown], from_the_start: bool = False) -> Iterable[Punctuation]:
         """The new prefixes of the changes that grown prefixes of the stream imply."""
         for q, before, last in grown:
-            bound = self._unchanging(last)
-            if bound > self._unchanging(before) or from_the_start:
+            bound = self._last_unchanged(last)
+            if bound > self._last_unchanged(before) or from_the_start:
                 at = self.instants.prefix(bound)
                 if at is not EMPTY:
                     patterns = [WILDCARD if i is None else q.patterns[i] for i in self._sources]
                     patterns[-2] = at
                     yield Punctuation(self.schema, patterns)
 
-    def _unchanging(self, bound: int) -> int:
+    def _last_unchanged(self, bound: int) -> int:
         """The last instant without further changes, if there are no more elements up to ``bound``."""
         return bound if self._slide is None else up(bound + 1, self._slide, self._origin) - 1

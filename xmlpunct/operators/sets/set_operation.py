@@ -79,7 +79,7 @@ class SetOperation(TwoInputs):
         released = self.release(1 - port, closed)
         if released.height:
             released = self.output.step(0, released)
-        emitted = self._emitted(1 - port, batch)
+        emitted = self._emitted_uncombined(1 - port, batch)
         combined = self.alignment.update(port, batch)
         if len(emitted):
             combined, batch = _except(emitted, combined), _except(emitted, batch)
@@ -87,7 +87,7 @@ class SetOperation(TwoInputs):
             self.pending[port].add(batch)
         return released, self.output.punctuate(0, PunctuationBatch.union([combined, *self.free()]))[1]
 
-    def _emitted(self, port: int, batch: PunctuationBatch) -> PunctuationSet:
+    def _emitted_uncombined(self, port: int, batch: PunctuationBatch) -> PunctuationSet:
         """Punctuations of an input that were emitted without ``batch`` and that combining with it could repeat.
 
         A receiver that has purged the punctuation would retain its repetition for ever. On several shards it is

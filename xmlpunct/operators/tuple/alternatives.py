@@ -69,7 +69,7 @@ def alternatives(
     groups = [list(dict.fromkeys(calls[name] for name in names if name in calls)) for names in together]
     grouped = {call for group in groups for call in group}
     groups += [[call] for call in dict.fromkeys(calls.values()) if call not in grouped]
-    choices = [_of_full_join(group) if len(group) > 1 else [*_of_one(*group)] for group in groups]
+    choices = [_of_full_join(group) if len(group) > 1 else [*_choices_of(*group)] for group in groups]
     if prod(map(len, choices)) > MOST:
         return []
     ways = []
@@ -81,9 +81,9 @@ def alternatives(
     return ways
 
 
-def _of_one(call: Call) -> Iterator[Choice]:
+def _choices_of(call: Call) -> Iterator[Choice]:
     """The arguments of one COALESCE: each is the value where all arguments before it are null."""
-    args = list(_possible(call.args))
+    args = list(_possible_values(call.args))
     for i, e in enumerate(args):
         names = non_null(e).value if i < len(args) - 1 else frozenset[str]()
         yield Choice({call: e}, names, _columns(args[:i]))
@@ -102,7 +102,7 @@ def _columns(args: Iterable[Expression]) -> frozenset[str]:
     return frozenset(e.name for e in args if isinstance(e, Column))
 
 
-def _possible(args: Iterable[Expression]) -> Iterable[Expression]:
+def _possible_values(args: Iterable[Expression]) -> Iterable[Expression]:
     """The arguments that can be the value of a COALESCE. The last one is always among them."""
     args = list(args)
     for i, e in enumerate(args):

@@ -77,7 +77,7 @@ class Project(Operator):
         self._ways = [Project(schema.without_nulls(way.non_null), way.columns, derived) for way in chosen]
         self._null = [way.null for way in chosen]
         if self._ways:
-            self._merged = MergedInputs([_narrowed(way) for way in self._ways])
+            self._merged = MergedInputs([_narrow_schema(way) for way in self._ways])
             self._alignment = Alignment(self._merged.schema, len(self._ways))
             parts = {"alignment": self._alignment, **self._merged.parts}
             for i, way in enumerate(self._ways):
@@ -137,14 +137,14 @@ class Project(Operator):
             ]
             return self.schema.empty(), PunctuationBatch.union(combined)
         closed = self._joint.add(batch) if self._memory else batch.closing(self._carriers.carried)
-        return self.schema.empty(), self._projected(closed.possible())
+        return self.schema.empty(), self._project(closed.possible())
 
     def _combine(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """setCombine of all alternatives, after alternative ``port`` has emitted ``batch``."""
         batch = batch.rename(self._merged.inputs[port])
         return self._alignment.update(port, self._merged.to_output(port, batch)).rename(self.schema)
 
-    def _projected(self, closed: PunctuationBatch) -> PunctuationBatch:
+    def _project(self, closed: PunctuationBatch) -> PunctuationBatch:
         """projPs, for punctuations that close all values of the attributes that no column carries."""
         if self._carriers.origins is not None:
             return closed.rebase(self.schema, self._carriers.origins).unique()
@@ -164,7 +164,7 @@ class Project(Operator):
         return PunctuationBatch(punctuations)
 
 
-def _narrowed(project: Project) -> Schema:
+def _narrow_schema(project: Project) -> Schema:
     """The schema of a project's output. The domain of a constant column is its value."""
     constants = {
         name: pt.constant(e.type, e.value)

@@ -48,13 +48,13 @@ class Select(Operator):
 
     def opening(self) -> list[Punctuation]:
         (schema,) = self.inputs
-        return [*self._renamed(PunctuationBatch(news(schema, never(schema, self.predicate))))]
+        return [*self._to_output(PunctuationBatch(news(schema, never(schema, self.predicate))))]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self.passing(tuples, self._condition)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        batch = self._renamed(batch)
+        batch = self._to_output(batch)
         if self._open and not batch.has_end and any(map(self._closes, batch.parts)):
             batch = PunctuationBatch.union([batch, [Punctuation.everything(self.schema)]])
         return self.schema.empty(), batch
@@ -90,6 +90,6 @@ class Select(Operator):
         """Whether a pattern matches all values of an attribute for which the predicate can be true."""
         return attribute in self._open and all(covers(pattern, values) for values in self._open[attribute])
 
-    def _renamed(self, batch: PunctuationBatch) -> PunctuationBatch:
+    def _to_output(self, batch: PunctuationBatch) -> PunctuationBatch:
         """Punctuations of the input as punctuations of the output schema, which may declare NOT NULL."""
         return batch if self.schema is self.inputs[0] else batch.rename(self.schema)

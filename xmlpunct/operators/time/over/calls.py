@@ -120,15 +120,15 @@ class Call:
         """The number of rows before the current one that must be retained."""
         if self.function == "LAG":
             return self.count
-        return self._before if self.function in FRAMED and self.frame.unit == "ROWS" else 0
+        return self._preceding if self.function in FRAMED and self.frame.unit == "ROWS" else 0
 
     @property
     def instants_before(self) -> int:
         """The number of instants before the current one whose rows must be retained."""
-        return self._before if self.function in FRAMED and self.frame.unit == "RANGE" else 0
+        return self._preceding if self.function in FRAMED and self.frame.unit == "RANGE" else 0
 
     @property
-    def _before(self) -> int:
+    def _preceding(self) -> int:
         start, end = self.frame.start, self.frame.end
         return max(0, -(start or 0), -(end or 0))
 

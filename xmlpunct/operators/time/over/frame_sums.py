@@ -39,7 +39,7 @@ class Sums:
         terms = rows.select(_terms(a))
         zero = terms.clear(1).select(pl.all().fill_null(0))
         self._running = pl.concat([zero, terms.select(pl.all().cum_sum())])
-        self._exact = _running(rows[str(a.aggregate.argument)]) if is_exact(a) else None
+        self._exact = _running_sums(rows[str(a.aggregate.argument)]) if is_exact(a) else None
 
     def over(self, low: Places, high: Places, before: Before | None) -> tuple[pl.DataFrame, Exact | None]:
         """The partial columns of frames, and the exact sums."""
@@ -71,7 +71,7 @@ class Sums:
         names = ("count", "nan", "above", "below")
         count, nan, above, below = (sums[f"{self._a.prefix}.{n}"].to_numpy() for n in names)
         units = np.where(count > 0, count, 1).astype(object) if self._a.aggregate.function == "AVG" else 1
-        values = _rounded(exact, units)
+        values = _round_quotients(exact, units)
         values = np.where(above > 0, np.inf, np.where(below > 0, -np.inf, values))
         values = np.where((nan > 0) | ((above > 0) & (below > 0)), np.nan, values) + 0.0
         results = floats("result", values, count == 0)
@@ -112,7 +112,7 @@ def _terms(a: Accumulator) -> list[pl.Expr]:
     return [count, value.fill_null(0).cast(pl.Int128).alias(f"{a.prefix}.sum")]
 
 
-def _running(column: pl.Series) -> Exact:
+def _running_sums(column: pl.Series) -> Exact:
     """The exact sums of the finite values before each position, in units of 1 / _UNIT; shape (n + 1,)."""
     values = column.fill_null(0.0).to_numpy()
     values = np.where(np.isfinite(values), values, 0.0)
@@ -123,7 +123,7 @@ def _running(column: pl.Series) -> Exact:
     return sums
 
 
-def _rounded(sums: Exact, counts: Exact | int) -> NDArray[np.float64]:
+def _round_quotients(sums: Exact, counts: Exact | int) -> NDArray[np.float64]:
     """Sums divided by counts, rounded once."""
     overflows = np.abs(sums) >= _OVERFLOW * counts
     infinite = np.where(sums > 0, np.inf, -np.inf)

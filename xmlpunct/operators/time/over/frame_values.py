@@ -71,7 +71,7 @@ class Values:
             )
             exists = (positions >= segment.starts[group]) & (positions < segment.ends[group])
             assert column is not None
-            values = _gathered(column, positions, exists)
+            values = _gather(column, positions, exists)
             if call.default is None:
                 return values, None
             defaults = segment.rows[call.default].gather(rows)
@@ -80,13 +80,13 @@ class Values:
         before = (summaries, group) if self._has_summary else None
         if call.function in VALUES:
             assert column is not None
-            return self._picked(column, low, high, before), None
+            return self._frame_value(column, low, high, before), None
         if call.function in ("MIN", "MAX"):
             return self._extreme(segment, low, high, before), None
         sums = Sums(self._a, segment.rows)
         return sums.finish(*sums.over(low, high, before))
 
-    def summarized(
+    def summarize(
         self, segment: Segment, summaries: pl.DataFrame, low: Places, high: Places
     ) -> Iterable[pl.Series]:
         """The summary of each partition with its rows from ``low`` to ``high`` added.
@@ -98,25 +98,25 @@ class Values:
         before = summaries, np.arange(summaries.height)
         if self.call.function in VALUES:
             column = segment.rows[str(self.call.argument)]
-            return [self._picked(column, low, high, before).alias(self._name)]
+            return [self._frame_value(column, low, high, before).alias(self._name)]
         if self.call.function in ("MIN", "MAX"):
             return [self._extreme(segment, low, high, before).alias(self._name)]
         return Sums(self._a, segment.rows).summary(low, high, before).get_columns()
 
-    def _picked(self, column: pl.Series, low: Places, high: Places, before: Before | None) -> pl.Series:
+    def _frame_value(self, column: pl.Series, low: Places, high: Places, before: Before | None) -> pl.Series:
         """FIRST_VALUE, LAST_VALUE, NTH_VALUE."""
         if self.call.function == "LAST_VALUE":
-            values, exists = _gathered(column, high - 1, high > low), high > low
+            values, exists = _gather(column, high - 1, high > low), high > low
             if before is None or exists.all():
                 return values
             return values.zip_with(booleans(exists), before[0][self._name].gather(before[1]))
         index = 0 if self.call.function == "FIRST_VALUE" else min(self.call.count, 2**62) - 1
         if before is None:
-            return _gathered(column, low + index, low + index < high)
+            return _gather(column, low + index, low + index < high)
         summaries, group = before
         dropped = summaries[ROWS].to_numpy()[group]
         positions = low + index - dropped
-        values = _gathered(column, positions, (positions >= low) & (positions < high))
+        values = _gather(column, positions, (positions >= low) & (positions < high))
         return values.zip_with(booleans(dropped <= index), summaries[self._name].gather(group))
 
     def _rank(self, segment: Segment, summaries: pl.DataFrame, released: Places, rows: Places) -> pl.Series:
@@ -151,12 +151,12 @@ class Values:
         column = segment.rows[str(self.call.argument)]
         values = column if before is None else pl.concat([column, before[0][self._name]])
         ranks = self._ranks(values)
-        highest = _highest(ranks[: len(column)], low, high)
+        highest = _range_maxima(ranks[: len(column)], low, high)
         if before is not None:
             highest = np.maximum(highest, ranks[len(column) :][before[1]])
         by_rank = np.zeros(len(values) + 1, np.int64)
         by_rank[ranks] = np.arange(len(ranks))
-        return _gathered(values, by_rank[highest], highest > 0)
+        return _gather(values, by_rank[highest], highest > 0)
 
     def _ranks(self, values: pl.Series) -> NDArray[np.int64]:
         """The ranks of values for MIN or MAX: the best value has the highest rank, null has 0."""
@@ -174,7 +174,7 @@ class Values:
         return best
 
 
-def _highest(ranks: NDArray[np.int64], low: Places, high: Places) -> NDArray[np.int64]:
+def _range_maxima(ranks: NDArray[np.int64], low: Places, high: Places) -> NDArray[np.int64]:
     """The highest rank of each frame, 0 for an empty one; by tables of the highest of 1, 2, 4, 8... ranks."""
     highest = np.zeros(len(low), np.int64)
     lengths = high - low
@@ -187,7 +187,7 @@ def _highest(ranks: NDArray[np.int64], low: Places, high: Places) -> NDArray[np.
     return highest
 
 
-def _gathered(column: pl.Series, positions: Places, exists: NDArray[np.bool_]) -> pl.Series:
+def _gather(column: pl.Series, positions: Places, exists: NDArray[np.bool_]) -> pl.Series:
     """The values at ``positions``, null where there is none."""
     if not len(column):
         return column.clear(len(positions))

@@ -136,7 +136,7 @@ class Over(Operator):
         first_new = segment.starts + np.bincount(segment.group[~is_new], minlength=keys.height)
         summaries = self._summaries(keys)
         if self._slides:
-            summaries = self._summarized(segment, summaries, first_new, segment.starts)
+            summaries = self._summarize(segment, summaries, first_new, segment.starts)
         results = self._results(segment, summaries, first_new, released)
         released_rows = segment.rows[released][ROW].to_numpy()
         self._pending.lose(self._waiting.remove(np.sort(released_rows)))
@@ -221,7 +221,7 @@ class Over(Operator):
         self._summary.remove(ascending(self._summary.probe(keys)[1]))
         left = segment.starts + np.bincount(group[released & ~stays], minlength=keys.height)
         low, high = (left, segment.ends) if self._slides else (segment.starts, left)
-        summary = self._summarized(segment, summaries, low, high)
+        summary = self._summarize(segment, summaries, low, high)
         columns: dict[str, pl.Series] = {}
         if ROWS in self._empty_summary:
             columns[ROWS] = summaries[ROWS] + integers("", left - segment.starts)
@@ -236,9 +236,9 @@ class Over(Operator):
         open_summaries = summary.filter(booleans(~for_ever)).filter(pl.any_horizontal(is_not_empty))
         self._summary.append(open_summaries.select(self._summary.empty.columns))
 
-    def _summarized(
+    def _summarize(
         self, segment: Segment, summaries: pl.DataFrame, low: Places, high: Places
     ) -> pl.DataFrame:
-        """Summaries with the rows from ``low`` to ``high`` added or removed (`Values.summarized`)."""
-        columns = [c for values in self._values for c in values.summarized(segment, summaries, low, high)]
+        """Summaries with the rows from ``low`` to ``high`` added or removed (`Values.summarize`)."""
+        columns = [c for values in self._values for c in values.summarize(segment, summaries, low, high)]
         return summaries.with_columns(columns)

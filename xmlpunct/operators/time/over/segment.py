@@ -74,8 +74,8 @@ class Segment:
         """The bounds of the frames of ``rows``. The bounds of an empty frame are equal."""
         starts, ends = self.starts[self.group[rows]], self.ends[self.group[rows]]
         if frame.unit == "ROWS":
-            low = starts if frame.start is None else np.clip(rows + _limited(frame.start), starts, ends)
-            high = ends if frame.end is None else np.clip(rows + _limited(frame.end) + 1, starts, ends)
+            low = starts if frame.start is None else np.clip(rows + _limit_offset(frame.start), starts, ends)
+            high = ends if frame.end is None else np.clip(rows + _limit_offset(frame.end) + 1, starts, ends)
         else:
             first, last = self.peers(rows)
             low = (
@@ -83,14 +83,18 @@ class Segment:
                 if frame.start is None
                 else first
                 if frame.start == 0
-                else self._at(rows, frame.start, "left")
+                else self._offset_positions(rows, frame.start, "left")
             )
             high = (
-                ends if frame.end is None else last if frame.end == 0 else self._at(rows, frame.end, "right")
+                ends
+                if frame.end is None
+                else last
+                if frame.end == 0
+                else self._offset_positions(rows, frame.end, "right")
             )
         return low, np.maximum(low, high)
 
-    def _at(self, rows: Places, offset: int, side: Side) -> Places:
+    def _offset_positions(self, rows: Places, offset: int, side: Side) -> Places:
         """The positions of the instants at an offset from ``rows``, before (``left``) or after equal ones."""
         instants = np.unique(self.instants)
         limit = len(instants) if offset > 0 else 0
@@ -107,6 +111,6 @@ class Segment:
         return positions
 
 
-def _limited(offset: int) -> int:
+def _limit_offset(offset: int) -> int:
     """An offset, limited to a range that numpy can add; there are never more rows."""
     return max(-(2**62), min(2**62, offset))

@@ -86,7 +86,7 @@ class OpenSessions:
         if not tuples.height:
             return
         instants = ordinals_of(self._type, tuples[self._timestamp])
-        new = self._keyed(tuples, {_CELL: instants // self._gap, _FIRST: instants, _LAST: instants})
+        new = self._with_keys(tuples, {_CELL: instants // self._gap, _FIRST: instants, _LAST: instants})
         adjacent = self._take_adjacent(new)
         rows = pl.concat([adjacent.drop(_SESSION), new])
         of_row, first = numbered(rows.select(self._cells.key))
@@ -96,18 +96,18 @@ class OpenSessions:
         old[of_row[: adjacent.height]] = adjacent[_SESSION].to_numpy()
         session_of_cell = self._sessions_of(cells, lows, highs, old)
         session_of_tuple = session_of_cell[of_row[adjacent.height :]]
-        numbers = self._renumbered(cells, lows, highs, old, session_of_cell, session_of_tuple)
+        numbers = self._merge_sessions(cells, lows, highs, old, session_of_cell, session_of_tuple)
         columns = {
             _CELL: cells[_CELL].to_numpy(),
             _FIRST: lows,
             _LAST: highs,
             _SESSION: numbers[session_of_cell],
         }
-        self._cells.append(self._keyed(cells, columns))
+        self._cells.append(self._with_keys(cells, columns))
         session = pl.Series(_SESSION, numbers[session_of_tuple], pl.Int64())
         self.tuples.append(tuples.with_columns(session))
 
-    def _keyed(self, rows: pl.DataFrame, numbers: dict[str, Ordinals]) -> pl.DataFrame:
+    def _with_keys(self, rows: pl.DataFrame, numbers: dict[str, Ordinals]) -> pl.DataFrame:
         """The keys of ``rows``, with columns of numbers."""
         columns = (pl.Series(name, values, pl.Int64()) for name, values in numbers.items())
         return pl.DataFrame([*(rows[name] for name in self._by), *columns])
@@ -134,7 +134,7 @@ class OpenSessions:
         sessions[order[1:]] = np.cumsum(has_gap | (key[1:] != key[:-1]))
         return sessions
 
-    def _renumbered(
+    def _merge_sessions(
         self,
         cells: pl.DataFrame,
         lows: Ordinals,
@@ -172,7 +172,7 @@ class OpenSessions:
         a_cell = np.empty(count, np.int64)
         a_cell[session_of_cell] = np.arange(len(session_of_cell))
         columns = {_FIRST: firsts, _LAST: lasts, _SIZE: total, _SESSION: numbers}
-        sessions = self._keyed(cells[a_cell], columns).with_columns(
+        sessions = self._with_keys(cells[a_cell], columns).with_columns(
             values_of(self._type, self._join_start(firsts), _LOW),
             values_of(self._type, self._join_end(lasts), _HIGH),
         )
@@ -202,7 +202,7 @@ class OpenSessions:
 
     def close(self, grown: Iterable[Grown]) -> Closed:
         """Remove and return the sessions that no later tuple can join."""
-        closed = PunctuationSet(self.schema, self._within(grown))
+        closed = PunctuationSet(self.schema, self._closed_sessions(grown))
         sessions = self._sessions.remove(self._sessions.matching(closed))
         if not sessions.height:
             return Closed(
@@ -216,7 +216,7 @@ class OpenSessions:
         firsts, lasts = (sessions[name].to_numpy()[of_session] for name in (_FIRST, _LAST))
         return Closed(sessions, tuples, firsts, lasts)
 
-    def _within(self, grown: Iterable[Grown]) -> Iterable[Punctuation]:
+    def _closed_sessions(self, grown: Iterable[Grown]) -> Iterable[Punctuation]:
         """Punctuations that match the sessions within closed intervals."""
         lowest, highest = self._reach
         for key in grown:
