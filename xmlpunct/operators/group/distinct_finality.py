@@ -24,7 +24,7 @@ from xmlpunct.types.interval_set import IntervalSet
 from xmlpunct.types.pattern import WILDCARD, Constant, Pattern, constant
 
 MANY = 1000
-"""The most open values of a group that is tested. With more, the group is final only when fewer are open."""
+"""A group with more open values is not tested until at most this number of values are open."""
 _OPEN = "$open"
 """The column with the number of a group's values that are not closed."""
 
