@@ -222,7 +222,7 @@ def test_guards_stand_first_in_the_fragments_that_need_their_streams(folder: Pat
     assert found["sorted"] == [((),)]
     assert found["in order"][0] == ((),)
     assert [
-        guard.quiet
+        guard.drops_rejects
         for guard in with_guards(planned(folder, QUERIES["twice"])).root.walk()
         if isinstance(guard, Guard)
     ] == [False, True]

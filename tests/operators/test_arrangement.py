@@ -175,7 +175,7 @@ def test_tuples_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> N
 def test_many_tuples_are_made_distinct_a_part_at_a_time(
     monkeypatch: pytest.MonkeyPatch, different: int
 ) -> None:
-    monkeypatch.setattr(arrangement, "_PART", 16)
+    monkeypatch.setattr(arrangement, "_CHUNK_ROWS", 16)
     rng = random.Random(different)
     rows = [rng.choice([None, *range(different)]) for _ in range(200)]
     found = arrangement.distinct(pl.DataFrame({"a": rows}))

@@ -222,28 +222,28 @@ def test_what_is_done_before_a_slices_turn_changes_nothing() -> None:
         stages: list[Operator] = [Scan.rename(X, ["x"], ["x"]), Union([X, X])]
         return Pipeline(stages, [[(0, 0)], [(1, 1)]], [[(1, 0)], []])
 
-    ahead, plain = scanned(), scanned()
+    precomputing, plain = scanned(), scanned()
     given = Slice(X.frame([(5,), (5,), (6,), (None,)]), [FIVE])
-    done = ahead.ahead(0, given.tuples)
+    done = precomputing.precompute(0, given.tuples)
     assert {edge: (of.tuples.rows(), of.stepped) for edge, of in done.items()} == {
         (0, 0): ([(5,), (5,), (6,), (None,)], True),
         (1, 0): ([(5,), (6,), (None,)], False),
     }
     for side in (0, 1):
         (mine,), (other,) = (
-            ahead.push_all(side, given, done if side == 0 else {}),
+            precomputing.push_all(side, given, done if side == 0 else {}),
             plain.push_all(side, given),
         )
         assert mine.tuples.equals(other.tuples)
         assert mine.punctuations == other.punctuations
-    assert ahead.counters == plain.counters
+    assert precomputing.counters == plain.counters
 
 
 def test_what_was_done_for_an_operator_that_has_finished_since_is_dropped() -> None:
     half = Select(X, call("<", Column(INT, True, "x"), call("/", number("4"), Column(INT, True, "x"))))
     whole = Pipeline([half, Merge([X, X])], [[(0, 0)], [(1, 1)]], [[(1, 0)], []])
     late = X.frame([(0,), (1,)])
-    done = whole.ahead(0, late)
+    done = whole.precompute(0, late)
     assert [(of.tuples.rows(), len(of.rejects)) for of in done.values()] == [([(1,)], 1)]
     whole.push(0, Slice(X.empty(), [Punctuation.everything(X)]))
     (output,) = whole.push_all(0, Slice(late), done)
@@ -258,5 +258,5 @@ def test_what_comes_by_two_ports_is_not_taken_for_one() -> None:
     stages: list[Operator] = [Scan.rename(pair, [name], ["x"]) for name in ("x", "y")]
     whole = Pipeline([*stages, Merge([X, X]), big], [[(0, 0), (1, 0)]], [[(2, 0)], [(2, 1)], [(3, 0)], []])
     tuples = pair.frame([(1, 5), (4, 2), (3, 3)])
-    (output,) = whole.push_all(0, Slice(tuples), whole.ahead(0, tuples))
+    (output,) = whole.push_all(0, Slice(tuples), whole.precompute(0, tuples))
     assert sorted(output.tuples["x"]) == [3, 3, 4, 5]

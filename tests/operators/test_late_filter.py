@@ -114,9 +114,9 @@ def test_columns_of_ours_are_no_attributes() -> None:
     ]
 
 
-def test_a_quiet_one_drops_but_says_nothing() -> None:
+def test_one_that_drops_rejects_reports_none() -> None:
     guard = LateFilter(SPACE.schema)
-    guard.quiet = True
+    guard.drops_rejects = True
     t = SPACE.tuples()[0]
     output = run(guard, 0, as_read([Punctuation.everything(SPACE.schema), t], 1))
     assert (output.tuples.height, guard.rejects) == (0, [])

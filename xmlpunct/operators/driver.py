@@ -20,7 +20,7 @@ from xmlpunct.slice import Slice, concat
 
 @dataclass(slots=True)
 class Counters:
-    """What went through an operator, and what it retains after keep."""
+    """The traffic of an operator, and its state after keep."""
 
     tuples_in: int = 0
     tuples_out: int = 0
@@ -38,48 +38,51 @@ class Counters:
 
 
 class Done(NamedTuple):
-    """What was done with the tuples of a slice before its turn: what they come to at an operator, and its rejects; or
-    fewer tuples to be given to it."""
+    """Work of an operator on the tuples of a slice, before the slice's turn.
+
+    If ``stepped``, ``tuples`` are the result of `Operator.step`, and ``rejects`` its rejects. Otherwise ``tuples`` are
+    the input, reduced by `Operator.reduced`.
+    """
 
     tuples: pl.DataFrame
     rejects: list[Reject]
     stepped: bool
 
 
-def run(operator: Operator, port: int, given: Slice, done: Done | None = None) -> Slice:
-    """Give one slice to one operator, of which something may be ``done``."""
+def run(operator: Operator, port: int, slice_: Slice, done: Done | None = None) -> Slice:
+    """Run one operator on one slice; return its output. ``done`` is the precomputed part of the work."""
     if done is not None and done.stepped:
-        at_once = done.tuples
+        output = done.tuples
     else:
-        tuples = given.tuples if done is None else done.tuples
-        at_once = operator.step(port, tuples) if tuples.height else operator.schema.empty()
-    if not given.punctuations and not operator.speaks:
-        return Slice(at_once)
-    passed, promised = operator.punctuate(port, given.punctuations)
-    if passed.height:
-        at_once = pl.concat([at_once, passed]) if at_once.height else passed
-    return Slice(at_once, promised)
+        tuples = slice_.tuples if done is None else done.tuples
+        output = operator.step(port, tuples) if tuples.height else operator.schema.empty()
+    if not slice_.punctuations and not operator.speaks:
+        return Slice(output)
+    released, punctuations = operator.punctuate(port, slice_.punctuations)
+    if released.height:
+        output = pl.concat([output, released]) if output.height else released
+    return Slice(output, punctuations)
 
 
 Edge = tuple[int, int]
-"""An operator's place in its pipeline, and one of its ports."""
+"""The index of an operator in its pipeline, and one of its ports."""
 Ahead = Mapping[Edge, Done]
-"""What was done before a slice's turn."""
+"""Precomputed work on a slice, by operator and port."""
 NOT_AHEAD: Ahead = {}
 Found = dict[int, list[Slice]]
-"""What came out of each operator whose output is the pipeline's, by its place."""
+"""The output slices of each output operator, by its index."""
 
 
 @dataclass
 class Pipeline:
     """Operators wired into a directed acyclic graph.
 
-    ``operators`` are in an order in which each comes after those it reads from. ``inputs[i]`` lists the (operator,
-    port) pairs that the pipeline's own input i feeds, and ``targets[o]`` those that operator o's output feeds.
-    ``outputs`` are the operators whose outputs are the pipeline's: the last one, if nothing is said. `open_all` and
-    `push_all` give a slice for each of them, `open` and `push` that of the only one.
+    ``operators`` are in topological order: each stands after the operators that it reads from. ``inputs[i]`` lists the
+    (operator, port) pairs that the pipeline's own input i feeds, and ``targets[o]`` the pairs that operator o's output
+    feeds. ``outputs`` are the operators whose outputs are the pipeline's; by default the last operator. `open_all` and
+    `push_all` return a slice for each output, `open` and `push` the slice of the only output.
 
-    When an operator's output ends, a `Finished` takes its place and its tuples go.
+    When an operator's output ends, a `Finished` replaces it and its tuples are purged.
     """
 
     operators: list[Operator]
@@ -88,24 +91,24 @@ class Pipeline:
     outputs: Sequence[int] = ()
     counters: list[Counters] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
-    _stopped: set[int] = field(default_factory=set)
+    _stopped_operators: set[int] = field(default_factory=set)
     """The operators that serve no output any more."""
-    _silent: set[int] = field(default_factory=set)
-    """The outputs that were stopped."""
-    _served: list[int] = field(default_factory=list)
-    """For each operator, how many outputs of the pipeline and ports of operators it serves."""
-    _feeders: list[list[int]] = field(default_factory=list)
+    _stopped_outputs: set[int] = field(default_factory=set)
+    """The indices in ``outputs`` of the outputs that were stopped."""
+    _consumer_counts: list[int] = field(default_factory=list)
+    """For each operator, how many outputs of the pipeline and ports of operators need its results."""
+    _producers: list[list[int]] = field(default_factory=list)
     """For each operator, the operators that feed its ports."""
 
     def __post_init__(self) -> None:
         self.outputs = self.outputs or [len(self.operators) - 1]
-        self._served = [*map(len, self.targets)]
-        self._feeders = [[] for _ in self.operators]
+        self._consumer_counts = [*map(len, self.targets)]
+        self._producers = [[] for _ in self.operators]
         for place, targets in enumerate(self.targets):
             for above, _ in targets:
-                self._feeders[above].append(place)
+                self._producers[above].append(place)
         for place in self.outputs if self.operators else ():
-            self._served[place] += 1
+            self._consumer_counts[place] += 1
         self.recount()
 
     def open(self) -> Slice:
@@ -113,76 +116,76 @@ class Pipeline:
         (output,) = self.open_all()
         return output
 
-    def ahead(self, port: int, tuples: pl.DataFrame) -> Ahead:
-        """What can be done of a slice for input ``port`` before its turn, in any thread, for `push_all`."""
-        done: dict[Edge, Done] = {}
+    def precompute(self, port: int, tuples: pl.DataFrame) -> Ahead:
+        """Run stateless operators on a slice for input ``port`` before its turn, in any thread, for `push_all`."""
+        precomputed: dict[Edge, Done] = {}
         waiting = [(edge, tuples) for edge in self.inputs[port]]
         while waiting:
-            (place, own), tuples = edge, _ = waiting.pop()
-            operator = copy(self.operators[place])  # whose rejects are its own
+            (index, operator_port), tuples = edge, _ = waiting.pop()
+            operator = copy(self.operators[index])  # a copy, with a list of rejects of its own
             operator.rejects = []
             if not tuples.height:
                 continue
             if operator.tuplewise:
-                done[edge] = Done(operator.step(own, tuples), operator.rejects, True)
-                waiting += [(above, done[edge].tuples) for above in self.targets[place]]
-            elif (fewer := operator.reduced(tuples)) is not tuples:
-                done[edge] = Done(fewer, [], False)
-        return done
+                precomputed[edge] = Done(operator.step(operator_port, tuples), operator.rejects, True)
+                waiting += [(target, precomputed[edge].tuples) for target in self.targets[index]]
+            elif (reduced := operator.reduced(tuples)) is not tuples:
+                precomputed[edge] = Done(reduced, [], False)
+        return precomputed
 
-    def push(self, port: int, given: Slice) -> Slice:
-        """As `push_all`, of the only output. A pipeline without operators gives what it takes."""
+    def push(self, port: int, slice_: Slice) -> Slice:
+        """As `push_all`, of the only output. A pipeline without operators returns the slice itself."""
         if not self.operators:
-            return given
-        (output,) = self.push_all(port, given)
+            return slice_
+        (output,) = self.push_all(port, slice_)
         return output
 
     def open_all(self) -> list[Slice]:
-        """The outputs of what the operators know before any input. Call it once, and first."""
-        found: Found = {place: [] for place in self.outputs}
-        for place, operator in enumerate(self.operators):
-            if said := operator.opening():
-                self.counters[place].punctuations_out += len(said)
-                if PunctuationBatch.of(said).has_end:
-                    self._end(place)
-                self._onward(place, Slice(operator.schema.empty(), said), found)
-        return self._gathered(found)
+        """The outputs for the punctuations that hold before any input. Call it once, and first."""
+        outputs: Found = {index: [] for index in self.outputs}
+        for index, operator in enumerate(self.operators):
+            if punctuations := operator.opening():
+                self.counters[index].punctuations_out += len(punctuations)
+                if PunctuationBatch.of(punctuations).has_end:
+                    self._end(index)
+                self._emit(index, Slice(operator.schema.empty(), punctuations), outputs)
+        return self._concatenate(outputs)
 
-    def push_all(self, port: int, given: Slice, ahead: Ahead = NOT_AHEAD) -> list[Slice]:
-        """Give a slice to input ``port``; return what comes out of each output."""
-        found: Found = {place: [] for place in self.outputs}
+    def push_all(self, port: int, slice_: Slice, precomputed: Ahead = NOT_AHEAD) -> list[Slice]:
+        """Run the pipeline on a slice of input ``port``; return a slice for each output."""
+        outputs: Found = {index: [] for index in self.outputs}
         for edge in self.inputs[port]:
-            self._climb(edge, given, found, ahead)
-        return self._gathered(found)
+            self._push_to(edge, slice_, outputs, precomputed)
+        return self._concatenate(outputs)
 
-    def _gathered(self, found: Found) -> list[Slice]:
-        return [concat(self.operators[place].schema, found[place]) for place in self.outputs]
+    def _concatenate(self, outputs: Found) -> list[Slice]:
+        return [concat(self.operators[index].schema, outputs[index]) for index in self.outputs]
 
-    def _onward(self, place: int, given: Slice, found: Found, ahead: Ahead = NOT_AHEAD) -> None:
-        """Give an operator's output to whoever reads it."""
-        if place in found:
-            found[place].append(given)
-        for edge in self.targets[place]:
-            self._climb(edge, given, found, ahead)
+    def _emit(self, index: int, slice_: Slice, outputs: Found, precomputed: Ahead = NOT_AHEAD) -> None:
+        """Push an operator's output to all its targets."""
+        if index in outputs:
+            outputs[index].append(slice_)
+        for edge in self.targets[index]:
+            self._push_to(edge, slice_, outputs, precomputed)
 
-    def _climb(self, edge: Edge, given: Slice, found: Found, ahead: Ahead) -> None:
-        """Give a slice to an operator, and what comes of it to all above; ``found`` takes what comes out."""
-        place, port = edge
-        operator, counters = self.operators[place], self.counters[place]
-        if place not in self._stopped:
-            counters.tuples_in += given.tuples.height
-            counters.punctuations_in += len(given.punctuations)
-            if isinstance(operator, Finished):  # since then
-                ahead = NOT_AHEAD
-            done = ahead.get(edge)
-            given = run(operator, port, given, done)
-            counters.tuples_out += given.tuples.height
-            counters.punctuations_out += len(given.punctuations)
-            if operator.ends and given.punctuations.has_end:
-                self._end(place)
-            now = self.operators[place]
-            counters.state_rows, counters.held_punctuations = now.state.rows, now.state.held
-            counters.forgotten = now.forgotten
+    def _push_to(self, edge: Edge, slice_: Slice, outputs: Found, precomputed: Ahead) -> None:
+        """Run an operator on a slice, then all operators above it; collect the pipeline's output in ``outputs``."""
+        index, port = edge
+        operator, counters = self.operators[index], self.counters[index]
+        if index not in self._stopped_operators:
+            counters.tuples_in += slice_.tuples.height
+            counters.punctuations_in += len(slice_.punctuations)
+            if isinstance(operator, Finished):  # it may have finished after the work was precomputed
+                precomputed = NOT_AHEAD
+            done = precomputed.get(edge)
+            output = run(operator, port, slice_, done)
+            counters.tuples_out += output.tuples.height
+            counters.punctuations_out += len(output.punctuations)
+            if operator.ends and output.punctuations.has_end:
+                self._end(index)
+            current = self.operators[index]
+            counters.state_rows, counters.held_punctuations = current.state.rows, current.state.held
+            counters.forgotten = current.forgotten
             counters.state_rows_peak = max(counters.state_rows_peak, counters.state_rows)
             counters.held_punctuations_peak = max(counters.held_punctuations_peak, counters.held_punctuations)
             if done is not None:
@@ -190,61 +193,61 @@ class Pipeline:
             if operator.rejects:
                 self.rejects += operator.rejects
                 operator.rejects = []
-            self._onward(place, given, found, ahead)
+            self._emit(index, output, outputs, precomputed)
 
     def stop(self, output: int) -> None:
-        """Do no more for an output: operators that serve no other one take nothing, and retain nothing.
+        """Stop an output: operators that serve no other output receive nothing, and purge their state.
 
-        An output stays stopped, and that is not part of the state.
+        An output cannot be resumed. Checkpoints do not record that it was stopped.
         """
-        if output in self._silent or not self.operators:
+        if output in self._stopped_outputs or not self.operators:
             return
-        self._silent.add(output)
-        left = [self.outputs[output]]
-        while left:
-            place = left.pop()
-            self._served[place] -= 1
-            if not self._served[place]:
-                self.operators[place].ownership = ANYTHING
-                self._end(place)
-                self._stopped.add(place)
-                left += self._feeders[place]
+        self._stopped_outputs.add(output)
+        unneeded = [self.outputs[output]]
+        while unneeded:
+            index = unneeded.pop()
+            self._consumer_counts[index] -= 1
+            if not self._consumer_counts[index]:
+                self.operators[index].ownership = ANYTHING
+                self._end(index)
+                self._stopped_operators.add(index)
+                unneeded += self._producers[index]
 
     def is_stopped(self, port: int) -> bool:
-        """Whether nothing becomes of what input ``port`` is given."""
-        return all(place in self._stopped for place, _ in self.inputs[port])
+        """Whether all operators that read input ``port`` are stopped."""
+        return all(index in self._stopped_operators for index, _ in self.inputs[port])
 
     def recount(self) -> None:
         """Reset the counters and drop the rejects."""
         self.counters = [Counters() for _ in self.operators]
         self.rejects = []
 
-    def _end(self, place: int) -> None:
-        self.operators[place] = Finished(self.operators[place])
+    def _end(self, index: int) -> None:
+        self.operators[index] = Finished(self.operators[index])
 
     def waits(self) -> list[int]:
-        """For each input of the pipeline, how much of what is retained waits for it."""
-        amounts, each = [0] * len(self.inputs), [operator.waits() for operator in self.operators]
+        """For each input of the pipeline, the number of retained tuples and punctuations that wait for it."""
+        counts, operator_counts = [0] * len(self.inputs), [operator.waits() for operator in self.operators]
         for i, edges in enumerate(self.inputs):
-            waiting, seen = list(edges), set[Edge]()
+            waiting, visited = list(edges), set[Edge]()
             while waiting:
                 edge = waiting.pop()
-                if edge not in seen:
-                    seen.add(edge)
-                    place, port = edge
-                    amounts[i] += each[place][port]
-                    waiting += self.targets[place]
-        return amounts
+                if edge not in visited:
+                    visited.add(edge)
+                    index, port = edge
+                    counts[i] += operator_counts[index][port]
+                    waiting += self.targets[index]
+        return counts
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """The state of all operators. A frame that did not change is the same object as before."""
         return snapshot_of({str(i): operator.state for i, operator in enumerate(self.operators)})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Take the state of a snapshot."""
+        """Restore the state of all operators from a snapshot."""
         states = grouped(snapshot)
-        for place in range(len(self.operators)):
-            state = states.get(str(place), {})
+        for index in range(len(self.operators)):
+            state = states.get(str(index), {})
             if FINISHED in grouped(state):
-                self._end(place)
-            self.operators[place].state.restore(state)
+                self._end(index)
+            self.operators[index].state.restore(state)

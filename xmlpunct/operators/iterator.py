@@ -1,12 +1,12 @@
-"""The stream iterator: what every operator is (the paper, Section 4.2).
+"""The stream iterator: the protocol of all operators (the paper, Section 4.2).
 
 An operator has state and two functions over it. For a slice that arrives on a port the driver calls ``step``
-with its tuples, then ``punctuate`` with its punctuations. There the paper's three functions come in this order:
-*pass* gives the tuples that may go out now and sees every tuple of the slice; *keep* drops what is no longer
-needed; *prop* comes last, since what is still retained decides what may be promised.
+with its tuples, then ``punctuate`` with its punctuations. ``punctuate`` has the paper's three functions, in this order:
+*pass* returns the tuples that may be emitted now and sees every tuple of the slice; *keep* purges tuples that are no
+longer needed; *prop* comes last, because the retained tuples decide which punctuations may be emitted.
 
-``opening`` says what an operator knows before any input. There is no ``final``: the end of an input is the punctuation
-that matches everything.
+``opening`` returns the punctuations that hold before any input. There is no ``final``: the end of an input is the
+punctuation that matches everything.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from xmlpunct.schema.provenance import BYTE, LINE, SOURCE, is_attribute
 from xmlpunct.types import DOUBLE
 
 Outcome = tuple[pl.DataFrame, PunctuationBatch]
-"""The further tuples that punctuations let pass, and the punctuations now true of the output, each once."""
+"""The result of `Operator.punctuate`: the tuples it releases, and the punctuations now true of the output."""
 
 NOTHING = State()
 """The state of an operator that retains nothing."""
@@ -40,25 +40,48 @@ NOTHING = State()
 class Operator(ABC):
     """A stream iterator.
 
-    ``inputs`` has the schema of each port, ``schema`` is the output's, ``state`` is what is retained. ``name`` and
-    ``number`` are those of its node in the plan. Tuples come and go as data frames in schema order. A tuple that an
-    operator cannot handle goes to ``rejects``, which the driver empties.
+    Tuples arrive and leave as data frames that have the columns of a schema, in its order. `step` and `punctuate`
+    are called by one thread at a time, slice by slice.
+
+    Parameters
+    ----------
+    inputs : tuple of Schema
+        The schema of each port.
+    schema : Schema
+        The schema of the output.
+
+    Attributes
+    ----------
+    name : str
+        The operator's name in plans and statistics.
+    number : int
+        The number of its node in the plan; 0 without a plan.
+    state : State
+        The retained tuples and punctuations, which checkpoints save.
+    rejects : list of Reject
+        Tuples that the operator could not handle. The driver empties the list after each slice.
+
+    Notes
+    -----
+    Section 3 of docs/semantics.md defines pass, keep and prop; section 4 has the rules of each operator.
     """
 
     name: str
     tuplewise = False
-    """Whether `step` takes each tuple by itself, so that it may be done before the slice's turn, in any thread. Only of
-    operators with one input: others may get something twice of one slice, by each of their ports."""
+    """bool: True if `step` handles each tuple by itself. Then it may run in any thread, before the slice's turn.
+
+    For operators with one input only. With two inputs, the same slice can arrive on both ports.
+    """
     speaks = False
-    """Whether `punctuate` may have something to say where no punctuation came in."""
+    """bool: True if `punctuate` must be called for every slice, even without punctuations."""
     ends = True
-    """Whether it has nothing more to do once its output has ended."""
-    quiet = False
-    """Whether it drops its rejects, because another operator rejects the same tuples."""
+    """bool: True if the operator has nothing more to do once its output has ended."""
+    drops_rejects = False
+    """bool: True if rejects are dropped, because another operator reports the same tuples."""
     ownership: Ownership = ANYTHING
-    """Which punctuations of the output somebody has to hear although others imply them."""
+    """Ownership: the output punctuations that must be emitted although implied (semantics 5.3)."""
     sifted = False
-    """Whether an operator above holds back punctuations that its own tuples match, and so may need implied ones."""
+    """bool: True if an operator above withholds punctuations that its tuples match, and so needs implied ones too."""
 
     def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
         self.inputs, self.schema = inputs, schema
@@ -66,39 +89,139 @@ class Operator(ABC):
         self.rejects: list[Reject] = []
 
     def spread(self, ways: Ways) -> None:
-        """Before any input: ask for punctuations even if others, or the end, imply them (semantics 5.3).
+        """Request punctuations of the output even if they are implied. Called before any input.
 
-        ``ways`` are those of the output on several shards, or `ONE_SHARD`.
+        Parameters
+        ----------
+        ways : sequence of sequences of str
+            The attributes that hold the partition values of an output tuple, one sequence for each way to find
+            them; `ONE_SHARD` on a single shard.
+
+        Notes
+        -----
+        Section 5.3 of docs/semantics.md.
         """
         self.ownership = Ownership(self.schema, ways, self.sifted)
 
     def opening(self) -> list[Punctuation]:
-        """The punctuations that are true of the output from the start, whatever comes in."""
+        """The punctuations that are true of the output from the start, for any input.
+
+        Returns
+        -------
+        list of Punctuation
+            Punctuations of `schema`; empty by default.
+
+        Notes
+        -----
+        Section 4.1 of docs/semantics.md has an example: a selection whose predicate excludes a range.
+        """
         return []
 
     @abstractmethod
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        """Take the tuples of a slice; return those that can be output at once."""
+        """Receive the tuples of a slice; return the results that can be emitted at once.
+
+        Parameters
+        ----------
+        port : int
+            The input, from 0.
+        tuples : polars.DataFrame
+            Tuples with the columns and dtypes of ``inputs[port]``; shape (tuples, attributes). The driver passes at
+            least one tuple.
+
+        Returns
+        -------
+        polars.DataFrame
+            Any number of rows, with the columns and dtypes of `schema`.
+
+        Notes
+        -----
+        The part of pass that needs no punctuations (section 3 of docs/semantics.md). All tuples of a slice precede its
+        punctuations (section 1.3). Tuples that fail go to ``rejects``, without an exception (section 6).
+        """
 
     def reduced(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        """Fewer tuples of which `step` gives the same; found before the slice's turn, in any thread."""
+        """A subset of the tuples for which `step` returns the same. May run in any thread, before the slice's turn.
+
+        Parameters
+        ----------
+        tuples : polars.DataFrame
+            The tuples of a slice, as for `step`.
+
+        Returns
+        -------
+        polars.DataFrame
+            Some of the rows, in their order; the same object (the default) if there is nothing to drop.
+
+        Notes
+        -----
+        Affects latency, not results: section 1.3 of docs/semantics.md.
+        """
         return tuples
 
     @abstractmethod
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        """Take the punctuations of a slice; return what they let out."""
+        """Receive the punctuations of a slice; return the tuples and punctuations that they release.
+
+        Parameters
+        ----------
+        port : int
+            The input, from 0.
+        batch : PunctuationBatch
+            Punctuations of ``inputs[port]``; empty only if `speaks`.
+
+        Returns
+        -------
+        polars.DataFrame
+            The released tuples, with the columns and dtypes of `schema`; after those that `step` returned.
+        PunctuationBatch
+            Punctuations of `schema` that are true of the output from now on.
+
+        Notes
+        -----
+        Pass, keep and prop, in this order (section 3 of docs/semantics.md). The end of an input is one of its
+        punctuations (section 1.5).
+        """
 
     @property
     def forgotten(self) -> int:
-        """How many punctuations it had no room to retain."""
+        """int: The number of punctuations that were dropped because there was no room to retain them.
+
+        Notes
+        -----
+        Section 1.4 of docs/semantics.md. Only operators that judge lateness have a limit.
+        """
         return 0
 
     def waits(self) -> Sequence[int]:
-        """For each port, how many retained tuples, or punctuations that could pass, wait for it."""
+        """The amount of state that waits for punctuations of each input.
+
+        Returns
+        -------
+        sequence of int
+            For each port, the number of retained tuples or pending punctuations that wait for it.
+        """
         return [0] * len(self.inputs)
 
     def passing(self, tuples: pl.DataFrame, condition: Program) -> pl.DataFrame:
-        """The tuples for which a condition is true. Those for which it fails are rejected."""
+        """The tuples for which a condition is true. Tuples for which it fails are rejected.
+
+        Parameters
+        ----------
+        tuples : polars.DataFrame
+            Tuples with the columns that the condition reads.
+        condition : Program
+            A compiled condition, with one result of dtype Boolean.
+
+        Returns
+        -------
+        polars.DataFrame
+            Some of the rows, in their order. A condition that is null is not true.
+
+        Notes
+        -----
+        Sections 4.1 and 6 of docs/semantics.md.
+        """
         if condition.simple is not None:
             return tuples.filter(condition.simple)
         results, reasons = condition.run(tuples)
@@ -109,33 +232,58 @@ class Operator(ABC):
         return tuples.filter(holds & reasons.is_null())
 
     def reject_failures(self, tuples: pl.DataFrame, reasons: pl.Series) -> pl.DataFrame:
-        """Reject the tuples that have a reason; return the others."""
+        """Reject the tuples that have a reason; return the remaining tuples.
+
+        Parameters
+        ----------
+        tuples : polars.DataFrame
+            Tuples, with or without a change count.
+        reasons : polars.Series
+            Why each tuple failed; dtype String, null where it did not; shape (tuples,).
+
+        Returns
+        -------
+        polars.DataFrame
+            The rows without a reason, in their order.
+
+        Notes
+        -----
+        Section 6 of docs/semantics.md. A relation's tuple is reported when it is inserted, not when it is deleted.
+        """
         failed = reasons.is_not_null()
         if not failed.any():
             return tuples
-        told = failed & (tuples[DIFF] > 0) if DIFF in tuples.columns else failed  # it comes, and goes, once
-        rows = tuples.filter(told).iter_rows(named=True)
-        for row, reason in zip(rows, reasons.filter(told), strict=True):
+        reported = failed & (tuples[DIFF] > 0) if DIFF in tuples.columns else failed
+        rows = tuples.filter(reported).iter_rows(named=True)
+        for row, reason in zip(rows, reasons.filter(reported), strict=True):
             self.reject(row, reason)
         return tuples.filter(~failed)
 
     def reject(self, row: Mapping[str, Any], reason: str) -> None:
-        """Reject one tuple. Its own columns say where it stood, if it has them."""
-        if not self.quiet:
+        """Reject one tuple, with its position in the input if it has columns for that.
+
+        Parameters
+        ----------
+        row : mapping of str to value
+            The tuple, by column name.
+        reason : str
+            The message to the user.
+        """
+        if not self.drops_rejects:
             source = str(row.get(SOURCE, f"{self.name} #{self.number}"))
             self.rejects.append(Reject(source, row.get(LINE), row.get(BYTE), reason, as_text(row)))
 
 
 def as_text(row: Mapping[str, Any]) -> str:
-    """A computed tuple as the text of a reject, cut as that of one that was read."""
-    told = {name: _told(value) for name, value in row.items() if is_attribute(name)}
-    return cut(json.dumps(told, default=str))
+    """A computed tuple as the text of a reject: JSON, cut to the same length as text from a document."""
+    values = {name: _json_value(value) for name, value in row.items() if is_attribute(name)}
+    return cut(json.dumps(values, default=str))
 
 
-def _told(value: Any) -> Any:
-    """A value for JSON, which has no NaN and no infinity, inside an array either."""
+def _json_value(value: Any) -> Any:
+    """A value for JSON, which has no NaN and no infinity, not even inside arrays."""
     if isinstance(value, list):
-        return [_told(v) for v in value]
+        return [_json_value(v) for v in value]
     if isinstance(value, dict):
-        return {name: _told(v) for name, v in value.items()}
+        return {name: _json_value(v) for name, v in value.items()}
     return DOUBLE.format(value) if isinstance(value, float) and not math.isfinite(value) else value

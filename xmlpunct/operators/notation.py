@@ -1,7 +1,7 @@
 """Slices in the notation of the paper's tables, for examples.
 
-``1 a; 2 null; P(*, [a,b])`` are two tuples and a punctuation. A tuple's values stand behind one another, as their
-types read; an empty STRING is ``""``. ``2: 1 a`` is a slice for the second port; the first need not be named.
+``1 a; 2 null; P(*, [a,b])`` are two tuples and a punctuation. Blanks separate a tuple's values, which are written as
+their types read them; an empty STRING is ``""``. ``2: 1 a`` is a slice for the second port; ``1:`` may be omitted.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ def read_port(text: str) -> tuple[int, str]:
     return (int(port) - 1, elements.strip()) if port.isdecimal() and elements else (0, text)
 
 
-def shown(schema: Schema, given: Slice) -> str:
+def shown(schema: Schema, slice_: Slice) -> str:
     """A slice in this notation, tuples first."""
     rows = (
         " ".join("null" if v is None else a.type.format(v) or '""' for a, v in zip(schema, t, strict=True))
-        for t in given.tuples.rows()
+        for t in slice_.tuples.rows()
     )
-    return "; ".join([*rows, *(f"P({str(p)[1:-1]})" for p in given.punctuations)])
+    return "; ".join([*rows, *(f"P({str(p)[1:-1]})" for p in slice_.punctuations)])
 
 
 def show(operator: Operator, *slices: str) -> None:
-    """Give slices to an operator; print each with what comes out of it.
+    """Run an operator on slices; print each slice with its output.
 
     >>> from xmlpunct.operators.sets.dupelim import DupElim
     >>> show(DupElim(Schema.parse("x INT")), "1; 2; 1", "2; 3; P(2)")

@@ -1,4 +1,4 @@
-"""A page of an arrangement: a data frame that does not change, and which of its rows are gone."""
+"""A page of an arrangement: a data frame that does not change, with a mask of removed rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from xmlpunct.operators.hash_index import Rows
 from xmlpunct.punctuations.punctuation_index import PunctuationIndex
 
 BLOCK_ROWS = 2**12
-"""A range is compared with so many rows of a page at a time (`benchmarks/scaling.py --only state forms`)."""
+"""The rows that are compared with a range at a time (`benchmarks/scaling.py --only state forms`)."""
 
 Bounds = tuple[Any, Any]
-"""The least and the greatest of some values, of which NaN is the greatest; None if all are null."""
+"""The least and the greatest value of a column, NaN being the greatest; None if all are null."""
 
 
 class Page:
-    """Some rows, in the order of their numbers: ``first``, ``first + 1``... or, where some are missing, ``numbers``."""
+    """Rows in the order of their numbers: ``first``, ``first + 1``..., or ``numbers`` if there are gaps."""
 
     __slots__ = ("_bounds", "_marks", "dead", "first", "frame", "last", "live", "numbers")
 
@@ -31,18 +31,18 @@ class Page:
         self.last = first + frame.height - 1 if numbers is None else int(numbers[-1])
         self.live = frame.height
         self.dead: NDArray[np.bool_] | None = None
-        """Which rows are gone, if any; shape (frame.height,)."""
+        """True for removed rows; shape (frame.height,). None if there are none."""
         self._bounds: dict[tuple[str, int | None], Bounds] = {}
         self._marks: pl.DataFrame | None = None
 
     @classmethod
     def of(cls, frame: pl.DataFrame, rows: Rows) -> Page:
-        """A page of rows with these numbers."""
-        whole = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
-        return cls(frame, int(rows[0]), None if whole else rows)
+        """A page of ``frame``, whose rows have the numbers ``rows``."""
+        is_consecutive = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
+        return cls(frame, int(rows[0]), None if is_consecutive else rows)
 
-    def places(self, rows: Rows) -> Rows:
-        """Where rows of this page stand in its frame."""
+    def positions(self, rows: Rows) -> Rows:
+        """The positions in ``frame`` of rows of this page, by their numbers."""
         return rows - self.first if self.numbers is None else np.searchsorted(self.numbers, rows)
 
     @property
@@ -56,28 +56,28 @@ class Page:
         """The live rows."""
         return self.frame if self.dead is None else self.frame.filter(booleans(~self.dead))
 
-    def near(self, group: PunctuationIndex) -> Iterator[tuple[pl.DataFrame, Rows]]:
-        """For each block in which a row may match a group, the live tuples and the numbers of their rows."""
+    def candidate_blocks(self, group: PunctuationIndex) -> Iterator[tuple[pl.DataFrame, Rows]]:
+        """The live tuples and row numbers of each block that may match a punctuation of the group."""
         if not group.may_match(self._bounds_of):
             return
-        is_one = self.frame.height <= BLOCK_ROWS
+        is_one_block = self.frame.height <= BLOCK_ROWS
         for at in range(0, self.frame.height, BLOCK_ROWS):
 
             def bounds(name: str, at: int = at) -> Bounds:
                 return self._bounds_of(name, at)
 
-            if is_one or group.may_match(bounds):
+            if is_one_block or group.may_match(bounds):
                 tuples = self.frame[at : at + BLOCK_ROWS]
                 rows = np.arange(self.first + at, self.first + at + tuples.height)
                 rows = rows if self.numbers is None else self.numbers[at : at + BLOCK_ROWS]
-                there = None if self.dead is None else ~self.dead[at : at + BLOCK_ROWS]
-                if there is None or there.all():
+                is_live = None if self.dead is None else ~self.dead[at : at + BLOCK_ROWS]
+                if is_live is None or is_live.all():
                     yield tuples, rows
-                elif there.any():
-                    yield tuples.filter(booleans(there)), rows[there]
+                elif is_live.any():
+                    yield tuples.filter(booleans(is_live)), rows[is_live]
 
     def _bounds_of(self, name: str, block: int | None = None) -> Bounds:
-        """The least and the greatest value of an attribute, of the page or a block, gone rows included."""
+        """The least and the greatest value of an attribute in the page or a block, removed rows included."""
         bounds = self._bounds.get((name, block))
         if bounds is None:
             column = self.frame[name] if block is None else self.frame[name][block : block + BLOCK_ROWS]
@@ -85,16 +85,16 @@ class Page:
         return bounds
 
     def mark(self, rows: Rows) -> None:
-        """Let some live rows go."""
+        """Mark live rows as removed."""
         if self.dead is None:
             self.dead = np.zeros(self.frame.height, np.bool_)
-        self.dead[self.places(rows)] = True
+        self.dead[self.positions(rows)] = True
         self.live -= len(rows)
         self._marks = None
 
     @property
     def marks(self) -> pl.DataFrame | None:
-        """Which rows are gone, as a data frame: the same one until more go."""
+        """The mask of removed rows as a data frame; the same object until more rows are removed."""
         if self._marks is None and self.dead is not None:
             self._marks = pl.DataFrame({"dead": self.dead})
         return self._marks

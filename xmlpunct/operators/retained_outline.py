@@ -1,4 +1,4 @@
-"""What an operator retains, in outline: small enough to travel with the statistics, whatever there is."""
+"""An outline of an operator's state: bounding boxes of its tuples, small enough to travel with the statistics."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from xmlpunct.operators.state import State
 from xmlpunct.schema.change_columns import AT
 
 MOST = 1_000
-"""So many boxes are kept of an arrangement; where there are more distinct tuples, one box stands for all."""
-_LOOKED_AT = 16 * MOST
-"""Of more rows than this the distinct ones are not looked for, which takes longer than finding bounds."""
+"""The most boxes for an arrangement. If there are more distinct tuples, one box covers all."""
+_MOST_ROWS_SEARCHED = 16 * MOST
+"""The most rows that are searched for distinct tuples, which takes longer than computing bounds."""
 HIGH, NULL, COUNT = "$high", "$null", "$count"
-"""A box has, for each column, the least value under its own name, the greatest with `HIGH` behind that, and whether
-null is there with `NULL`; and how many rows are in it."""
+"""The columns of a box. Each attribute has its least value (under its own name), its greatest value (suffix `HIGH`) and
+whether it is null in a row (suffix `NULL`). `COUNT` is the number of rows in the box."""
 
 EVERYTHING = "*"
-"""All parts of a state."""
+"""Stands for all parts of a state."""
 
 Outline = dict[str, pl.DataFrame]
-"""For each part of a state that holds tuples the boxes around them."""
+"""The boxes around the tuples of each part of a state."""
 
 
 def outline(state: State) -> Outline:
-    """The boxes around the tuples, or groups, that a state has.
+    """The boxes around the tuples, or groups, of a state.
 
     >>> from xmlpunct.schema import Schema
     >>> s = Schema.parse("sid STRING, hour INT")
@@ -42,13 +42,13 @@ def outline(state: State) -> Outline:
 
 def _of_arrangement(arrangement: Arrangement) -> pl.DataFrame:
     columns = columns_of(arrangement)
-    if arrangement.height <= _LOOKED_AT:
+    if arrangement.height <= _MOST_ROWS_SEARCHED:
         return boxes(arrangement.frame, columns)
     return around(pl.concat([around_all(page, columns) for page in arrangement.pages()]), columns)
 
 
 def columns_of(arrangement: Arrangement) -> list[str]:
-    """The attributes among the columns of an arrangement; of groups, those they are told apart by."""
+    """The attributes among the columns of an arrangement; for groups, the grouping attributes."""
     if isinstance(arrangement, Groups):
         return list(arrangement.keys.names)
     return [
@@ -59,32 +59,34 @@ def columns_of(arrangement: Arrangement) -> list[str]:
 
 
 def boxes(tuples: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Boxes around tuples: one for each distinct one, or if these are too many, one for all."""
+    """Boxes around tuples: one for each distinct tuple, or one for all if there are more than `MOST`."""
     if columns:
         distinct = tuples.group_by(columns, maintain_order=True).agg(pl.len().cast(pl.Int64()).alias(COUNT))
         if distinct.height <= MOST:
-            return distinct.select(*(e for name in columns for e in _of_each(name)), COUNT)
+            return distinct.select(*(e for name in columns for e in _bounds_of_each(name)), COUNT)
     return around_all(tuples, columns)
 
 
 def around_all(tuples: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """One box around tuples."""
-    whole = [e for c in columns for e in _of_all(c, c, pl.col(c).is_null().any(), tuples.schema[c])]
-    return tuples.select(*whole, pl.len().cast(pl.Int64()).alias(COUNT))
+    bounds = [e for c in columns for e in _bounds_of_all(c, c, pl.col(c).is_null().any(), tuples.schema[c])]
+    return tuples.select(*bounds, pl.len().cast(pl.Int64()).alias(COUNT))
 
 
-def around(some: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+def around(boxes_: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """One box around boxes."""
-    whole = [e for c in columns for e in _of_all(c, c + HIGH, pl.col(c + NULL).any(), some.schema[c])]
-    return some.select(*whole, pl.col(COUNT).sum())
+    bounds = [
+        e for c in columns for e in _bounds_of_all(c, c + HIGH, pl.col(c + NULL).any(), boxes_.schema[c])
+    ]
+    return boxes_.select(*bounds, pl.col(COUNT).sum())
 
 
-def _of_each(name: str) -> list[pl.Expr]:
+def _bounds_of_each(name: str) -> list[pl.Expr]:
     column = pl.col(name)
     return [column, column.alias(name + HIGH), column.is_null().alias(name + NULL)]
 
 
-def _of_all(name: str, high: str, null: pl.Expr, type_: pl.DataType) -> list[pl.Expr]:
+def _bounds_of_all(name: str, high: str, null: pl.Expr, type_: pl.DataType) -> list[pl.Expr]:
     highest = pl.col(high).max()
     if type_ == pl.Float64():  # NaN is the greatest, and polars leaves it out
         highest = pl.when(pl.col(high).is_nan().any()).then(float("nan")).otherwise(highest)

@@ -1,4 +1,4 @@
-"""The operators of windows, relations and OVER, which are loaded when a query has one."""
+"""The operators of windows, relations and OVER, loaded only if a query has one of them."""
 
 from xmlpunct.operators.relations.change_group_by import ChangeGroupBy as ChangeGroupBy
 from xmlpunct.operators.relations.change_join import ChangeJoin as ChangeJoin

@@ -90,7 +90,7 @@ def test_totals_in_slots(rows: list[tuple[float | None, int, int]]) -> None:
     for (k, at, _), slot in zip(rows, slots.row_slots.tolist(), strict=True):
         total = sum(n for other, earlier, n in rows if same(other) == same(k) and earlier <= at)
         assert (totals[slot], int(slots.at[slot])) == ((total + 2**127) % 2**128 - 2**127, at)
-        assert same(slots.groups["k"][int(slots.of[slot])]) == same(k)
+        assert same(slots.groups["k"][int(slots.slot_groups[slot])]) == same(k)
 
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -196,9 +196,8 @@ def _report_once(root: Node, seen_numbers: set[int], numbers: Iterator[int]) -> 
         if not node.number:
             return new_node
         part_numbers.add(node.number)
-        return (
-            replace(new_node, number=next(numbers), hushed=True) if node.number in seen_numbers else new_node
-        )
+        is_repeated = node.number in seen_numbers
+        return replace(new_node, number=next(numbers), drops_rejects=True) if is_repeated else new_node
 
     new_node = renumber(root)
     seen_numbers |= part_numbers

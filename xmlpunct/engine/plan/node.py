@@ -64,8 +64,8 @@ class Node:
     """On several shards, the output columns that may hold the partition values, if the operator needs them."""
     sifted: bool = field(default=False, kw_only=True, compare=False)
     """For a fragment's root: True if an operator above may delay punctuations that retained tuples match."""
-    hushed: bool = field(default=False, kw_only=True, compare=False)
-    """True if it does not report its rejects, because another node of the plan reports the same ones."""
+    drops_rejects: bool = field(default=False, kw_only=True, compare=False)
+    """True if its operator drops its rejects, because another node of the plan reports the same tuples."""
 
     by_position: ClassVar[bool] = False
     """True if it matches its inputs' columns by position, so that they are exactly those it `needs`."""

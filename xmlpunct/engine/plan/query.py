@@ -111,7 +111,7 @@ class Query:
     def guards(self) -> dict[int, str]:
         """The guards that report rejects: number, and declared name of the stream."""
         guards = (node for node in self.walk() if isinstance(node, Guard))
-        return {guard.number: guard.stream.declared for guard in guards if not guard.quiet}
+        return {guard.number: guard.stream.declared for guard in guards if not guard.drops_rejects}
 
     @property
     def sinks(self) -> dict[int, tuple[str, ...]]:
@@ -160,7 +160,7 @@ def numbered_together(roots: Sequence[Node]) -> tuple[Node, ...]:
         over = node.over([number(below, sifted or node.sifts, new_nodes) for below in node.inputs])
         if len(roots) == 1:
             return replace(over, number=next(numbers))
-        key = replace(over, number=0), sifted, node.hushed
+        key = replace(over, number=0), sifted, node.drops_rejects
         if key not in shared:
             new_nodes[key] = replace(over, number=next(numbers))
             return new_nodes[key]

@@ -227,7 +227,7 @@ class Negated(Unary):
 class Again(Unary):
     """A copy of a part of the plan; only the original reports rejects.
 
-    Used during planning only: finally the nodes below it are ``hushed``.
+    Used during planning only: finally `drops_rejects` is set in the nodes below it.
     """
 
     @property

@@ -208,12 +208,9 @@ class Punctuate(Unary):
     """
 
     order: AccessOrder
-    quiet: bool = False
 
     def operator(self) -> ops.Operator:
-        punctuate = ops.Punctuate(self.input.schema, self.order)
-        punctuate.quiet = self.quiet
-        return punctuate
+        return ops.Punctuate(self.input.schema, self.order)
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         """The end of the input does not count, as for a stream with declared punctuations."""
@@ -233,15 +230,12 @@ class Punctuate(Unary):
 
 @dataclass(frozen=True)
 class Guard(Unary):
-    """Rejects late tuples of a guarded stream. ``quiet``: another guard reports them."""
+    """Rejects late tuples of a guarded stream. With `drops_rejects`, another guard reports them."""
 
     stream: Stream
-    quiet: bool = False
 
     def operator(self) -> ops.Operator:
-        guard = ops.LateFilter(self.stream.schema)
-        guard.quiet = self.quiet
-        return guard
+        return ops.LateFilter(self.stream.schema)
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((name,), name) for name in self.stream.schema.names]

@@ -162,7 +162,7 @@ class Declared(Unary):
             return f"a tuple is judged at an instant once {complete(self.input, attributes(self))}"
         text = f"its tuples are there always: it is complete once {complete(self.input, attributes(self))}"
         endless = [s.stream.name for s in self.find(Scan) if s.stream.source and is_endless(s.stream.source)]
-        if endless and not self.hushed:
+        if endless and not self.drops_rejects:
             text += (
                 f"; WARNING: the source of {endless[0]} may never end, and before that, without punctuations, "
                 "nothing is complete"

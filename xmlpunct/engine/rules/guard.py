@@ -27,14 +27,14 @@ def with_guards(query: Query) -> Query:
     def guard_of(node: Node) -> Guard:
         """The guard of a scan. The stream's key, if any, is below it, so that its punctuations are enforced, too."""
         (scan,) = node.find(Scan)
-        stream, is_quiet = replace(scan.stream, guarded=True), scan.stream.name in guarded_streams
+        stream, drops_rejects = replace(scan.stream, guarded=True), scan.stream.name in guarded_streams
         guarded_streams.add(stream.name)
         names = stream.layout.names
         unguarded: Node = Scan(stream, names, names, scan.memory, number=scan.number)
         if isinstance(node, Key):
             keys = tuple(tuple(_origins(scan)[name] for name in key) for key in node.keys)
             unguarded = replace(node, input=unguarded, keys=keys)
-        return Guard(unguarded, stream, is_quiet, number=next(numbers))
+        return Guard(unguarded, stream, number=next(numbers), drops_rejects=drops_rejects)
 
     def rewrite(node: Node, has_origin: bool = False) -> Node:
         """``has_origin``: the output of this part above one scan has the source positions of its tuples."""
@@ -49,9 +49,9 @@ def with_guards(query: Query) -> Query:
                 below: Node = guard_of(node)
             case Punctuate((Scan() as scan) | Key(Scan() as scan), order):
                 guard = guard_of(node.input)
-                below = replace(
-                    node, input=guard, order=_in_stream_names(order, _origins(scan)), quiet=guard.quiet
-                )
+                order = _in_stream_names(order, _origins(scan))
+                drops_rejects = node.drops_rejects or guard.drops_rejects
+                below = replace(node, input=guard, order=order, drops_rejects=drops_rejects)
             case Punctuate(x):
                 below = node.over([rewrite(x, has_origin=True)])
                 return (

@@ -16,4 +16,4 @@ def _rewrite(node: Node, is_again: bool) -> Node:
     inputs = [_rewrite(below, is_again or isinstance(node, Again)) for below in node.inputs]
     if isinstance(node, Again):
         return inputs[0]
-    return replace(node.over(inputs), hushed=is_again)
+    return replace(node.over(inputs), drops_rejects=is_again)

@@ -35,7 +35,7 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), single_shard
         operator = node.operator()
         operator.number = node.number
         operator.sifted = sifted
-        operator.quiet = operator.quiet or node.hushed
+        operator.drops_rejects = node.drops_rejects
         ways = () if single_shard else node.ways
         if ways or sifted:
             operator.spread(ways or ONE_SHARD)

@@ -1,8 +1,8 @@
-"""Aggregates: what each keeps of the tuples it has seen, and how that becomes its result.
+"""Aggregates: their partial columns, and how these become results.
 
-An aggregate keeps a few *partial* columns per group. They are computed from tuples (``partials``), merged
-with those of earlier slices (``merges``), and turned into the result when the group closes (``finish``). Sums
-over INT and DECIMAL are kept exactly, in 128 bits; whether one fits its type is judged on the final value only.
+An aggregate has a few *partial* columns per group. They are computed from tuples (``partials``), merged
+with partial columns of earlier slices (``merges``), and turned into the result when the group closes (``finish``). Sums
+over INT and DECIMAL are exact, in 128 bits. Only the final value is checked against the range of its type.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ SUMS = decimal(38, 0)
 """The type that holds a sum of 2^63 numbers of 64 bits, or of parts of decimals."""
 
 HALF = 10**19
-"""Unscaled decimals are divided by this. Quotients and rests are summed apart, so no sum overflows 128 bits."""
+"""The divisor of unscaled decimals. Separate sums of quotients and remainders do not overflow 128 bits."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
     """``function`` over the input column ``argument`` (None: COUNT(*)), called ``name`` in the output.
 
-    ``distinct`` counts each value once; where repeated values change nothing, it makes no difference. What gathers
-    values has them in an ``order``, those that are equal in it in their own; ARG_MIN and ARG_MAX have the one first in
-    it. ``parameter``: a separator, or a part of the values. ``where``: the column that says which values count.
+    ``distinct`` counts each value once. Aggregates of all values take them in an ``order``, and values that are equal
+    in it in their own order. ARG_MIN and ARG_MAX take the first one in it. ``parameter`` is a separator or a quantile.
+    ``where`` is the Boolean column that selects the values.
     """
 
     function: str
@@ -46,7 +46,7 @@ class Aggregate:
 
     @property
     def record(self) -> AggregateFunction:
-        """What is known of its function. Raises ValueError if there is none."""
+        """The record of its function. Raises ValueError if there is none."""
         if self.function not in FUNCTIONS:
             raise ValueError(f"no aggregate {self.function}: there are {', '.join(FUNCTIONS)}")
         return FUNCTIONS[self.function]
@@ -58,12 +58,12 @@ class Aggregate:
 
     @property
     def needs_all(self) -> bool:
-        """Whether it needs each value as often as it comes."""
+        """Whether it needs every value, repeated ones included."""
         return self.record.gathers and not self.distinct
 
     @property
     def takes_null(self) -> bool:
-        """Whether null is a value like others."""
+        """Whether null counts as a value."""
         return self.function == "ARRAY_AGG"
 
     @property
@@ -79,7 +79,7 @@ class Aggregate:
         return self.distinct or self.record.once
 
     def over(self, names: Mapping[str, str]) -> Aggregate:
-        """The same over columns of other names."""
+        """The same aggregate over renamed columns."""
         order = tuple(key._replace(column=names[key.column]) for key in self.order)
         return replace(
             self,
@@ -89,7 +89,7 @@ class Aggregate:
         )
 
     def attribute(self, schema: Schema, grouped: bool) -> Attribute:
-        """The attribute of its result. Raises ValueError if there is no such aggregate."""
+        """The attribute of its result. Raises ValueError if the aggregate does not exist."""
         record = self.record
         if self.function == "COUNT":
             return Attribute(self.name, INT, nullable=False)
@@ -105,14 +105,14 @@ class Aggregate:
 
 @dataclass(frozen=True, eq=False)
 class AggregateFunction:
-    """All that is known of an aggregate.
+    """The record of an aggregate: its types, its properties and its computation.
 
-    - ``result``: the type of its result, by that of its argument. Raises ValueError where it has none.
-    - ``called``: the names of one that is read as ``NAME(argument, ...)``; sqlglot knows the others.
-    - ``once``: repeated values change nothing. ``gathers``: it needs each value. ``best``: it is of the first in an
-      order. ``nullable``: it may be null though no argument is.
+    - ``result``: the type of its result for an argument type. Raises ValueError if it has none.
+    - ``called``: its names, if it is parsed as ``NAME(argument, ...)``; sqlglot parses all other aggregates.
+    - ``once``: repeated values do not change it. ``gathers``: it needs each value. ``best``: it takes the first tuple
+      of an order. ``nullable``: it may be null although no argument is.
     - ``accumulator``: how it is computed.
-    - ``stands_for``: another aggregate, over what ``before`` makes of the argument; ``after`` makes the result.
+    - ``stands_for``: another aggregate that computes it, over ``before`` of the argument; ``after`` maps the result.
     """
 
     name: str
@@ -133,7 +133,7 @@ class AggregateFunction:
 
 
 FUNCTIONS: dict[str, AggregateFunction] = {}
-"""Every aggregate there is, by name."""
+"""All aggregates, by name."""
 
 
 def _type_of_sum(a: Aggregate, type_: Type) -> Type:
@@ -173,7 +173,7 @@ XMLAGG = AggregateFunction(
 
 @dataclass(frozen=True)
 class Accumulator:
-    """An aggregate over an argument of a known type, with the prefix of its partial columns' names."""
+    """An aggregate over an argument of ``type``, with the prefix of its partial columns' names."""
 
     aggregate: Aggregate
     type: Type
@@ -185,26 +185,26 @@ class Accumulator:
         return self._name("value") if self.aggregate.function in ("MIN", "MAX") else None
 
     def partials(self) -> list[pl.Expr]:
-        """Expressions over the tuples of a group, for XMLAGG in its order."""
+        """Expressions over the tuples of a group; for XMLAGG the tuples are in its order."""
         function, argument = self.aggregate.function, self.aggregate.argument
         if argument is None:
             return [pl.len().cast(pl.Int64).alias(self._name("count"))]
-        at = pl.col(argument)
-        count = at.count().cast(pl.Int64).alias(self._name("count"))
+        column = pl.col(argument)
+        count = column.count().cast(pl.Int64).alias(self._name("count"))
         if function == "COUNT":
             return [count]
         if function in ("MIN", "MAX"):
-            return [self._extreme(at).alias(self._name("value"))]
+            return [self._extreme(column).alias(self._name("value"))]
         if function == "XMLAGG":
-            return [at.str.join("").alias(self._name("value"))]
+            return [column.str.join("").alias(self._name("value"))]
         if isinstance(self.type, DecimalType):
-            wide = unscaled(at)
+            wide = unscaled(column)
             return [
                 count,
                 (wide // HALF).sum().alias(self._name("high")),
                 (wide % HALF).sum().alias(self._name("low")),
             ]
-        exact = at.cast(pl.Int128) if self.type is INT else at
+        exact = column.cast(pl.Int128) if self.type is INT else column
         return [count, exact.sum().alias(self._name("sum"))]
 
     def attributes(self) -> list[Attribute]:
@@ -230,7 +230,7 @@ class Accumulator:
         return {name: None if name.endswith("value") else 0 for name in self._columns()}
 
     def finish(self, groups: pl.DataFrame) -> pl.Series:
-        """The results. A sum that does not fit its type is null although its count is not 0."""
+        """The results. A sum outside the range of its type is null although its count is not 0."""
         function = self.aggregate.function
         if function in ("MIN", "MAX", "XMLAGG"):
             return groups[self._name("value")]
@@ -238,33 +238,33 @@ class Accumulator:
         if function == "COUNT":
             return counts
         if isinstance(self.type, DecimalType):
-            places = 4 if function == "AVG" else 0
+            digits = 4 if function == "AVG" else 0
             values: Iterable[object] = (
-                _decimal(high * HALF + low, count if places else 1, places, self.type.scale)
+                _decimal(high * HALF + low, count if digits else 1, digits, self.type.scale)
                 if count
                 else None
                 for high, low, count in zip(
                     groups[self._name("high")], groups[self._name("low")], counts, strict=True
                 )
             )
-            return pl.Series(list(values), dtype=decimal(38, self.type.scale + places).dtype)
+            return pl.Series(list(values), dtype=decimal(38, self.type.scale + digits).dtype)
         total = pl.col(self._name("sum"))
         result = divided(total.cast(pl.Float64), pl.col(self._name("count"))) if function == "AVG" else total
         dtype = pl.Int64() if function == "SUM" and self.type is INT else pl.Float64()
-        known = pl.when(pl.col(self._name("count")) > 0).then(result.cast(dtype, strict=False))
-        results = groups.select(known.alias("result"))["result"]
+        values_or_null = pl.when(pl.col(self._name("count")) > 0).then(result.cast(dtype, strict=False))
+        results = groups.select(values_or_null.alias("result"))["result"]
         return canonical_column(results) if dtype == pl.Float64 else results
 
     def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
-        """For each group whether its result does not fit."""
+        """For each group, whether its result is outside the range of its type."""
         if self.aggregate.function not in ("SUM", "AVG"):
             return pl.Series([False]).new_from_index(0, groups.height)
         return results.is_null() & (groups[self._name("count")] > 0)
 
-    def _extreme(self, at: pl.Expr) -> pl.Expr:
+    def _extreme(self, column: pl.Expr) -> pl.Expr:
         if self.aggregate.function == "MIN":
-            return at.min()  # polars' min passes over NaN where there is anything else
-        return at.nan_max() if self.type is DOUBLE else at.max()
+            return column.min()  # polars' min ignores NaN if there is another value
+        return column.nan_max() if self.type is DOUBLE else column.max()
 
     def _name(self, part: str) -> str:
         return f"{self.prefix}.{part}"
@@ -286,18 +286,18 @@ class Accumulator:
 
 
 def accumulators(schema: Schema, aggregates: Sequence[Aggregate]) -> list[Accumulator]:
-    """The accumulators of some aggregates over tuples of a schema."""
-    made = []
+    """The accumulators of aggregates over tuples of a schema."""
+    result = []
     for i, a in enumerate(aggregates):
         type_ = INT if a.argument is None else schema[a.argument].type
-        own = a.record.accumulator
-        made.append(Accumulator(a, type_, f"${i}") if own is None else own(a, type_, f"${i}", schema))
-    return made
+        make = a.record.accumulator
+        result.append(Accumulator(a, type_, f"${i}") if make is None else make(a, type_, f"${i}", schema))
+    return result
 
 
-def _decimal(total: int, count: int, places: int, scale: int) -> object:
-    """``total * 10**places / count`` unscaled, rounded half up (away from zero), as a DECIMAL(38, ...)."""
-    magnitude = (2 * abs(total) * 10**places + count) // (2 * count)
+def _decimal(total: int, count: int, digits: int, scale: int) -> object:
+    """``total * 10**digits / count`` unscaled, rounded half up (away from zero), as a DECIMAL(38, ...)."""
+    magnitude = (2 * abs(total) * 10**digits + count) // (2 * count)
     if magnitude >= 10**38:
         return None
-    return decimal(38, scale + places).at(-magnitude if total < 0 else magnitude)
+    return decimal(38, scale + digits).at(-magnitude if total < 0 else magnitude)

@@ -1,4 +1,4 @@
-"""ARG_MIN and ARG_MAX, and the aggregates that MIN, MAX and COUNT stand for."""
+"""ARG_MIN and ARG_MAX, and aggregates that are computed by MIN, MAX and COUNT."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from xmlpunct.types import BOOLEAN, DOUBLE, Type
 
 @dataclass(frozen=True)
 class Best(Accumulator):
-    """The best value of the column in the order, of type ``by``, and of the arguments beside it the least.
+    """The first value of the order's column, of type ``by``, and the least argument of the tuples that have it.
 
-    Where one of the two is null, a tuple does not count.
+    A tuple in which one of the two is null does not count.
     """
 
     by: Type = BOOLEAN
 
     def partials(self) -> list[pl.Expr]:
-        at, by = pl.col(str(self.aggregate.argument)), pl.col(self.aggregate.order[0].column)
-        return self._best(at, pl.when(at.is_not_null()).then(by))
+        argument, order = pl.col(str(self.aggregate.argument)), pl.col(self.aggregate.order[0].column)
+        return self._best(argument, pl.when(argument.is_not_null()).then(order))
 
     def merges(self) -> list[pl.Expr]:
         return self._best(pl.col(self._name("value")), pl.col(self._name("best")))
@@ -36,12 +36,13 @@ class Best(Accumulator):
     def finish(self, groups: pl.DataFrame) -> pl.Series:
         return groups[self._name("value")]
 
-    def _best(self, at: pl.Expr, by: pl.Expr) -> list[pl.Expr]:
+    def _best(self, argument: pl.Expr, order: pl.Expr) -> list[pl.Expr]:
         if self.aggregate.order[0].descending:
-            best = by.nan_max() if self.by is DOUBLE else by.max()
+            best = order.nan_max() if self.by is DOUBLE else order.max()
         else:
-            best = by.min()
-        return [best.alias(self._name("best")), at.filter(by == best).min().alias(self._name("value"))]
+            best = order.min()
+        value = argument.filter(order == best).min().alias(self._name("value"))
+        return [best.alias(self._name("best")), value]
 
     def _columns(self) -> dict[str, Type]:
         return {self._name("best"): self.by, self._name("value"): self.type}

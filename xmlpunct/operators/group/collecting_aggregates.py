@@ -16,12 +16,12 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type
 
 _DIGITS = 9
-"""A quantile has no more digits than that."""
+"""The most digits of a quantile."""
 
 
 @dataclass(frozen=True)
 class Gathered(Accumulator):
-    """An aggregate over the values of a group, which come in its order, all at once."""
+    """An aggregate that is computed once, from all values of a group in its order."""
 
     def partials(self) -> list[pl.Expr]:
         return [self._result(pl.col(str(self.aggregate.argument))).alias(self._name("value"))]
@@ -32,64 +32,66 @@ class Gathered(Accumulator):
     def finish(self, groups: pl.DataFrame) -> pl.Series:
         return groups[self._name("value")]
 
-    def _result(self, at: pl.Expr) -> pl.Expr:
+    def _result(self, argument: pl.Expr) -> pl.Expr:
         if self.aggregate.function == "ARRAY_AGG":
-            return pl.struct(at.alias(ITEM))
+            return pl.struct(argument.alias(ITEM))
         if self.aggregate.function == "STRING_AGG":
-            return pl.when(at.count() > 0).then(at.drop_nulls().str.join(self.aggregate.parameter))
+            return pl.when(argument.count() > 0).then(
+                argument.drop_nulls().str.join(self.aggregate.parameter)
+            )
         if self.aggregate.function == "MODE":
-            return at.drop_nulls().mode().min()
-        known, count = at.drop_nulls(), at.count().cast(pl.Int128)
-        place = Decimal(self.aggregate.parameter)
-        unit = 10 ** -min(int(place.as_tuple().exponent), 0)
-        part = int128(int(place * unit))
+            return argument.drop_nulls().mode().min()
+        values, count = argument.drop_nulls(), argument.count().cast(pl.Int128)
+        fraction = Decimal(self.aggregate.parameter)
+        unit = 10 ** -min(int(fraction.as_tuple().exponent), 0)
+        part = int128(int(fraction * unit))
         if self.aggregate.function == "QUANTILE_DISC":
             index = ((count * part + int128(unit - 1)) // unit - 1).clip(0)
-            return known.get(index.cast(pl.Int64), null_on_oob=True)
+            return values.get(index.cast(pl.Int64), null_on_oob=True)
         reach = (count - 1).clip(0) * part
-        low, rest = reach // unit, reach % unit
-        first = known.get(low.cast(pl.Int64), null_on_oob=True)
-        second = known.get((low + (rest > 0).cast(pl.Int128)).cast(pl.Int64), null_on_oob=True)
-        return self._between(first, second, rest, unit)
+        low, remainder = reach // unit, reach % unit
+        first = values.get(low.cast(pl.Int64), null_on_oob=True)
+        second = values.get((low + (remainder > 0).cast(pl.Int128)).cast(pl.Int64), null_on_oob=True)
+        return self._interpolate(first, second, remainder, unit)
 
-    def _between(self, first: pl.Expr, second: pl.Expr, rest: pl.Expr, unit: int) -> pl.Expr:
-        """What lies ``rest`` of ``unit`` parts between two values: a decimal is cut, a moment is rounded."""
+    def _interpolate(self, first: pl.Expr, second: pl.Expr, remainder: pl.Expr, unit: int) -> pl.Expr:
+        """The value ``remainder`` / ``unit`` of the way between two values: decimals are cut, moments rounded."""
         if self.type in (INT, DOUBLE):
             low, high = first.cast(pl.Float64), second.cast(pl.Float64)
-            share = rest.cast(pl.Float64) / unit
-            return pl.when(rest == 0).then(low).otherwise(low + (high - low) * share)
+            share = remainder.cast(pl.Float64) / unit
+            return pl.when(remainder == 0).then(low).otherwise(low + (high - low) * share)
         is_decimal = isinstance(self.type, DecimalType)
         low, high = (unscaled(v) if is_decimal else _microseconds(v) for v in (first, second))
         gap = high - low
-        parts = (gap % unit) * rest
-        whole, parts = low + (gap // unit) * rest + parts // unit, parts % unit  # no product overflows
+        parts = (gap % unit) * remainder
+        value, parts = low + (gap // unit) * remainder + parts // unit, parts % unit  # no product overflows
         if isinstance(self.type, DecimalType):  # towards 0
-            return to_decimal(whole + ((whole < 0) & (parts > 0)).cast(pl.Int128), self.type)
-        up = pl.when(whole < 0).then(2 * parts > unit).otherwise(2 * parts >= unit)
-        return (whole + up.cast(pl.Int128)).cast(pl.Int64).cast(TIMESTAMP.dtype)
+            return to_decimal(value + ((value < 0) & (parts > 0)).cast(pl.Int128), self.type)
+        up = pl.when(value < 0).then(2 * parts > unit).otherwise(2 * parts >= unit)
+        return (value + up.cast(pl.Int128)).cast(pl.Int64).cast(TIMESTAMP.dtype)
 
 
 def _microseconds(moment: pl.Expr) -> pl.Expr:
     return moment.cast(TIMESTAMP.dtype).to_physical().cast(pl.Int128)
 
 
-def _gathered(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:
+def _collector(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:
     return Gathered(a, type_, prefix)
 
 
 def quantile(text: str) -> str:
-    """A part of the values, 0 to 1, in a form in which equal ones are equal. Raises ValueError."""
+    """A quantile, 0 to 1, in canonical form. Raises ValueError."""
     try:
-        place = Decimal(text)
+        fraction = Decimal(text)
     except InvalidOperation:
-        place = Decimal(-1)
-    if not 0 <= place <= 1 or place != round(place, _DIGITS):
+        fraction = Decimal(-1)
+    if not 0 <= fraction <= 1 or fraction != round(fraction, _DIGITS):
         raise ValueError(f"a quantile is a number from 0 to 1 with {_DIGITS} digits at most, not {text}")
-    return f"{place.normalize():f}"
+    return f"{fraction.normalize():f}"
 
 
 def has_between(type_: Type) -> bool:
-    """Whether there is something between two values of a type, so that it has a QUANTILE_CONT."""
+    """Whether a type can interpolate between two values, so that it has a QUANTILE_CONT."""
     return type_.numeric or type_ in (DATE, TIMESTAMP)
 
 
@@ -115,22 +117,22 @@ def _as_text(name: str, argument: Expression) -> Expression:
 STRING_AGG = AggregateFunction(
     "STRING_AGG", Doc("STRING_AGG(x [, separator] [ORDER BY y])",
     "All x as one text, with ',' or another separator between them, in an order, or without one by value."),
-    _texts, called=("STRING_AGG", "GROUP_CONCAT", "LISTAGG"), gathers=True, accumulator=_gathered, before=_as_text)
+    _texts, called=("STRING_AGG", "GROUP_CONCAT", "LISTAGG"), gathers=True, accumulator=_collector, before=_as_text)
 ARRAY_AGG = AggregateFunction(
     "ARRAY_AGG", Doc("ARRAY_AGG(x [ORDER BY y])",
     "All x, null too, as an array of rows with the one column `value`, in an order, or without one by value."),
-    lambda a, type_: list_of(type_), called=("ARRAY_AGG", "LIST"), gathers=True, accumulator=_gathered)
+    lambda a, type_: list_of(type_), called=("ARRAY_AGG", "LIST"), gathers=True, accumulator=_collector)
 QUANTILE_CONT = AggregateFunction(
     "QUANTILE_CONT", Doc("QUANTILE_CONT(x, q), PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)",
     "The value with a part q of all below it, perhaps between two."),
-    _continuous, called=("QUANTILE_CONT", "PERCENTILE_CONT"), gathers=True, accumulator=_gathered)
+    _continuous, called=("QUANTILE_CONT", "PERCENTILE_CONT"), gathers=True, accumulator=_collector)
 QUANTILE_DISC = AggregateFunction(
     "QUANTILE_DISC", Doc("QUANTILE_DISC(x, q), PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY x)",
     "The first value that a part q of them does not exceed."),
-    called=("QUANTILE_DISC", "QUANTILE", "PERCENTILE_DISC"), gathers=True, accumulator=_gathered)
+    called=("QUANTILE_DISC", "QUANTILE", "PERCENTILE_DISC"), gathers=True, accumulator=_collector)
 MODE = AggregateFunction(
     "MODE", Doc("MODE(x)", "The value that is there most often; of several the least."), called=("MODE",), gathers=True,
-    accumulator=_gathered)
+    accumulator=_collector)
 MEDIAN = AggregateFunction(
     "MEDIAN", Doc("MEDIAN(x)", "QUANTILE_CONT(x, 0.5); of what has nothing between, QUANTILE_DISC(x, 0.5)."),
     called=("MEDIAN",), stands_for="QUANTILE_CONT")

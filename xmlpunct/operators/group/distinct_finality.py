@@ -1,4 +1,4 @@
-"""When aggregates of distinct values are final: once every value that may still come has been counted."""
+"""Finality of aggregates of distinct values: they are final once every open value has been counted."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from xmlpunct.types.interval_set import IntervalSet
 from xmlpunct.types.pattern import WILDCARD, Constant, Pattern, constant
 
 MANY = 1000
-"""Groups with more open values than this are not looked at: their result comes when fewer are open."""
+"""A group with more open values is not tested until at most this number of values are open."""
 _OPEN = "$open"
-"""How many of a group's values are not closed."""
+"""The column with the number of a group's values that are not closed."""
 
 
 class DistinctTest:
-    """When COUNT, SUM or AVG of DISTINCT a can change no more, as punctuations over a group's key and a count.
+    """When COUNT, SUM or AVG of DISTINCT a is final, as punctuations over a group's key and a count of open values.
 
-    ``<hour=5, $open=2>``: two values of a are open in hour 5. So a group that has two of these is final. ``by`` are the
+    ``<hour=5, $open=2>``: two values of a are open in hour 5. So a group that contains both is final. ``by`` are the
     attributes by which `Groups` has its rows.
     """
 
     def __init__(self, spans: Spans, by: Schema, accumulator: Accumulator) -> None:
         self._spans, self._by, self._accumulator = spans, by, accumulator
         self._closed = PunctuationSet(Schema.of([*by, Attribute(VALUE, accumulator.type, True)]))
-        """What is closed, as punctuations over a group's key and a value."""
+        """The closed values, as punctuations over a group's key and a value."""
         self._final = PunctuationSet(Schema.of([*by, Attribute(_OPEN, INT)]))
         self._few = PunctuationSet(by)
-        """The keys for which few values are open."""
+        """The keys for which at most `MANY` values are open."""
         self._count([WILDCARD] * (len(spans.schema) - 1))
         self.add(spans.opening())
 
     @property
     def parts(self) -> dict[str, Part]:
-        """What is remembered."""
+        """The parts of an operator's state."""
         return {"closed": self._closed, "final": self._final, "few": self._few}
 
     def may_hold(self, tuples: pl.DataFrame) -> bool:
@@ -57,12 +57,12 @@ class DistinctTest:
         return bool(len(self._final))
 
     def may_make_final(self, pattern: Pattern) -> bool:
-        """As `Test.may_make_final`: whatever is closed leaves fewer values open."""
+        """As `Test.may_make_final`: any closed interval leaves fewer values open."""
         return True
 
     def add(self, spans: Iterable[Punctuation]) -> PunctuationSet:
-        """Take the spans of its argument; return what groups may be final now."""
-        fresh = PunctuationSet(self._by)
+        """Receive closed spans of its argument; return the keys of groups that may be final now."""
+        candidates = PunctuationSet(self._by)
         keys = dict[Punctuation, None]()
         for span in spans:
             *key, pattern = span.patterns
@@ -73,48 +73,51 @@ class DistinctTest:
         for outline in keys:
             few = self._count(outline.patterns[:-1])
             if few is not None:
-                fresh.add(few)
-        return fresh
+                candidates.add(few)
+        return candidates
 
     def _count(self, key: Sequence[Pattern]) -> Punctuation | None:
-        """Note how many values are open for a key; return the key if these are few."""
+        """Record the number of open values for a key; return the key if there are at most `MANY`."""
         size = _size(self._spans.open(key))
         if size is None or size > MANY:
             return None
         few = Punctuation(self._by, key or [WILDCARD])
-        about = Punctuation(self._final.schema, [*few.patterns, WILDCARD])
-        self._final.discard([q for q in self._final.overlapping(about) if q.patterns[:-1] == few.patterns])
+        any_count = Punctuation(self._final.schema, [*few.patterns, WILDCARD])
+        self._final.discard(
+            [q for q in self._final.overlapping(any_count) if q.patterns[:-1] == few.patterns]
+        )
         self._final.add(Punctuation(self._final.schema, [*few.patterns, constant(INT, size)]))
         self._few.add(few)
         return few
 
     def forget(self, closed: PunctuationBatch) -> None:
-        """Forget what is known of closed groups; ``closed`` is over keys."""
-        every = [*range(len(self._by))]
-        for known in (self._closed, self._final, self._few):
-            for c in closed.rebase(known.schema, [*every, *[None] * (len(known.schema) - len(every))]):
-                known.discard([q for q in known.overlapping(c) if covers(c, q)])
+        """Drop the entries of closed groups; ``closed`` is over keys."""
+        key_positions = [*range(len(self._by))]
+        for entries in (self._closed, self._final, self._few):
+            sources = [*key_positions, *[None] * (len(entries.schema) - len(key_positions))]
+            for c in closed.rebase(entries.schema, sources):
+                entries.discard([q for q in entries.overlapping(c) if covers(c, q)])
 
-    def mask(self, groups: Groups, some: pl.DataFrame) -> pl.Series:
-        """For each of some groups, whether it is final."""
-        hit = np.flatnonzero(self._few.mask(some).to_numpy())
-        keys = some[hit].select(self._by.names)
-        places, rows = groups.values_of(self._accumulator).probe(keys, key=self._by.names)
-        counts = np.bincount(places[self._open(groups, rows)], minlength=len(hit))
+    def mask(self, groups: Groups, rows_: pl.DataFrame) -> pl.Series:
+        """For each group of ``rows_``, whether it is final."""
+        hit = np.flatnonzero(self._few.mask(rows_).to_numpy())
+        keys = rows_[hit].select(self._by.names)
+        positions, rows = groups.values_of(self._accumulator).probe(keys, key=self._by.names)
+        counts = np.bincount(positions[self._open(groups, rows)], minlength=len(hit))
         final = self._final.mask(keys.with_columns(pl.Series(_OPEN, counts, dtype=INT.dtype)))
-        flags = np.zeros(some.height, np.bool_)
+        flags = np.zeros(rows_.height, np.bool_)
         flags[hit] = final.to_numpy()
         return booleans(flags)
 
     def _open(self, groups: Groups, rows: Rows) -> NDArray[np.bool_]:
-        """Which of some rows of values are open."""
+        """Whether the value in each of ``rows`` is open; shape (rows,)."""
         values = groups.values_of(self._accumulator).take(rows, [*self._by.names, VALUE])
         is_open: NDArray[np.bool_] = (~self._closed.mask(values) & values[VALUE].is_not_null()).to_numpy()
         return is_open
 
 
 def _size(values: IntervalSet) -> int | None:
-    """How many values there are; None if they are dense."""
+    """The number of values; None if they are dense."""
     count = 0
     for low, high in values.intervals():
         if values.type.discrete:

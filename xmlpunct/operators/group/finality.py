@@ -1,4 +1,4 @@
-"""Finality: the groups that no tuple can change any more, though they are not closed."""
+"""Finality: groups that are not closed but that no tuple can change any more."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from xmlpunct.types.pattern import WILDCARD, Pattern, constant
 def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | None:
     """The attributes on which punctuations may make a group final; None if it never is before it is closed.
 
-    COUNT(*) never is, nor is XMLAGG: no punctuation speaks about XML. COUNT, SUM and AVG of a grouping attribute count
-    every tuple of the group too. MIN, MAX and DISTINCT of one are what they are with the first tuple, and ask nothing;
-    but not so ARG_MIN, and what has FILTER, for the first tuple may not count. Of a null that counts nothing is said.
+    COUNT(*) never makes a group final, and neither does XMLAGG, because patterns do not constrain XML. COUNT, SUM and
+    AVG of a grouping attribute also change with every tuple of the group. MIN, MAX and DISTINCT of a grouping attribute
+    are final with the first tuple and need no attribute. This is not so for ARG_MIN or with FILTER, because the first
+    tuple may not count. Aggregates that count nulls are never final, because no pattern but ``*`` matches null.
 
     >>> asked([Aggregate("MAX", "temp", False, "top"), Aggregate("MIN", "hour", False, "h")], ["hour"])
     ['temp']
@@ -46,14 +47,15 @@ def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | N
 
 
 class Test:
-    """When an aggregate can change no more, as punctuations over a group's key and its partial extreme, if it has one.
+    """When an aggregate is final, as punctuations over a group's key and its partial extreme, if it has one.
 
     ``by`` are the attributes by which `Groups` has its rows.
 
-    MAX(a) once all a above it are closed, MIN(a) once all below; others, and without a value, once all a are.
+    MAX(a) is final once all a above it are closed, and MIN(a) once all a below it are. All other aggregates, and those
+    without a value, are final once all a are closed.
     """
 
-    def __init__(self, spans: Spans, given: Schema, by: Schema, accumulator: Accumulator) -> None:
+    def __init__(self, spans: Spans, source: Schema, by: Schema, accumulator: Accumulator) -> None:
         self._type, column = accumulator.type, accumulator.extreme
         extreme = [] if column is None else [Attribute(column, self._type, True)]
         self.schema = Schema.of([*by, *extreme])
@@ -62,10 +64,10 @@ class Test:
         last = self._type.highest if self._is_max else self._type.lowest
         self._last = last if self._is_extreme else None
         self._column = (
-            column if column is not None and column in given else str(accumulator.aggregate.argument)
+            column if column is not None and column in source else str(accumulator.aggregate.argument)
         )
         self._at_last: Punctuation | None = None
-        if self._last is not None:  # beyond it there is nothing
+        if self._last is not None:  # no value is beyond it
             self._at_last = Punctuation(
                 self.schema, [*[WILDCARD] * len(by), constant(self._type, self._last)]
             )
@@ -74,11 +76,11 @@ class Test:
 
     @property
     def parts(self) -> dict[str, Part]:
-        """What is remembered."""
+        """The parts of an operator's state."""
         return {"": self.final}
 
     def may_hold(self, tuples: pl.DataFrame) -> bool:
-        """Whether it may hold for a group of some tuples; False is certain, if it did not hold before them."""
+        """Whether a group of these tuples may be final. False is certain if no group was final before them."""
         if len(self.final) > (self._at_last in self.final):
             return True
         return self._at_last is not None and bool((tuples[self._column] == self._last).any())
@@ -90,8 +92,8 @@ class Test:
         return self._is_extreme or unbounded(self._type, pattern, self._is_max)
 
     def add(self, spans: Iterable[Punctuation]) -> PunctuationSet:
-        """Take the spans of its argument; return what groups may be final now."""
-        fresh = PunctuationSet(self.schema)
+        """Receive closed spans of its argument; return punctuations that match the groups that may be final now."""
+        new = PunctuationSet(self.schema)
         for span in spans:
             *keys, pattern = span.patterns
             if not self.may_make_final(pattern):
@@ -101,24 +103,24 @@ class Test:
             p = Punctuation(self.schema, [*(keys or [WILDCARD]), *[end] * self._is_extreme])
             self.final.discard([q for q in self.final.overlapping(p) if covers(p, q)])
             self.final.add(p)
-            fresh.add(p)
-        return fresh
+            new.add(p)
+        return new
 
-    def mask(self, groups: Groups, some: pl.DataFrame) -> pl.Series:
-        """For each of some groups, whether it is final."""
-        return self.final.mask(some)
+    def mask(self, groups: Groups, rows_: pl.DataFrame) -> pl.Series:
+        """For each group of ``rows_``, whether it is final."""
+        return self.final.mask(rows_)
 
     def forget(self, closed: PunctuationBatch) -> None:
-        """Forget what is known of closed groups; ``closed`` is over keys."""
-        every = len(self.schema) - self._is_extreme
-        for c in closed.rebase(self.schema, [*range(every), *[None] * self._is_extreme]):
+        """Drop the entries of closed groups; ``closed`` is over keys."""
+        key_count = len(self.schema) - self._is_extreme
+        for c in closed.rebase(self.schema, [*range(key_count), *[None] * self._is_extreme]):
             self.final.discard([q for q in self.final.overlapping(c) if covers(c, q)])
 
 
 class Finality:
-    """Which groups are final: each aggregate's `Test`, or `DistinctTest`, says so.
+    """The final groups, for which the `Test` or `DistinctTest` of each aggregate holds.
 
-    MIN, MAX and DISTINCT aggregates of a grouping attribute have none: they never change.
+    MIN, MAX and DISTINCT aggregates of a grouping attribute have no test: they never change.
     """
 
     def __init__(
@@ -135,11 +137,11 @@ class Finality:
                 is_distinct = a.aggregate.needs_values
                 test = DistinctTest(spans, by, a) if is_distinct else Test(spans, schema, by, a)
                 self._tests.append((name, test))
-        self._fresh: list[PunctuationSet] = []
+        self._candidates: list[PunctuationSet] = []
 
     @staticmethod
     def of(schema: Schema, keys: Schema, accumulators: Sequence[Accumulator]) -> Finality | None:
-        """The finality of groups with these aggregates over tuples of a schema; None if there is none."""
+        """The finality of groups with these aggregates; None if no group is final before it is closed."""
         names = asked([a.aggregate for a in accumulators], keys.names)
         if names is None or any(name not in schema for name in names):
             return None
@@ -147,7 +149,7 @@ class Finality:
 
     @property
     def parts(self) -> dict[str, Part]:
-        """What is remembered."""
+        """The parts of an operator's state."""
         spans = {f"spans{i}": part for i, part in enumerate(self._spans.values())}
         tests = enumerate(test for _, test in self._tests)
         return {**spans, **{f"final{i}{n}": part for i, test in tests for n, part in test.parts.items()}}
@@ -157,28 +159,30 @@ class Finality:
         for spans in self._spans.values():
             spans.spread(ownership)
 
-    def hear(self, batch: PunctuationBatch) -> None:
-        """Take punctuations of the input. Those about keys alone close groups, which go anyway."""
+    def receive(self, batch: PunctuationBatch) -> None:
+        """Receive punctuations of the input. Punctuations on keys only close groups anyway, and are skipped."""
         if not self._spans:
             return
-        places = {next(iter(self._spans.values())).place_of(key) for key in self._keys.names}
-        if batch.place is not None and batch.place in places:
+        key_positions = {next(iter(self._spans.values())).place_of(key) for key in self._keys.names}
+        if batch.place is not None and batch.place in key_positions:
             return
-        news = [p for p in batch if not places.issuperset(p.constrained)]
-        if news:
-            found = {name: spans.add(news, self._asked(name)) for name, spans in self._spans.items()}
-            self._fresh += [test.add(found[name]) for name, test in self._tests]
+        relevant = [p for p in batch if not key_positions.issuperset(p.constrained)]
+        if relevant:
+            closed = {
+                name: spans.add(relevant, self._is_relevant(name)) for name, spans in self._spans.items()
+            }
+            self._candidates += [test.add(closed[name]) for name, test in self._tests]
 
-    def _asked(self, name: str) -> Callable[[Pattern], bool]:
-        """Which intervals of an attribute matter to some test."""
+    def _is_relevant(self, name: str) -> Callable[[Pattern], bool]:
+        """Tells whether a closed interval of an attribute can make a test hold."""
         tests = [test for argument, test in self._tests if argument == name]
         return lambda pattern: any(test.may_make_final(pattern) for test in tests)
 
     def forget(self, closed: PunctuationBatch) -> None:
-        """Forget what is known of closed groups."""
-        every = [*range(len(self._keys)), None]
+        """Drop the entries of closed groups; ``closed`` is over keys."""
+        sources = [*range(len(self._keys)), None]
         for spans in self._spans.values():
-            spans.forget(closed.rebase(spans.schema, every))
+            spans.forget(closed.rebase(spans.schema, sources))
         for _, test in self._tests:
             test.forget(closed)
 
@@ -188,14 +192,14 @@ class Finality:
             return bool(tuples.height)
         return bool(tuples.height) and any(test.may_hold(tuples) for _, test in self._tests)
 
-    def touched(self, groups: Groups) -> Rows:
-        """The final groups among those that new punctuations are about."""
-        fresh, self._fresh = self._fresh, []
-        rows = [groups.matching(some) for some in fresh if len(some)]
-        return self.among(groups, ascending(np.concatenate(rows))) if rows else _NONE
+    def newly_final(self, groups: Groups) -> Rows:
+        """The final groups among those that new punctuations may have made final."""
+        candidates, self._candidates = self._candidates, []
+        rows = [groups.matching(patterns) for patterns in candidates if len(patterns)]
+        return self.final_rows(groups, ascending(np.concatenate(rows))) if rows else _NONE
 
-    def among(self, groups: Groups, rows: Rows) -> Rows:
-        """The final ones among some groups."""
+    def final_rows(self, groups: Groups, rows: Rows) -> Rows:
+        """The rows of final groups among ``rows``."""
         for _, test in self._tests:
             if len(rows):
                 hit: NDArray[np.bool_] = test.mask(groups, groups.take(rows)).to_numpy()

@@ -30,13 +30,13 @@ class GroupBy(Operator):
     - cprop(ts, ps)  = groupPs(ps), with ``*`` for the aggregates
     - ckeep(ts, ps)  = [t | t in ts, setNomatch(t, groupPs(ps))]
 
-    groupPs are the punctuations on grouping attributes alone. ``<hour=5, sid=S1>`` closes no hour, unless others close
-    it for all other values of sid. Only ``*`` closes the null group. Without grouping attributes there is one group
-    from the start, which is released once. It retains `Groups`, not tuples.
+    groupPs are the punctuations on grouping attributes only. ``<hour=5, sid=S1>`` closes no hour, unless other
+    punctuations close it for all other values of sid. Only ``*`` closes the null group. Without grouping attributes
+    there is one group from the start, which is released once. The operator retains `Groups`, not tuples.
 
-    A group that no tuple can change any more leaves before it is closed: ``<hour=5, temp=(80,)>`` after a maximum of 80
-    (`Finality`). Tuples of it that still come change nothing. If there are no grouping attributes, its result is the
-    last.
+    A group that no tuple can change any more is final, and is released before it is closed: ``<hour=5, temp=(80,)>``
+    after a maximum of 80 (`Finality`). Later tuples of the group are dropped. Without grouping attributes, the output
+    ends then.
 
     With ``whole``, a `PartialGroupBy` below has aggregated tuples of that schema already.
 
@@ -70,14 +70,14 @@ class GroupBy(Operator):
         super().__init__((schema,), Schema.of([*self._keys, *results]))
         self._accumulators = accumulators(source, aggregates)
         self._groups = Groups(source, self._keys, self._accumulators, partial=whole is not None)
-        self._places = [schema.index(key) for key in keys]
-        self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
+        self._key_positions = [schema.index(key) for key in keys]
+        self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._key_positions])
         self._over = Cell(False)  # whether the one group has been released
         self._finality = Finality.of(schema, self._keys, self._accumulators)
-        self._left = Arrangement(self._keys.empty(), self._keys.names)
-        """The keys of groups that have left before they were closed."""
-        self._unsaid: list[PunctuationBatch] = []
-        early = {} if self._finality is None else {"left": self._left, **self._finality.parts}
+        self._final_keys = Arrangement(self._keys.empty(), self._keys.names)
+        """The keys of final groups that were released and are not closed yet."""
+        self._unemitted: list[PunctuationBatch] = []
+        early = {} if self._finality is None else {"left": self._final_keys, **self._finality.parts}
         self.speaks = self._finality is not None  # a tuple may make its group final
         self.state = State(groups=self._groups, joint=self._joint, over=self._over, **early)
 
@@ -91,57 +91,57 @@ class GroupBy(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if self._over.value:
             return self.schema.empty()
-        if len(self._left):
-            tuples = without(tuples, self._left.has(tuples))
+        if len(self._final_keys):
+            tuples = without(tuples, self._final_keys.has(tuples))
         self._groups.add(tuples)
         if self._finality is None or not self._finality.may_hold(tuples):
             return self.schema.empty()
-        return self._leave(self._finality.among(self._groups, self._groups.touched(tuples)))
+        return self._release_final(self._finality.final_rows(self._groups, self._groups.rows_of(tuples)))
 
-    def _leave(self, rows: Rows) -> pl.DataFrame:
-        """The results of final groups, which go; their keys stay until they are closed."""
-        groups = self._groups.leave(rows)
+    def _release_final(self, rows: Rows) -> pl.DataFrame:
+        """Remove final groups and return their results; their keys are retained until they are closed."""
+        groups = self._groups.take_out(rows)
         if len(self._keys):
             keys = groups.select(self._keys.names)
-            self._left.append(keys)
-            self._unsaid.append(self._punctuations(keys))
+            self._final_keys.append(keys)
+            self._unemitted.append(self._punctuations(keys))
         elif groups.height:
             self._over.value = True
-            self._unsaid.append(PunctuationBatch([Punctuation.everything(self._keys)]))
+            self._unemitted.append(PunctuationBatch([Punctuation.everything(self._keys)]))
         return self._results(groups)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         closed = PunctuationSet(self._keys)
         if not self._over.value:
-            closed.update(self._joint.add(batch).rebase(self._keys, self._places))
-        passed = self.schema.empty()
+            closed.update(self._joint.add(batch).rebase(self._keys, self._key_positions))
+        released = self.schema.empty()
         if len(closed):
-            passed = self._results(self._groups.release(closed))  # pass, keep
+            released = self._results(self._groups.release(closed))  # pass, keep
             self._over.value = not len(self._keys)
-        said = closed.all()
+        punctuations = closed.all()
         if self._finality is not None:
-            passed, said = self._early(self._finality, batch, passed, closed)
-        places = [i if i < len(self._keys) else None for i in range(len(self.schema))]
-        return passed, said.rebase(self.schema, places)  # prop
+            released, punctuations = self._with_final(self._finality, batch, released, closed)
+        sources = [i if i < len(self._keys) else None for i in range(len(self.schema))]
+        return released, punctuations.rebase(self.schema, sources)  # prop
 
-    def _early(
-        self, finality: Finality, batch: PunctuationBatch, passed: pl.DataFrame, closed: PunctuationSet
+    def _with_final(
+        self, finality: Finality, batch: PunctuationBatch, released: pl.DataFrame, closed: PunctuationSet
     ) -> tuple[pl.DataFrame, PunctuationBatch]:
-        """What passes and is said, with the groups that are final and not closed."""
+        """The released results and punctuations; groups that are final but not closed are added."""
         if not self._over.value:
-            finality.hear(batch)
+            finality.receive(batch)
         if len(closed) and len(self._keys):
             finality.forget(closed.all())
-            gone = self._left.remove(self._left.matching(closed))
-            closed.discard(self._punctuations(gone))  # said when they left
-        rows = finality.touched(self._groups)
+            keys = self._final_keys.remove(self._final_keys.matching(closed))
+            closed.discard(self._punctuations(keys))  # emitted when the groups were final
+        rows = finality.newly_final(self._groups)
         if len(rows):
-            passed = pl.concat([passed, self._leave(rows)])
-        unsaid, self._unsaid = self._unsaid, []
-        return passed, PunctuationBatch.union([closed.all(), *unsaid])
+            released = pl.concat([released, self._release_final(rows)])
+        unemitted, self._unemitted = self._unemitted, []
+        return released, PunctuationBatch.union([closed.all(), *unemitted])
 
     def _punctuations(self, keys: pl.DataFrame) -> PunctuationBatch:
-        """That no tuple of these groups comes; of a null in a key nothing can be said."""
+        """Punctuations that close these groups. A constant pattern matches no null, so null keys have none."""
         return PunctuationBatch(
             Punctuation(self._keys, [constant(a.type, v) for a, v in zip(self._keys, key, strict=True)])
             for key in keys.drop_nulls().iter_rows()
@@ -153,11 +153,11 @@ class GroupBy(Operator):
         failed = pl.Series([False]).new_from_index(0, groups.height)
         for a in self._accumulators:
             results = columns[a.aggregate.name] = a.finish(groups)
-            bad = a.failed(groups, results)
-            if not bad.any():
+            is_bad = a.failed(groups, results)
+            if not is_bad.any():
                 continue
-            for row in groups.filter(bad & ~failed).iter_rows(named=True):
+            for row in groups.filter(is_bad & ~failed).iter_rows(named=True):
                 key = {name: row[name] for name in self._keys.names}
                 self.reject(key, f"{a.aggregate.name} does not fit {self.schema[a.aggregate.name].type}")
-            failed = failed | bad
+            failed = failed | is_bad
         return without(pl.DataFrame(columns, schema=self.schema.dtypes), failed)

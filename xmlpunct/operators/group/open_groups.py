@@ -1,4 +1,4 @@
-"""The groups that a group-by retains: partial aggregates, and the values that some aggregates need besides."""
+"""The groups that a group-by retains: partial aggregates, and values that some aggregates need as well."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import INT
 
 ALL = "$all"
-"""Stands for the grouping attributes where there are none."""
+"""The constant key of the only group without grouping attributes."""
 VALUE = "$value"
-"""The argument's value among those retained."""
+"""The column of retained argument values."""
 
 
 class Kept(NamedTuple):
-    """The values that some aggregates retain: of an argument and of what they sort by, ``every`` one or each once.
+    """A kind of retained values: an argument with its sort columns (``columns``), ``every`` value or each value once.
 
-    ``nulls``: null counts as one. ``where``: the column that says which tuples count; the empty name for all.
+    ``nulls``: null is a value. ``where``: the Boolean column that selects the tuples; empty for all tuples.
     """
 
     every: bool
@@ -35,16 +35,16 @@ class Kept(NamedTuple):
 
 
 def grouping(keys: Schema) -> Schema:
-    """The attributes by which groups have their rows: one that stands for all keys where there are none."""
+    """The attributes that identify a group: the keys, or the constant `ALL` without keys."""
     return keys if len(keys) else Schema.of([Attribute(ALL, INT)])
 
 
 class Groups(Arrangement):
-    """A row for each group, with the partial columns of its aggregates. Without keys the one group has it at once.
+    """A row for each group, with the partial columns of its aggregates. Without keys, one group exists from the start.
 
-    A DISTINCT aggregate retains (group, value) pairs instead, each once, in an arrangement of their own; XMLAGG all
-    values that are not null, with those that it sorts by. Aggregates that retain the same share it. With ``partial``,
-    partial aggregates come in.
+    A DISTINCT aggregate retains distinct (group, value) pairs instead, in a separate arrangement. XMLAGG retains all
+    values that are not null, with their sort columns. Aggregates that retain the same values share an arrangement. With
+    ``partial``, the input tuples are partial aggregates.
     """
 
     def __init__(
@@ -54,71 +54,72 @@ class Groups(Arrangement):
         self._by = [pl.col(key) for key in keys.names] or [pl.lit(0, INT.dtype).alias(ALL)]
         self._plain = [a for a in accumulators if not a.aggregate.needs_values]
         self._valued = [a for a in accumulators if a.aggregate.needs_values]
-        one = self._aggregate(schema.empty())  # polars makes a group of no tuples, if there are no keys
-        super().__init__(one.clear(), list(keys.names) or [ALL])
-        kept = sorted({_kept(a) for a in self._valued})
-        rows = {key: self._rows(schema.empty(), key) for key in kept}
+        empty_group = self._aggregate(schema.empty())  # without keys, polars makes a group of no tuples
+        super().__init__(empty_group.clear(), list(keys.names) or [ALL])
+        kinds = sorted({_value_kind(a) for a in self._valued})
+        rows = {kind: self._rows(schema.empty(), kind) for kind in kinds}
         self._values = {key: Arrangement(frame, frame.columns) for key, frame in rows.items()}
-        if not len(keys):  # it exists even if no tuple comes
-            self.append(one)
+        if not len(keys):  # it exists even if no tuple arrives
+            self.append(empty_group)
 
     def add(self, tuples: pl.DataFrame) -> None:
         """Add tuples to their groups."""
         if self.partial:
-            fresh = tuples.select(*self._by, *(e for a in self._plain for e in a.received()))
+            partials = tuples.select(*self._by, *(e for a in self._plain for e in a.received()))
         else:
-            fresh = self._aggregate(tuples)
-        self.merge(fresh, [e for a in self._plain for e in a.merges()], apart=not self.partial)
-        for key, seen in self._values.items():
-            rows = self._rows(tuples, key)
-            if key.every:
-                seen.append(rows if key.nulls else rows.filter(pl.col(VALUE).is_not_null()))
+            partials = self._aggregate(tuples)
+        self.merge(partials, [e for a in self._plain for e in a.merges()], is_distinct=not self.partial)
+        for kind, values in self._values.items():
+            rows = self._rows(tuples, kind)
+            if kind.every:
+                values.append(rows if kind.nulls else rows.filter(pl.col(VALUE).is_not_null()))
             else:
-                seen.insert(rows)
+                values.insert(rows)
 
     def release(self, closed: PunctuationSet) -> pl.DataFrame:
-        """Let the closed groups go; return them with all their partial columns."""
+        """Remove the closed groups; return them with all their partial columns."""
         groups = self.remove(self.matching(closed))
         return self._with_all_values(
-            groups, {key: seen.matching(closed) for key, seen in self._values.items()}
+            groups, {kind: values.matching(closed) for kind, values in self._values.items()}
         )
 
-    def leave(self, rows: Rows) -> pl.DataFrame:
-        """Let some groups go; return them with all their partial columns."""
+    def take_out(self, rows: Rows) -> pl.DataFrame:
+        """Remove groups by row; return them with all their partial columns."""
         groups = self.remove(rows)
         keys = groups.select(self.key)
         return self._with_all_values(
-            groups, {key: ascending(seen.probe(keys, key=self.key)[1]) for key, seen in self._values.items()}
+            groups,
+            {kind: ascending(values.probe(keys, key=self.key)[1]) for kind, values in self._values.items()},
         )
 
-    def touched(self, tuples: pl.DataFrame) -> Rows:
-        """The groups of some tuples."""
+    def rows_of(self, tuples: pl.DataFrame) -> Rows:
+        """The rows of the groups of ``tuples``."""
         if not len(self.keys):
             return self.where(pl.lit(True))
         return ascending(self.probe(distinct(tuples.select(self.key)))[1])
 
     def values_of(self, a: Accumulator) -> Arrangement:
-        """The groups' values that an aggregate retains, as `VALUE`."""
-        return self._values[_kept(a)]
+        """The arrangement of an aggregate's retained values, in the column `VALUE`."""
+        return self._values[_value_kind(a)]
 
-    def _with_all_values(self, groups: pl.DataFrame, gone: Mapping[Kept, Rows]) -> pl.DataFrame:
-        """Groups that go with the partial columns of the values that go with them."""
-        values = {key: self._values[key].remove(rows) for key, rows in gone.items()}
+    def _with_all_values(self, groups: pl.DataFrame, rows_by_kind: Mapping[Kept, Rows]) -> pl.DataFrame:
+        """Removed groups, with the partial columns of their values; removes the values."""
+        values = {kind: self._values[kind].remove(rows) for kind, rows in rows_by_kind.items()}
         for a in self._valued:
-            groups = self._with_values(groups, a, values[_kept(a)])
+            groups = self._with_values(groups, a, values[_value_kind(a)])
         return groups
 
     def _aggregate(self, tuples: pl.DataFrame) -> pl.DataFrame:
         partials = [e for a in self._plain for e in a.partials()]
         return tuples.group_by(self._by, maintain_order=True).agg(partials)
 
-    def _rows(self, tuples: pl.DataFrame, key: Kept) -> pl.DataFrame:
-        """What some tuples have of a group and of the values that are retained."""
-        names = [VALUE, *_order(len(key.columns) - 1)]
-        if key.where:
-            tuples = tuples.filter(pl.col(key.where))
+    def _rows(self, tuples: pl.DataFrame, kind: Kept) -> pl.DataFrame:
+        """The group, value and sort columns of tuples, for one kind of retained values."""
+        names = [VALUE, *_order(len(kind.columns) - 1)]
+        if kind.where:
+            tuples = tuples.filter(pl.col(kind.where))
         return tuples.select(
-            *self._by, *(pl.col(c).alias(n) for c, n in zip(key.columns, names, strict=True))
+            *self._by, *(pl.col(c).alias(n) for c, n in zip(kind.columns, names, strict=True))
         )
 
     def _with_values(self, groups: pl.DataFrame, a: Accumulator, values: pl.DataFrame) -> pl.DataFrame:
@@ -145,7 +146,7 @@ class Groups(Arrangement):
 
     @property
     def _parts(self) -> Mapping[str, Part]:
-        return {str(i): seen for i, seen in enumerate(self._values.values())}
+        return {str(i): values for i, values in enumerate(self._values.values())}
 
     def snapshot(self) -> Snapshot:
         return {**super().snapshot(), **snapshot_of(self._parts)}
@@ -155,12 +156,12 @@ class Groups(Arrangement):
         restore(self._parts, snapshot)
 
 
-def _kept(a: Accumulator) -> Kept:
-    one = a.aggregate
-    columns = (str(one.argument), *(key.column for key in one.order))
-    return Kept(one.needs_all, one.takes_null, one.where or "", columns)
+def _value_kind(a: Accumulator) -> Kept:
+    aggregate = a.aggregate
+    columns = (str(aggregate.argument), *(key.column for key in aggregate.order))
+    return Kept(aggregate.needs_all, aggregate.takes_null, aggregate.where or "", columns)
 
 
 def _order(count: int) -> list[str]:
-    """The names of so many columns that values are sorted by."""
+    """The names of ``count`` sort columns."""
     return [f"$order{i}" for i in range(count)]

@@ -1,4 +1,4 @@
-"""partial-group-by: what a group-by needs to know of a slice, before an exchange."""
+"""partial-group-by: partial aggregates of a slice, before an exchange."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from xmlpunct.types import INT
 
 
 class PartialGroupBy(Operator):
-    """Gives for each slice one tuple per group: the grouping attributes and the partial aggregates.
+    """Emits for each slice one tuple per group: the grouping attributes and the partial aggregates.
 
     - step(ts)       = [partial γ(g) | g a group of ts]
     - cpass(ts, ps)  = []
-    - cprop(ts, ps)  = ps on the grouping attributes and on those ``kept``
+    - cprop(ts, ps)  = ps on the grouping attributes and on the attributes ``kept``
     - ckeep(ts, ps)  = []
 
-    Several punctuations may close a group together, by what they say about other attributes. The group-by finds that
-    out, so these attributes are ``kept``. Their punctuations are about the tuples that were aggregated. In the partial
+    Several punctuations may close a group jointly, by their patterns on other attributes. The group-by detects that,
+    so these attributes are ``kept``. Their punctuations refer to the tuples that were aggregated. In the partial
     aggregates they are null, which only ``*`` matches.
 
     >>> from xmlpunct.operators.notation import show
@@ -44,7 +44,7 @@ class PartialGroupBy(Operator):
         self._by = [pl.col(key) for key in keys] or [pl.lit(0, INT.dtype).alias(ALL)]
         self._kept = [pl.lit(None, dtype=schema[name].type.dtype).alias(name) for name in kept]
         self._carried = [schema.index(a.name) for a in carried]
-        self._places = [*self._carried, *[None] * (len(self.schema) - len(carried))]
+        self._sources = [*self._carried, *[None] * (len(self.schema) - len(carried))]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         partials = [e for a in self._parts for e in a.partials()]
@@ -54,4 +54,4 @@ class PartialGroupBy(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         closed = batch.closing(self._carried)
-        return self.schema.empty(), closed.rebase(self.schema, self._places).unique()
+        return self.schema.empty(), closed.rebase(self.schema, self._sources).unique()

@@ -1,7 +1,7 @@
-"""VARIANCE and what stands for it: exact sums of DOUBLEs and of their squares, rounded once.
+"""VARIANCE and the aggregates computed by it: exact sums of DOUBLEs and of their squares, rounded once.
 
-So a result depends on the values alone, not on slices or shards, and values that differ little from a large mean lose
-nothing.
+So a result depends on the values only, not on slices or shards, and values that differ little from a large mean lose
+no digits.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE, INT, STRING, Type
 
 Exact = NDArray[Any]
-"""Python's integers, which no sum overflows: shape (n,), dtype object."""
+"""Python integers, so that no sum overflows; shape (n,), dtype object."""
 
 Scaled = tuple[int, int]
-"""An exact number: an integer, and the exponent of the power of 2 that it is multiplied by."""
+"""An exact number: an integer, and the exponent of its power of 2."""
 
 
 def sums_of(values: NDArray[np.float64], owners: NDArray[np.int64], count: int) -> tuple[Exact, Exact, int]:
     """For each of ``count`` owners the exact sum of its finite DOUBLEs and of their squares, and an exponent.
 
-    The sums are in units of 2^exponent, those of squares of its square: as large as it can be, so numbers stay small.
+    Sums are in units of 2^exponent, sums of squares in units of 4^exponent. The exponent is the greatest possible one.
 
     >>> sums_of(np.array([0.5, -1.5]), np.array([0, 0]), 1)
     (array([-9007199254740992], dtype=object), array([202824096036516704239472512860160], dtype=object), -53)
@@ -59,12 +59,12 @@ def _numbers(text: str) -> list[Scaled]:
 
 
 def _sum(numbers: Iterable[Scaled]) -> Scaled:
-    known = [n for n in numbers if n[0]]
-    unit = min((exponent for _, exponent in known), default=0)
-    return sum(number << exponent - unit for number, exponent in known), unit
+    nonzero = [n for n in numbers if n[0]]
+    unit = min((exponent for _, exponent in nonzero), default=0)
+    return sum(number << exponent - unit for number, exponent in nonzero), unit
 
 
-def _of_values(groups: pl.Series) -> pl.Series:
+def _sums_of_values(groups: pl.Series) -> pl.Series:
     """The sums of each list of values."""
     owners = np.repeat(np.arange(len(groups)), groups.list.len().to_numpy())
     values = groups.explode().drop_nulls().to_numpy()  # an empty list becomes a null
@@ -74,7 +74,7 @@ def _of_values(groups: pl.Series) -> pl.Series:
     return pl.Series(groups.name, texts, dtype=pl.String)
 
 
-def _of_parts(groups: pl.Series) -> pl.Series:
+def _sums_of_parts(groups: pl.Series) -> pl.Series:
     """The sums of each list of sums."""
     texts = [
         parts[0] if len(parts) == 1 else _text(*map(_sum, zip(*map(_numbers, parts), strict=True)))
@@ -84,27 +84,27 @@ def _of_parts(groups: pl.Series) -> pl.Series:
 
 
 def _all_groups(values: pl.Expr, compute: Callable[[pl.Series], pl.Series]) -> pl.Expr:
-    """What a function makes of the lists of all groups, at once."""
+    """Apply a function to the lists of all groups at once."""
     return values.implode().map_batches(compute, pl.String(), is_elementwise=True)
 
 
 @dataclass(frozen=True)
 class Moments(Accumulator):
-    """The number of values, of those that are not finite, and the exact sums of the others and of their squares."""
+    """The numbers of all and of non-finite values, and the exact sums of finite values and of their squares."""
 
     def partials(self) -> list[pl.Expr]:
         at = pl.col(str(self.aggregate.argument))
         return [
             at.count().cast(pl.Int64).alias(self._name("count")),
             (~at.is_finite()).sum().cast(pl.Int64).alias(self._name("odd")),
-            _all_groups(at.drop_nulls(), _of_values).alias(self._name("sums")),
+            _all_groups(at.drop_nulls(), _sums_of_values).alias(self._name("sums")),
         ]
 
     def merges(self) -> list[pl.Expr]:
         sums = self._name("sums")
         return [
             *(pl.col(self._name(part)).sum() for part in ("count", "odd")),
-            _all_groups(pl.col(sums), _of_parts).alias(sums),
+            _all_groups(pl.col(sums), _sums_of_parts).alias(sums),
         ]
 
     def empty(self) -> dict[str, object]:

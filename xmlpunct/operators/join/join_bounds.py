@@ -1,4 +1,4 @@
-"""Bounds: what a join's conditions, such as ``y.u BETWEEN x.ts AND x.ts + 5``, say of the partners of a tuple."""
+"""Bounds: the limits that join conditions like ``y.u BETWEEN x.ts AND x.ts + 5`` set to a tuple's partners."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, Type
 
 _MIRRORED = {EQUAL: EQUAL, LESS: GREATER, AT_MOST: AT_LEAST, GREATER: LESS, AT_LEAST: AT_MOST}
-"""The comparisons that bound something, each with the one that holds of the operands the other way round."""
+"""The comparisons that set bounds, each with the equivalent one for swapped operands."""
 _DAY, _WEEK = literal(DATE, date(1970, 1, 1)), literal(STRING, "WEEK")
 
 Term = tuple[bool, Expression]
@@ -36,7 +36,7 @@ Term = tuple[bool, Expression]
 
 @dataclass(frozen=True)
 class Comparison:
-    """``subject compared_by own``, where the subject reads only columns of one side and ``own`` none of them."""
+    """``subject compared_by own``, where the subject reads only columns of one side and ``own`` none of that side."""
 
     subject: Expression
     compared_by: Function
@@ -50,9 +50,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Bound:
-    """The other side's ``subject`` is at least (``is_low``) or at most ``own``, of the stored tuple.
+    """The other side's ``subject`` is at least (``is_low``) or at most the stored tuple's ``own``.
 
-    The subject is the column ``attribute``, or ``image`` computes it of that. If it is ``strict``, it is not equal.
+    The subject is the column ``attribute``, or its ``image``. With ``strict``, it is not equal to ``own``.
     """
 
     attribute: str
@@ -74,11 +74,11 @@ class Bound:
 
 
 def bounds_of(
-    residual: Expression | None, mine: Schema, other: Schema
+    residual: Expression | None, stored: Schema, other: Schema
 ) -> tuple[list[Bound], list[Expression]]:
-    """The bounds that a residual sets to the tuples that a side's tuple meets, and its conditions on that tuple alone.
+    """The bounds that a residual sets to the partners of a stored tuple; and its conditions on that tuple only.
 
-    A condition of another form sets none.
+    A condition of another form sets no bound.
 
     >>> from xmlpunct.expressions.functions import call, number
     >>> u, ts = Column(INT, False, "u"), Column(INT, False, "ts")
@@ -86,29 +86,32 @@ def bounds_of(
     >>> [(str(b.subject), b.is_low, str(b.own)) for b in bounds_of(call("<", call("-", u, ts), number("5")), x, y)[0]]
     [('u', False, 'ts + 5')]
     """
-    bounds, own = list[Bound](), list[Expression]()
+    bounds, conditions = list[Bound](), list[Expression]()
     for part in conjuncts(residual):
-        if set(part.columns()) <= set(mine.names):
-            own.append(part)
+        if set(part.columns()) <= set(stored.names):
+            conditions.append(part)
         else:
             bounds += (b for c in comparisons(part, other) for b in _bounds(c, other))
-    return list(dict.fromkeys(bounds)), own
+    return list(dict.fromkeys(bounds)), conditions
 
 
 def program_of(residual: Expression, sides: Sequence[Schema]) -> Program:
-    """The program of a residual, as a `condition`. It does not fail where a pair is outside of a bound."""
+    """The program of a residual, as a `condition`. It does not fail for pairs outside of a bound."""
     implied = list[Expression]()
     for part in conjuncts(residual) if can_fail(residual) else ():
         for other in sides:
             for c in comparisons(part, other):
-                implied += [c.expression, *(fits for b in _bounds(c, other) for fits in _within(b, other))]
+                implied += [
+                    c.expression,
+                    *(fits for b in _bounds(c, other) for fits in _has_value_outside(b, other)),
+                ]
     return condition(residual, list(dict.fromkeys(implied)))
 
 
 def comparisons(part: Expression, other: Schema) -> Iterator[Comparison]:
-    """Comparisons of something of the other side with something of this one that hold wherever a condition does.
+    """Comparisons of the other side's expressions with expressions of this side that a condition implies.
 
-    Where a comparison fails, a condition that is `tolerant` of that may hold: the bound is none there.
+    If a comparison fails, a condition that is `tolerant` of that may hold: then there is no bound.
     """
     part = strict(part)
     if not isinstance(part, Call) or part.record not in _MIRRORED:
@@ -117,13 +120,15 @@ def comparisons(part: Expression, other: Schema) -> Iterator[Comparison]:
         if compared_by in (EQUAL, AT_MOST, LESS) and isinstance(a, Call) and a.record is ABS:
             (inner,) = a.args
             for e in (inner, NEGATIVE(inner)):
-                yield from _isolated(e, LESS if compared_by is LESS else AT_MOST, b, other)
+                yield from _isolate_subject(e, LESS if compared_by is LESS else AT_MOST, b, other)
     a, b = part.args
-    yield from _isolated(a, part.record, b, other)
+    yield from _isolate_subject(a, part.record, b, other)
 
 
-def _isolated(a: Expression, compared_by: Function, b: Expression, other: Schema) -> Iterator[Comparison]:
-    """A comparison with all that reads columns of the other side on its left. None if they stand mixed.
+def _isolate_subject(
+    a: Expression, compared_by: Function, b: Expression, other: Schema
+) -> Iterator[Comparison]:
+    """A comparison with all columns of the other side on its left; none if a term reads both sides.
 
     Terms of exact types are moved: ``ts - u <= 5`` is ``u >= ts - 5``.
     """
@@ -131,24 +136,24 @@ def _isolated(a: Expression, compared_by: Function, b: Expression, other: Schema
     terms: list[Term] = [(True, a), (False, b)]
     if DOUBLE not in (a.type, b.type):
         terms = [term for plus, e in terms for term in _terms(e, plus)]
-    theirs = [(plus, e) for plus, e in terms if names & set(e.columns())]
-    if len(theirs) != 1 or not set(theirs[0][1].columns()) <= names:
+    subjects = [(plus, e) for plus, e in terms if names & set(e.columns())]
+    if len(subjects) != 1 or not set(subjects[0][1].columns()) <= names:
         return
-    ((plus, subject),) = theirs
-    rest = [(added != plus, e) for added, e in terms if e is not subject]
+    ((plus, subject),) = subjects
+    own_terms = [(added != plus, e) for added, e in terms if e is not subject]
     try:
-        own = _sum(rest)
-        same, exact = _alike(subject, own)
+        own = _sum(own_terms)
+        converted, exact = _common_type(subject, own)
     except ValueError:  # no type holds it
         return
     compared_by = compared_by if plus else _MIRRORED[compared_by]
     if not exact:
         compared_by = {LESS: AT_MOST, GREATER: AT_LEAST}.get(compared_by, compared_by)
-    yield Comparison(same, compared_by, cast(own, same.type))
+    yield Comparison(converted, compared_by, cast(own, converted.type))
 
 
 def _terms(e: Expression, plus: bool) -> Iterator[Term]:
-    """The terms of a sum of exact types. A difference of two moments is one of two numbers."""
+    """The terms of a sum of exact types. A difference of two moments becomes a difference of two numbers."""
     waiting = [(plus, e)]
     while waiting:
         added, part = waiting.pop()
@@ -165,7 +170,7 @@ def _terms(e: Expression, plus: bool) -> Iterator[Term]:
 
 
 def _sum(terms: Sequence[Term]) -> Expression:
-    """The sum of some terms. Raises ValueError where it has no type."""
+    """The sum of terms. Raises ValueError if it has no type."""
     added = [e for plus, e in terms if plus]
     total = added[0] if added else literal(INT, 0)
     for e in added[1:]:
@@ -175,8 +180,8 @@ def _sum(terms: Sequence[Term]) -> Expression:
     return total
 
 
-def _alike(subject: Expression, own: Expression) -> tuple[Expression, bool]:
-    """The subject as of a type that ``own`` can be cast to, and whether that is exact. Raises ValueError."""
+def _common_type(subject: Expression, own: Expression) -> tuple[Expression, bool]:
+    """The subject, cast to a type that ``own`` can be cast to, and whether that is exact. Raises ValueError."""
     if subject.type == own.type:
         return subject, True
     try:
@@ -198,16 +203,16 @@ def _bounds(c: Comparison, other: Schema) -> Iterator[Bound]:
     below, at, above = c.compared_by.holds
     for is_low, is_open in ((True, below), (False, above)):
         bound = Bound(attribute, c.subject, image, c.own, is_low, not at)
-        # a falling f of NaN, the greatest, is NaN: it is no bound from above
+        # a decreasing f of NaN, the greatest value, is NaN: no bound from above
         has_nan = other[attribute].type is DOUBLE and not bound.rises and not bound.bounds_below
         if not is_open and not has_nan:
             yield bound
 
 
-def _within(bound: Bound, other: Schema) -> Iterator[Expression]:
-    """That the subject has a value where the attribute is far beyond the bound.
+def _has_value_outside(bound: Bound, other: Schema) -> Iterator[Expression]:
+    """The condition that the subject has a value if the attribute is well outside of the bound.
 
-    ``a + INTERVAL '5' DAY <= own`` does not hold of the last days, although the sum has no value there.
+    ``a + INTERVAL '5' DAY <= own`` does not hold for the last days, although the sum has no value there.
     """
     if bound.image is None or not can_fail(bound.subject):
         return
@@ -215,6 +220,6 @@ def _within(bound: Bound, other: Schema) -> Iterator[Expression]:
     value = bound.image.some_value(attribute)
     if value is not None:
         column = Column(attribute.type, attribute.nullable, attribute.name)
-        near = AT_LEAST if bound.bounds_below else AT_MOST
+        is_within = AT_LEAST if bound.bounds_below else AT_MOST
         has_value = NOT(IS_NULL(TRY(bound.subject)))
-        yield OR(has_value, near.call(BOOLEAN, column, literal(attribute.type, value)))
+        yield OR(has_value, is_within.call(BOOLEAN, column, literal(attribute.type, value)))

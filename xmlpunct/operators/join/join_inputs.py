@@ -1,4 +1,4 @@
-"""What the joins share: two inputs that pair by k, and which values of k each of them has closed."""
+"""The base of all joins: two inputs paired by k, and the values of k that each input has closed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ID = "$id"
 
 
 class JoinInputs(TwoInputs):
-    """Two inputs of which each closes, by values of ``keys``, what the other one has retained.
+    """Two inputs. Each closes retained tuples of the other input, by values of ``keys``.
 
-    - joinPs(ps) = the values of k that ps close, alone or together: ``<k=1, sid=S1>`` and ``<k=1, sid=S2>`` close
+    - joinPs(ps) = the values of k that ps close, singly or jointly: ``<k=1, sid=S1>`` and ``<k=1, sid=S2>`` close
       k = 1 once they cover the domain of sid
 
-    A ``residual`` is a further condition on pairs. Where it bounds attributes of the other input, a tuple is also let
-    go once that input has closed its box (`Boxes`). ``stored`` are the schemas of what is retained, in so many
-    arrangements (``counts``).
+    A ``residual`` is an additional condition on pairs. If it bounds attributes of the other input, a tuple is also
+    purged once that input has closed its box (`Boxes`). ``stored`` has the schema of each side's retained tuples,
+    ``counts`` the number of its arrangements.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class JoinInputs(TwoInputs):
         self.keys = keys
         self._residual = None if residual is None else program_of(residual, inputs)
         self._joint = [
-            JointCover(given, set(range(len(given))).difference(keys.places[side]))
-            for side, given in enumerate(inputs)
+            JointCover(input_, set(range(len(input_))).difference(keys.positions[side]))
+            for side, input_ in enumerate(inputs)
         ]
         self.sides |= {f"joint{side}": joint for side, joint in enumerate(self._joint)}
         for side, boxes in enumerate(self.boxes):
@@ -67,48 +67,51 @@ class JoinInputs(TwoInputs):
 
     def closings(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """joinPs: the values of k that new punctuations of an input close, as punctuations over k."""
-        return self._joint[port].add(batch).rebase(self.keys.schema, self.keys.places[port])
+        return self._joint[port].add(batch).rebase(self.keys.schema, self.keys.positions[port])
 
-    def hear(self, port: int, batch: PunctuationBatch) -> tuple[PunctuationBatch, list[pl.DataFrame]]:
-        """The new `closings`; and the tuples that the other side lets go for them."""
+    def receive(self, port: int, batch: PunctuationBatch) -> tuple[PunctuationBatch, list[pl.DataFrame]]:
+        """The new `closings`; and the tuples that are purged from each arrangement of the other side."""
         side, closed = 1 - port, self.closings(port, batch)
-        gone = self.close(side, self.keys.moved(closed, self.pending[side].schema, side))
+        purged = self.close(side, self.keys.to_schema(closed, self.pending[side].schema, side))
         if self.boxes[side]:
-            boxed = self.boxes[side].hear(batch)
-            more = [
-                self.lose(side, tuples.matching(boxed), i) for i, tuples in enumerate(self.retained[side])
+            closed_boxes = self.boxes[side].receive(batch)
+            boxed = [
+                self.lose(side, tuples.matching(closed_boxes), i)
+                for i, tuples in enumerate(self.retained[side])
             ]
-            gone = [pl.concat(both) for both in zip(gone, more, strict=True)]
-        for boxes in self.boxes:  # of one side no tuple comes any more, of the other each is decided by its k
+            purged = [pl.concat(frames) for frames in zip(purged, boxed, strict=True)]
+        for (
+            boxes
+        ) in self.boxes:  # one side has no more tuples of this k; tuples of the other are decided by k alone
             boxes.forget(closed)
         self.keys.add(port, closed)
-        return closed, gone
+        return closed, purged
 
     def bounded(self, port: int, tuples: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
-        """An input's tuples with their bounds, and which of them can never meet anything: k has a null, say."""
-        null = self.keys.has_null(port, tuples)
+        """An input's tuples with their bounds; and which of them can have no partner, as with a null in k."""
+        has_null = self.keys.has_null(port, tuples)
         if not self.boxes[port]:
-            return tuples, null
-        tuples, hopeless = self.boxes[port].of(tuples)
-        return tuples, null | hopeless
+            return tuples, has_null
+        tuples, is_empty = self.boxes[port].bounded(tuples)
+        return tuples, has_null | is_empty
 
-    def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple of input ``of``, with its bounds, whether input ``port`` has closed all that it could meet."""
-        closed = self.keys.closed_by(port, of, tuples)
-        return closed | self.boxes[of].closed(tuples) if self.boxes[of] else closed
+    def closed_by(self, port: int, side: int, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple of input ``side``, with its bounds, whether input ``port`` has closed all its partners."""
+        closed = self.keys.closed_by(port, side, tuples)
+        return closed | self.boxes[side].closed(tuples) if self.boxes[side] else closed
 
     def meet(self, port: int, tuples: pl.DataFrame, number: int = 0) -> tuple[pl.DataFrame, Rows, Rows]:
-        """The pairs of an input's tuple and the other side's that agree on k and satisfy ``residual``.
+        """The pairs of an input's tuple and a retained tuple that agree on k and satisfy ``residual``.
 
-        With them come the places of the input's tuples, and the rows of the other side's in their arrangement.
+        Also the position in ``tuples`` and the row in arrangement ``number`` of each pair; arrays of shape (pairs,).
         """
-        others = self.retained[1 - port][number]
-        places, rows = others.probe(tuples, self.keys.names[port])
-        mine, theirs = tuples[places], others.take(rows)
-        left, right = (mine, theirs) if port == LEFT else (theirs, mine)
+        arrangement = self.retained[1 - port][number]
+        positions, rows = arrangement.probe(tuples, self.keys.names[port])
+        probing, retained = tuples[positions], arrangement.take(rows)
+        left, right = (probing, retained) if port == LEFT else (retained, probing)
         pairs = left.hstack([column for column in right.get_columns() if column.name not in left.columns])
         if self._residual is None or not pairs.height:
-            return pairs, places, rows
+            return pairs, positions, rows
         pairs = self.passing(pairs.with_row_index(_ID), self._residual)
-        passed = pairs[_ID].to_numpy().astype(np.int64)
-        return pairs, places[passed], rows[passed]
+        ids = pairs[_ID].to_numpy().astype(np.int64)
+        return pairs, positions[ids], rows[ids]

@@ -1,4 +1,4 @@
-"""What the joins share: which values of the join attributes each input has closed."""
+"""The equality attributes of a join, and the values of them that each input has closed."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Equalities = Sequence[tuple[str, str]]
 class JoinKeys:
     """The equality attributes k of a join: ``pairs`` of a left and a right attribute of one type, each in one pair.
 
-    ``alignment`` holds the values of k that each input has closed (the paper's joinPs), as punctuations over k. They
-    go when the other input has closed them too: then no tuple can ask for them. A null equals nothing and never asks.
-    But only ``*`` promises away a preserved side's tuples with a null, and ``(,)`` does not. So k is NOT NULL only if
-    both inputs declare it.
+    ``alignment`` holds the values of k that each input has closed (the paper's joinPs), as punctuations over k. A value
+    is dropped when the other input has closed it too: then no tuple can have it. A null equals nothing and needs no
+    closed value. But a preserved side's tuples with a null are closed by ``*`` only, and not by ``(,)``. So k is NOT
+    NULL only if both inputs declare it.
     """
 
     def __init__(self, inputs: tuple[Schema, Schema], pairs: Equalities) -> None:
         self.names = [[pair[port] for pair in pairs] for port in (LEFT, RIGHT)]
-        self.places = [[inputs[port].index(n) for n in self.names[port]] for port in (LEFT, RIGHT)]
+        self.positions = [[inputs[port].index(n) for n in self.names[port]] for port in (LEFT, RIGHT)]
         for names in self.names:
             if len(set(names)) < len(names):
-                # What closes a value of the attribute would be taken to close one of the other equality.
+                # A closed value of the attribute would also count as one of the other equality.
                 raise ValueError("an attribute is in one equality only: the others are a residual's")
         for left, right in pairs:
             if inputs[LEFT][left].type != inputs[RIGHT][right].type:
@@ -49,58 +49,60 @@ class JoinKeys:
             for i, (a, b) in enumerate(pairs)
         )
         self.alignment = Alignment(self.schema, 2)
-        self._never = [PunctuationSet(self.schema, self._outside(inputs[port], port)) for port in SIDES]
+        self._never = [
+            PunctuationSet(self.schema, self._impossible_keys(inputs[port], port)) for port in SIDES
+        ]
 
-    def _outside(self, schema: Schema, port: int) -> Iterator[Punctuation]:
-        """Punctuations over k about what an input's declared domains leave out."""
+    def _impossible_keys(self, schema: Schema, port: int) -> Iterator[Punctuation]:
+        """Punctuations over k on the values outside of an input's declared domains."""
         for name, key in zip(self.names[port], self.schema.names, strict=True):
             yield from outside(self.schema, key, schema[name].domain)
 
     def spread(self, ways: Ways, sifted: bool) -> None:
         """As `Operator.spread`."""
-        self.alignment.spread(Ownership(self.schema, self._renamed(ways, self.schema.names), sifted))
+        self.alignment.spread(Ownership(self.schema, self._rename_ways(ways, self.schema.names), sifted))
 
     def ways_of(self, port: int, ways: Ways) -> Ways:
-        """Ways by keys as ones by an input's names of them."""
-        return self._renamed(ways, self.names[port])
+        """Ways by the keys, under an input's names of them."""
+        return self._rename_ways(ways, self.names[port])
 
-    def _renamed(self, ways: Ways, to: Sequence[str]) -> Ways:
-        """``ways`` have names of either input; those of keys alone count."""
+    def _rename_ways(self, ways: Ways, to: Sequence[str]) -> Ways:
+        """The ways that consist of keys, under the names ``to``. ``ways`` have names of either input."""
         keys = {n: key for names in self.names for n, key in zip(names, to, strict=True)}
         return [[keys[name] for name in way] for way in ways if keys.keys() >= set(way)]
 
     def closed(self, port: int, p: Punctuation) -> PunctuationBatch:
-        """What an input has closed that overlaps a punctuation of the other one."""
-        over = p.rebase(self.schema, self.places[1 - port])
+        """The closed values of an input that overlap a punctuation of the other input, as punctuations over k."""
+        over = p.rebase(self.schema, self.positions[1 - port])
         current = self.alignment.inputs[port].overlapping(over)
         return PunctuationBatch([*current, *self.alignment.past[port].overlapping(over)])
 
     def add(self, port: int, closed: PunctuationBatch) -> None:
-        """Remember what an input has closed: new ones over k. Nobody asks once the other one has ended."""
+        """Retain newly closed values of an input, as punctuations over k; not needed once the other input has ended."""
         if not self.alignment.heeds and self.alignment.passes(port):
             closed = PunctuationBatch([Punctuation.everything(self.schema)] if closed.has_end else [])
         self.alignment.update(port, closed)
 
-    def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple of input ``of``, whether input ``port`` has closed its k, or never has it."""
-        closed = [said for said in (self.alignment.inputs[port], self._never[port]) if len(said)]
+    def closed_by(self, port: int, side: int, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple of input ``side``, whether input ``port`` has closed its k, or cannot have it."""
+        closed = [values for values in (self.alignment.inputs[port], self._never[port]) if len(values)]
         if not closed or not self.schema.names:  # without attributes only everything can be closed
             return pl.Series([bool(closed)]).new_from_index(0, tuples.height)
-        named = zip(self.names[of], self.schema.names, strict=True)
+        named = zip(self.names[side], self.schema.names, strict=True)
         keys = tuples.with_columns(pl.col(name).alias(key) for name, key in named)
-        return any_of([said.mask(keys) for said in closed], tuples.height)
+        return any_of([values.mask(keys) for values in closed], tuples.height)
 
-    def moved(self, over: PunctuationBatch, schema: Schema, port: int) -> PunctuationBatch:
-        """Punctuations over k as ones of a schema with an input's names of k."""
-        at = {name: i for i, name in enumerate(self.names[port])}
-        return over.rebase(schema, [at.get(name) for name in schema.names])
+    def to_schema(self, over: PunctuationBatch, schema: Schema, port: int) -> PunctuationBatch:
+        """Punctuations over k as punctuations of a schema with an input's names of k."""
+        positions = {name: i for i, name in enumerate(self.names[port])}
+        return over.rebase(schema, [positions.get(name) for name in schema.names])
 
     def without_nulls(self, schema: Schema, residual: Expression | None, side: int = LEFT) -> Schema:
-        """A schema of tuples with a partner: k is NOT NULL, and what is not null where ``residual`` is true."""
+        """The schema of tuples with a partner: k, and attributes that ``residual`` requires, are NOT NULL."""
         schema = schema.without_nulls(self.names[side])
         return schema if residual is None else schema.without_nulls(non_null(residual).true)
 
     def has_null(self, port: int, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple, whether its k has a null, so that it matches nothing."""
-        nothing = pl.Series([False]).new_from_index(0, tuples.height)
-        return reduce(or_, (tuples[name].is_null() for name in self.names[port]), nothing)
+        """For each tuple, whether its k has a null, so that it has no partner."""
+        no_nulls = pl.Series([False]).new_from_index(0, tuples.height)
+        return reduce(or_, (tuples[name].is_null() for name in self.names[port]), no_nulls)

@@ -1,4 +1,4 @@
-"""The output of a join: which attributes it has, and what an input's tuples and punctuations are there."""
+"""The output of a join: its schema, and the translation of an input's tuples and punctuations."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from xmlpunct.schema import Schema
 from xmlpunct.types.pattern import EMPTY, intersect, interval
 
 PRESERVED = {"inner": (), "left": (LEFT,), "right": (RIGHT,), "full": (LEFT, RIGHT)}
-"""For each kind of join the sides whose tuples come out without a partner too."""
+"""For each kind of join, the preserved sides, whose tuples are emitted even without a partner."""
 
 
 class JoinOutput:
-    """All attributes of both inputs. An inner join has k once, under the left's names, and no nulls where its condition
-    is never true of them.
+    """All attributes of both inputs. An inner join has k once, under the left names. Its attributes are NOT NULL where
+    its condition excludes nulls.
 
-    An outer join has nulls in the place of a missing partner. A punctuation on that side counts only if it constrains
-    an attribute, because then no row of nulls matches it. ``places`` has for each side the place of each output
-    attribute in that input, or None.
+    An outer join has nulls in place of a missing partner. A punctuation on that side is propagated only if it
+    constrains an attribute, because then no row of nulls matches it. ``origins`` has, for each side, the position in
+    that input of each output attribute, or None.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class JoinOutput:
         self.schema = Schema.of([*sides[LEFT], *sides[RIGHT]])
         if kind == "inner":
             self.schema = keys.without_nulls(self.schema, residual)
-        self.places = [
+        self.origins = [
             [inputs[side].index(name) if name in inputs[side] else None for name in names]
             for side, names in (
                 (LEFT, self.schema.names),
@@ -51,27 +51,27 @@ class JoinOutput:
         self._equal = [(self.schema.index(a), self.schema.index(b)) for a, b in pairs]
 
     def possible(self, p: Punctuation) -> bool:
-        """Whether an output tuple can match ``p``: k has one value, or a null, on both sides."""
+        """Whether an output tuple can match ``p``: its k is equal on both sides, or null on one."""
         return all(intersect(p.patterns[i], p.patterns[j]) is not EMPTY for i, j in self._equal)
 
     def with_nulls(self, side: int, tuples: pl.DataFrame) -> pl.DataFrame:
         """A side's tuples with nulls for the other side."""
-        mine = self.inputs[side].names
-        nulls = [pl.lit(None, dtype=a.type.dtype).alias(a.name) for a in self.schema if a.name not in mine]
+        names = self.inputs[side].names
+        nulls = [pl.lit(None, dtype=a.type.dtype).alias(a.name) for a in self.schema if a.name not in names]
         return tuples.with_columns(nulls).select(self.schema.names)
 
-    def said(self, side: int, batch: PunctuationBatch) -> PunctuationBatch:
-        """modPs: punctuations of an input as ones of the output.
+    def to_output(self, side: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """modPs: punctuations of an input as punctuations of the output.
 
-        Where nulls may replace a side, its end says only that its attributes will all be null.
+        If nulls can replace a side, its end implies only that all its attributes will be null.
         """
-        places = self.places[side]
+        origins = self.origins[side]
         if not (self.preserved[1 - side] and batch.has_end):
-            return batch.rebase(self.schema, places)
+            return batch.rebase(self.schema, origins)
         nulls = [
             Punctuation.of(self.schema, **{a.name: interval(a.type, None, None, False, False)})
-            for a, place in zip(self.schema, places, strict=True)
-            if place is not None
+            for a, origin in zip(self.schema, origins, strict=True)
+            if origin is not None
         ]
-        others = PunctuationBatch(p for p in batch if not p.is_everything)
-        return PunctuationBatch([*others.rebase(self.schema, places), *nulls])
+        constraining = PunctuationBatch(p for p in batch if not p.is_everything)
+        return PunctuationBatch([*constraining.rebase(self.schema, origins), *nulls])

@@ -18,18 +18,18 @@ from xmlpunct.slice import without
 
 
 class NotIn(JoinInputs):
-    """Passes a left tuple whose ``left_column`` is certainly none of the values of ``right_column``.
+    """Emits a left tuple whose ``left_column`` is certainly different from all values of ``right_column``.
 
-    A null on the right makes every comparison unknown, so nothing passes; a null on the left passes only if
-    the right is empty. Anything may still turn up on the right until it ends.
+    A null on the right makes every comparison unknown, so no tuple is emitted. A null on the left is emitted only if
+    the right input is empty. Any value may arrive on the right until it ends.
 
     - cpass   = [t | t in ts1, t.a <> b for all b in ts2] once the right has ended
-    - ckeep1  = ts1 until then, without those that cannot pass
-    - ckeep2  = [b | b in δ(ts2), setNomatch(b, joinPs(ps1))], where a null alone stands for all of ts2
+    - ckeep1  = ts1 until then, except tuples that the right values exclude
+    - ckeep2  = [b | b in δ(ts2), setNomatch(b, joinPs(ps1))], where a single null replaces all of ts2
     - cprop   = setNomatchPs(ts1', ps1)
 
-    With a NOT NULL ``right_column``, only left tuples with a null wait for the end. Others are released as by an
-    antijoin:
+    With a NOT NULL ``right_column``, only left tuples with a null wait for the end. All other left tuples are released
+    as by an antijoin:
 
     - cpass   = also [t | t in ts1, t.a <> b for all b in ts2, t.a in joinPs(ps2)]
     - ckeep1  = also without [t | t.a in joinPs(ps2)]
@@ -46,7 +46,7 @@ class NotIn(JoinInputs):
     """
 
     name = "not-in"
-    speaks = True  # a right tuple that comes may free a punctuation
+    speaks = True  # a right tuple can release a pending punctuation
 
     def __init__(self, left: Schema, right: Schema, left_column: str, right_column: str) -> None:
         keys = JoinKeys((left, right), [(left_column, right_column)])
@@ -66,11 +66,11 @@ class NotIn(JoinInputs):
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
-            fresh = tuples.select(self._values.key)
-            self._exclude(fresh)
-            self._store(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
+            values = tuples.select(self._values.key)
+            self._exclude(values)
+            self._store(without(values, self.keys.closed_by(LEFT, RIGHT, values)))
             return self.schema.empty()
-        possible = tuples if self._empty.value else self._possible(tuples)
+        possible = tuples if self._empty.value else self._not_excluded(tuples)
         if self._ended.value:
             return possible
         if self._until_end:
@@ -80,39 +80,39 @@ class NotIn(JoinInputs):
         self._waiting.append(possible.filter(~decided))
         return possible.filter(decided)
 
-    def _exclude(self, fresh: pl.DataFrame) -> None:
-        """Let the left tuples go that cannot pass beside these values."""
-        if fresh.to_series().has_nulls():
+    def _exclude(self, values: pl.DataFrame) -> None:
+        """Purge the left tuples that these right values exclude."""
+        if values.to_series().has_nulls():
             self._release()
-        first, self._empty.value = self._empty.value, False
-        values = pl.concat([fresh, self._null]) if first else fresh
+        is_first, self._empty.value = self._empty.value, False
+        values = pl.concat([values, self._null]) if is_first else values
         _, rows = self._waiting.probe(values, self._values.key)
         self.lose(LEFT, ascending(rows))
 
     def _release(self) -> pl.DataFrame:
-        """Let all left tuples go; return them."""
+        """Remove all left tuples; return them."""
         tuples = self._waiting.frame
         self.pending[LEFT].lose(tuples)
         self._waiting.clear()
         return tuples
 
-    def _store(self, fresh: pl.DataFrame) -> None:
-        """Retain values, or if one of them is null, that alone."""
-        if self._is_unknown or fresh.to_series().has_nulls():
+    def _store(self, values: pl.DataFrame) -> None:
+        """Retain right values; if one is null, only the null."""
+        if self._is_unknown or values.to_series().has_nulls():
             self._values.clear()
-            fresh = self._null
-        self._values.insert(fresh)
+            values = self._null
+        self._values.insert(values)
 
-    def _possible(self, left: pl.DataFrame) -> pl.DataFrame:
-        """The left tuples that the values of a right side which is not empty do not exclude."""
+    def _not_excluded(self, left: pl.DataFrame) -> pl.DataFrame:
+        """The left tuples that the right values do not exclude, if the right input is not empty."""
         if self._is_unknown:
             return left.clear()
-        known = left.drop_nulls(self._waiting.key)
-        return without(known, self._values.has(known, self._waiting.key))
+        not_null = left.drop_nulls(self._waiting.key)
+        return without(not_null, self._values.has(not_null, self._waiting.key))
 
     @property
     def _null(self) -> pl.DataFrame:
-        """A null among the values."""
+        """One row with a null, of the values' schema."""
         return self._values.empty.clear(1)
 
     @property
@@ -121,24 +121,24 @@ class NotIn(JoinInputs):
         return bool(len(self._values)) and bool(self._values.has(self._null).item())
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        met = self._left.meet(batch) if port == LEFT else None  # both sides may forget these values next
-        passed, closed = self.schema.empty(), self.closings(port, batch)
+        met = self._left.meet(batch) if port == LEFT else None  # before both sides drop these values
+        released, closed = self.schema.empty(), self.closings(port, batch)
         if port == LEFT:
-            self.close(RIGHT, self.keys.moved(closed, self.pending[RIGHT].schema, RIGHT))  # keep
+            self.close(RIGHT, self.keys.to_schema(closed, self.pending[RIGHT].schema, RIGHT))  # keep
             self.pending[LEFT].add(batch)
         elif closed.has_end or self._closes_all(closed):
             self._ended.value = True
-            passed = self._release()
+            released = self._release()
         elif not self._until_end:
-            (passed,) = self.close(LEFT, self.keys.moved(closed, self.pending[LEFT].schema, LEFT))
+            (released,) = self.close(LEFT, self.keys.to_schema(closed, self.pending[LEFT].schema, LEFT))
         self.keys.add(port, closed)
         free = self.free()[LEFT]
         if self._until_end:
-            return passed, free
-        return passed, PunctuationBatch.union([free, self._left.combined(free, closed, met)])
+            return released, free
+        return released, PunctuationBatch.union([free, self._left.combined(free, closed, met)])
 
     def _closes_all(self, closed: PunctuationBatch) -> bool:
-        """Whether the right side is known to stay empty, because it has closed every value that it can have."""
+        """Whether the right side is certain to stay empty, because it has closed every value of its domain."""
         if self._until_end or not self._empty.value:
             return False
         schema = self._all_values.schema

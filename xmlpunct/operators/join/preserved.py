@@ -1,4 +1,4 @@
-"""A preserved side of a join: its punctuations, combined with what the other input has closed."""
+"""A preserved side of a join: its punctuations, combined with values that the other input has closed."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from xmlpunct.schema import Schema
 from xmlpunct.types.pattern import Constant
 
 Met = tuple[Punctuation, Punctuation]
-"""A punctuation of the side, and its combination with what the other input has closed."""
+"""A punctuation of the side, and its combination with values that the other input has closed."""
 
 
 def preserved_sides(keys: JoinKeys, output: JoinOutput, pending: Sequence[Pending]) -> dict[int, Preserved]:
-    """The preserved sides of a join; ``pending`` are the punctuations of both sides that wait."""
+    """The preserved sides of a join; ``pending`` are the pending punctuations of both sides."""
     return {
-        s: Preserved(s, keys, output.schema, output.places[s], pending[s])
+        s: Preserved(s, keys, output.schema, output.origins[s], pending[s])
         for s in SIDES
         if output.preserved[s]
     }
 
 
 class Preserved:
-    """Says at once the combinations of a side's punctuations with the values of k that the other input has closed.
+    """Emits at once the combinations of a side's punctuations with the values of k that the other input has closed.
 
     A tuple that matches both has met its partners or is decided without one, whatever else is retained. So an item
-    file that has ended does not hold back closed bids. The left side of a semijoin counts as preserved. What is
-    ``pending`` is said by itself later. On several shards, ``past`` remembers what was said and every shard has to
-    say, because others may need what it implies. ``places`` has the side's attributes in ``output``.
+    file that has ended does not block closed bids. The left side of a semijoin counts as preserved. A ``pending``
+    punctuation is emitted uncombined later. On several shards, ``past`` has the emitted punctuations that all shards
+    have to emit, because other shards may need the ones that they imply. ``origins`` has the side's attribute for each
+    attribute of ``output``.
     """
 
     def __init__(
-        self, side: int, keys: JoinKeys, output: Schema, places: Sequence[int | None], pending: Pending
+        self, side: int, keys: JoinKeys, output: Schema, origins: Sequence[int | None], pending: Pending
     ) -> None:
-        self.side, self.keys, self.output, self.places, self.pending = side, keys, output, places, pending
+        self.side, self.keys, self.output, self.origins, self.pending = side, keys, output, origins, pending
         self.schema = pending.schema
         self.past = Past(self.schema)
         self._ownership, self._sifted = ANYTHING, False
@@ -50,62 +51,62 @@ class Preserved:
         self._ownership, self._sifted = ownership, sifted
 
     def meet(self, batch: PunctuationBatch) -> list[Met]:
-        """New punctuations of the side, each with its combinations with what the other input has closed."""
+        """New punctuations of the side, each with its combinations with values that the other input has closed."""
         alignment, other = self.keys.alignment, 1 - self.side
         if not len(alignment.inputs[other]) + len(alignment.past[other]):
             return []
         return [
-            (p, both)
+            (p, combination)
             for p in batch
-            for c in self.keys.moved(self.keys.closed(other, p), self.schema, self.side)
-            if (both := combine(p, c)) is not None
+            for c in self.keys.to_schema(self.keys.closed(other, p), self.schema, self.side)
+            if (combination := combine(p, c)) is not None
         ]
 
     def combined(
-        self, said: PunctuationBatch, closed: PunctuationBatch, met: list[Met] | None
+        self, emitted: PunctuationBatch, closed: PunctuationBatch, met: list[Met] | None
     ) -> PunctuationBatch:
-        """The combinations that say something new beside ``said``, what the side says by itself.
+        """The combinations that are not implied by ``emitted``, the side's uncombined punctuations.
 
-        They are among those that have ``met`` now, or are made with what the other input has ``closed`` now.
+        They are in ``met``, or are combinations with values that the other input has newly ``closed``.
         """
         if self._ownership:
-            self.past.update(self._lasting(said))
+            self.past.update(self._lasting(emitted))
         if met is None:
             return self._with_closed(closed)
         waiting = self.pending.waiting
         return PunctuationBatch(c for p, c in met if p in waiting or self._is_needed(c, p))
 
     def _with_closed(self, closed: PunctuationBatch) -> PunctuationBatch:
-        """The new combinations with what the other input closes now, as punctuations over k."""
-        closed = self.keys.moved(closed, self.schema, self.side)
+        """The combinations with ``closed``, newly closed values of the other input, as punctuations over k."""
+        closed = self.keys.to_schema(closed, self.schema, self.side)
         waiting, past = self.pending.waiting, self.past
         over = past.complete and not len(waiting) and not (self._sifted and len(past) > 1)
         if over and closed.place is not None and not closed.ranged and not self._lasting(closed):
             return closed
         combinations = [p for c in closed for p in waiting.combinations(c)] if len(waiting) else []
         for c in closed if len(past) else ():
-            both = [(p, q) for p in past.overlapping(c) if (q := combine(p, c)) is not None]
-            combinations += [q for p, q in both if self._is_needed(q, p)]
+            pairs = [(p, q) for p in past.overlapping(c) if (q := combine(p, c)) is not None]
+            combinations += [q for p, q in pairs if self._is_needed(q, p)]
         return PunctuationBatch(combinations)
 
     def _is_needed(self, c: Punctuation, p: Punctuation) -> bool:
-        """Whether somebody may need to hear ``c`` although ``p`` has been said, which implies it."""
-        return c != p and self._lasts(p) and self._ownership.needs(self._moved(c))
+        """Whether a receiver may need ``c`` although ``p``, which implies it, was emitted."""
+        return c != p and self._lasts(p) and self._ownership.needs(self._to_output(c))
 
     def _lasting(self, batch: PunctuationBatch) -> PunctuationBatch:
-        """Those that somebody may need to hear combined with what is closed later."""
+        """The punctuations whose combinations with values closed later may still be needed."""
         if batch.place is not None and not batch.ranged:
-            moved = batch.rebase(self.output, self.places)
-            fixed = self.keys.places[self.side] == [batch.place]
-            if fixed or (moved.place is not None and not self._ownership.lasting(moved)):
+            output = batch.rebase(self.output, self.origins)
+            is_fixed = self.keys.positions[self.side] == [batch.place]
+            if is_fixed or (output.place is not None and not self._ownership.lasting(output)):
                 return PunctuationBatch()
         return PunctuationBatch(p for p in batch if self._lasts(p))
 
     def _lasts(self, p: Punctuation) -> bool:
-        """Whether a punctuation is one of `_lasting`: one of a single k is combined to nothing but itself."""
-        fixed = all(isinstance(p.patterns[i], Constant) for i in self.keys.places[self.side])
-        return not (fixed and self.keys.schema.names) and self._ownership.lasts(self._moved(p))
+        """Whether a punctuation is in `_lasting`. With a single k, all its combinations are itself."""
+        is_fixed = all(isinstance(p.patterns[i], Constant) for i in self.keys.positions[self.side])
+        return not (is_fixed and self.keys.schema.names) and self._ownership.lasts(self._to_output(p))
 
-    def _moved(self, p: Punctuation) -> Punctuation:
-        """A punctuation of the side as one of the output."""
-        return p.rebase(self.output, self.places)
+    def _to_output(self, p: Punctuation) -> Punctuation:
+        """A punctuation of the side as a punctuation of the output."""
+        return p.rebase(self.output, self.origins)

@@ -1,4 +1,4 @@
-"""semijoin: the left tuples that have a partner (IN, EXISTS), or that have none (NOT EXISTS)."""
+"""semijoin: the left tuples with a partner (IN, EXISTS); antijoin: those without (NOT EXISTS)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ANY = "$any"
 
 
 class SemiJoin(JoinInputs):
-    """Passes a left tuple if some right one agrees with it on k and satisfies ``residual``; anti: if none does.
+    """Emits a left tuple if a right tuple agrees with it on k and satisfies ``residual``; anti: if none does.
 
     - cpass, semi    = [t | t in ts1, some t2 in ts2: t.k = t2.k, residual(t, t2)]
     - cpass, anti    = [t | t in ts1, no such t2, and t.k null or in joinPs(ps2)]
@@ -33,8 +33,8 @@ class SemiJoin(JoinInputs):
     - cprop          = setNomatchPs(ts1', ps1) ++ setCombine(ps1, joinPs(ps2)); semi: also the k-part of
       setNomatchPs(ts2', joinPs(ps2))
 
-    Each left tuple is decided once, at its first partner or when its k is closed. ts' is what is retained: of a right
-    tuple, only what finds partners.
+    Each left tuple is decided once, at its first partner or when its k is closed. ts' are the retained tuples: of a
+    right tuple, only the columns that k and the residual read.
 
     See semantics 4.8.
 
@@ -48,7 +48,7 @@ class SemiJoin(JoinInputs):
     """
 
     name = "semijoin"
-    speaks = True  # a partner that comes may free a punctuation
+    speaks = True  # a partner can release a pending punctuation
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class SemiJoin(JoinInputs):
         super().__init__((left, right), schema, k, residual, (left, partner))
         ((self._waiting,), (self._partners,)) = self.retained
         names = dict(zip(*k.names, strict=True))
-        self._places = [partner.index(names[name]) if name in names else None for name in left.names]
+        self._origins = [partner.index(names[name]) if name in names else None for name in left.names]
         self._left = Preserved(LEFT, k, left, range(len(left)), self.pending[LEFT])
         self.state = State(**self.sides, past=self._left.past)
 
@@ -80,32 +80,32 @@ class SemiJoin(JoinInputs):
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
 
     def _from_left(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        bounded, lost = self.bounded(LEFT, tuples)
-        possible = np.flatnonzero(~lost.to_numpy())
+        bounded, unmatchable = self.bounded(LEFT, tuples)
+        possible = np.flatnonzero(~unmatchable.to_numpy())
         has_partner = marked(possible[self.meet(LEFT, bounded[possible])[1]], tuples.height)
-        decided = lost | self.closed_by(RIGHT, LEFT, bounded)
+        decided = unmatchable | self.closed_by(RIGHT, LEFT, bounded)
         self._waiting.append(bounded.filter(~has_partner & ~decided))
         return tuples.filter(~has_partner & decided if self.anti else has_partner)
 
     def _from_right(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        fresh = without(*self.bounded(RIGHT, distinct(self._partner(tuples))))
-        partnered = self.lose(LEFT, ascending(self.meet(RIGHT, fresh)[2]))
-        self._partners.insert(without(fresh, self.closed_by(LEFT, RIGHT, fresh)))
+        partners = without(*self.bounded(RIGHT, distinct(self._partner(tuples))))
+        partnered = self.lose(LEFT, ascending(self.meet(RIGHT, partners)[2]))
+        self._partners.insert(without(partners, self.closed_by(LEFT, RIGHT, partners)))
         return self.schema.empty() if self.anti else partnered.select(self.schema.names)
 
     def _partner(self, right: pl.DataFrame) -> pl.DataFrame:
-        """What finds partners: some columns, or if it needs none, that there is a tuple at all."""
+        """The columns of right tuples that k and the residual read; if they read none, a constant one."""
         return right.with_columns(pl.lit(True).alias(_ANY)).select(self._columns)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        met = self._left.meet(batch) if port == LEFT else None  # both sides may forget these values of k next
-        closed, (gone,) = self.hear(port, batch)  # keep
-        passed = gone.select(self.schema.names) if self.anti and port == RIGHT else self.schema.empty()
+        met = self._left.meet(batch) if port == LEFT else None  # before both sides drop these values of k
+        closed, (purged,) = self.receive(port, batch)  # keep
+        released = purged.select(self.schema.names) if self.anti and port == RIGHT else self.schema.empty()
         if port == LEFT:
             self.pending[LEFT].add(batch)
         elif not self.anti:
-            self.pending[RIGHT].add(self.keys.moved(closed, self.pending[RIGHT].schema, RIGHT))
-        mine, partners = self.free()
-        combined = self._left.combined(mine, closed, met)
-        said = [mine, partners.rebase(self.schema, self._places), combined]
-        return passed, PunctuationBatch.union(said).rename(self.schema)
+            self.pending[RIGHT].add(self.keys.to_schema(closed, self.pending[RIGHT].schema, RIGHT))
+        left, partners = self.free()
+        combined = self._left.combined(left, closed, met)
+        punctuations = [left, partners.rebase(self.schema, self._origins), combined]
+        return released, PunctuationBatch.union(punctuations).rename(self.schema)

@@ -1,4 +1,4 @@
-"""What joins and set operations share: two inputs, of which each closes what the other has retained."""
+"""The base of joins and set operations: two inputs, each of which closes retained tuples of the other."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from xmlpunct.schema import Schema
 
 
 class TwoInputs(Operator):
-    """Retains tuples of both sides until the other one has closed them, and punctuations until they are free.
+    """Retains tuples of both sides until the other side has closed them, and punctuations until they are released.
 
     - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
 
-    ``retained`` has each side's arrangements, of tuples of ``schemas``. ``closed`` remembers what each side has closed.
-    ``sides`` has all that, for the state.
+    ``retained`` has each side's arrangements, of tuples of ``schemas``. ``closed`` has the values that each side has
+    closed. ``sides`` has all of these as parts of the state.
     """
 
     def __init__(
@@ -43,18 +43,20 @@ class TwoInputs(Operator):
         self.sides: dict[str, Part] = {"closed": closed, **tuples, **pending}
 
     def close(self, side: int, closed: PunctuationBatch) -> list[pl.DataFrame]:
-        """ckeep: let go what a side retains that the other one has closed; return it."""
-        gone = PunctuationSet(self.pending[side].schema, closed)
-        return [self.lose(side, tuples.matching(gone), i) for i, tuples in enumerate(self.retained[side])]
+        """ckeep: remove a side's tuples that the other side has closed; return them."""
+        closed_set = PunctuationSet(self.pending[side].schema, closed)
+        return [
+            self.lose(side, tuples.matching(closed_set), i) for i, tuples in enumerate(self.retained[side])
+        ]
 
     def lose(self, side: int, rows: Rows, number: int = 0) -> pl.DataFrame:
-        """Let go some rows of an arrangement of a side; return them."""
+        """Remove rows of an arrangement of a side; return them."""
         tuples = self.retained[side][number].remove(rows)
         self.pending[side].lose(tuples)
         return tuples
 
     def free(self) -> list[PunctuationBatch]:
-        """setNomatchPs: for each side the punctuations that nothing it retains matches any more."""
+        """setNomatchPs: for each side, the pending punctuations that none of its retained tuples matches any more."""
         return [pending.free(tuples) for pending, tuples in zip(self.pending, self.retained, strict=True)]
 
     def waits(self) -> list[int]:

@@ -1,1 +1,1 @@
-"""Operators that put several streams together."""
+"""Operators that merge several streams."""

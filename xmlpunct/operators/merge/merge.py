@@ -18,13 +18,13 @@ from xmlpunct.schema.attribute import Attribute
 
 
 class Merge(Operator):
-    """Passes every tuple of every input on. Inputs match by position; names are the first input's.
+    """Emits every tuple of every input. Columns match by position and have the first input's names.
 
     - cpass(ts1, ps1, ..., tsn, psn)  = ts1 ++ ... ++ tsn
     - cprop(ts1, ps1, ..., tsn, psn)  = setCombine(ps1, ..., psn)
     - ckeep                           = []
 
-    `Alignment` says which punctuations are retained.
+    `Alignment` retains punctuations that can still be combined with new ones.
 
     See semantics 4.4.
 
@@ -52,33 +52,33 @@ class Merge(Operator):
         return named(tuples, self.schema)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        return self.schema.empty(), self.alignment.update(port, self._merged.said(port, batch))
+        return self.schema.empty(), self.alignment.update(port, self._merged.to_output(port, batch))
 
     def waits(self) -> list[int]:
         return self.alignment.waits()
 
 
 class MergedInputs:
-    """What several inputs say, as punctuations of the ``schema`` that they are merged to, by position.
+    """Several inputs, and the translation of their punctuations to the merged ``schema``, by position.
 
-    An attribute of an input may be NOT NULL, or have a domain, that the merged one has not. Punctuations that together
-    close all that the input has there close null, and what is outside the domain, too.
+    An attribute of an input may be NOT NULL, or have a domain, although the merged attribute is not or has not. Then
+    punctuations that jointly cover the input's values also close null and the values outside the domain.
     """
 
     def __init__(self, inputs: Sequence[Schema]) -> None:
         self.inputs, self.schema = inputs, merged(inputs)
         self._joint = [
             [
-                JointCover(schema, [place])
-                for place, (mine, whole) in enumerate(zip(schema, self.schema, strict=True))
-                if not mine.nullable and widens(mine, whole)
+                JointCover(schema, [i])
+                for i, (attribute, merged_attribute) in enumerate(zip(schema, self.schema, strict=True))
+                if not attribute.nullable and widens(attribute, merged_attribute)
             ]
             for schema in inputs
         ]
 
     @property
     def parts(self) -> dict[str, Part]:
-        """What is retained, for the state."""
+        """The parts of an operator's state."""
         return {
             f"joint{port}_{i}": joint
             for port, joints in enumerate(self._joint)
@@ -88,32 +88,34 @@ class MergedInputs:
     def spread(self, ways: Ways, sifted: bool) -> None:
         """As `Operator.spread`."""
         for schema, joints in zip(self.inputs, self._joint, strict=True):
-            mine = [[schema.names[self.schema.index(name)] for name in way] for way in ways]
+            input_ways = [[schema.names[self.schema.index(name)] for name in way] for way in ways]
             for joint in joints:
-                joint.spread(Ownership(schema, mine, sifted))
+                joint.spread(Ownership(schema, input_ways, sifted))
 
-    def said(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
-        """What punctuations of an input say."""
+    def to_output(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """Punctuations of input ``port``, joint covers included, as punctuations of the merged schema."""
         for joint in self._joint[port]:
             batch = PunctuationBatch.union([batch, joint.add(batch)])
         return batch.rename(self.schema)
 
 
-def widens(mine: Attribute, whole: Attribute) -> bool:
-    """Whether the attribute that an input's is merged to allows null where that does not, or has another domain."""
-    return (whole.nullable and not mine.nullable) or mine.domain != whole.domain
+def widens(attribute: Attribute, merged_attribute: Attribute) -> bool:
+    """Whether the merged attribute allows null where the input's attribute does not, or has another domain."""
+    return (
+        merged_attribute.nullable and not attribute.nullable
+    ) or attribute.domain != merged_attribute.domain
 
 
 def named(tuples: pl.DataFrame, schema: Schema) -> pl.DataFrame:
-    """Tuples under the names of a schema, which match by position."""
+    """Tuples with the column names of a schema, by position."""
     names = dict(zip(tuples.columns, schema.names, strict=True))
     return tuples if all(old == new for old, new in names.items()) else tuples.rename(names)
 
 
 def merged(inputs: Sequence[Schema]) -> Schema:
-    """The schema of a merge: NOT NULL and a domain hold where every input declares them alike.
+    """The schema of a merge. An attribute has NOT NULL, or a domain, if all inputs declare the same.
 
-    Raises ValueError where the inputs' attributes differ in number or type.
+    Raises ValueError if the inputs' attributes differ in number or type.
     """
     first = inputs[0]
     if any([a.type for a in schema] != [a.type for a in first] for schema in inputs):
@@ -122,8 +124,8 @@ def merged(inputs: Sequence[Schema]) -> Schema:
     for column in zip(*inputs, strict=True):
         head = column[0]
         nullable = any(a.nullable for a in column)
-        alike = all(a.domain == head.domain for a in column)
-        if alike:
+        same_domain = all(a.domain == head.domain for a in column)
+        if same_domain:
             attributes.append(Attribute(head.name, head.type, nullable, head.name, head.domain))
         else:
             attributes.append(Attribute(head.name, head.type, nullable))

@@ -17,7 +17,7 @@ from xmlpunct.schema import Schema
 
 
 class Union(Operator):
-    """`Merge`, then `DupElim` on what it passes and promises.
+    """`Merge`, then `DupElim` on its tuples and punctuations.
 
     - cpass(ts1, ps1, ..., tsn, psn)  = δ(ts1 ++ ... ++ tsn)
     - cprop(ts1, ps1, ..., tsn, psn)  = setCombine(ps1, ..., psn)
@@ -51,9 +51,9 @@ class Union(Operator):
         return distinct(tuples)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        # What merge promises decides what dupelim keeps.
-        _, promised = self._merge.punctuate(port, batch)
-        return self._dupelim.punctuate(0, promised)
+        # The punctuations that merge emits decide which tuples dupelim retains.
+        _, punctuations = self._merge.punctuate(port, batch)
+        return self._dupelim.punctuate(0, punctuations)
 
     def waits(self) -> list[int]:
         tuples = self._merge.alignment.waits(self._dupelim.seen.frame)

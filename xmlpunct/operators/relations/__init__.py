@@ -1,9 +1,9 @@
-"""Relations as streams of changes: a tuple, the instant of a change, and how many copies come or go.
+"""Relations as streams of changes: a tuple, the instant of a change, and the number of copies added or removed.
 
-A relation R is a bag R(τ) for each instant τ. Its changes <e, t, n> say that R(t) has n copies of e more than R(t-1).
-So R(τ)(e) is the sum of n over all <e, t, n> with t <= τ, and every operator of streams of tuples that treats <e, t, n>
-as a tuple serves relations too. Arasu and Widom define what a query means; beside each definition stands the operator
-that computes it. Where the paper has <e, τ> in S, read: as many copies as S has.
+A relation R is a bag R(τ) for each instant τ. A change <e, t, n> means that R(t) has n copies of e more than R(t-1).
+So R(τ)(e) is the sum of n over all <e, t, n> with t <= τ. Operators on streams of tuples that treat <e, t, n> as a
+tuple also work on relations. The table has the definitions of Arasu and Widom, with the operators that compute them.
+Read <e, τ> in S with multiplicity.
 
 =========================  =======================================================  ====================================
 the paper                  its definition, corrected where relations 2 says so     the operator
@@ -31,12 +31,11 @@ M_R2S, Rstream             {<e,t> : e in R(t)}                                  
 M[[Q]], a relation         R                                                        `Pointwise`, function "changes"
 =========================  =======================================================  ====================================
 
-The paper has a meaning for each instant. When it is known, punctuations say. Between the operators only *prefixes* go:
-<q, (,b]> closes, for the tuples that q matches, all instants up to b (relations 3.2). `closing` makes them of any
-punctuations on a stream, `instants` has T, `prefixes` looks up how far a key is closed, `alone` and `blocked` say what
-is closed beyond what all inputs have closed.
+The paper defines the relation at each instant. Punctuations decide when it is complete. Operators exchange only
+*prefixes*: <q, (,b]> closes all instants up to b for the tuples that q matches (relations 3.2). `closing` derives them
+from any punctuations on a stream. `instants` defines T. `prefixes` finds the instant up to which a key is closed.
+`alone` and `blocked` emit punctuations that one input justifies without the other inputs.
 
-What the operators retain are arrangements: `partials` sums what comes by key, of which `later` are the changes not
-closed yet and `counted` the copies of each tuple. `sweep` moves counts, and `aggregates` groups, to where they are
-closed now.
+The state consists of arrangements. `partials` sums changes by key; `later` has the changes that are not closed yet,
+and `counted` the copies of each tuple. `sweep` advances counts, and `aggregates` groups, to the closed instants.
 """

@@ -1,4 +1,4 @@
-"""The partial aggregates of groups from which tuples go as well as come."""
+"""The partial aggregates of groups into which tuples are inserted and from which they are deleted."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from xmlpunct.schema.change_columns import AT, DIFF
 
 
 class Retracted:
-    """For each group its partial aggregates where it was last closed, and how they change later.
+    """For each group its partial aggregates at its last closed instant, and their later changes.
 
-    COUNT, SUM and AVG are of sums (`Partials`), those over DOUBLE also of exact ones (`ExactSums`). MIN, MAX and the
-    DISTINCT forms are of the numbers of each value (`Values`). Aggregates of one argument share these.
+    COUNT, SUM and AVG use sums (`Partials`); over DOUBLE they also use exact sums (`ExactSums`). MIN, MAX and the
+    DISTINCT forms use the number of copies of each value (`Values`). Aggregates of one argument share these.
     """
 
     def __init__(self, schema: Schema, keys: Sequence[str], accumulators: Sequence[Accumulator]) -> None:
@@ -41,106 +41,112 @@ class Retracted:
         partials = self._partials(empty)
         of_values = empty.select(e for a in self._distinct for e in weighted(a))
         self._later = Partials(partials, [*self._names, AT])
-        self._now = Partials(partials.drop(AT).hstack(of_values), self._names)
+        self._closed = Partials(partials.drop(AT).hstack(of_values), self._names)
         self._values = {
-            name: Values(self._names, self._of_value(empty, name))
+            name: Values(self._names, self._value_changes(empty, name))
             for name in sorted({_argument(a) for a in [*self._distinct, *self._extremes]})
         }
         self._sums = {
-            a: ExactSums(self._names, self._of_value(empty, _argument(a)))
+            a: ExactSums(self._names, self._value_changes(empty, _argument(a)))
             for a in accumulators
             if is_double_sum(a)
         }
-        self._of_tuples = {a: sums for a, sums in self._sums.items() if a in self._plain}
-        """The exact sums of tuples. Those of DISTINCT values are of what values come and go."""
+        self._tuple_sums = {a: sums for a, sums in self._sums.items() if a in self._plain}
+        """The exact sums of tuples. Exact sums of DISTINCT values depend on changes of values instead."""
 
     @property
     def parts(self) -> dict[str, Part]:
-        """What is retained, for the state."""
-        parts: dict[str, Part] = {"later": self._later, "now": self._now}
-        apart: list[Values | ExactSums] = [*self._values.values(), *self._sums.values()]
-        for i, table in enumerate(apart):
-            parts |= {f"later {i}": table.later, f"now {i}": table.now}
+        """The parts of an operator's state."""
+        parts: dict[str, Part] = {"later": self._later, "now": self._closed}
+        tables: list[Values | ExactSums] = [*self._values.values(), *self._sums.values()]
+        for i, table in enumerate(tables):
+            parts |= {f"later {i}": table.later, f"now {i}": table.closed}
         return parts
 
-    # What comes in
+    # Changes
 
     def _pieces(self, tuples: pl.DataFrame) -> list[pl.DataFrame]:
-        """What changes of tuples add to each table of later changes."""
+        """The rows that changes of tuples add to each table of later changes."""
         pieces = [self._partials(tuples)]
-        pieces += [self._of_value(tuples, name) for name in self._values]
-        pieces += [sums.digits(self._of_value(tuples, _argument(a))) for a, sums in self._of_tuples.items()]
+        pieces += [self._value_changes(tuples, name) for name in self._values]
+        pieces += [
+            sums.digits(self._value_changes(tuples, _argument(a))) for a, sums in self._tuple_sums.items()
+        ]
         return pieces
 
     def _partials(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        """What changes of tuples add to the sums of their groups."""
+        """The amounts that changes of tuples add to the sums of their groups."""
         sums = [e for a in self._plain for e in weighted(a)]
         return tuples.select(*self._by, AT, pl.col(DIFF).alias(COUNT), *sums)
 
-    def _of_value(self, tuples: pl.DataFrame, name: str) -> pl.DataFrame:
-        """Changes of one attribute's values. Null is none."""
-        found = tuples.select(*self._by, pl.col(name).alias(VALUE), AT, DIFF)
-        return found.filter(pl.col(VALUE).is_not_null())
+    def _value_changes(self, tuples: pl.DataFrame, name: str) -> pl.DataFrame:
+        """Changes of one attribute's values, without nulls."""
+        values = tuples.select(*self._by, pl.col(name).alias(VALUE), AT, DIFF)
+        return values.filter(pl.col(VALUE).is_not_null())
 
-    # What is closed
+    # Closing
 
     def advance(
-        self, came: pl.DataFrame, closed: PunctuationSet, instants: Instants, first: int | None
+        self, tuples: pl.DataFrame, closed: PunctuationSet, instants: Instants, first: int | None
     ) -> tuple[Slots, pl.DataFrame]:
-        """Changes of tuples came, and the groups move on to where some punctuations close them.
+        """Add changes of tuples, and advance the groups to their last closed instants.
 
-        The result is the partial aggregates in each slot.
+        Returns the slots, and the partial aggregates in each slot.
 
-        ``first`` is an instant of the one group without keys, whether it changes there or not.
+        ``first`` is an instant at which the only group without keys has a slot even without a change there.
         """
-        apart: list[Values | ExactSums] = [*self._values.values(), *self._of_tuples.values()]
-        tables = [self._later, *(part.later for part in apart)]
-        fresh = self._pieces(came) if came.height else [table.empty for table in tables]
-        gone = [table.move(piece, closed) for table, piece in zip(tables, fresh, strict=True)]
-        changed = pl.concat([rows[:, [*self._names, AT]] for rows in gone])
+        parts: list[Values | ExactSums] = [*self._values.values(), *self._tuple_sums.values()]
+        tables = [self._later, *(part.later for part in parts)]
+        new = self._pieces(tuples) if tuples.height else [table.empty for table in tables]
+        moved = [table.move(piece, closed) for table, piece in zip(tables, new, strict=True)]
+        changed = pl.concat([rows[:, [*self._names, AT]] for rows in moved])
         if first is not None:
             at = instants.column(AT, np.array([first]))
             changed = pl.concat([changed, pl.DataFrame([pl.Series(ALL, [0], pl.Int64()), at])])
         slots = Slots(changed[:, self._names], instants.ordinals(changed[AT]))
         if not len(slots):
             return slots, pl.DataFrame()
-        ends = np.cumsum([rows.height for rows in gone])
-        places = [slots.row_slots[end - rows.height : end] for end, rows in zip(ends, gone, strict=True)]
-        totals, *pieces = zip(places, gone, strict=True)
+        ends = np.cumsum([rows.height for rows in moved])
+        row_slots = [slots.row_slots[end - rows.height : end] for end, rows in zip(ends, moved, strict=True)]
+        totals, *pieces = zip(row_slots, moved, strict=True)
         turns, columns = self._extremes_of(slots, pieces[: len(self._values)])
         states = self._totals(slots, totals, turns).hstack(columns)
-        digits = dict(zip(self._of_tuples, pieces[len(self._values) :], strict=True))
+        digits = dict(zip(self._tuple_sums, pieces[len(self._values) :], strict=True))
         return slots, states.hstack(self._exact(slots, states, digits, turns))
 
     def _totals(
         self, slots: Slots, piece: tuple[Numbers, pl.DataFrame], turns: dict[str, pl.DataFrame]
     ) -> pl.DataFrame:
-        """The sums in each slot, which the groups retain where they are now."""
-        places, known = withdraw(self._now, slots.groups)
-        base = slots.bases[places]
+        """The sums in each slot. The sums in each group's last slot are retained."""
+        positions, old = withdraw(self._closed, slots.groups)
+        base = slots.bases[positions]
         plain = self._later.empty.drop(*self._names, AT)
-        states = slots.totals([(base, known), piece], plain)
+        states = slots.totals([(base, old), piece], plain)
         for a in self._distinct:
             name = _argument(a)
             values = turns[name].select(SLOT, pl.col(VALUE).alias(name), DIFF)
-            fresh = values.group_by(SLOT).agg(e.sum() for e in weighted(a))
-            empty = known.select(fresh.columns[1:]).clear()
-            states = states.hstack(slots.totals([(base, known), (fresh[SLOT].to_numpy(), fresh)], empty))
-        last = [states[name][slots.ends - 1].cast(self._now.empty[name].dtype) for name in self._now.sums]
-        self._now.keep(slots.groups.hstack(last))
+            sums = values.group_by(SLOT).agg(e.sum() for e in weighted(a))
+            empty = old.select(sums.columns[1:]).clear()
+            states = states.hstack(slots.totals([(base, old), (sums[SLOT].to_numpy(), sums)], empty))
+        last = [
+            states[name][slots.ends - 1].cast(self._closed.empty[name].dtype) for name in self._closed.sums
+        ]
+        self._closed.keep(slots.groups.hstack(last))
         return states
 
     def _extremes_of(
         self, slots: Slots, pieces: Sequence[tuple[Numbers, pl.DataFrame]]
     ) -> tuple[dict[str, pl.DataFrame], list[pl.Series]]:
-        """Which values of each attribute come and go; and the least and greatest ones."""
+        """The inserted and deleted values of each attribute; and the least and greatest values in each slot."""
         turns: dict[str, pl.DataFrame] = {}
         columns = []
-        for (name, values), (at, gone) in zip(self._values.items(), pieces, strict=True):
+        for (name, values), (row_slots, rows) in zip(self._values.items(), pieces, strict=True):
             extremes = [a for a in self._extremes if a.aggregate.argument == name]
             greatest = [a.aggregate.function == "MAX" for a in extremes]
-            turns[name], found = values.advance(slots, at, gone, greatest)
-            columns += [column.alias(f"{a.prefix}.value") for a, column in zip(extremes, found, strict=True)]
+            turns[name], results = values.advance(slots, row_slots, rows, greatest)
+            columns += [
+                column.alias(f"{a.prefix}.value") for a, column in zip(extremes, results, strict=True)
+            ]
         return turns, columns
 
     def _exact(
@@ -154,23 +160,23 @@ class Retracted:
         columns = []
         for a, sums in self._sums.items():
             if a.aggregate.needs_values:
-                gone = sums.digits(turns[_argument(a)])
-                at = gone[SLOT].to_numpy()
+                rows = sums.digits(turns[_argument(a)])
+                row_slots = rows[SLOT].to_numpy()
             else:
-                at, gone = pieces[a]
+                row_slots, rows = pieces[a]
             counts = states[f"{a.prefix}.count"].to_numpy() if a.aggregate.function == "AVG" else None
-            columns.append(floats(f"{a.prefix}.sum", sums.advance(slots, at, gone, counts)))
+            columns.append(floats(f"{a.prefix}.sum", sums.advance(slots, row_slots, rows, counts)))
         return columns
 
     def forget(self, closed: PunctuationSet) -> None:
-        """Let the groups go that some punctuations match."""
-        apart: list[Values | ExactSums] = [*self._values.values(), *self._sums.values()]
-        for now in (self._now, *(table.now for table in apart)):
-            now.close(closed)
+        """Remove the groups that match ``closed``."""
+        tables: list[Values | ExactSums] = [*self._values.values(), *self._sums.values()]
+        for groups in (self._closed, *(table.closed for table in tables)):
+            groups.close(closed)
 
     @property
     def waiting(self) -> int:
-        """How many changes are not closed."""
+        """The number of changes that are not closed."""
         return len(self._later)
 
 

@@ -25,16 +25,16 @@ from xmlpunct.types.pattern import WILDCARD
 
 
 class ChangeGroupBy(Operator):
-    """Groups the tuples of each instant by ``keys``; gives the changes of a group's tuple once the group is closed.
+    """Groups the tuples of each instant by ``keys``; emits the changes of a group's tuple once the group is closed.
 
-    - R(τ)    = {γ(g) | g a group of R1(τ)}; without keys the one group is there from LO on
+    - R(τ)    = {γ(g) | g a group of R1(τ)}; without keys there is one group from LO on
     - cpass   = [<γ(g) before t, t, -1>, <γ(g) at t, t, +1> | γ(g) changes at t, setMatch(<g, t>, groupPs(ps))]
     - cprop   = groupPs(ps), with ``*`` for the aggregates
-    - ckeep   = the partial aggregates of each group up to where it is closed, and its later changes
+    - ckeep   = the partial aggregates of each group at its last closed instant, and its later changes
 
-    groupPs are the prefix punctuations on grouping attributes alone. A tuple that goes is retracted: COUNT, SUM and AVG
-    are of sums; MIN, MAX and the DISTINCT forms retain how many there are of each value. A group whose aggregate
-    does not fit its type is rejected at that instant, and has no tuple until it changes. See relations 4.7.
+    groupPs are the prefix punctuations on grouping attributes only. A deleted tuple is retracted: COUNT, SUM and AVG
+    use sums; MIN, MAX and the DISTINCT forms retain the number of copies of each value. A group with an aggregate
+    outside the range of its type is rejected at that instant, and has no tuple until it changes. See relations 4.7.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
@@ -47,24 +47,24 @@ class ChangeGroupBy(Operator):
     """
 
     name = "group-by"
-    speaks = True  # `step` leaves to `punctuate` what came
+    speaks = True  # `step` leaves the tuples of the slice to `punctuate`
 
     def __init__(
         self, schema: Schema, keys: Sequence[str], aggregates: Sequence[Aggregate], instants: Instants
     ) -> None:
-        by = [schema[key] for key in keys]
+        key_attributes = [schema[key] for key in keys]
         results = [a.attribute(schema, bool(keys)) for a in aggregates]
-        super().__init__((schema,), changes(Schema.of([*by, *results]), instants.type))
+        super().__init__((schema,), changes(Schema.of([*key_attributes, *results]), instants.type))
         self.instants, self._has_keys = instants, bool(keys)
-        self._closing = Schema.of([*by, schema[AT]])
-        self._places = [schema.index(a.name) for a in self._closing]
-        self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
-        self._came = schema.empty()
+        self._closing = Schema.of([*key_attributes, schema[AT]])
+        self._positions = [schema.index(a.name) for a in self._closing]
+        self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._positions])
+        self._tuples = schema.empty()
         self._accumulators = accumulators(schema, aggregates)
         self._groups = Retracted(schema, keys, self._accumulators)
         self._begun = Cell(
             False
-        )  # whether LO is closed, from which on the one group without keys has a tuple
+        )  # whether LO is closed: from then on, the only group without keys has a tuple
         self.state = State(**self._groups.parts, joint=self._joint, begun=self._begun)
 
     def spread(self, ways: Ways) -> None:
@@ -72,27 +72,27 @@ class ChangeGroupBy(Operator):
         self._joint.spread(Ownership(self.inputs[0], ways, self.sifted))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        self._came = tuples  # `punctuate` is next: what the slice closes is not retained
+        self._tuples = tuples  # `punctuate` is next: changes that the slice itself closes are not retained
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        closed = PunctuationSet(self._closing, self._joint.add(batch).rebase(self._closing, self._places))
-        passed = self._advance(closed)  # pass, keep
+        closed = PunctuationSet(self._closing, self._joint.add(batch).rebase(self._closing, self._positions))
+        results = self._advance(closed)  # pass, keep
         keys = range(len(self._closing) - 1)
-        places = [*keys, *[None] * len(self._accumulators), len(keys), None]
-        return passed, closed.all().rebase(self.schema, places)  # prop
+        sources = [*keys, *[None] * len(self._accumulators), len(keys), None]
+        return results, closed.all().rebase(self.schema, sources)  # prop
 
     def waits(self) -> list[int]:
         return [self._groups.waiting]
 
     def _advance(self, closed: PunctuationSet) -> pl.DataFrame:
-        """The groups move on to where they are closed now; the changes of their tuples."""
+        """Advance the groups to their last closed instants; return the changes of their tuples."""
         begun = self._has_keys or self._begun.value
         begins = not begun and any(self.instants.bound(p.patterns[-1]) >= self.instants.lo for p in closed)
         self._begun.value |= begins
-        came, self._came = self._came, self._came.clear()
+        tuples, self._tuples = self._tuples, self._tuples.clear()
         first = self.instants.lo if begins else None
-        slots, states = self._groups.advance(came, closed, self.instants, first)
+        slots, states = self._groups.advance(tuples, closed, self.instants, first)
         over = PunctuationSet(self._closing, (p for p in closed if p.patterns[-1] is WILDCARD))
         if len(over):
             self._groups.forget(over)
@@ -104,41 +104,41 @@ class ChangeGroupBy(Operator):
     # Results
 
     def _changes(self, slots: Slots, states: pl.DataFrame, exists: Flags) -> pl.DataFrame:
-        """How the groups' tuples change, given the partial aggregates in each slot and where there is a group."""
+        """The changes of the groups' tuples. ``exists``: whether the group exists in each slot; shape (slots,)."""
         results, fits = self._results(slots, states, exists)
-        is_there, differs = exists & fits, np.zeros(len(slots), np.bool_)
+        has_tuple, differs = exists & fits, np.zeros(len(slots), np.bool_)
         for column in results:
             differs[1:] |= column[1:].ne_missing(column[:-1]).to_numpy()
-        # Each slot has a change that takes the tuple before away, and one that brings the new one.
-        both = np.zeros((len(slots), 2), np.bool_)
-        changed = slots.is_step[1:] & (differs[1:] | (is_there[1:] != is_there[:-1]))
-        both[1:, 0] = changed & is_there[:-1]
-        both[1:, 1] = changed & is_there[1:]
-        found = np.flatnonzero(both)
-        slot, comes = found >> 1, found & 1
-        rows = pl.Series(slot - 1 + comes, dtype=pl.get_index_type())
-        columns = list(slots.groups[slots.of[slot]].iter_columns()) if self._has_keys else []
+        # Each slot has a deletion of the former tuple, and an insertion of the new one.
+        is_emitted = np.zeros((len(slots), 2), np.bool_)
+        changed = slots.is_step[1:] & (differs[1:] | (has_tuple[1:] != has_tuple[:-1]))
+        is_emitted[1:, 0] = changed & has_tuple[:-1]
+        is_emitted[1:, 1] = changed & has_tuple[1:]
+        emitted = np.flatnonzero(is_emitted)
+        slot, is_insert = emitted >> 1, emitted & 1
+        rows = pl.Series(slot - 1 + is_insert, dtype=pl.get_index_type())
+        columns = list(slots.groups[slots.slot_groups[slot]].iter_columns()) if self._has_keys else []
         columns += [column.gather(rows) for column in results]
-        columns += [self.instants.column(AT, slots.at[slot]), integers(DIFF, 2 * comes - 1)]
+        columns += [self.instants.column(AT, slots.at[slot]), integers(DIFF, 2 * is_insert - 1)]
         return pl.DataFrame(columns, schema=self.schema.dtypes)
 
     def _results(self, slots: Slots, states: pl.DataFrame, exists: Flags) -> tuple[list[pl.Series], Flags]:
-        """The aggregates in each slot, and where all fit; groups are rejected where one does not."""
+        """The aggregates in each slot, and whether all fit their types; rejects the groups that do not."""
         results, fits = [], np.ones(len(slots), np.bool_)
         for a in self._accumulators:
             result = finished(a, states)
             results.append(result.alias(a.aggregate.name))
-            bad = a.failed(states, result).to_numpy() & exists
-            if bad.any():
-                self._reject(slots, np.flatnonzero(bad & fits & slots.is_step), a.aggregate.name)
-                fits &= ~bad
+            is_bad = a.failed(states, result).to_numpy() & exists
+            if is_bad.any():
+                self._reject(slots, np.flatnonzero(is_bad & fits & slots.is_step), a.aggregate.name)
+                fits &= ~is_bad
         return results, fits
 
-    def _reject(self, slots: Slots, which: Numbers, name: str) -> None:
-        """Reject groups at some slots, where an aggregate does not fit its type."""
+    def _reject(self, slots: Slots, bad_slots: Numbers, name: str) -> None:
+        """Reject groups at slots in which an aggregate does not fit its type."""
         type_ = self.instants.type
-        rows = slots.groups[slots.of[which]].iter_rows(named=True)
-        for row, at in zip(rows, slots.at[which].tolist(), strict=True):
+        rows = slots.groups[slots.slot_groups[bad_slots]].iter_rows(named=True)
+        for row, at in zip(rows, slots.at[bad_slots].tolist(), strict=True):
             key = {key: value for key, value in row.items() if self._has_keys}
             instant = type_.format(type_.at(at))
             self.reject(key, f"{name} does not fit {self.schema[name].type} at {instant}")

@@ -43,12 +43,12 @@ class ChangeJoin(Operator):
     - cprop  = [<q, (,min(b, s - 1)]> | <q, (,b]> in ps1] for the least instant s of ckeep1 that q matches; mirrored;
       ++ setCombine(ps1, ps2)
 
-    C2(k) is the last instant up to which the right input has closed k, jointly. From the next one on something may
-    still be met, and only what a tuple's count is from there on matters. So there its changes become one: a change
-    up to C2(k) + 1 is retained in *settled*, without its instant, and later ones in *later*. Both are consolidated, as
-    is what comes out of a slice (relations 4.5). A null k equals nothing and is not retained.
+    C2(k) is the last instant up to which the right input has closed k, jointly. A tuple may still meet partners from
+    the next instant on, and only its count from there on matters. So its changes up to C2(k) + 1 become one, which is
+    retained in *settled*, without its instant; later changes are retained in *later*. Both are consolidated, as is the
+    output for a slice (relations 4.5). A null k equals nothing and is not retained.
 
-    The other joins are composed:
+    All other joins are composed:
 
     - SEMI(A, B) = A join DISTINCT(k of B); with a residual `ChangeSemi`
     - ANTI(A, B) = A + (-1) SEMI(A, B): `Merge` of A and `Negated`; with a residual `ChangeSemi`
@@ -82,27 +82,27 @@ class ChangeJoin(Operator):
         self._condition = None if residual is None else condition(residual)
         output = JoinOutput((tuple_of(left), tuple_of(right)), self.keys, "inner", residual)
         super().__init__(inputs, changes(output.schema, instants.type))
-        self._places = [
-            [*output.places[side], inputs[side].index(AT), inputs[side].index(DIFF)] for side in SIDES
+        self._origins = [
+            [*output.origins[side], inputs[side].index(AT), inputs[side].index(DIFF)] for side in SIDES
         ]
         self._settled = [Counted(schema.empty().drop(AT)) for schema in inputs]
         self._later = [Counted(schema.empty()) for schema in inputs]
         self._joint = [
-            JointCover(schema, {*range(len(schema))} - {*places, schema.index(AT)})
-            for schema, places in zip(inputs, self.keys.places, strict=True)
+            JointCover(schema, {*range(len(schema))} - {*positions, schema.index(AT)})
+            for schema, positions in zip(inputs, self.keys.positions, strict=True)
         ]
         self._key_schema = Schema.of((*self.keys.schema, Attribute(AT, instants.type, False)))
         self._prefixes = [Prefixes(self._key_schema, instants) for _ in SIDES]
-        """How far each input has closed each k."""
+        """The instants up to which each input has closed each k."""
         self._blocked = [Blocked(schema, instants) for schema in inputs]
         self._alignment = Alignment(self.schema, 2)
         self._at = self.schema.index(AT)
-        self._said = Cell[int | None](None)
-        """Up to where everything has been said, if anything has."""
+        self._emitted = Cell[int | None](None)
+        """The emitted bound of all tuples, if there is one."""
         self.state = State(
             keys=self.keys.alignment,
             alignment=self._alignment,
-            said=self._said,
+            said=self._emitted,
             **{
                 f"{name}{side}": parts[side]
                 for name, parts in (
@@ -121,43 +121,43 @@ class ChangeJoin(Operator):
         self._alignment.spread(self.ownership)
         self.keys.spread(ways, self.sifted)
         for side, joint in enumerate(self._joint):
-            mine = [[*map(partial(self._own, side), way)] for way in ways]
-            known = [[name for name in way if name] for way in mine if all(way)]
-            ownership = Ownership(self.inputs[side], known, self.sifted)
+            input_ways = [[*map(partial(self._input_name, side), way)] for way in ways]
+            complete_ways = [way for way in input_ways if all(way)]
+            ownership = Ownership(self.inputs[side], complete_ways, self.sifted)
             joint.spread(ownership)
             self._blocked[side].spread(ownership)
 
-    def _own(self, side: int, name: str) -> str:
-        """An output attribute's name in an input; empty if it is the other's."""
-        place = self._places[side][self.schema.index(name)]
-        return "" if place is None else self.inputs[side].names[place]
+    def _input_name(self, side: int, name: str) -> str:
+        """An output attribute's name in an input; empty if only the other input has it."""
+        origin = self._origins[side][self.schema.index(name)]
+        return "" if origin is None else self.inputs[side].names[origin]
 
     # Tuples
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        fresh = without(tuples, self.keys.has_null(port, tuples))
-        pairs = self._satisfying(consolidated(pl.concat(self._pairs(port, fresh))))
-        self._keep(port, without(fresh, self.keys.closed_by(1 - port, port, fresh)))
+        matchable = without(tuples, self.keys.has_null(port, tuples))
+        pairs = self._filter_residual(consolidated(pl.concat(self._pairs(port, matchable))))
+        self._retain(port, without(matchable, self.keys.closed_by(1 - port, port, matchable)))
         return pairs[:, self.schema.names]
 
     def _pairs(self, port: int, tuples: pl.DataFrame) -> list[pl.DataFrame]:
-        """The changes of all pairs of an input's tuple and the other side's that agree on k."""
+        """The changes of all pairs of an input's tuple and a retained tuple of the other side that agree on k."""
         parts = []
-        for others in (self._settled[1 - port], self._later[1 - port]):
-            places, rows = others.probe(tuples, self.keys.names[port], self.keys.names[1 - port])
-            mine, theirs = tuples[places], others.take(rows)
-            left, right = (mine, theirs) if port == LEFT else (theirs, mine)
-            at = mine[AT]
-            if AT in theirs.columns:
-                at = pl.select(pl.max_horizontal(at, theirs[AT].alias("$other"))).to_series()
+        for arrangement in (self._settled[1 - port], self._later[1 - port]):
+            positions, rows = arrangement.probe(tuples, self.keys.names[port], self.keys.names[1 - port])
+            probing, retained = tuples[positions], arrangement.take(rows)
+            left, right = (probing, retained) if port == LEFT else (retained, probing)
+            at = probing[AT]
+            if AT in retained.columns:
+                at = pl.select(pl.max_horizontal(at, retained[AT].alias("$other"))).to_series()
             named = {column.name: column for column in (*right.get_columns(), *left.get_columns())}
-            named |= {AT: at.alias(AT), DIFF: (mine[DIFF] * theirs[DIFF]).alias(DIFF)}
+            named |= {AT: at.alias(AT), DIFF: (probing[DIFF] * retained[DIFF]).alias(DIFF)}
             names = [name for name in (*left.columns, *right.columns) if name not in (AT, DIFF)]
             parts.append(pl.DataFrame([named[name] for name in dict.fromkeys((*names, AT, DIFF))]))
         return parts
 
-    def _satisfying(self, pairs: pl.DataFrame) -> pl.DataFrame:
-        """The changes of pairs that satisfy the residual. One on which it fails is rejected where it comes."""
+    def _filter_residual(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The changes of pairs that satisfy the residual. A pair on which it fails is rejected when it is inserted."""
         if self._condition is None or not pairs.height:
             return pairs
         if self._condition.simple is not None:
@@ -165,22 +165,22 @@ class ChangeJoin(Operator):
         (holds,), reasons = self._condition.run(pairs)
         if reasons is None:
             return pairs.filter(holds)
-        comes = pairs[DIFF] > 0
-        self.reject_failures(pairs.filter(comes), reasons.filter(comes))
+        is_insert = pairs[DIFF] > 0
+        self.reject_failures(pairs.filter(is_insert), reasons.filter(is_insert))
         return pairs.filter(holds & reasons.is_null())
 
-    def _keep(self, side: int, fresh: pl.DataFrame) -> None:
-        """Retain changes of a side that may meet something."""
-        if not fresh.height:
+    def _retain(self, side: int, tuples: pl.DataFrame) -> None:
+        """Retain changes of a side that may still have partners."""
+        if not tuples.height:
             return
-        settled = pl.Series(
-            self.instants.ordinals(fresh[AT]) <= self._first_open(1 - side, fresh), dtype=pl.Boolean()
+        is_settled = pl.Series(
+            self.instants.ordinals(tuples[AT]) <= self._first_open(1 - side, tuples), dtype=pl.Boolean()
         )
-        self._settled[side].add(fresh.filter(settled))
-        self._later[side].add(fresh.filter(~settled))
+        self._settled[side].add(tuples.filter(is_settled))
+        self._later[side].add(tuples.filter(~is_settled))
 
     def _first_open(self, port: int, tuples: pl.DataFrame) -> Ordinals:
-        """For each tuple of the other side the first instant at which an input may still change its k."""
+        """For each tuple of the other side, the first instant at which input ``port`` may still change its k."""
         prefixes, names = self._prefixes[port], self.keys.names[1 - port]
         if prefixes.is_uniform:
             return np.full(tuples.height, prefixes.floor, np.int64)
@@ -190,35 +190,37 @@ class ChangeJoin(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         has_closed = self._close(port, batch)  # keep
-        mine = self._said_of(port, self._unblocked(port, batch))  # prop
-        rest = batch
-        if not self.ownership:  # what one input has said wholly need not be combined
-            whole = mine.place is not None and len(mine) == len(batch)
-            rest = PunctuationBatch(() if whole else filter(self._blocked[port].is_blocked, batch))
-        before, said = self._said.value, [mine, self._alignment.update(port, self._said_of(port, rest))]
-        self._hear(said)
+        unblocked = self._to_output(port, self._unblocked_part(port, batch))  # prop
+        to_combine = batch
+        if not self.ownership:  # punctuations that are emitted uncombined need not be combined
+            is_all = unblocked.place is not None and len(unblocked) == len(batch)
+            to_combine = PunctuationBatch(() if is_all else filter(self._blocked[port].is_blocked, batch))
+        old_bound = self._emitted.value
+        combined = self._alignment.update(port, self._to_output(port, to_combine))
+        punctuations = [unblocked, combined]
+        self._record(punctuations)
         if has_closed:
             side, floor = 1 - port, self._prefixes[port].floor
-            # what waits for this input alone is said for all tuples, or it is news
-            all_asked = bool(self.ownership) or self._said.value is None or self._said.value < floor - 1
+            # without a bound up to the floor, punctuations that wait for this input only may be new
+            all_asked = bool(self.ownership) or self._emitted.value is None or self._emitted.value < floor - 1
             freed = self._blocked[side].freed(partial(self._least, side), all_asked)
-            said.append(self._said_of(side, PunctuationBatch(freed)))
-            self._hear(said[-1:])
+            punctuations.append(self._to_output(side, PunctuationBatch(freed)))
+            self._record(punctuations[-1:])
             if not self.ownership:
-                self._alignment.discard(side, said[-1])
-        return self.schema.empty(), self._news(PunctuationBatch.union(said), before)
+                self._alignment.discard(side, punctuations[-1])
+        return self.schema.empty(), self._not_implied(PunctuationBatch.union(punctuations), old_bound)
 
-    def _said_of(self, side: int, batch: PunctuationBatch) -> PunctuationBatch:
-        """Punctuations of an input as ones of the output."""
-        return batch.rebase(self.schema, self._places[side])
+    def _to_output(self, side: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """Punctuations of an input as punctuations of the output."""
+        return batch.rebase(self.schema, self._origins[side])
 
     def _close(self, port: int, batch: PunctuationBatch) -> bool:
-        """Let go, or settle, what punctuations of an input say of the other side; whether they say anything."""
+        """Purge or settle the tuples of the other side that punctuations close; whether they close any k."""
         closed = self._joint[port].add(batch)
         if not len(closed):
             return False
         ever, prefixes = split(
-            closed.rebase(self._key_schema, [*self.keys.places[port], self.inputs[port].index(AT)])
+            closed.rebase(self._key_schema, [*self.keys.positions[port], self.inputs[port].index(AT)])
         )
         side = 1 - port
         if len(prefixes):
@@ -227,40 +229,44 @@ class ChangeJoin(Operator):
             self._settle(side, by_form)
         if len(ever):
             over = ever.rebase(self.keys.schema, range(len(self.keys.schema)))
-            gone = PunctuationSet(self.inputs[side], self.keys.moved(over, self.inputs[side], side))
+            closed_tuples = PunctuationSet(
+                self.inputs[side], self.keys.to_schema(over, self.inputs[side], side)
+            )
             for retained in (self._settled[side], self._later[side]):
-                self._blocked[side].lose(retained.remove(retained.matching(gone)))
+                self._blocked[side].lose(retained.remove(retained.matching(closed_tuples)))
             self.keys.add(port, over)
             self._prefixes[port].forget(ever)
         return True
 
     def _settle(self, side: int, closed: Sorted) -> None:
-        """Settle the later changes of a side that are not behind the first open instant of their k any more."""
+        """Settle the later changes of a side that are no longer after the first open instant of their k."""
         schema, names, later = self.inputs[side], self.keys.names[side], self._later[side]
-        reached, rows = PunctuationSet(schema), list[Rows]()
+        settling, rows = PunctuationSet(schema), list[Rows]()
         everything = Punctuation.everything(self._key_schema)
-        places = [names.index(n) if n in names else len(names) if n == AT else None for n in schema.names]
+        sources = [names.index(n) if n in names else len(names) if n == AT else None for n in schema.names]
         for q, first in ({everything: closed.floor} | closed.others).items():
-            reached.add(with_at(q, self.instants.prefix(first)).rebase(schema, places))
+            settling.add(with_at(q, self.instants.prefix(first)).rebase(schema, sources))
             if q is not everything:
-                self._blocked[side].touch(q.rebase(schema, places))
+                self._blocked[side].touch(q.rebase(schema, sources))
         if len(later):
-            rows.append(later.matching(reached))
+            rows.append(later.matching(settling))
         for at, constants in closed.listed.items():
-            mine = [names[i] for i in at]
+            key_names = [names[i] for i in at]
             columns = constants.drop(OPEN)
-            self._blocked[side].touch_listed(columns.rename(dict(zip(columns.columns, mine, strict=True))))
+            self._blocked[side].touch_listed(
+                columns.rename(dict(zip(columns.columns, key_names, strict=True)))
+            )
             if len(later):
-                hit, found = later.probe(columns, columns.columns, mine)
-                instants = self.instants.ordinals(later.take(found, [AT])[AT])
-                rows.append(found[instants <= constants[OPEN].to_numpy()[hit]])
+                hit, candidates = later.probe(columns, columns.columns, key_names)
+                instants = self.instants.ordinals(later.take(candidates, [AT])[AT])
+                rows.append(candidates[instants <= constants[OPEN].to_numpy()[hit]])
         if rows:
             moved = later.remove(ascending(np.concatenate(rows)))
             self._blocked[side].lose(moved)
             self._settled[side].add(moved.drop(AT))
 
-    def _unblocked(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
-        """What punctuations of an input say beside what it retains."""
+    def _unblocked_part(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """The part of an input's punctuations that its retained tuples do not block."""
         blocked = self._blocked[port]
         if batch.place in (None, self.inputs[port].index(AT)):
             return PunctuationBatch(blocked.add(batch, partial(self._least, port)))
@@ -268,52 +274,54 @@ class ChangeJoin(Operator):
         for retained in (self._settled[port], self._later[port]):
             if len(retained):
                 free.discard(retained.blocked(free).all())
-        said = free.all()
-        blocked.say(said)
-        rest = (p for p in batch if p not in free) if len(said) < len(batch) else ()
-        return PunctuationBatch.union([said, blocked.add(rest, partial(self._least, port))])
+        free_batch = free.all()
+        blocked.say(free_batch)
+        remaining = (p for p in batch if p not in free) if len(free_batch) < len(batch) else ()
+        return PunctuationBatch.union([free_batch, blocked.add(remaining, partial(self._least, port))])
 
-    def _hear(self, said: Sequence[PunctuationBatch]) -> None:
-        """Take note of how far all has been said."""
-        for batch in said:
+    def _record(self, batches: Sequence[PunctuationBatch]) -> None:
+        """Update the emitted bound of all tuples."""
+        for batch in batches:
             if batch.place in (None, self._at):
-                bounds = [self.instants.bound(p.patterns[self._at]) for p in batch if self._is_of_all(p)]
-                known = [] if self._said.value is None else [self._said.value]
-                self._said.value = max([*known, *bounds], default=None)
+                bounds = [self.instants.bound(p.patterns[self._at]) for p in batch if self._is_global(p)]
+                old = [] if self._emitted.value is None else [self._emitted.value]
+                self._emitted.value = max([*old, *bounds], default=None)
 
-    def _is_of_all(self, p: Punctuation) -> bool:
+    def _is_global(self, p: Punctuation) -> bool:
         return p.constrained in ((), (self._at,))
 
-    def _news(self, said: PunctuationBatch, before: int | None) -> PunctuationBatch:
-        """Without what is implied by how far all has been said, ``before`` this slice or in it."""
-        now = self._said.value
-        if now is None or (said.place not in (None, self._at) and now < self.instants.last):
-            return said
-        bounds = ((p, self.instants.bound(p.patterns[self._at])) for p in said)
+    def _not_implied(self, batch: PunctuationBatch, old_bound: int | None) -> PunctuationBatch:
+        """The punctuations that the emitted bound of all tuples does not imply; ``old_bound``: before the slice."""
+        new_bound = self._emitted.value
+        if new_bound is None or (batch.place not in (None, self._at) and new_bound < self.instants.last):
+            return batch
+        bounds = ((p, self.instants.bound(p.patterns[self._at])) for p in batch)
         return PunctuationBatch(
             p
             for p, bound in bounds
-            if bound > now or (self._is_of_all(p) and bound == now != before) or self.ownership.needs(p)
+            if bound > new_bound
+            or (self._is_global(p) and bound == new_bound != old_bound)
+            or self.ownership.needs(p)
         )
 
     # The least instant retained
 
-    def _least(self, side: int, asked: Sequence[Punctuation]) -> list[int]:
-        """For each pattern of tuples the least instant that a side retains of them, beyond T's end if none."""
+    def _least(self, side: int, patterns: Sequence[Punctuation]) -> list[int]:
+        """For each pattern the least instant of a side's tuples that match it; T's end + 1 if there are none."""
         retained: list[tuple[Arrangement, InstantsOf]] = [
             (self._settled[side], partial(self._first_open, 1 - side)),
             (self._later[side], lambda rows: self.instants.ordinals(rows[AT])),
         ]
-        some = [q for q in asked if not q.is_everything]
-        least = iter(least_instants(some, retained, self.instants.last + 1))
-        return [self._least_of_all(side) if q.is_everything else next(least) for q in asked]
+        constrained = [q for q in patterns if not q.is_everything]
+        least = iter(least_instants(constrained, retained, self.instants.last + 1))
+        return [self._least_of_all(side) if q.is_everything else next(least) for q in patterns]
 
     def _least_of_all(self, side: int) -> int:
         """The least instant that a side retains."""
         least, floor = self.instants.last + 1, self._prefixes[1 - side].floor
         for block in self._settled[side].blocks():
             least = min(least, int(self._first_open(1 - side, block).min()))
-            if least == floor:  # nothing is retained before
+            if least == floor:  # no retained tuple is earlier
                 return least
         for block in self._later[side].blocks():
             least = min(least, int(self.instants.ordinals(block[AT]).min()))

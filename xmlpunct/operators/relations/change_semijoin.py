@@ -1,4 +1,4 @@
-"""semijoin of relations with a residual: the left tuples that have a partner, or that have none."""
+"""semijoin and antijoin of relations with a residual: the left tuples with, or without, a partner."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from xmlpunct.slice import without
 
 
 class ChangeSemi(Operator):
-    """Gives a left tuple at the instants at which some right one agrees with it on k and satisfies ``residual``.
+    """Left tuples at the instants at which a right tuple agrees with them on k and satisfies ``residual``.
 
-    ``kind`` is "semi" or "anti": at those at which no right one does.
+    ``kind`` is "semi", or "anti": left tuples at the instants at which no right tuple does.
 
     - R(τ)  = [e | e in R1(τ), some f in R2(τ): e.k = f.k, residual(e, f)]; anti: [e | e in R1(τ), no such f]
     - J     = the left tuples of `ChangeJoin`, each as often as it has partners
-    - cpass, cprop, ckeep = those of `Pointwise` over R1 and J: all copies of a tuple if J has one; anti: if not
+    - cpass, cprop, ckeep = as in `Pointwise` over R1 and J: all copies of a tuple if J has one; anti: if not
 
-    What is said of right attributes beside k counts once it closes k, jointly. A left tuple with a null in k has no
-    partner, and an antijoin passes it at once. Without a residual `ChangeJoin` says how both kinds are composed.
+    Punctuations on right attributes other than k count once they jointly close k. A left tuple with a null in k has no
+    partner, and an antijoin emits it at once. Without a residual, both kinds are composed (see `ChangeJoin`).
 
     >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.operators.notation import show
@@ -57,11 +57,10 @@ class ChangeSemi(Operator):
         schema = left if kind == "anti" else self._join.keys.without_nulls(left, residual)
         super().__init__((left, right), schema)
         self.kind, self.instants, self.residual, self.keys = kind, instants, residual, self._join.keys
-        places = [self._join.schema.index(name) for name in left.names]
-        self._places: list[int | None] = [*places]
+        self._sources: list[int | None] = [self._join.schema.index(name) for name in left.names]
         self._pointwise = Pointwise([left, left], kind, instants)
-        kept = {*self.keys.places[RIGHT], right.index(AT)}
-        self._joint = JointCover(right, {*range(len(right))} - kept)
+        constrained = {*self.keys.positions[RIGHT], right.index(AT)}
+        self._joint = JointCover(right, {*range(len(right))} - constrained)
         join, pointwise = self._join.state.parts, self._pointwise.state.parts
         self.state = State(
             joint=self._joint,
@@ -76,30 +75,31 @@ class ChangeSemi(Operator):
         self._join.sifted = self.sifted
         self._join.spread(ways)
         names = dict(zip(*self.keys.names, strict=True))
-        mine = [[names[name] for name in way] for way in ways if names.keys() >= set(way)]
-        self._joint.spread(Ownership(self.inputs[RIGHT], mine, self.sifted))
+        right_ways = [[names[name] for name in way] for way in ways if names.keys() >= set(way)]
+        self._joint.spread(Ownership(self.inputs[RIGHT], right_ways, self.sifted))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         self._join.number = self.number
         pairs = self._join.step(port, tuples)[:, self.schema.names]
-        self.rejects += [] if self.quiet else self._join.rejects
+        self.rejects += [] if self.drops_rejects else self._join.rejects
         self._join.rejects.clear()
         self._pointwise.step(1, pairs)
         if port == RIGHT:
             return self.schema.empty()
-        null = self.keys.has_null(LEFT, tuples)
-        self._pointwise.step(0, without(tuples, null))
-        return tuples.filter(null) if self.kind == "anti" else self.schema.empty()
+        has_null = self.keys.has_null(LEFT, tuples)
+        self._pointwise.step(0, without(tuples, has_null))
+        return tuples.filter(has_null) if self.kind == "anti" else self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         if port == RIGHT:
             batch = self._joint.add(batch)
-        _, met = self._join.punctuate(port, batch)
-        passed, said = self._pointwise.punctuate(1, met.rebase(self.schema, self._places))
+        _, joined = self._join.punctuate(port, batch)
+        results, punctuations = self._pointwise.punctuate(1, joined.rebase(self.schema, self._sources))
         if port == LEFT:
-            more, too = self._pointwise.punctuate(0, batch)
-            passed, said = pl.concat([passed, more]), PunctuationBatch.union([said, too])
-        return passed, said.rename(self.schema)
+            left_results, left_punctuations = self._pointwise.punctuate(0, batch)
+            results = pl.concat([results, left_results])
+            punctuations = PunctuationBatch.union([punctuations, left_punctuations])
+        return results, punctuations.rename(self.schema)
 
     def waits(self) -> list[int]:
         return self._join.waits()

@@ -1,4 +1,4 @@
-"""Counted: rows that count copies, one for each key."""
+"""Counted: the number of copies of each row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Counted(Partials):
 
 
 def consolidated(changes: pl.DataFrame) -> pl.DataFrame:
-    """Changes that differ in ``$diff`` alone as one with their sum, or none if that is 0. NaN equals itself.
+    """Changes that differ in ``$diff`` only, merged to one with their sum, or dropped if that is 0. NaN equals itself.
 
     >>> consolidated(pl.DataFrame({"x": [7, 8, 7], DIFF: [1, 1, -1]})).rows()
     [(8, 1)]

@@ -21,9 +21,9 @@ from xmlpunct.types.pattern import WILDCARD, Empty, Pattern, Wildcard, bounds, o
 
 @dataclass(frozen=True)
 class Instants:
-    """The instants T of a query (relations 2.1): all values of a type, or those between declared bounds.
+    """The instants T of a query (relations 2.1): all values of a type, or the values between declared bounds.
 
-    The bounds are ordinals. They are those that *all* timestamped inputs declare by CHECK; None if they do not agree.
+    The bounds are ordinals. *All* timestamped inputs must declare the same bound by CHECK; otherwise it is None.
 
     >>> from xmlpunct.types import INT
     >>> T = Instants(INT, least=0)
@@ -55,12 +55,12 @@ class Instants:
 
     @property
     def first(self) -> int:
-        """The least instant that an element may have: LO where it is declared, else the one behind it."""
+        """The least instant of an element: LO if it is declared, otherwise the instant after LO."""
         return self.lo if self.declared_below else self.lo + 1
 
     @property
     def last(self) -> int:
-        """T's end. What is closed up to there is closed for ever."""
+        """T's end. A key that is closed up to T's end is closed for ever."""
         return self.type.ordinal(self.type.highest) if self.greatest is None else self.greatest
 
     # Prefix punctuations
@@ -75,7 +75,7 @@ class Instants:
         return WILDCARD if bound >= self.last else ordinals(self.type, None, bound)
 
     def bound(self, prefix: Pattern) -> int:
-        """The inverse of `prefix`: the last instant that it has. Of ``*`` it is T's end, which stands for oo.
+        """The inverse of `prefix`: the last instant of a prefix; for ``*`` T's end, which stands for infinity.
 
         >>> from xmlpunct.types import INT
         >>> T = Instants(INT, 0, 9)
@@ -101,11 +101,11 @@ class Instants:
         return values_of(self.type, instants, name)
 
     def within(self, instants: Ordinals) -> Flags:
-        """Which instants an element may have."""
+        """Whether each instant is allowed for an element; shape (n,)."""
         return (instants >= self.first) & (instants <= self.last)
 
     def later(self, instants: Ordinals, length: int) -> tuple[Ordinals, Flags]:
-        """``instants + length``, and which of these are in T; the others are anything. ``length`` is not negative.
+        """``instants + length``, and whether each is in T; outside of T it is arbitrary. ``length`` is not negative.
 
         >>> from xmlpunct.types import INT
         >>> later, within = Instants(INT, 0, 9).later(np.array([3, 5]), 5)
@@ -114,7 +114,7 @@ class Instants:
         """
         if length >= 2**64:
             return instants, np.zeros(len(instants), np.bool_)
-        return self._shifted(instants, np.uint64(length))
+        return self._shift(instants, np.uint64(length))
 
     def up(self, instants: Ordinals, slide: int, origin: int) -> tuple[Ordinals, Flags]:
         """The least ``origin + i * slide`` that is not before each instant, as `later` gives it.
@@ -124,22 +124,22 @@ class Instants:
         >>> up[within].tolist(), within.tolist()
         ([5, 5, 5, 9], [True, True, True, True])
         """
-        if slide >= 2**63:  # then there are at most three multiples; Python's own integers tell them
+        if slide >= 2**63:  # at most three multiples: computed with Python integers
             exact = [up(i, slide, origin) for i in instants.tolist()]
             within = np.array([i <= self.last for i in exact], np.bool_)
             return np.array([min(i, self.last) for i in exact], np.int64), within
-        behind = (np.mod(instants, slide) - origin % slide) % slide
-        return self._shifted(instants, np.where(behind, slide - behind, 0).astype(np.uint64))
+        remainder = (np.mod(instants, slide) - origin % slide) % slide
+        return self._shift(instants, np.where(remainder, slide - remainder, 0).astype(np.uint64))
 
-    def _shifted(self, instants: Ordinals, steps: np.uint64 | NDArray[np.uint64]) -> tuple[Ordinals, Flags]:
-        """Instants of T plus 64-bit steps, modulo 2^64, and which of them are in T."""
+    def _shift(self, instants: Ordinals, steps: np.uint64 | NDArray[np.uint64]) -> tuple[Ordinals, Flags]:
+        """Instants of T plus 64-bit steps, modulo 2^64, and whether each is in T."""
         start = instants.view(np.uint64)
         room = np.uint64(self.last % 2**64) - start
         return (start + steps).view(np.int64), steps <= room
 
 
 def up(instant: int, slide: int, origin: int) -> int:
-    """`Instants.up` of one instant, which may go beyond T's end.
+    """`Instants.up` for a single instant; the result may be after T's end.
 
     >>> up(-3, 4, 1), up(5, 4, 1)
     (-3, 5)

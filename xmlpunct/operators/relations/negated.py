@@ -1,4 +1,4 @@
-"""negated: what comes goes, and what goes comes."""
+"""negated: a relation with inserts and deletes exchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xmlpunct.schema.change_columns import DIFF
 
 
 class Negated(Operator):
-    """Takes the tuples of a relation away from another one, with which it is merged.
+    """Negates the counts of a relation. Merged with another relation, it subtracts its tuples from that.
 
     - cpass(ts, ps)  = [<e, t, -diff> | <e, t, diff> in ts]
     - cprop(ts, ps)  = ps

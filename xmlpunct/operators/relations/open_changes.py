@@ -1,4 +1,4 @@
-"""Later: the changes of relations that are not closed, consolidated."""
+"""Later: the changes of relations that are not closed yet, consolidated."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from xmlpunct.schema import Schema
 from xmlpunct.schema.change_columns import AT, DIFF, tuple_of
 
 ALL = "$all"
-"""Stands for the tuple where it has no attributes, since a data frame without columns has no rows."""
+"""The constant key of tuples without attributes, because a data frame without columns has no rows."""
 
 
 class Later(Partials):
-    """A row for each tuple and instant at which some inputs have changes of it, with the sum of each input's.
+    """A row for each tuple and instant of its changes, with the sum of the changes of each input.
 
     >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.punctuations.punctuation import Punctuation
@@ -33,19 +33,19 @@ class Later(Partials):
         self.names = list(tuple_of(schema).names) or [ALL]
         """The columns of the tuple."""
         self.diffs = [f"{DIFF}{i}" for i in range(inputs)]
-        """The columns of the inputs' changes."""
+        """The columns with the changes of each input."""
         keys = keyed(schema.empty())[:, [*self.names, AT]]
         super().__init__(keys.hstack([pl.Series(diff, [], pl.Int64()) for diff in self.diffs]), keys.columns)
 
     def add(self, tuples: pl.DataFrame, port: int = 0) -> None:
-        """Take changes of an input."""
-        none = pl.lit(0, dtype=pl.Int64())
-        diffs = [(pl.col(DIFF) if i == port else none).alias(name) for i, name in enumerate(self.diffs)]
+        """Add changes of an input."""
+        zero = pl.lit(0, dtype=pl.Int64())
+        diffs = [(pl.col(DIFF) if i == port else zero).alias(name) for i, name in enumerate(self.diffs)]
         super().add(keyed(tuples).select(*self.key, *diffs))
 
 
 def keyed(tuples: pl.DataFrame) -> pl.DataFrame:
-    """Changes with something to tell their tuples by."""
+    """Changes with at least one key column: `ALL` if their tuples have no attributes."""
     if any(name not in (AT, DIFF) for name in tuples.columns):
         return tuples
     return tuples.with_columns(pl.lit(0, dtype=pl.Int64()).alias(ALL))

@@ -1,4 +1,4 @@
-"""Ordered: values by group, of which the least and the greatest are at hand."""
+"""Ordered: values by group, with quick access to the least and the greatest."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from xmlpunct.operators.relations.slots import Numbers, begins, numbered
 
 VALUE = "$value"
 _STEPS = 8
-"""So many rows that are gone are passed one by one. After that it is worth it to look at the whole page."""
+"""The most removed rows that are skipped one by one. After that, the whole page is searched."""
 
 
 class Ordered(Partials):
     """`Partials` by group and value.
 
-    Each page has its rows in order of group and value, and where each group's first and last row stand that are not
-    gone. A page does not change but for the rows that go, so both only move inwards. What has gone is passed once.
+    Each page has a view: its rows in order of group and value, and the positions of each group's first and last live
+    row. A page changes only by removals, so these positions only move inwards. Each removed row is skipped once.
 
     >>> seen = Ordered(pl.DataFrame(schema={"k": pl.Int64, VALUE: pl.Int64, "n": pl.Int64}), ["k"])
     >>> seen.keep(pl.DataFrame({"k": [1, 2, 1], VALUE: [9, 5, 3], "n": [1, 1, 1]}))
-    >>> places, values = seen.extremes(pl.DataFrame({"k": [3, 1]}), greatest=False)
-    >>> places.tolist(), values.to_list()
+    >>> positions, values = seen.extremes(pl.DataFrame({"k": [3, 1]}), greatest=False)
+    >>> positions.tolist(), values.to_list()
     ([1], [3])
     """
 
@@ -37,58 +37,58 @@ class Ordered(Partials):
         self._views: dict[Page, _View] = {}
 
     def extremes(self, groups: pl.DataFrame, greatest: bool) -> tuple[Numbers, pl.Series]:
-        """Values of some groups with the least (greatest) of each among them; each with the place of its group."""
+        """Values that include the least (greatest) of each group, and the position of each value's group."""
         self._views = {page: self._views.get(page) or _View(page, self._groups) for page in self._pages}
-        places, values = [np.empty(0, np.int64)], [self.empty[VALUE]]
+        positions, values = [np.empty(0, np.int64)], [self.empty[VALUE]]
         for page, view in self._views.items():
-            known, numbers = view.groups.probe(groups)
-            found, rows = view.ends(numbers, page.dead, greatest)
-            places.append(known[found])
+            page_groups, numbers = view.groups.probe(groups)
+            non_empty, rows = view.ends(numbers, page.dead, greatest)
+            positions.append(page_groups[non_empty])
             values.append(page.frame[VALUE][rows])
-        return np.concatenate(places), pl.concat(values)
+        return np.concatenate(positions), pl.concat(values)
 
 
 class _View:
-    """The rows of a page that were there when it was first looked at, by group and value."""
+    """The rows of a page that were live when the view was made, by group and value."""
 
     def __init__(self, page: Page, groups: Sequence[str]) -> None:
-        there = np.arange(page.frame.height) if page.dead is None else np.flatnonzero(~page.dead)
+        live = np.arange(page.frame.height) if page.dead is None else np.flatnonzero(~page.dead)
         rows = page.alive.select(*groups, VALUE)
         order = rows.select(pl.arg_sort_by(*groups, VALUE)).to_series().to_numpy()
         keys = rows.select(groups)[order]
         firsts = np.flatnonzero(begins(numbered(keys)[0]))
-        self.rows = there[order]
-        """The places in the page's frame."""
+        self.rows = live[order]
+        """The positions in the page's frame."""
         self.groups = Arrangement(keys.clear(), groups)
         self.groups.append(keys[firsts])
         self._heads = firsts
-        """Where each group's first row stands that is not gone, as far as is known."""
+        """A lower bound of the position of each group's first live row; ``_tails`` is the upper one."""
         self._tails = np.append(firsts[1:], len(order)) - 1
 
     def ends(self, numbers: Numbers, dead: Flags | None, greatest: bool) -> tuple[Numbers, Numbers]:
-        """The places of the least (greatest) value's rows of some groups; and of which groups, for some have none."""
+        """The groups with live rows, and their rows with the least (greatest) value; shape (groups,)."""
         at = (self._tails if greatest else self._heads)[numbers]
         step = -1 if greatest else 1
         if dead is not None:
-            self._pass(at, numbers, dead, step)
+            self._skip_dead(at, numbers, dead, step)
             (self._tails if greatest else self._heads)[numbers] = at
-        found = np.flatnonzero(self._within(at, numbers))
-        return found, self.rows[at[found]]
+        non_empty = np.flatnonzero(self._is_within(at, numbers))
+        return non_empty, self.rows[at[non_empty]]
 
-    def _within(self, at: Numbers, numbers: Numbers) -> Flags:
+    def _is_within(self, at: Numbers, numbers: Numbers) -> Flags:
         return (at >= self._heads[numbers]) & (at <= self._tails[numbers])
 
-    def _pass(self, at: Numbers, numbers: Numbers, dead: Flags, step: int) -> None:
-        """Move on from rows that are gone."""
+    def _skip_dead(self, at: Numbers, numbers: Numbers, dead: Flags, step: int) -> None:
+        """Advance the positions ``at``, in place, to live rows."""
         for _ in range(_STEPS):
-            on = np.flatnonzero(self._within(at, numbers))
-            on = on[dead[self.rows[at[on]]]]
-            if not len(on):
+            inside = np.flatnonzero(self._is_within(at, numbers))
+            on_dead = inside[dead[self.rows[at[inside]]]]
+            if not len(on_dead):
                 return
-            at[on] += step
+            at[on_dead] += step
         alive = np.flatnonzero(~dead[self.rows])
-        on = np.flatnonzero(self._within(at, numbers))
+        inside = np.flatnonzero(self._is_within(at, numbers))
         if step > 0:
-            at[on] = np.append(alive, len(self.rows))[np.searchsorted(alive, at[on])]
+            at[inside] = np.append(alive, len(self.rows))[np.searchsorted(alive, at[inside])]
         else:
-            at[on] = np.append(-1, alive)[np.searchsorted(alive, at[on], side="right")]
+            at[inside] = np.append(-1, alive)[np.searchsorted(alive, at[inside], side="right")]

@@ -16,11 +16,11 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 
 SORTED_ROWS = UNINDEXED_ROWS
-"""So many rows with keys of their own are summed by sorting (`benchmarks/windows.py --only range`)."""
+"""From this number of rows on, rows with mostly distinct keys are sorted (`benchmarks/windows.py --only range`)."""
 
 
 class Partials(Arrangement):
-    """A row for each key, with sums of what came. Sums of nothing but 0 are not retained.
+    """A row for each key, with sums of its changes. Rows whose sums are all 0 are not retained.
 
     >>> sums = Partials(pl.DataFrame(schema={"k": pl.Int64, "n": pl.Int64}), ["k"])
     >>> sums.add(pl.DataFrame({"k": [1, 1, 2], "n": [1, 2, 5]}))
@@ -33,53 +33,53 @@ class Partials(Arrangement):
         self.sums = [name for name in empty.columns if name not in key]
         super().__init__(empty[:, [*key, *self.sums]], key)
         self._totals = [pl.col(name).sum() for name in self.sums]
-        self._is_some = reduce(or_, (pl.col(name) != 0 for name in self.sums))
+        self._is_nonzero = reduce(or_, (pl.col(name) != 0 for name in self.sums))
 
     def add(self, tuples: pl.DataFrame) -> None:
-        """Add what came, summed by key or not."""
-        fresh = self._summed(tuples)
-        known = self.remove(ascending(self.probe(fresh)[1])) if len(self) else self.empty
-        fresh = self._summed(pl.concat([known, fresh])) if known.height else fresh
-        self.append(fresh.filter(self._is_some))
+        """Add changes, summed by key or not."""
+        sums = self._sum_by_key(tuples)
+        old = self.remove(ascending(self.probe(sums)[1])) if len(self) else self.empty
+        sums = self._sum_by_key(pl.concat([old, sums])) if old.height else sums
+        self.append(sums.filter(self._is_nonzero))
 
     def keep(self, rows: pl.DataFrame) -> None:
-        """Retain rows that are summed, and whose keys are not retained."""
-        self.append(self._some(rows[:, self.empty.columns]))
+        """Retain rows that are summed by key, and whose keys are not retained."""
+        self.append(self._nonzero(rows[:, self.empty.columns]))
 
-    def _some(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def _nonzero(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with a sum that is not 0."""
-        return rows.filter(self._is_some)
+        return rows.filter(self._is_nonzero)
 
-    def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
+    def _sum_by_key(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """The sums by key."""
         tuples = tuples[:, self.empty.columns]
         if not self.key:
             return tuples.select(self._totals)
-        return tuples.group_by(self.key, maintain_order=True).agg(self._totals)  # what overflows comes back
+        return tuples.group_by(self.key, maintain_order=True).agg(self._totals)  # overflows cancel out
 
-    def _summed_apart(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        """The same of keys that hardly repeat, in any order: by sorting, if there are many."""
-        *rest, last = self.key or [""]
-        if not rest or tuples.height < SORTED_ROWS or tuples[last].dtype != pl.Int64():
-            return self._summed(tuples)
+    def _sum_by_sorting(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        """The sums by key, in any order; faster if there are many keys that hardly repeat."""
+        *major, last = self.key or [""]
+        if not major or tuples.height < SORTED_ROWS or tuples[last].dtype != pl.Int64():
+            return self._sum_by_key(tuples)
         tuples = tuples[:, self.empty.columns]
-        number, _ = numbered(tuples.select(rest))
+        number, _ = numbered(tuples.select(major))
         minor = tuples[last].to_numpy()
         order = order_by(minor, number)
-        new = begins(minor[order], number[order])
-        ends = np.append(np.flatnonzero(new)[1:], len(new)) - 1
-        if len(ends) == len(new):
+        is_new = begins(minor[order], number[order])
+        ends = np.append(np.flatnonzero(is_new)[1:], len(is_new)) - 1
+        if len(ends) == len(is_new):
             return tuples
         tuples, sums = tuples[order], []
         for name in self.sums:
-            totals = tuples[name].cum_sum()[ends]  # what overflows comes back
+            totals = tuples[name].cum_sum()[ends]  # overflows cancel out
             sums.append(totals - totals.shift(1, fill_value=0))
         return tuples.select(self.key)[ends].hstack(sums)
 
-    def move(self, fresh: pl.DataFrame, closed: PunctuationSet) -> pl.DataFrame:
-        """Add what came, and let the rows go that some punctuations match; return them, summed by key.
+    def move(self, changes: pl.DataFrame, closed: PunctuationSet) -> pl.DataFrame:
+        """Add changes, remove the rows that match ``closed``, and return them, summed by key.
 
-        What came and is closed is not retained in between, which is most of it where slices are large.
+        Changes that match ``closed`` are never retained. In large slices these are most changes.
 
         >>> from xmlpunct.schema import Schema
         >>> schema = Schema.parse("k INT, at INT")
@@ -90,22 +90,23 @@ class Partials(Arrangement):
         >>> sums.frame.rows()
         [(1, 4, 1)]
         """
-        gone = self.close(closed)
-        if not fresh.height:
-            return gone
-        is_closed = closed.mask(fresh)
+        rows = self.close(closed)
+        if not changes.height:
+            return rows
+        is_closed = closed.mask(changes)
         if not is_closed.any():
-            self.add(fresh)
-            return gone
+            self.add(changes)
+            return rows
         if is_closed.all():
-            passing = fresh.select(self.empty.columns)
+            closed_changes = changes.select(self.empty.columns)
         else:
-            self.add(fresh.filter(~is_closed))
-            passing = fresh.filter(is_closed).select(self.empty.columns)
-        return self._some(self._summed_apart(pl.concat([gone, passing]) if gone.height else passing))
+            self.add(changes.filter(~is_closed))
+            closed_changes = changes.filter(is_closed).select(self.empty.columns)
+        rows = pl.concat([rows, closed_changes]) if rows.height else closed_changes
+        return self._nonzero(self._sum_by_sorting(rows))
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:
-        """Let the rows go that some punctuations match; return them."""
+        """Remove the rows that match ``closed``; return them."""
         if not len(self):
             return self.empty
         if Punctuation.everything(closed.schema) in closed:
@@ -115,8 +116,8 @@ class Partials(Arrangement):
         return self.remove(self.matching(closed))
 
 
-def withdraw(known: Arrangement, keys: pl.DataFrame) -> tuple[Numbers, pl.DataFrame]:
-    """Let the rows of some keys go; return them, each with the place of its key. No key comes twice."""
-    places, rows = known.probe(keys, keys.columns)
+def withdraw(arrangement: Arrangement, keys: pl.DataFrame) -> tuple[Numbers, pl.DataFrame]:
+    """Remove the rows of distinct ``keys``; return the position of each row's key, shape (rows,), and the rows."""
+    positions, rows = arrangement.probe(keys, keys.columns)
     order = np.argsort(rows)
-    return places[order], known.remove(rows[order])
+    return positions[order], arrangement.remove(rows[order])

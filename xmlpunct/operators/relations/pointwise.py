@@ -1,4 +1,4 @@
-"""pointwise: a relation whose count of each tuple is a function of the inputs' counts of it."""
+"""pointwise: a relation in which the count of each tuple is a function of its counts in the inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 
 Function = Callable[[Sequence[Counts]], Counts]
-"""The count of tuples in the output, given those in the inputs."""
+"""Maps the counts of tuples in the inputs to those in the output; shape (tuples,) each."""
 
 
 def _number(flags: NDArray[np.bool_]) -> Counts:
@@ -39,23 +39,23 @@ FUNCTIONS: dict[str, Function] = {
     "semi": lambda n: np.where(n[1] > 0, n[0], 0),
     "anti": lambda n: np.where(n[1] > 0, 0, n[0]),
 }
-"""``changes`` gives the canonical changes of a relation: one for each tuple and instant, and none of 0.
+"""``changes`` returns the canonical changes of a relation: one for each tuple and instant, and none of 0.
 
-``semi`` and ``anti`` give all copies of the first input's tuples that the second one has, or has not.
+``semi`` and ``anti`` return all copies of the first input's tuples that are, or are not, in the second input.
 """
 ALONE = {
     "except": [0], "except all": [0], "intersect": [0, 1], "intersect all": [0, 1], "semi": [0, 1], "anti": [0]
 }  # fmt: skip
-"""The inputs without whose tuples there is no result."""
+"""For each function, the inputs without whose tuples there is no result."""
 
 
 class Pointwise(Operator):
-    """Gives each tuple's change at an instant once all inputs have closed the tuple up to there.
+    """Emits a tuple's change at an instant once all inputs have closed the tuple up to that instant.
 
     - R(τ)(e) = f(R1(τ)(e), ..., Rn(τ)(e)), for the count of each tuple e at each instant τ
     - cpass   = [<e, t, f(n) - f(m)> | m, n the counts before t and at t, f(n) != f(m), setMatch(<e, t>, ps)]
-    - cprop   = ps = setCombine(ps1, ..., psn), and what an input says `Alone`
-    - ckeep   = the counts up to where each tuple is closed, and its later changes
+    - cprop   = ps = setCombine(ps1, ..., psn), and punctuations that one input justifies (`Alone`)
+    - ckeep   = the counts of each tuple at its last closed instant, and its later changes
 
     See relations 4.6. Nulls are equal, and so are NaNs.
 
@@ -81,8 +81,10 @@ class Pointwise(Operator):
         self._alignment = Alignment(self.schema, len(inputs))
         sides = ALONE.get(function, [])
         self._alone = {side: Alone(self.schema, self._sweep, side, instants) for side in sides}
-        alone = {f"alone{side}": alone for side, alone in self._alone.items()}
-        self.state = State(alignment=self._alignment, **alone, **self._sweep.parts, **self._merged.parts)
+        alone_parts = {f"alone{side}": alone for side, alone in self._alone.items()}
+        self.state = State(
+            alignment=self._alignment, **alone_parts, **self._sweep.parts, **self._merged.parts
+        )
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
@@ -94,19 +96,19 @@ class Pointwise(Operator):
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        said = self._merged.said(port, batch)
-        closed = said if len(self.inputs) == 1 else self._alignment.update(port, said)
+        received = self._merged.to_output(port, batch)
+        closed = received if len(self.inputs) == 1 else self._alignment.update(port, received)
         steps = self._sweep.close(closed)  # pass, keep
         before = [after - diff for after, diff in zip(steps.after, steps.diffs, strict=True)]
-        passed = changes_of(steps.tuples, self._f(steps.after) - self._f(before), self.schema.names)
+        results = changes_of(steps.tuples, self._f(steps.after) - self._f(before), self.schema.names)
         if port in self._alone:
-            self._alone[port].add(said)
-        beyond: list[Punctuation] = []
-        for alone in self._alone.values():
-            alone.lose(steps.tuples)
-            alone.lose(steps.over)
-            beyond += alone.free(closed)
-        return passed, PunctuationBatch.union([closed, beyond])  # prop
+            self._alone[port].add(received)
+        one_sided: list[Punctuation] = []
+        for one_side in self._alone.values():
+            one_side.lose(steps.tuples)
+            one_side.lose(steps.over)
+            one_sided += one_side.free(closed)
+        return results, PunctuationBatch.union([closed, one_sided])  # prop
 
     def waits(self) -> list[int]:
         rows = len(self._sweep.later)

@@ -25,27 +25,27 @@ from xmlpunct.types import STRING
 from xmlpunct.types.pattern import EMPTY, WILDCARD
 
 MOST_COPIES = 2**40
-"""So many copies of a tuple may come or go at once, so that no count overflows."""
+"""The most copies of a tuple in one change, so that no count overflows."""
 MOST_REJECTS = 1000
-"""So many deletes of one tuple at one instant are rejected one by one."""
+"""The most deletes of one tuple at one instant that are rejected one by one."""
 
 
 class Relation(Operator):
-    """Gives the changes of a relation: constant, or as inserts and deletes say.
+    """Emits the changes of a relation: constant, or given by inserts and deletes.
 
-    Without a ``timestamp`` each tuple is there from LO on, and goes out as it comes:
+    Without a ``timestamp`` each tuple is in the relation from LO on, and its insertion is emitted at once:
 
     - cpass(ts, ps)  = [<e, LO, +1> | e in ts]
     - cprop(ts, ps)  = [<q, *> | q in ps]
     - ckeep(ts, ps)  = []
 
-    Else the attribute ``change`` says how many copies come (n > 0, 'insert') or go (n < 0, 'delete') at an instant.
-    This is judged once a tuple is closed up to there: instants in order, inserts before deletes. A delete of a tuple
-    that is not there is rejected.
+    Otherwise the attribute ``change`` has the number of copies that are inserted (n > 0, 'insert') or deleted (n < 0,
+    'delete') at an instant. Changes are applied once a tuple is closed up to their instant: instants in order, inserts
+    before deletes. A delete of a tuple that is not in the relation is rejected.
 
     - cpass(ts, ps)  = [<e, t, n> | n the net change of e at t, n != 0, setMatch(<e, t>, ps)]
     - cprop(ts, ps)  = [<q, (,b]> | ps close all <e, t> with e in q and t <= b]
-    - ckeep(ts, ps)  = the counts up to where each tuple is closed, and its later changes
+    - ckeep(ts, ps)  = the counts of each tuple at its last closed instant, and its later changes
 
     See relations 4.3. Nulls are equal, and so are NaNs.
 
@@ -64,25 +64,28 @@ class Relation(Operator):
     def __init__(
         self, schema: Schema, instants: Instants, timestamp: str | None = None, change: str | None = None
     ) -> None:
-        kept = [a for a in schema if a.name not in (timestamp, change)]
-        super().__init__((schema,), changes(Schema.of(kept), instants.type))
+        attributes = [a for a in schema if a.name not in (timestamp, change)]
+        super().__init__((schema,), changes(Schema.of(attributes), instants.type))
         self.instants, self._timestamp, self._change = instants, timestamp, change
         if timestamp is None:
-            self._places: list[int | None] = [*range(len(schema)), None, None]
+            self._sources: list[int | None] = [*range(len(schema)), None, None]
             return
-        self._names = [a.name for a in kept] or [ALL]
-        # An instant of a relation may be LO, which no element of a stream has.
+        self._names = [a.name for a in attributes] or [ALL]
+        # A relation may have the instant LO, which no element of a stream has.
         self._closing = Closing(
-            schema, [a.name for a in kept], timestamp, Instants(instants.type, instants.lo, instants.greatest)
+            schema,
+            [a.name for a in attributes],
+            timestamp,
+            Instants(instants.type, instants.lo, instants.greatest),
         )
         empty = (
             self.schema.empty()
-            if kept
+            if attributes
             else self.schema.empty().with_columns(pl.lit(0, pl.Int64()).alias(ALL))
         )
         self._later = Partials(empty, [*self._names, AT])
-        self._now = Partials(empty.drop(AT), self._names)
-        self.state = State(later=self._later, now=self._now, **self._closing.parts)
+        self._current = Partials(empty.drop(AT), self._names)
+        self.state = State(later=self._later, now=self._current, **self._closing.parts)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
@@ -91,8 +94,8 @@ class Relation(Operator):
 
     def opening(self) -> list[Punctuation]:
         before = self.instants.prefix(self.instants.lo - 1)
-        rest = [WILDCARD] * (len(self.schema) - 2)
-        started = [] if before is EMPTY else [Punctuation(self.schema, [*rest, before, WILDCARD])]
+        wildcards = [WILDCARD] * (len(self.schema) - 2)
+        started = [] if before is EMPTY else [Punctuation(self.schema, [*wildcards, before, WILDCARD])]
         return started if self._timestamp is None else [*started, *self._closing.opening(self.schema)]
 
     # Tuples
@@ -101,7 +104,7 @@ class Relation(Operator):
         if self._timestamp is None:
             at = self.instants.column(AT, np.array([self.instants.lo])).new_from_index(0, tuples.height)
             return tuples.hstack([at, pl.Series(DIFF, [1], pl.Int64()).new_from_index(0, tuples.height)])
-        tuples = self.reject_failures(tuples, tuples.select(self._wrong()).to_series())
+        tuples = self.reject_failures(tuples, tuples.select(self._problem()).to_series())
         diff = self._diff().alias(DIFF)
         keys = (
             [pl.col(name) for name in self._names]
@@ -111,26 +114,26 @@ class Relation(Operator):
         self._later.add(tuples.select(*keys, pl.col(self._timestamp).alias(AT), diff))
         return self.schema.empty()
 
-    def _wrong(self) -> pl.Expr:
-        """Why a tuple is no change, else null."""
+    def _problem(self) -> pl.Expr:
+        """The reason why a tuple is not a valid change, or null."""
         at, type_ = pl.col(str(self._timestamp)), self.instants.type
         first, last = (type_.at(i) for i in (self.instants.lo, self.instants.last))
-        told = is_outside(str(self._timestamp), self.instants, self.instants.lo)
+        problem = is_outside(str(self._timestamp), self.instants, self.instants.lo)
         outside = ~at.is_between(pl.lit(first, dtype=type_.dtype), pl.lit(last, dtype=type_.dtype))
-        wrong = pl.when(outside).then(pl.lit(told))
+        reason = pl.when(outside).then(pl.lit(problem))
         if self._change is None:
-            return wrong.otherwise(None).alias("reason")
+            return reason.otherwise(None).alias("reason")
         change = pl.col(self._change)
         if self.inputs[0][self._change].type is STRING:
             is_change, words = change.is_in(["insert", "delete"]), "'insert' or 'delete'"
         else:
             is_change = (change != 0) & change.is_between(-MOST_COPIES, MOST_COPIES)
             words = f"a number of copies from 1 to {MOST_COPIES}, negative if they go"
-        told = f"{self._change} is not {words}"
-        return wrong.when(~is_change.fill_null(False)).then(pl.lit(told)).otherwise(None).alias("reason")
+        problem = f"{self._change} is not {words}"
+        return reason.when(~is_change.fill_null(False)).then(pl.lit(problem)).otherwise(None).alias("reason")
 
     def _diff(self) -> pl.Expr:
-        """How many copies come or go."""
+        """The number of copies inserted (positive) or deleted (negative)."""
         if self._change is None:
             return pl.lit(1, pl.Int64())
         change = pl.col(self._change)
@@ -142,51 +145,51 @@ class Relation(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         if self._timestamp is None:
-            return self.schema.empty(), batch.rebase(self.schema, self._places)
+            return self.schema.empty(), batch.rebase(self.schema, self._sources)
         closed = PunctuationSet(self.schema, self._closing.add(batch, self.schema))
-        passed = self._judged(self._later.close(closed)) if len(closed) else self.schema.empty()  # pass, keep
-        self._now.close(PunctuationSet(self.schema, (p for p in closed if p.patterns[-2] is WILDCARD)))
-        return passed, closed.all()  # prop
+        results = self._apply(self._later.close(closed)) if len(closed) else self.schema.empty()  # pass, keep
+        self._current.close(PunctuationSet(self.schema, (p for p in closed if p.patterns[-2] is WILDCARD)))
+        return results, closed.all()  # prop
 
-    def _judged(self, gone: pl.DataFrame) -> pl.DataFrame:
-        """Closed changes as they count, by tuple and instant; those that do not are rejected."""
-        number, first = numbered(gone.select(self._names))
-        order = order_by(number, self.instants.ordinals(gone[AT]))
-        gone, number = gone[order], number[order]
-        tuples = gone.select(self._names)[np.flatnonzero(begins(number))]
-        places, known = withdraw(self._now, tuples)
+    def _apply(self, closed: pl.DataFrame) -> pl.DataFrame:
+        """Apply closed changes, by tuple and instant; return the valid changes and reject excess deletes."""
+        number, first = numbered(closed.select(self._names))
+        order = order_by(number, self.instants.ordinals(closed[AT]))
+        closed, number = closed[order], number[order]
+        tuples = closed.select(self._names)[np.flatnonzero(begins(number))]
+        positions, old = withdraw(self._current, tuples)
         before = np.zeros(len(first), np.int64)
-        before[places] = known[DIFF].to_numpy()
-        diffs = gone[DIFF].to_numpy()
+        before[positions] = old[DIFF].to_numpy()
+        diffs = closed[DIFF].to_numpy()
         begin = begins(number)
         is_last = np.append(begin[1:], True)[: len(begin)]
         starts = np.cumsum(begin) - 1
         sums = np.cumsum(diffs)
         sums += (before - (sums - diffs)[begin])[starts]
-        # A count that would fall below 0 starts again from there: as much as is missing at the lowest point is lost.
+        # A count that would fall below 0 stays at 0: the excess deletes have no effect.
         least = pl.DataFrame({"of": starts, "sum": sums}).select(pl.col("sum").cum_min().over("of"))
         missing = np.maximum(-least["sum"].to_numpy(), 0)
         counts = sums + missing
-        lost = missing - np.where(begin, 0, np.append(0, missing)[:-1])
-        net = diffs + lost
-        self._reject(gone, lost)
-        self._now.keep(tuples.hstack([pl.Series(DIFF, counts[is_last], pl.Int64())]))
-        changed = gone.with_columns(pl.Series(DIFF, net, pl.Int64())).filter(booleans(net != 0))
+        excess = missing - np.where(begin, 0, np.append(0, missing)[:-1])
+        net = diffs + excess
+        self._reject(closed, excess)
+        self._current.keep(tuples.hstack([pl.Series(DIFF, counts[is_last], pl.Int64())]))
+        changed = closed.with_columns(pl.Series(DIFF, net, pl.Int64())).filter(booleans(net != 0))
         return changed.select(self.schema.names)
 
-    def _reject(self, gone: pl.DataFrame, lost: Sequence[int]) -> None:
-        """Reject the deletes that are too many: ``lost`` of each tuple at each instant."""
-        which = np.flatnonzero(lost)
+    def _reject(self, changes: pl.DataFrame, excess: Sequence[int]) -> None:
+        """Reject the deletes without a copy to delete: ``excess`` copies for each change."""
+        rows = np.flatnonzero(excess)
         type_ = self.instants.type
         for row, copies in zip(
-            gone[which].iter_rows(named=True), np.asarray(lost)[which].tolist(), strict=True
+            changes[rows].iter_rows(named=True), np.asarray(excess)[rows].tolist(), strict=True
         ):
             key = {name: value for name, value in row.items() if name not in (ALL, DIFF, AT)}
-            told = f"deleted at {type_.format(row[AT])} but not there"
+            problem = f"deleted at {type_.format(row[AT])} but not there"
             for _ in range(min(copies, MOST_REJECTS)):
-                self.reject(key, told)
+                self.reject(key, problem)
             if copies > MOST_REJECTS:
-                self.reject(key, f"{told}, {copies - MOST_REJECTS} times more")
+                self.reject(key, f"{problem}, {copies - MOST_REJECTS} times more")
 
     def waits(self) -> list[int]:
         return [0 if self._timestamp is None else len(self._later)]

@@ -1,4 +1,4 @@
-"""Repeated: the tuples of a relation, told anew at every instant."""
+"""Repeated: the tuples of a relation, emitted again at every instant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COUNT = "$count"
 
 
 class Repeated(Arrangement):
-    """The tuples that there are, how many copies of each, and the next instant at which to tell them.
+    """The current tuples, the number of copies of each, and the next instant at which to emit them.
 
     That is the next multiple of ``every`` from ``origin``.
     """
@@ -37,22 +37,22 @@ class Repeated(Arrangement):
         return np.empty(0, np.int64)
 
     def due(self, closed: PunctuationBatch) -> Rows:
-        """The rows that may be told, since their next instant is closed."""
+        """The rows that may be emitted, because their next instant is closed."""
         return self.matching(PunctuationSet(self._schema, closed))
 
-    def tell(
+    def emit(
         self,
         closed: pl.DataFrame,
         due: Rows,
         bounds: Callable[[pl.DataFrame], Ordinals],
         begin: int | None = None,
     ) -> pl.DataFrame:
-        """Take closed changes; tell their tuples, and those due, up to their ``bounds``; nothing before ``begin``."""
+        """Apply closed changes; emit their tuples and the tuples of ``due``, from ``begin`` up to their ``bounds``."""
         changed = self.probe(closed, self._names)[1]
-        there = self.remove(ascending(np.concatenate((due, changed))))
-        # What is there is the first change of its tuple.
-        there = there.rename({_COUNT: self._diff})
-        steps = pl.concat([there, closed.sort(AT)[:, there.columns]])
+        current = self.remove(ascending(np.concatenate((due, changed))))
+        # The current count is the first change of its tuple.
+        current = current.rename({_COUNT: self._diff})
+        steps = pl.concat([current, closed.sort(AT)[:, current.columns]])
         groups = steps.group_by(self._names, maintain_order=True).agg(AT, self._diff)
         tuples, lengths = groups[:, self._names], groups[AT].list.len().to_numpy().astype(np.int64)
         ends = np.cumsum(lengths)
@@ -62,23 +62,23 @@ class Repeated(Arrangement):
         stops = np.append(starts[1:] - 1, 0)[: len(starts)]
         last = bounds(tuples)
         stops[ends - 1] = last
-        self._keep(tuples, last, counts[ends - 1])
+        self._retain(tuples, last, counts[ends - 1])
         begin = self.instants.first if begin is None else max(begin, self.instants.first)
-        return self._told(tuples, np.maximum(starts, begin), stops, counts, lengths)
+        return self._repeat(tuples, np.maximum(starts, begin), stops, counts, lengths)
 
-    def _keep(self, tuples: pl.DataFrame, told: Ordinals, counts: Ordinals) -> None:
-        """Retain the tuples that are to be told again."""
-        again = (counts != 0) & (told < self.instants.last)
-        at, within = self.instants.up(np.where(again, told, 0) + 1, self._every, self._origin)
-        again &= within
-        kept = tuples.filter(pl.Series(again))
-        number = pl.Series(_COUNT, counts[again], pl.Int64())
-        self.append(kept.hstack([self.instants.column(AT, at[again]), number]))
+    def _retain(self, tuples: pl.DataFrame, emitted: Ordinals, counts: Ordinals) -> None:
+        """Retain the tuples that are to be emitted again after the instants ``emitted``."""
+        repeats = (counts != 0) & (emitted < self.instants.last)
+        at, within = self.instants.up(np.where(repeats, emitted, 0) + 1, self._every, self._origin)
+        repeats &= within
+        retained = tuples.filter(pl.Series(repeats))
+        number = pl.Series(_COUNT, counts[repeats], pl.Int64())
+        self.append(retained.hstack([self.instants.column(AT, at[repeats]), number]))
 
-    def _told(
+    def _repeat(
         self, tuples: pl.DataFrame, starts: Ordinals, stops: Ordinals, counts: Ordinals, lengths: Ordinals
     ) -> pl.DataFrame:
-        """Each tuple in its stretches of instants, ``lengths`` of them, with a number of copies in each."""
+        """The tuples, each with ``lengths`` intervals of instants and a number of copies in each interval."""
         starts, within = self.instants.up(starts, self._every, self._origin)
         within &= (counts > 0) & (starts <= stops)
         owners = np.repeat(np.arange(tuples.height), lengths)[within]

@@ -1,4 +1,4 @@
-"""rows: a stream as the relation of its last elements, so many of them."""
+"""rows: a stream as the relation of its last ``count`` elements."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from xmlpunct.schema.change_columns import AT, DIFF, changes
 from xmlpunct.types.pattern import EMPTY, WILDCARD
 
 NUMBER, FIRST, BEHIND = "$number", "$first", "$behind"
-"""The number of an element in its partition; the number of its instant's first one, and of the one behind the last."""
+"""An element's number in its partition; the numbers of its instant's elements, from `FIRST` to `BEHIND` (exclusive)."""
 
 
 class RowsWindow(Operator):
     """The last ``count`` elements of each partition ``by``, in whole instants: all elements of an instant or none.
 
     - R(τ)           = {e | <e,t> in S, t <= τ, count >= #{<e',u> in S | e'.by = e.by, t <= u <= τ}}
-    - cpass(ts, ps)  = [<e, t, +1>, <e', t, -1> | e comes at t, e' is in the window no longer, setMatch(<by, t>, ps)]
+    - cpass(ts, ps)  = [<e, t, +1>, <e', t, -1> | e arrives at t, e' leaves the window, setMatch(<by, t>, ps)]
     - cprop(ts, ps)  = [<k, (,b]> | ps close all <e, t> with e.by in k and t <= b]
     - ckeep(ts, ps)  = the elements that are not closed, and for each partition the window
 
-    A punctuation on other attributes says nothing of the window, since an old element may go later. Nulls are one
-    partition. The closed elements of a partition are numbered as they come; an element goes once the number of the last
-    one is so far ahead. See relations 4.2.
+    A punctuation on other attributes does not close the window, because an old element may leave later. Nulls are one
+    partition. The closed elements of a partition are numbered in order. An element leaves once the last number is at
+    least ``count`` higher than the first number of the element's instant. See relations 4.2.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
@@ -53,17 +53,17 @@ class RowsWindow(Operator):
     def __init__(
         self, schema: Schema, timestamp: str, instants: Instants, count: int, by: Sequence[str]
     ) -> None:
-        kept = [a for a in schema if a.name != timestamp]
-        super().__init__((schema,), changes(Schema.of(kept), instants.type))
+        attributes = [a for a in schema if a.name != timestamp]
+        super().__init__((schema,), changes(Schema.of(attributes), instants.type))
         self.instants, self._timestamp, self._count = instants, timestamp, count
         self._by = list(by) or [ALL]
         self._closing = Closing(schema, by, timestamp, instants)
-        empty = self._keyed(schema.empty())
+        empty = self._with_keys(schema.empty())
         numbers = [pl.Series(name, [], pl.Int64()) for name in (NUMBER, FIRST, BEHIND)]
         self._later = Arrangement(empty, [*self._by, AT])
         self._window = Arrangement(empty.drop(AT).hstack(numbers), [*self._by, NUMBER])
         self._ends = Arrangement(empty[:, self._by].hstack(numbers[1:]), self._by)
-        """For each partition with a window the number of its first element, and of the one behind its last."""
+        """For each partition with a window, the numbers of its elements, from `FIRST` to `BEHIND` (exclusive)."""
         self.state = State(later=self._later, window=self._window, ends=self._ends, **self._closing.parts)
 
     def spread(self, ways: Ways) -> None:
@@ -72,8 +72,8 @@ class RowsWindow(Operator):
 
     def opening(self) -> list[Punctuation]:
         before = self.instants.prefix(self.instants.first - 1)
-        rest = [WILDCARD] * (len(self.schema) - 2)
-        started = [] if before is EMPTY else [Punctuation(self.schema, [*rest, before, WILDCARD])]
+        wildcards = [WILDCARD] * (len(self.schema) - 2)
+        started = [] if before is EMPTY else [Punctuation(self.schema, [*wildcards, before, WILDCARD])]
         return [*started, *self._closing.opening(self.schema)]
 
     # Tuples
@@ -81,14 +81,14 @@ class RowsWindow(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         within = self.instants.within(self.instants.ordinals(tuples[self._timestamp]))
         if not within.all():
-            told = is_outside(self._timestamp, self.instants, self.instants.first)
-            reasons = tuples.select(pl.when(~booleans(within)).then(pl.lit(told)).alias("reason"))
+            problem = is_outside(self._timestamp, self.instants, self.instants.first)
+            reasons = tuples.select(pl.when(~booleans(within)).then(pl.lit(problem)).alias("reason"))
             tuples = self.reject_failures(tuples, reasons.to_series())
-        self._later.append(self._keyed(tuples))
+        self._later.append(self._with_keys(tuples))
         return self.schema.empty()
 
-    def _keyed(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        """Elements with the instant as that of a change, and something to tell partitions by."""
+    def _with_keys(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        """Elements with the timestamp as the instant of a change, and at least one key column for partitions."""
         tuples = tuples.rename({self._timestamp: AT})
         return tuples if self._by != [ALL] else tuples.with_columns(pl.lit(0, pl.Int64()).alias(ALL))
 
@@ -98,83 +98,90 @@ class RowsWindow(Operator):
         closed = PunctuationSet(self.schema, self._closing.add(batch, self.schema))
         if not len(closed):
             return self.schema.empty(), PunctuationBatch()
-        passed = self._moved(self._later.remove(self._later.matching(closed)))  # pass, keep
+        results = self._advance(self._later.remove(self._later.matching(closed)))  # pass, keep
         over = PunctuationSet(self.schema, (p for p in closed if p.patterns[-2] is WILDCARD))
         for part in (self._window, self._ends) if len(over) else ():
             part.remove(part.matching(over))
-        return passed, closed.all()  # prop
+        return results, closed.all()  # prop
 
-    def _moved(self, fresh: pl.DataFrame) -> pl.DataFrame:
-        """How the windows change when some elements come."""
-        if not fresh.height:
+    def _advance(self, elements: pl.DataFrame) -> pl.DataFrame:
+        """Add closed elements to the windows; return the changes of the windows."""
+        if not elements.height:
             return self.schema.empty()
-        partition, _ = numbered(fresh.select(self._by))
-        order = order_by(partition, self.instants.ordinals(fresh[AT]))
-        fresh, partition = fresh[order], partition[order]
+        partition, _ = numbered(elements.select(self._by))
+        order = order_by(partition, self.instants.ordinals(elements[AT]))
+        elements, partition = elements[order], partition[order]
         starts = begins(partition)
         partition = np.cumsum(starts) - 1
-        keys = fresh.select(self._by)[np.flatnonzero(starts)]
-        places, known = withdraw(self._ends, keys)
-        first, behind = np.zeros((2, keys.height), np.int64)
-        first[places], behind[places] = known[FIRST].to_numpy(), known[BEHIND].to_numpy()
-        shift = behind - np.flatnonzero(starts)  # an element's number is its place in fresh and this
-        at = self.instants.ordinals(fresh[AT])
+        keys = elements.select(self._by)[np.flatnonzero(starts)]
+        positions, old_ends = withdraw(self._ends, keys)
+        first, stop = np.zeros((2, keys.height), np.int64)
+        first[positions], stop[positions] = old_ends[FIRST].to_numpy(), old_ends[BEHIND].to_numpy()
+        shift = stop - np.flatnonzero(starts)  # an element's number is its position in ``elements`` plus this
+        at = self.instants.ordinals(elements[AT])
         cuts = np.append(np.flatnonzero(begins(partition, at)), len(at))
         instant = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
-        fresh = self._numbered(fresh, shift[partition], cuts[:-1][instant], cuts[1:][instant])
+        elements = self._with_numbers(elements, shift[partition], cuts[:-1][instant], cuts[1:][instant])
 
         ends = np.append(np.flatnonzero(starts)[1:], len(at)) + shift
-        begin = self._begin(keys, fresh, first, behind, ends)
-        gone, whose = self._take(keys, first, np.minimum(begin, behind))
-        stays = fresh[NUMBER].to_numpy() >= begin[partition]
-        left = pl.concat([gone, fresh.filter(booleans(~stays)).select(gone.columns)])
-        self._window.append(fresh.filter(booleans(stays)).select(gone.columns))
+        begin = self._begin(keys, elements, first, stop, ends)
+        old, old_partition = self._take(keys, first, np.minimum(begin, stop))
+        stays = elements[NUMBER].to_numpy() >= begin[partition]
+        leaving = pl.concat([old, elements.filter(booleans(~stays)).select(old.columns)])
+        self._window.append(elements.filter(booleans(stays)).select(old.columns))
         limits = _columns({FIRST: begin, BEHIND: ends})
         self._ends.append(keys.hstack(limits).filter(booleans(begin < ends)))
 
-        # An element goes at the first instant that ends more than so many behind its own first one.
-        firsts = left[FIRST].to_numpy() - shift[np.concatenate((whose, partition[~stays]))]
-        leaves = np.searchsorted(cuts[1:], firsts + self._count, side="right")
-        goes = np.append(np.full(gone.height, -1), instant[~stays]) != leaves
-        comes = np.ones(len(at), np.bool_)
-        comes[~stays] = goes[gone.height :]  # more than fit at one instant: they are never in the window
-        coming = self._changes(fresh, at, comes, 1)
-        return pl.concat([coming, self._changes(left, at[cuts[leaves]], goes, -1)])
+        # An element leaves at the first instant whose last element is ``count`` or more after its own instant's first.
+        firsts = leaving[FIRST].to_numpy() - shift[np.concatenate((old_partition, partition[~stays]))]
+        leave_instant = np.searchsorted(cuts[1:], firsts + self._count, side="right")
+        is_deleted = np.append(np.full(old.height, -1), instant[~stays]) != leave_instant
+        is_inserted = np.ones(len(at), np.bool_)
+        is_inserted[~stays] = is_deleted[
+            old.height :
+        ]  # more than ``count`` at one instant: never in the window
+        inserts = self._changes(elements, at, is_inserted, 1)
+        return pl.concat([inserts, self._changes(leaving, at[cuts[leave_instant]], is_deleted, -1)])
 
-    def _numbered(self, fresh: pl.DataFrame, shift: Numbers, first: Numbers, behind: Numbers) -> pl.DataFrame:
-        """Elements with their numbers, and those of their instants."""
-        numbers = {NUMBER: np.arange(fresh.height) + shift, FIRST: first + shift, BEHIND: behind + shift}
-        return fresh.hstack(_columns(numbers))
+    def _with_numbers(
+        self, elements: pl.DataFrame, shift: Numbers, first: Numbers, stop: Numbers
+    ) -> pl.DataFrame:
+        """Elements with their numbers, and the numbers of their instants' elements."""
+        numbers = {NUMBER: np.arange(elements.height) + shift, FIRST: first + shift, BEHIND: stop + shift}
+        return elements.hstack(_columns(numbers))
 
     def _begin(
-        self, keys: pl.DataFrame, fresh: pl.DataFrame, first: Numbers, behind: Numbers, ends: Numbers
+        self, keys: pl.DataFrame, elements: pl.DataFrame, first: Numbers, stop: Numbers, ends: Numbers
     ) -> Numbers:
-        """Where the windows begin that went from ``first`` to ``behind`` and now end at ``ends``: whole instants go."""
-        starts = np.append(0, np.cumsum(ends - behind)[:-1])
-        last = ends - self._count - 1  # the last element that has to go
+        """The first element of windows that had the numbers ``first`` to ``stop`` and now end at ``ends``.
+
+        Only whole instants leave. Shape (partitions,).
+        """
+        starts = np.append(0, np.cumsum(ends - stop)[:-1])
+        last = ends - self._count - 1  # the last element that has to leave
         begin = first.copy()
-        goes = last >= first
-        is_fresh = goes & (last >= behind)
-        begin[is_fresh] = fresh[BEHIND].to_numpy()[(last - behind + starts)[is_fresh]]
-        old = np.flatnonzero(goes & (last < behind))
-        places, rows = self._window.probe(keys[old].hstack(_columns({NUMBER: last[old]})))
-        begin[old[places]] = self._window.take(rows, [BEHIND])[BEHIND].to_numpy()
+        has_leaving = last >= first
+        is_new = has_leaving & (last >= stop)
+        begin[is_new] = elements[BEHIND].to_numpy()[(last - stop + starts)[is_new]]
+        old = np.flatnonzero(has_leaving & (last < stop))
+        positions, rows = self._window.probe(keys[old].hstack(_columns({NUMBER: last[old]})))
+        begin[old[positions]] = self._window.take(rows, [BEHIND])[BEHIND].to_numpy()
         return begin
 
-    def _take(self, keys: pl.DataFrame, first: Numbers, behind: Numbers) -> tuple[pl.DataFrame, Numbers]:
-        """Let the elements of these numbers go; return them, each with the place of its partition."""
-        counts = behind - first
-        whose = np.repeat(np.arange(keys.height), counts)
-        within = np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
-        asked = keys[whose].hstack(_columns({NUMBER: first[whose] + within}))
-        places, gone = withdraw(self._window, asked)
-        return gone, whose[places]
+    def _take(self, keys: pl.DataFrame, first: Numbers, stop: Numbers) -> tuple[pl.DataFrame, Numbers]:
+        """Remove the elements numbered ``first`` to ``stop``; return them, each with the position of its partition."""
+        counts = stop - first
+        partition = np.repeat(np.arange(keys.height), counts)
+        within = np.arange(len(partition)) - np.repeat(np.cumsum(counts) - counts, counts)
+        numbers = keys[partition].hstack(_columns({NUMBER: first[partition] + within}))
+        positions, elements = withdraw(self._window, numbers)
+        return elements, partition[positions]
 
     def _changes(self, tuples: pl.DataFrame, at: Numbers, marked: Flags, diff: int) -> pl.DataFrame:
-        """The changes of the marked elements."""
-        found = tuples.drop(AT, strict=False).filter(booleans(marked))
-        diffs = pl.Series(DIFF, [diff], pl.Int64()).new_from_index(0, found.height)
-        return found.hstack([self.instants.column(AT, at[marked]), diffs]).select(self.schema.names)
+        """The changes of the elements for which ``marked`` is True."""
+        elements = tuples.drop(AT, strict=False).filter(booleans(marked))
+        diffs = pl.Series(DIFF, [diff], pl.Int64()).new_from_index(0, elements.height)
+        return elements.hstack([self.instants.column(AT, at[marked]), diffs]).select(self.schema.names)
 
     def waits(self) -> list[int]:
         return [len(self._later)]

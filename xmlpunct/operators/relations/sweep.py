@@ -1,4 +1,4 @@
-"""The sweep: counts of tuples as they were when last closed, and the changes behind that, instant after instant."""
+"""The sweep: counts of tuples at their last closed instants, and their later changes, by instant."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from xmlpunct.schema.change_columns import AT, DIFF
 _LAST = "$last"
 
 Counts = NDArray[np.int64]
-"""How many copies of each tuple there are, or come and go; shape (n,)."""
+"""The number of copies of each tuple, or its change; shape (n,)."""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Changes that are closed, by tuple and by instant. Two of a tuple differ in their instants."""
+    """Closed changes, by tuple and by instant; at most one for each tuple and instant."""
 
     tuples: pl.DataFrame
     """The tuples and their instants."""
     after: list[Counts]
-    """For each input the count of the tuple from that instant on."""
+    """For each input, the count of each tuple from its instant on."""
     diffs: list[Counts]
-    """For each input the change."""
+    """For each input, the change of each tuple's count."""
     over: pl.DataFrame
     """The tuples, with their counts, that are closed for ever."""
 
 
 class Sweep:
-    """For each tuple its counts in some inputs where last closed, and all `Later` changes.
+    """For each tuple its counts in all inputs at its last closed instant, and its `Later` changes.
 
-    ``schema`` is that of changes; they come in under its names.
+    ``schema`` is the schema of changes; all inputs use its names.
 
     >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.punctuations.punctuation import Punctuation
@@ -59,70 +59,73 @@ class Sweep:
     def __init__(self, schema: Schema, inputs: int) -> None:
         self._schema = schema
         self.later = Later(schema, inputs)
-        """What is not closed."""
+        """The changes that are not closed."""
         self._counts = [f"$count{i}" for i in range(inputs)]
         counts = [pl.Series(name, [], pl.Int64()) for name in self._counts]
         columns = [*counts, self.later.empty[AT].alias(_LAST)]
         self.counts = Arrangement(self.later.empty[:, self.later.names].hstack(columns), self.later.names)
-        """The counts of the tuples that any input has, and the instant of the last change of them that is closed."""
+        """The counts of the tuples of all inputs, and the instant of each tuple's last closed change."""
 
     @property
     def parts(self) -> dict[str, Part]:
-        """What is retained, for the state."""
+        """The parts of an operator's state."""
         return {"later": self.later, "counts": self.counts}
 
     def close(self, closed: PunctuationBatch) -> Steps:
-        """Let the changes go that some punctuations match; the counts move on to there, or go at the tuple's end."""
+        """Remove the changes that match ``closed``, and advance the counts; drop tuples that are closed for ever."""
         tuples, after, diffs = self._move(self.later.close(PunctuationSet(self._schema, closed)))
         over = self.counts.matching(PunctuationSet(self._schema, for_ever(closed)))
         return Steps(tuples, after, diffs, self.counts.remove(over))
 
     def empty_until(self, side: int, q: Punctuation, instants: Instants) -> int:
-        """Up to which instant an input that has closed q has no tuple that matches it, where that is not closed.
+        """The last instant up to which an input, which has closed q, has no tuple that matches q.
 
-        Of a tuple that it has, all is closed up to the last change.
+        Instants that all inputs have closed do not count: a tuple is closed up to its last closed change.
         """
-        asked, count, diff = PunctuationSet(self._schema, [q]), self._counts[side], self.later.diffs[side]
-        there = self.counts.take(self.counts.matching(asked), [count, _LAST])
-        later = self.later.take(self.later.matching(asked), [AT, diff])
-        has, comes = there.filter(there[count] > 0)[_LAST].min(), later.filter(later[diff] != 0)[AT].min()
-        ends = [] if has is None else [instants.type.ordinal(has)]
-        ends += [] if comes is None else [instants.type.ordinal(comes) - 1]
+        pattern, count, diff = PunctuationSet(self._schema, [q]), self._counts[side], self.later.diffs[side]
+        counts = self.counts.take(self.counts.matching(pattern), [count, _LAST])
+        later = self.later.take(self.later.matching(pattern), [AT, diff])
+        current, change = (
+            counts.filter(counts[count] > 0)[_LAST].min(),
+            later.filter(later[diff] != 0)[AT].min(),
+        )
+        ends = [] if current is None else [instants.type.ordinal(current)]
+        ends += [] if change is None else [instants.type.ordinal(change) - 1]
         return min(ends, default=instants.last)
 
-    def _move(self, gone: pl.DataFrame) -> tuple[pl.DataFrame, list[Counts], list[Counts]]:
-        """Closed changes, by tuple and by instant, as `Steps` have them; the counts move on."""
+    def _move(self, changes: pl.DataFrame) -> tuple[pl.DataFrame, list[Counts], list[Counts]]:
+        """Advance the counts by closed changes; return the first three fields of `Steps`."""
         names = self.later.names
-        if not gone.height:
-            nothing = [np.zeros(0, np.int64) for _ in self._counts]
-            return gone[:, [*names, AT]], nothing, nothing
-        groups = gone.sort(AT).group_by(names, maintain_order=True).agg(AT, *self.later.diffs)
+        if not changes.height:
+            no_counts = [np.zeros(0, np.int64) for _ in self._counts]
+            return changes[:, [*names, AT]], no_counts, no_counts
+        groups = changes.sort(AT).group_by(names, maintain_order=True).agg(AT, *self.later.diffs)
         lengths = groups[AT].list.len().to_numpy().astype(np.int64)
         ends = np.cumsum(lengths)
-        places, rows = self.counts.probe(groups, names)
+        positions, rows = self.counts.probe(groups, names)
         order = np.argsort(rows)
-        known = self.counts.remove(rows[order])
-        after, diffs, left = [], [], []
+        old = self.counts.remove(rows[order])
+        after, diffs, last = [], [], []
         for diff, count in zip(self.later.diffs, self._counts, strict=True):
             steps = groups[diff].explode().to_numpy()
             totals = np.cumsum(steps)
             before = np.zeros(groups.height, np.int64)
-            before[places[order]] = known[count].to_numpy()
+            before[positions[order]] = old[count].to_numpy()
             before[1:] -= totals[ends[:-1] - 1]
             totals += np.repeat(before, lengths)
             after.append(totals)
             diffs.append(steps)
-            left.append(pl.Series(count, totals[ends - 1], pl.Int64()))
+            last.append(pl.Series(count, totals[ends - 1], pl.Int64()))
         instants = groups[AT].explode()
-        left.append(instants[ends - 1].alias(_LAST))
+        last.append(instants[ends - 1].alias(_LAST))
         keys = groups[:, names]
-        counts = keys.hstack(left)
+        counts = keys.hstack(last)
         self.counts.append(counts.filter(pl.any_horizontal(pl.col(self._counts) != 0)))
         tuples = keys[np.repeat(np.arange(groups.height), lengths)].hstack([instants])
         return tuples, after, diffs
 
 
 def changes_of(tuples: pl.DataFrame, diffs: Counts, names: Sequence[str]) -> pl.DataFrame:
-    """Tuples and their instants, and how they change, as changes; without those that do not."""
+    """The changes of tuples at their instants, without changes of 0."""
     changed = np.flatnonzero(diffs)
     return tuples[changed].hstack([pl.Series(DIFF, diffs[changed], pl.Int64())])[:, names]

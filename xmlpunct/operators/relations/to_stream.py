@@ -25,19 +25,19 @@ from xmlpunct.schema.change_columns import AT, tuple_of
 
 
 class ToStream(Operator):
-    """Gives elements of a relation once the relation is closed up to their instants.
+    """Emits elements of a relation once the relation is closed up to their instants.
 
-    - ISTREAM: <e, t> as often as e comes at t, that is R(t) - R(t-1)
-    - DSTREAM: <e, t> as often as e goes at t, that is R(t-1) - R(t)
-    - RSTREAM: <e, t> for every e in R(t), at every instant t, or at those that are multiples of ``every``
-    - cpass   = those of them that setMatch(<e, t>, ps)
+    - ISTREAM: <e, t> as often as e is inserted at t, that is R(t) - R(t-1)
+    - DSTREAM: <e, t> as often as e is deleted at t, that is R(t-1) - R(t)
+    - RSTREAM: <e, t> for every e in R(t), at every instant t, or at multiples of ``every``
+    - cpass   = the elements with setMatch(<e, t>, ps)
     - cprop   = ps, with t for the instant of a change
-    - ckeep   = changes that are not closed; for RSTREAM also the tuples there are
+    - ckeep   = changes that are not closed; for RSTREAM also the current tuples
 
-    No element is of LO, unless T is declared below (relations 2.1, relations 4.9).
+    No element has the instant LO, unless T has a declared lower bound (relations 2.1, relations 4.9).
 
-    An RSTREAM that is not ``transient`` would repeat for ever what nothing ends. Unless T is bounded it tells the
-    states from the first change to the last one, which takes the closed prefix of all tuples together.
+    An RSTREAM that is not ``transient`` would repeat for ever the tuples that are never deleted. Unless T is bounded,
+    it emits the states from the first change to the last one, up to the closed prefix of all tuples together.
 
     >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.operators.notation import show
@@ -61,40 +61,40 @@ class ToStream(Operator):
         origin: int = 0,
         transient: bool = True,
     ) -> None:
-        kept = tuple_of(schema)
-        super().__init__((schema,), Schema.of((*kept, Attribute(timestamp, instants.type, False))))
+        tuple_schema = tuple_of(schema)
+        super().__init__((schema,), Schema.of((*tuple_schema, Attribute(timestamp, instants.type, False))))
         self.name, self.instants, self._timestamp = kind, instants, timestamp
-        self._places = [*(schema.index(name) for name in kept.names), schema.index(AT)]
+        self._sources = [*(schema.index(name) for name in tuple_schema.names), schema.index(AT)]
         self._later = Later(schema)
-        self._teller: _Teller
+        self._emitter: _Emitter
         if kind != "rstream":
-            self._teller = _Deltas(self._later, instants, 1 if kind == "istream" else -1)
+            self._emitter = _Deltas(self._later, instants, 1 if kind == "istream" else -1)
         elif transient or instants.is_bounded:
-            self._teller = _States(self._later, instants, every or 1, origin)
+            self._emitter = _States(self._later, instants, every or 1, origin)
         else:
-            self._teller = _Repeating(self._later, instants, every or 1, origin)
-        self.state = State(later=self._later, **self._teller.parts)
+            self._emitter = _Repeating(self._later, instants, every or 1, origin)
+        self.state = State(later=self._later, **self._emitter.parts)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        if isinstance(self._teller, _Repeating):
-            self._teller.joint.spread(Ownership(self.inputs[0], ways, self.sifted))
+        if isinstance(self._emitter, _Repeating):
+            self._emitter.joint.spread(Ownership(self.inputs[0], ways, self.sifted))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         self._later.add(tuples)
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        elements, told = self._teller.tell(batch)
-        passed = elements.rename({AT: self._timestamp})[:, self.schema.names]
-        return passed, told.rebase(self.schema, self._places).unique()
+        elements, punctuations = self._emitter.emit(batch)
+        results = elements.rename({AT: self._timestamp})[:, self.schema.names]
+        return results, punctuations.rebase(self.schema, self._sources).unique()
 
     def waits(self) -> list[int]:
         return [len(self._later)]
 
 
-class _Teller(ABC):
-    """Which elements of a relation a stream has, and what is promised of them."""
+class _Emitter(ABC):
+    """Selects the elements of the stream, and its punctuations."""
 
     parts: dict[str, Part]
 
@@ -103,42 +103,42 @@ class _Teller(ABC):
         self.parts = {}
 
     @abstractmethod
-    def tell(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
-        """Elements, with their instants as those of changes, and the punctuations of changes that they keep."""
+    def emit(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
+        """The new elements, as tuples with instants; and the punctuations, over the schema of changes."""
 
 
-class _Deltas(_Teller):
-    """What comes (sign 1) or goes (-1)."""
+class _Deltas(_Emitter):
+    """The inserted (sign 1) or deleted (-1) tuples."""
 
     def __init__(self, later: Later, instants: Instants, sign: int) -> None:
         super().__init__(later, instants)
         self._sign = sign
 
-    def tell(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
+    def emit(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
         closed = self.later.close(PunctuationSet(self.later.schema, batch))
         copies = closed[self.later.diffs[0]].to_numpy() * self._sign
         copies[~self.instants.within(self.instants.ordinals(closed[AT]))] = 0
         return closed[np.repeat(np.arange(closed.height), np.maximum(copies, 0))], batch
 
 
-class _States(_Teller):
-    """What there is at each instant, of each tuple as far as it is closed."""
+class _States(_Emitter):
+    """The tuples at each instant, each tuple up to its last closed instant."""
 
     def __init__(self, later: Later, instants: Instants, every: int, origin: int) -> None:
         super().__init__(later, instants)
         self._repeated = Repeated(later, instants, every, origin)
         self.parts = {"there": self._repeated}
 
-    def tell(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
+    def emit(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
         closed = self.later.close(PunctuationSet(self.later.schema, batch))
-        told = self._repeated.tell(
+        elements = self._repeated.emit(
             closed, self._repeated.due(batch), lambda tuples: closed_bounds(batch, tuples, self.instants)
         )
-        return told, batch
+        return elements, batch
 
 
-class _Repeating(_Teller):
-    """What there is at each instant from the first change to the last that is closed, of all tuples together."""
+class _Repeating(_Emitter):
+    """The tuples at each instant from the first change to the last change that is closed for all tuples together."""
 
     def __init__(self, later: Later, instants: Instants, every: int, origin: int) -> None:
         super().__init__(later, instants)
@@ -148,30 +148,32 @@ class _Repeating(_Teller):
         self.joint = JointCover(schema, [i for i in range(len(schema)) if i != self._at])
         self._repeated = Repeated(later, instants, every, origin)
         self._begun = Cell(False)
-        """Whether there was a change behind LO."""
+        """Whether there was a change after LO."""
         self.parts = {"joint": self.joint, "there": self._repeated, "begun": self._begun}
 
-    def tell(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
-        known = self.joint.add(batch)
-        if not len(known):
-            return self.later.empty, known
-        bound = max(self.instants.bound(p.patterns[self._at]) for p in known)
-        closed = self.later.close(PunctuationSet(self.later.schema, known))
+    def emit(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
+        prefixes = self.joint.add(batch)
+        if not len(prefixes):
+            return self.later.empty, prefixes
+        bound = max(self.instants.bound(p.patterns[self._at]) for p in prefixes)
+        closed = self.later.close(PunctuationSet(self.later.schema, prefixes))
         instants = self.instants.ordinals(closed[AT])
         changed = instants[self.instants.within(instants)]
         last = int(changed.max()) if len(changed) else self.instants.lo
         begin = self.instants.first if self._begun.value or not len(changed) else int(changed.min())
         self._begun.value = self._begun.value or bool(len(changed))
         due = self._repeated.due(self._up_to(last)) if len(changed) else self._repeated.none
-        told = self._repeated.tell(closed, due, lambda tuples: np.full(tuples.height, last, np.int64), begin)
+        elements = self._repeated.emit(
+            closed, due, lambda tuples: np.full(tuples.height, last, np.int64), begin
+        )
         if self._begun.value and bound < self.instants.last:
-            return told, self._up_to(last) if len(changed) else PunctuationBatch()
+            return elements, self._up_to(last) if len(changed) else PunctuationBatch()
         if bound == self.instants.last:
             self._repeated.clear()
-        return told, self._up_to(bound)
+        return elements, self._up_to(bound)
 
     def _up_to(self, bound: int) -> PunctuationBatch:
-        """That all tuples are closed up to an instant."""
+        """The punctuation that closes all tuples up to an instant."""
         patterns = list(self._everything.patterns)
         patterns[self._at] = self.instants.prefix(bound)
         return PunctuationBatch([Punctuation(self.later.schema, patterns)])

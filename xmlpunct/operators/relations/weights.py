@@ -1,4 +1,4 @@
-"""Weights: what a change of a tuple adds to the partial aggregates of its group."""
+"""Weights: the amounts that a change of a tuple adds to the partial aggregates of its group."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from xmlpunct.schema.change_columns import DIFF
 from xmlpunct.types import DOUBLE, INT, DecimalType, decimal
 
 COUNT = "$rows"
-"""How many tuples a group has."""
+"""The column with the number of tuples of a group."""
 
 
 def is_extreme(a: Accumulator) -> bool:
-    """Whether an aggregate is of single values, not of sums."""
+    """Whether an aggregate is MIN or MAX."""
     return a.aggregate.function in ("MIN", "MAX")
 
 
 def is_double_sum(a: Accumulator) -> bool:
-    """Whether an aggregate is of a sum of DOUBLEs, which is exact."""
+    """Whether an aggregate uses a sum of DOUBLEs, which is exact."""
     return a.aggregate.function in ("SUM", "AVG") and a.type is DOUBLE
 
 
 def weighted(a: Accumulator) -> list[pl.Expr]:
-    """Expressions over changes of tuples: what they add to the columns `Accumulator.finish` reads.
+    """Expressions over changes of tuples: the amounts that they add to the columns of `Accumulator.finish`.
 
-    For sums of DOUBLEs these count what is not finite; the finite ones are summed by `exact`.
+    For sums of DOUBLEs these count the non-finite values; the finite ones are summed by `exact`.
     """
     diff, argument, prefix = pl.col(DIFF), a.aggregate.argument, a.prefix
     if argument is None:
@@ -54,14 +54,14 @@ def weighted(a: Accumulator) -> list[pl.Expr]:
 
 
 def finished(a: Accumulator, states: pl.DataFrame) -> pl.Series:
-    """The results of partial aggregates; null where one does not fit, as `Accumulator.finish` has it.
+    """The results of partial aggregates; null outside the range of the type, as in `Accumulator.finish`.
 
-    AVG over INT is rounded once, however large the sum. So is that over DOUBLE, where the quotient is given.
+    AVG over INT is rounded once, even for large sums. So is AVG over DOUBLE, for which ``states`` has the quotient.
     """
     prefix = a.prefix
     if is_double_sum(a):
         nan, above, below = (pl.col(f"{prefix}.{name}") > 0 for name in ("nan", "above", "below"))
-        found = (
+        expression = (
             pl.when(pl.col(f"{prefix}.count") == 0)
             .then(None)
             .when(nan | (above & below))
@@ -72,7 +72,7 @@ def finished(a: Accumulator, states: pl.DataFrame) -> pl.Series:
             .then(pl.lit(-float("inf")))
             .otherwise(pl.col(f"{prefix}.sum"))
         )
-        return states.select(found.alias("result"))["result"]
+        return states.select(expression.alias("result"))["result"]
     if isinstance(a.type, DecimalType) and a.aggregate.function in ("SUM", "AVG"):
         return _decimals(a, a.type, states)
     result = a.finish(states)
@@ -86,18 +86,20 @@ def finished(a: Accumulator, states: pl.DataFrame) -> pl.Series:
 
 
 def _decimals(a: Accumulator, type_: DecimalType, states: pl.DataFrame) -> pl.Series:
-    """SUM and AVG over DECIMAL, rounded half away from zero, as `Accumulator.finish` gives them one by one."""
+    """SUM and AVG over DECIMAL, rounded half away from zero; vectorized, with the results of `Accumulator.finish`."""
     names = [f"{a.prefix}.{part}" for part in ("high", "low", "count")]
     high, low, count = (pl.col(name).cast(pl.Int128()) for name in names)
-    places = 4 if a.aggregate.function == "AVG" else 0
-    room = 2**127 // (4 * 10**places * HALF) - 1  # so that no product overflows
+    added_digits = 4 if a.aggregate.function == "AVG" else 0
+    room = 2**127 // (4 * 10**added_digits * HALF) - 1  # so that no product overflows
     if not states.select((high.abs().max() <= room) & (low.abs().max() <= HALF * (room // 2))).item():
         return a.finish(states)
     total = high * HALF + low
-    if places:
+    if added_digits:
         twice = 2 * count.clip(1)
-        magnitude = (total.abs() * (2 * 10**places) + count) // twice
+        magnitude = (total.abs() * (2 * 10**added_digits) + count) // twice
         total = pl.when(total < 0).then(minus(magnitude)).otherwise(magnitude)
     fits = (count > 0) & (total.abs() < int128(10**38))
-    result = to_decimal(pl.when(fits).then(total).otherwise(int128(0)), decimal(38, type_.scale + places))
+    result = to_decimal(
+        pl.when(fits).then(total).otherwise(int128(0)), decimal(38, type_.scale + added_digits)
+    )
     return states.select(pl.when(fits).then(result).alias("result"))["result"]

@@ -22,18 +22,18 @@ from xmlpunct.types.pattern import EMPTY, WILDCARD
 
 
 class Window(Operator):
-    """Each tuple e of <e, t> comes at t and goes when it is older than ``length`` (None: never).
+    """Inserts e of each <e, t> at t, and deletes it when it is older than ``length`` (None: never).
 
-    With a ``slide`` both wait for the next multiple of it, counted from ``origin``. Lengths are ordinals; NOW is of
-    length 0.
+    With a ``slide``, both happen at the next multiple of the slide, counted from ``origin``. Lengths are ordinals; NOW
+    is of length 0.
 
     - R(τ) = {e : <e,t> in S, d - length <= t <= d}, with d = τ, or the last multiple of the slide that is not after τ
     - cpass(ts, ps)  = [<e, up(t), +1>, <e, up(t + length + 1), -1> | <e,t> in ts]
     - cprop(ts, ps)  = [<q, (,up(b + 1) - 1]> | ps close all <e,t> with e in q and t <= b]
     - ckeep(ts, ps)  = []
 
-    `Timeline` retains what the punctuations have closed; from the start all is closed that is before the first instant
-    (relations 3.2, relations 4.1). Nothing changes beyond T's end.
+    `Timeline` retains the closed instants. From the start, all instants before the first one are closed (relations 3.2,
+    relations 4.1). There are no changes after T's end.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
@@ -54,12 +54,12 @@ class Window(Operator):
         slide: int | None = None,
         origin: int = 0,
     ) -> None:
-        kept = [a for a in schema if a.name != timestamp]
-        super().__init__((schema,), changes(Schema.of(kept), instants.type))
-        self.instants, self._timestamp, self._place = instants, timestamp, schema.index(timestamp)
+        attributes = [a for a in schema if a.name != timestamp]
+        super().__init__((schema,), changes(Schema.of(attributes), instants.type))
+        self.instants, self._timestamp, self._position = instants, timestamp, schema.index(timestamp)
         self._length, self._slide, self._origin = length, slide, origin
-        places: list[int | None] = [schema.index(a.name) for a in kept]
-        self._places = [*places, None, None]
+        sources: list[int | None] = [schema.index(a.name) for a in attributes]
+        self._sources = [*sources, None, None]
         self._timeline = Timeline(schema, timestamp, instants)
         self.state = State(timeline=self._timeline)
 
@@ -73,63 +73,65 @@ class Window(Operator):
         instants = self.instants.ordinals(tuples[self._timestamp])
         within = self.instants.within(instants)
         if not within.all():
-            tuples, instants = self._rejecting(tuples, within), instants[within]
+            tuples, instants = self._reject_outside(tuples, within), instants[within]
         elements = tuples.drop(self._timestamp)
-        comes, is_coming = self._up(instants)
+        inserted_at, is_inserted = self._next_moves(instants)
         if self._length is None:
-            return self._changes(elements, comes, is_coming, 1)
-        goes, is_going = self.instants.later(instants, self._length + 1)
+            return self._changes(elements, inserted_at, is_inserted, 1)
+        deleted_at, is_deleted = self.instants.later(instants, self._length + 1)
         if self._slide is not None:
-            goes, in_time = self._up(goes)
-            is_going &= in_time
-            passes = is_coming & is_going & (comes == goes)  # between two multiples: no window has it
-            is_coming, is_going = is_coming & ~passes, is_going & ~passes
-        come = self._changes(elements, comes, is_coming, 1)
-        return pl.concat([come, self._changes(elements, goes, is_going, -1)])
+            deleted_at, in_time = self._next_moves(deleted_at)
+            is_deleted &= in_time
+            is_skipped = (
+                is_inserted & is_deleted & (inserted_at == deleted_at)
+            )  # in no window, between two multiples
+            is_inserted, is_deleted = is_inserted & ~is_skipped, is_deleted & ~is_skipped
+        inserts = self._changes(elements, inserted_at, is_inserted, 1)
+        return pl.concat([inserts, self._changes(elements, deleted_at, is_deleted, -1)])
 
-    def _up(self, instants: Ordinals) -> tuple[Ordinals, Flags]:
-        """The instants at which a window sees some instants, and which of these are in T."""
+    def _next_moves(self, instants: Ordinals) -> tuple[Ordinals, Flags]:
+        """The next instants at which the window moves, and whether these are in T."""
         if self._slide is None:
             return instants, np.ones(len(instants), np.bool_)
         return self.instants.up(instants, self._slide, self._origin)
 
     def _changes(self, elements: pl.DataFrame, at: Ordinals, marked: Flags, diff: int) -> pl.DataFrame:
-        """The changes of the marked elements."""
+        """The changes of the elements for which ``marked`` is True."""
         if not marked.all():
             elements, at = elements.filter(booleans(marked)), at[marked]
         diffs = pl.Series(DIFF, [diff], pl.Int64()).new_from_index(0, len(at))
         return elements.hstack([self.instants.column(AT, at), diffs])
 
-    def _rejecting(self, tuples: pl.DataFrame, within: Flags) -> pl.DataFrame:
-        """Reject the tuples of instants that no element may have."""
+    def _reject_outside(self, tuples: pl.DataFrame, within: Flags) -> pl.DataFrame:
+        """Reject the tuples whose instants are outside of the range of elements."""
         ts, type_ = self._timestamp, self.instants.type
         first, last = (type_.format(type_.at(i)) for i in (self.instants.first, self.instants.last))
-        told = pl.when(~booleans(within)).then(pl.lit(f"{ts} is no instant from {first} to {last}"))
-        return self.reject_failures(tuples, tuples.select(told.alias("reason")).to_series())
+        reason = pl.when(~booleans(within)).then(pl.lit(f"{ts} is no instant from {first} to {last}"))
+        return self.reject_failures(tuples, tuples.select(reason.alias("reason")).to_series())
 
     # Punctuations
 
     def opening(self) -> list[Punctuation]:
         first = Punctuation.everything(self.inputs[0])
         start = (first, -1, self.instants.first - 1)
-        return list(self._promised([start, *self._timeline.opening], from_the_start=True))
+        return list(self._prefixes([start, *self._timeline.opening], from_the_start=True))
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        if batch.place not in (None, self._place) and self._timeline.is_simple:
-            return self.schema.empty(), batch.rebase(self.schema, self._places)
-        return self.schema.empty(), PunctuationBatch(self._promised(self._timeline.add(batch)))
+        if batch.place not in (None, self._position) and self._timeline.is_simple:
+            return self.schema.empty(), batch.rebase(self.schema, self._sources)
+        return self.schema.empty(), PunctuationBatch(self._prefixes(self._timeline.add(batch)))
 
-    def _promised(self, grown: Iterable[Grown], from_the_start: bool = False) -> Iterable[Punctuation]:
-        """What prefixes of the stream say of the changes, as far as it is new."""
+    def _prefixes(self, grown: Iterable[Grown], from_the_start: bool = False) -> Iterable[Punctuation]:
+        """The new prefixes of the changes that grown prefixes of the stream imply."""
         for q, before, last in grown:
-            bound = self._seen(last)
-            if bound > self._seen(before) or from_the_start:
+            bound = self._last_unchanged(last)
+            if bound > self._last_unchanged(before) or from_the_start:
                 at = self.instants.prefix(bound)
                 if at is not EMPTY:
-                    patterns = [WILDCARD if i is None else q.patterns[i] for i in self._places]
+                    patterns = [WILDCARD if i is None else q.patterns[i] for i in self._sources]
                     patterns[-2] = at
                     yield Punctuation(self.schema, patterns)
 
-    def _seen(self, bound: int) -> int:
-        """The last instant at which nothing changes any more, if no element comes up to a bound."""
+    def _last_unchanged(self, bound: int) -> int:
+        """The last instant without further changes, if there are no more elements up to ``bound``."""
         return bound if self._slide is None else up(bound + 1, self._slide, self._origin) - 1

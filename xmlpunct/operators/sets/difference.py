@@ -1,4 +1,4 @@
-"""difference: the left tuples that the right input does not have."""
+"""difference: the left tuples that are not in the right input."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from xmlpunct.slice import without
 
 
 class Difference(SetOperation):
-    """Passes a left tuple once the right input has closed it without having had it.
+    """Emits a left tuple once the right input, which does not contain it, has closed it.
 
     - cpass   = δ[t | t in ts1, t not in ts2, setMatch(t, ps2)]
     - ckeep1  = [t | t in ts1, t not in ts2, setNomatch(t, ps2)]
-    - ckeep2  = [t | t in ts2, setNomatch(t, ps1)]; and what was output, until promised away
+    - ckeep2  = [t | t in ts2, setNomatch(t, ps1)]; and emitted tuples, until they are closed
     - cprop   = setCombine(ps1, ps2) ++ setNomatchPs(ts1', ps1)
 
     See semantics 4.11.
@@ -30,18 +30,18 @@ class Difference(SetOperation):
     """
 
     name = "difference"
-    speaks = True  # a right tuple that comes may free a punctuation
+    speaks = True  # a right tuple can release a pending punctuation
     pending_sides = (LEFT,)
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
-            _, had = self.stored[LEFT].probe(tuples)
-            self.lose(LEFT, ascending(had))
+            _, rows = self.stored[LEFT].probe(tuples)
+            self.lose(LEFT, ascending(rows))
             self.store(RIGHT, tuples)
             return self.schema.empty()
-        alone = without(tuples, self.stored[RIGHT].has(tuples))
-        self.store(LEFT, alone)
-        return alone.filter(self.closed_by(RIGHT, alone))
+        unmatched = without(tuples, self.stored[RIGHT].has(tuples))
+        self.store(LEFT, unmatched)
+        return unmatched.filter(self.closed_by(RIGHT, unmatched))
 
     def release(self, side: int, closed: pl.DataFrame) -> pl.DataFrame:
         return closed if side == LEFT else super().release(side, closed)

@@ -13,7 +13,7 @@ from xmlpunct.schema import Schema
 
 
 class DupElim(Operator):
-    """Passes a tuple on when it comes for the first time. Nulls are equal here, as in SQL's DISTINCT.
+    """Emits a tuple when it arrives for the first time. Nulls are equal here, as in SQL's DISTINCT.
 
     - cpass(ts, ps)  = δ(ts)
     - cprop(ts, ps)  = ps
@@ -33,7 +33,7 @@ class DupElim(Operator):
     def __init__(self, schema: Schema) -> None:
         super().__init__((schema,), schema)
         self.seen = Arrangement(schema.empty(), schema.names)
-        """The tuples that may come again."""
+        """The emitted tuples that may arrive again."""
         self.state = State(seen=self.seen)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:

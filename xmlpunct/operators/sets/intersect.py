@@ -1,4 +1,4 @@
-"""intersect: the tuples that both inputs have."""
+"""intersect: the tuples that are in both inputs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from xmlpunct.slice import without
 
 
 class Intersect(SetOperation):
-    """Passes a tuple once both inputs have had it.
+    """Emits a tuple once it has arrived in both inputs.
 
     - cpass   = δ[t | t in ts1, t in ts2]
     - ckeep1  = [t | t in ts1, t not in ts2, setNomatch(t, ps2)]; ckeep2 mirrored
-    - ckeep   = what was output, until promised away
+    - ckeep   = emitted tuples, until they are closed
     - cprop   = setCombine(ps1, ps2) ++ setNomatchPs(ts1', ps1) ++ setNomatchPs(ts2', ps2)
 
-    What was output is known once, for both sides, so it stands in no punctuation's way.
+    Emitted tuples are retained once, for both inputs, and block no punctuation.
 
     See semantics 4.10.
 
@@ -33,12 +33,12 @@ class Intersect(SetOperation):
     """
 
     name = "intersect"
-    speaks = True  # a tuple that meets its like may free a punctuation
+    speaks = True  # a tuple that meets its equal can release a pending punctuation
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        fresh = without(tuples, self.output.seen.has(tuples))
-        met, had = self.stored[1 - port].probe(fresh)
-        self.lose(1 - port, ascending(had))
-        is_both = marked(met, fresh.height)
-        self.store(port, without(fresh, is_both))
-        return fresh.filter(is_both)
+        new = without(tuples, self.output.seen.has(tuples))
+        positions, rows = self.stored[1 - port].probe(new)
+        self.lose(1 - port, ascending(rows))
+        is_in_both = marked(positions, new.height)
+        self.store(port, without(new, is_in_both))
+        return new.filter(is_in_both)

@@ -11,7 +11,7 @@ from xmlpunct.schema import Schema
 
 
 class PartialDupElim(Operator):
-    """Drops what comes twice in a slice, and remembers nothing.
+    """Drops duplicates within a slice, without state.
 
     - step(ts)       = δ(ts)
     - cpass(ts, ps)  = []

@@ -1,4 +1,4 @@
-"""What intersect and difference share: two inputs compared as whole tuples, nulls being equal."""
+"""The base of intersect and difference: two inputs compared by whole tuples, nulls being equal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from xmlpunct.slice import without
 
 
 class SetOperation(TwoInputs):
-    """Keeps both inputs' distinct tuples until the other input has closed them, and gives each result once.
+    """Retains the distinct tuples of both inputs until the other input has closed them, and emits each result once.
 
-    ``pending_sides`` are the inputs whose punctuations are passed on by themselves, once no retained tuple of
-    that input matches them; the combinations of both inputs' punctuations are passed on unless that said so before.
-    `MergedInputs` has what an input's punctuations say of values that it never has.
+    A punctuation of one of ``pending_sides`` is emitted without one of the other input, once no retained tuple of its
+    own input matches it. Combinations of both inputs' punctuations are emitted unless they were emitted that way.
+    `MergedInputs` extends an input's punctuations to values that the input never has.
     """
 
     pending_sides: tuple[int, ...] = (LEFT, RIGHT)
@@ -51,66 +51,72 @@ class SetOperation(TwoInputs):
         self.alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        fresh = distinct(named(tuples, self.schema))
-        return self.output.step(0, self.compare(port, fresh))
+        new = distinct(named(tuples, self.schema))
+        return self.output.step(0, self.compare(port, new))
 
     def reduced(self, tuples: pl.DataFrame) -> pl.DataFrame:
         return distinct(tuples)
 
     @abstractmethod
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        """Take new distinct tuples of an input; return results, maybe again ones given before."""
+        """Receive distinct tuples of an input; return results, possibly including emitted ones."""
 
     def release(self, side: int, closed: pl.DataFrame) -> pl.DataFrame:
-        """The results among a side's retained tuples that the other one has closed."""
+        """The results among the retained tuples of ``side`` that the other input has closed."""
         return closed.clear()
 
     def closed_by(self, port: int, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple, whether an input has closed it."""
+        """For each tuple, whether input ``port`` has closed it."""
         return self.alignment.inputs[port].mask(tuples)
 
     def store(self, port: int, tuples: pl.DataFrame) -> None:
-        """Retain an input's tuples, but those that the other input has closed."""
+        """Retain an input's tuples, except tuples that the other input has closed."""
         self.stored[port].insert(without(tuples, self.closed_by(1 - port, tuples)))
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        batch = self._merged.said(port, batch)
+        batch = self._merged.to_output(port, batch)
         (closed,) = self.close(1 - port, batch)  # keep
-        passed = self.release(1 - port, closed)
-        if passed.height:
-            passed = self.output.step(0, passed)
-        earlier = self._passed(1 - port, batch)
-        both = self.alignment.update(port, batch)
-        if len(earlier):
-            both, batch = _beyond(earlier, both), _beyond(earlier, batch)
+        released = self.release(1 - port, closed)
+        if released.height:
+            released = self.output.step(0, released)
+        emitted = self._emitted_uncombined(1 - port, batch)
+        combined = self.alignment.update(port, batch)
+        if len(emitted):
+            combined, batch = _except(emitted, combined), _except(emitted, batch)
         if port in self.pending_sides:
             self.pending[port].add(batch)
-        return passed, self.output.punctuate(0, PunctuationBatch.union([both, *self.free()]))[1]
+        return released, self.output.punctuate(0, PunctuationBatch.union([combined, *self.free()]))[1]
 
-    def _passed(self, port: int, batch: PunctuationBatch) -> PunctuationSet:
-        """What an input said that was passed on by itself and could be again, combined with ``batch``.
+    def _emitted_uncombined(self, port: int, batch: PunctuationBatch) -> PunctuationSet:
+        """Punctuations of an input that were emitted without ``batch`` and that combining with it could repeat.
 
-        Who had it once and has forgotten it would retain it for ever. On several shards others may wait for it.
+        A receiver that has purged the punctuation would retain its repetition for ever. On several shards it is
+        repeated, because other shards may wait for it.
         """
-        passed, said = PunctuationSet(self.schema), self.alignment.inputs[port]
-        if port not in self.pending_sides or self.alignment.heeds or not len(said):
-            return passed
+        emitted, received = PunctuationSet(self.schema), self.alignment.inputs[port]
+        if port not in self.pending_sides or self.alignment.heeds or not len(received):
+            return emitted
         waiting = self.pending[port].waiting
-        if batch.place is not None and said.only(batch) and not batch.ranged:
-            met = said.common(batch)
-            passed.update(met)
-            passed.discard(waiting.common(met))
+        if batch.place is not None and received.only(batch) and not batch.ranged:
+            common = received.common(batch)
+            emitted.update(common)
+            emitted.discard(waiting.common(common))
         else:
-            passed.update(
-                [q for p in batch for q in said.overlapping(p) if q not in waiting and not q.is_everything]
+            emitted.update(
+                [
+                    q
+                    for p in batch
+                    for q in received.overlapping(p)
+                    if q not in waiting and not q.is_everything
+                ]
             )
-        return passed
+        return emitted
 
 
-def _beyond(earlier: PunctuationSet, batch: PunctuationBatch) -> PunctuationBatch:
-    """What of a batch was not said earlier, in the same words."""
-    if batch.place is not None and not batch.ranged and earlier.only(batch):
-        news = PunctuationSet(earlier.schema, batch)
-        news.discard(earlier.all())
-        return news.all()
-    return PunctuationBatch([p for p in batch if p not in earlier])
+def _except(emitted: PunctuationSet, batch: PunctuationBatch) -> PunctuationBatch:
+    """The punctuations of a batch that are not in ``emitted``."""
+    if batch.place is not None and not batch.ranged and emitted.only(batch):
+        new = PunctuationSet(emitted.schema, batch)
+        new.discard(emitted.all())
+        return new.all()
+    return PunctuationBatch([p for p in batch if p not in emitted])

@@ -1,1 +1,1 @@
-"""Operators that know an order: sort, PUNCTUATE, lateness, OVER, and window table functions."""
+"""Operators that depend on an order: sort, PUNCTUATE, lateness, OVER, and window table functions."""

@@ -1,4 +1,4 @@
-"""The order that PUNCTUATE declares for a stream, and how far each sender has come in it."""
+"""The order that PUNCTUATE declares for a stream, and each sender's maximum in it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class AccessOrder:
     ``slack`` counts the steps of a discrete attribute: days, microseconds, units of the last decimal. Over DOUBLE it
     is a difference. A STRING has none.
 
-    A ``watermark`` is such an order of a discrete attribute which includes its bound: no value comes that is *equal* to
-    the maximum less the slack.
+    A ``watermark`` is an order of a discrete attribute that includes its bound: no later value is *equal* to the
+    maximum less the slack.
     """
 
     attribute: str
@@ -29,16 +29,16 @@ class AccessOrder:
     watermark: bool = False
 
     def bound(self, type_: Type, value: Any) -> Any:
-        """A maximum less the slack; None where nothing is to be promised, since no value is below (or at) that."""
+        """A maximum less the slack; None if no value of the type is below (or, for a watermark, at) that."""
         if not type_.discrete:
             return value - self.slack if self.slack else value
         ordinal = type_.ordinal(value) - int(self.slack)
         return type_.at(ordinal) if ordinal + self.watermark > type_.ordinal(type_.lowest) else None
 
     def is_late(self, type_: Type, values: pl.Series, earlier: pl.Series) -> pl.Series:
-        """For each value, whether it is below the maximum of ``earlier`` ones (null: there was none) less the slack.
+        """For each value, whether it is below the maximum of ``earlier`` values (null: there is none) less the slack.
 
-        If this is a watermark: below or at it.
+        For a watermark: below or at it.
         """
         value, limit = pl.col("value"), pl.col("limit")
         if type_.discrete:
@@ -51,7 +51,7 @@ class AccessOrder:
         return frame.select(late.fill_null(False))["value"]
 
     def lowest(self, type_: Type, bounds: Mapping[Any, Any]) -> Any:
-        """The bound that all senders have reached; None while one has said nothing."""
+        """The bound that all senders have reached; None while a sender has no bound."""
         complete = len(bounds) == len(self.senders)
         return min(bounds.values(), key=type_.key) if bounds and complete else None
 
@@ -69,26 +69,26 @@ def slack_of(type_: Type, text: str) -> float:
     return slack
 
 
-def advance(reached: pl.DataFrame, seen: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
-    """The sender's maximum before each (sender, value) seen, and each sender's maximum after all of them.
+def advance(reached: pl.DataFrame, values: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
+    """The sender's maximum before each row of ``values``, and each sender's maximum after all rows.
 
     >>> nobody = pl.DataFrame(schema={"sender": pl.String, "value": pl.Int64})
-    >>> seen = pl.DataFrame({"sender": ["a", "b", "a", "a"], "value": [5, 1, 3, 7]})
-    >>> earlier, reached = advance(nobody, seen)
+    >>> values = pl.DataFrame({"sender": ["a", "b", "a", "a"], "value": [5, 1, 3, 7]})
+    >>> earlier, reached = advance(nobody, values)
     >>> earlier.to_list(), reached.rows()
     ([None, None, 5, 5], [('a', 7), ('b', 1)])
     """
-    both = pl.concat([reached, seen])
-    both = both.with_columns(_running_maximum(both))
-    earlier = both.select(pl.col("highest").shift(1).over("sender"))["highest"][reached.height :]
-    reached = both.group_by("sender", maintain_order=True).agg(value=pl.col("highest").last())
+    rows = pl.concat([reached, values])
+    rows = rows.with_columns(_running_maximum(rows))
+    earlier = rows.select(pl.col("highest").shift(1).over("sender"))["highest"][reached.height :]
+    reached = rows.group_by("sender", maintain_order=True).agg(value=pl.col("highest").last())
     return earlier, reached.drop_nulls("value")
 
 
 def _running_maximum(frame: pl.DataFrame) -> pl.Series:
     """For each row the greatest value of its sender so far (null: none yet), as column ``highest``.
 
-    By rank, since polars knows no running maximum of strings.
+    By rank, because polars has no running maximum of strings.
     """
     ranked = frame.with_columns(rank=pl.col("value").rank("dense"))
     rank = pl.col("rank").cum_max().over("sender").forward_fill().over("sender")

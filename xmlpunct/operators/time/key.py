@@ -1,4 +1,4 @@
-"""key: a declared key is a promise, made by each tuple: no other tuple of mine comes."""
+"""key: a declared key implies a punctuation after each tuple: no other tuple has its key."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from xmlpunct.schema import Schema
 
 
 class Key(Operator):
-    """Promises after each tuple that none of its key comes again, and rejects a second one.
+    """Emits after each tuple a punctuation that closes its key, and rejects a second tuple of the key.
 
-    ``keys`` are sets of attributes, all NOT NULL. A tuple that comes too late says so too. Of earlier slices it knows
-    nothing, for those above it have heard its promises; unless it ``remembers``. Below a guard it marks such a tuple,
-    and the guard rejects it.
+    ``keys`` are sets of attributes, all NOT NULL. A late tuple also closes its key. Duplicates of keys in earlier
+    slices are detected only if the operator ``remembers`` them; otherwise the operators above have received the
+    punctuations. Below a guard, a duplicate is only marked, and the guard rejects it.
 
-    - cpass(ts, ps)  = [t | t in ts, no earlier one has its key]
+    - cpass(ts, ps)  = [t | t in ts, no earlier tuple has its key]
     - cprop(ts, ps)  = ps ++ [<key = t.key> | t in ts]
     - ckeep(ts, ps)  = []
 
@@ -39,13 +39,13 @@ class Key(Operator):
     def __init__(self, schema: Schema, keys: Sequence[Sequence[str]], remembers: bool = False) -> None:
         super().__init__((schema,), schema)
         self._keys = Keys(schema, keys, Promised(schema, MOST) if remembers else None)
-        self._came: pl.DataFrame | None = None
-        """The tuples of the slice whose promises are still to be said."""
+        self._tuples: pl.DataFrame | None = None
+        """The tuples of the slice, until their punctuations are emitted."""
         if self._keys.said is not None:
             self.state = State(said=self._keys.said)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        self._came, schemes = tuples, self._keys.judge(tuples)
+        self._tuples, schemes = tuples, self._keys.judge(tuples)
         late = schemes.is_not_null()
         if not late.any():
             return tuples
@@ -55,9 +55,9 @@ class Key(Operator):
         return tuples.filter(~late)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        came, self._came = self._came, None
-        news = [] if came is None else self._keys.promises(came)
-        return self.schema.empty(), PunctuationBatch.union([batch, *news])
+        tuples, self._tuples = self._tuples, None
+        closed_keys = [] if tuples is None else self._keys.promises(tuples)
+        return self.schema.empty(), PunctuationBatch.union([batch, *closed_keys])
 
     @property
     def forgotten(self) -> int:

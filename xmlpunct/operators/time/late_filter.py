@@ -16,43 +16,44 @@ from xmlpunct.slice.lateness import Lateness, reason
 from xmlpunct.types import STRING
 
 LATE = "$late"
-"""The column that says which punctuation of its own slice a tuple violates, if any."""
+"""The column with the kind of punctuation of its own slice that a tuple violates, if any."""
 MOST = 1_000_000
-"""It remembers at most so many punctuations or intervals. This bounds memory, and is no matter of speed."""
+"""The most punctuations or intervals that a guard retains. This bounds memory, and does not affect speed."""
 
 
 def guarded(schema: Schema) -> Schema:
-    """What a guard reads: a stream's attributes, where each tuple stood, and what it violates in its own slice."""
+    """The schema that a guard reads: a stream's attributes, each tuple's position in the input, and `LATE`."""
     return Schema.of((*with_origin(schema), Attribute(LATE, STRING)))
 
 
-def marked(given: Slice, schema: Schema) -> Slice:
+def marked(slice_: Slice, schema: Schema) -> Slice:
     """A slice as a guard reads it; ``schema`` is the stream's.
 
-    Lateness inside the slice is judged here, because later the order of tuples and punctuations is not known.
+    Lateness within the slice is judged here, because the slice loses the order of its tuples and punctuations.
     """
-    whole = guarded(schema)
-    late = Lateness(schema).judge(given)
-    said = given.punctuations.rebase(whole, [i if i < len(schema) else None for i in range(len(whole))])
-    return Slice(given.tuples.with_columns(late.alias(LATE)).select(whole.names), said)
+    output = guarded(schema)
+    late = Lateness(schema).judge(slice_)
+    sources = [i if i < len(schema) else None for i in range(len(output))]
+    punctuations = slice_.punctuations.rebase(output, sources)
+    return Slice(slice_.tuples.with_columns(late.alias(LATE)).select(output.names), punctuations)
 
 
 def reject_late(operator: Operator, tuples: pl.DataFrame, schemes: pl.Series) -> None:
-    """Reject tuples that violate punctuations of these schemes."""
+    """Reject tuples; ``schemes`` are the kinds of punctuations that they violate."""
     schema = Schema.of(a for a in operator.schema if is_attribute(a.name))
     for row, scheme in zip(tuples.iter_rows(named=True), schemes, strict=True):
         operator.reject(row, reason(schema, row, scheme))
 
 
 class LateFilter(Operator):
-    """Rejects the tuples that come after a punctuation of their source that matches them; passes the others on.
+    """Rejects late tuples, which arrive after a punctuation of their source that matches them.
 
     - cpass(ts, ps)  = [t | t in ts, not late(t)]
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = []
 
-    It reads the slices of one source, each `marked`, in their order. Its memory has a limit: it counts what it has
-    ``forgotten``. It never finishes, because a tuple may be late by any time.
+    It reads the slices of one source, each `marked`, in their order. Its state is limited: it counts the punctuations
+    that were ``forgotten``. It never finishes, because a tuple can be late by any time.
 
     See semantics 1.4.
 
@@ -69,24 +70,24 @@ class LateFilter(Operator):
     def __init__(self, stream: Schema) -> None:
         super().__init__((guarded(stream),), with_origin(stream))
         self.stream = stream
-        self._said = Promised(stream, MOST)
-        self.state = State(said=self._said)
+        self._received = Promised(stream, MOST)
+        self.state = State(said=self._received)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         marks = tuples[LATE]
-        late = marks.is_not_null() | self._said.mask(tuples)
+        late = marks.is_not_null() | self._received.mask(tuples)
         tuples = tuples.drop(LATE)
         if not late.any():
             return tuples
         rejected, marks = tuples.filter(late), marks.filter(late)
-        said = self._said.schemes(rejected)
-        reject_late(self, rejected, earliest(marks, said.is_not_null(), said))
+        schemes = self._received.schemes(rejected)
+        reject_late(self, rejected, earliest(marks, schemes.is_not_null(), schemes))
         return tuples.filter(~late)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        self._said.add(batch.rebase(self.stream, range(len(self.stream))))
+        self._received.add(batch.rebase(self.stream, range(len(self.stream))))
         return self.schema.empty(), batch.unique().rebase(self.schema, range(len(self.schema)))
 
     @property
     def forgotten(self) -> int:
-        return self._said.forgotten
+        return self._received.forgotten

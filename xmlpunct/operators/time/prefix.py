@@ -1,4 +1,4 @@
-"""What punctuations close from the start of an order."""
+"""The part of an order, from its start, that punctuations have closed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from xmlpunct.types.pattern_text import parse_pattern
 
 
 class SortKey(NamedTuple):
-    """A column to sort by. Nulls are last unless asked for first, whatever the direction."""
+    """A column to sort by. Nulls are last in either direction, unless ``nulls_first``."""
 
     column: str
     descending: bool = False
@@ -34,10 +34,10 @@ class SortKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What is closed of one sort column, where each earlier column has the value ``at`` of its level.
+    """The closed values of one sort column, for tuples in which each earlier column has the value ``at`` of its level.
 
-    ``closed`` are the closed values; ``null``: null is closed too. ``at`` is the value at which the next level goes on
-    (None: null); ``last``: there is no next level.
+    ``null``: null is closed as well. ``at`` is the value at which the next level continues (None: null). ``last``:
+    there is no next level.
     """
 
     closed: Pattern
@@ -47,58 +47,59 @@ class Level:
 
 
 class Prefix:
-    """The largest set of tuples that some punctuations close, such that no tuple outside sorts before one inside.
+    """The largest set of closed tuples such that no tuple outside of it sorts before a tuple inside.
 
-    It has the values of the first key up to its first open one. At that one it has the values of the second key up to
-    its first open one, and so on (``levels``). The order starts where the type or the declared domain does.
+    It has the values of the first key up to its first open value. For tuples with that value, it has the values of the
+    second key up to its first open value, and so on (``levels``). The order starts at the first value of the type or of
+    the declared domain.
     """
 
     def __init__(self, schema: Schema, order: Sequence[SortKey]) -> None:
         self.schema, self.order = schema, order
         self.levels: tuple[Level, ...] = ()
-        self._places = [schema.index(key.column) for key in order]
-        self._said = Fused(schema)
+        self._positions = [schema.index(key.column) for key in order]
+        self._received = Fused(schema)
 
     def add(self, punctuations: Iterable[Punctuation]) -> None:
-        """Add what punctuations close."""
+        """Extend the prefix by punctuations."""
         for p in punctuations:
             if not p.is_empty:
                 constrained = set(p.constrained)
-                places = [i for i in self._places if i in constrained]
-                self._said.add(p, places[0] if places else -1)
-        rows = list(self._said)
-        before = list(self._before())
+                positions = [i for i in self._positions if i in constrained]
+                self._received.add(p, positions[0] if positions else -1)
+        rows = list(self._received)
+        closed = list(self._closed_rows())
         axes = []
-        for depth, (key, place) in enumerate(zip(self.order, self._places, strict=True)):
-            parts = [self._said.part(row, place) for row in rows] + [parts[depth] for parts in before]
+        for depth, (key, position) in enumerate(zip(self.order, self._positions, strict=True)):
+            parts = [self._received.part(row, position) for row in rows] + [parts[depth] for parts in closed]
             axes.append(Axis(self.schema[key.column], parts, key.descending, key.nulls_first))
-        path = first_open(axes, (1 << len(rows) + len(before)) - 1)
+        path = first_open(axes, (1 << len(rows) + len(closed)) - 1)
         self.levels = tuple(_levels(axes, path))
-        self._said.discard([row for row in self._said if self._covers(row)])
+        self._received.discard([row for row in self._received if self._covers(row)])
 
-    def beyond(self, other: Prefix) -> list[Punctuation]:
-        """What this prefix has and ``other``, a part of it, has not; it is added there.
+    def extend(self, other: Prefix) -> list[Punctuation]:
+        """Extend ``other``, a part of this prefix, to this prefix; return the punctuations that do so.
 
-        No punctuation says that null is closed, so nothing is said from there on.
+        No punctuation can close null, so they end at the first level that has null.
         """
         punctuations = []
-        rest: dict[str, Pattern] = {}
+        equal: dict[str, Pattern] = {}
         for depth, (key, level) in enumerate(zip(self.order, self.levels, strict=False)):
             if level.null:
                 break
             attribute = self.schema[key.column]
-            known = other.levels[depth].closed if depth < len(other.levels) else EMPTY
-            if attribute.reach(level.closed) != attribute.reach(known):
-                p = Punctuation.of(self.schema, **rest, **{key.column: level.closed})
+            closed = other.levels[depth].closed if depth < len(other.levels) else EMPTY
+            if attribute.reach(level.closed) != attribute.reach(closed):
+                p = Punctuation.of(self.schema, **equal, **{key.column: level.closed})
                 other.add([p])
                 punctuations.append(p)
             if level.last or level.at is None:
                 break
-            rest[key.column] = _constant(attribute, level.at)
+            equal[key.column] = _constant(attribute, level.at)
         return punctuations
 
     def expression(self) -> pl.Expr:
-        """Whether a tuple belongs to it."""
+        """The condition that a tuple is in the prefix."""
         ways, equal = [], pl.lit(True)
         for key, level in zip(self.order, self.levels, strict=False):
             column = pl.col(key.column)
@@ -109,22 +110,22 @@ class Prefix:
                 equal = equal & column.eq_missing(pl.lit(level.at, dtype=dtype))
         return pl.any_horizontal(ways) if ways else pl.lit(False)
 
-    def _before(self) -> Iterable[list[Part]]:
-        """What was closed before, as rows of the grid."""
+    def _closed_rows(self) -> Iterable[list[Part]]:
+        """The levels so far, as rows of the grid."""
         attributes = [self.schema[key.column] for key in self.order]
         at: list[Part] = []
         for level, attribute in zip(self.levels, attributes, strict=False):
-            rest = [Part.of(a, WILDCARD) for a in attributes[len(at) + 1 :]]
-            yield [*at, Part.of(attribute, level.closed), *rest]
+            following = [Part.of(a, WILDCARD) for a in attributes[len(at) + 1 :]]
+            yield [*at, Part.of(attribute, level.closed), *following]
             if level.null:
-                yield [*at, NULL, *rest]
+                yield [*at, NULL, *following]
             if not level.last:
                 at.append(NULL if level.at is None else Part.of(attribute, _constant(attribute, level.at)))
 
     def _covers(self, row: Row) -> bool:
-        """Whether it has all that a row of punctuations matches."""
-        for key, place, level in zip(self.order, self._places, self.levels, strict=False):
-            patterns = self._said.values(row).patterns() if row[0] == place else [row[1][place]]
+        """Whether the prefix contains every tuple that a row of punctuations matches."""
+        for key, position, level in zip(self.order, self._positions, self.levels, strict=False):
+            patterns = self._received.values(row).patterns() if row[0] == position else [row[1][position]]
             attribute = self.schema[key.column]
             if all(_has(level, attribute, pattern) for pattern in patterns):
                 return True
@@ -133,11 +134,11 @@ class Prefix:
         return False
 
     def __len__(self) -> int:
-        """How many punctuations it retains."""
-        return len(self._said)
+        """The number of retained punctuations."""
+        return len(self._received)
 
     def snapshot(self) -> Snapshot:
-        """The levels and what is retained, for a checkpoint."""
+        """The levels and the retained punctuations, for a checkpoint."""
         levels = pl.DataFrame(
             [
                 (
@@ -151,11 +152,11 @@ class Prefix:
             schema={"closed": pl.String(), "null": pl.Boolean(), "at": pl.String(), "last": pl.Boolean()},
             orient="row",
         )
-        return {**snapshot_of({"said": self._said}), "levels": levels}
+        return {**snapshot_of({"said": self._received}), "levels": levels}
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Take what a snapshot has."""
-        restore({"said": self._said}, snapshot)
+        """Restore the prefix from a snapshot."""
+        restore({"said": self._received}, snapshot)
         levels = []
         for key, (closed, null, at, last) in zip(self.order, snapshot["levels"].iter_rows(), strict=False):
             type_ = self.schema[key.column].type
@@ -165,7 +166,7 @@ class Prefix:
 
 
 def _levels(axes: Sequence[Axis], path: list[int] | None) -> Iterable[Level]:
-    """What lies before a path through the grid (None: all of it), where it can be told by its first values."""
+    """The levels before a path through the grid (None: the whole grid), up to the first level without a next value."""
     for depth, axis in enumerate(axes):
         type_ = axis.attribute.type
         every = interval(type_, None, None, False, False)
@@ -188,11 +189,11 @@ def _levels(axes: Sequence[Axis], path: list[int] | None) -> Iterable[Level]:
 
 
 def _has(level: Level, attribute: Attribute, pattern: Pattern) -> bool:
-    """Whether a level has all values of a pattern that can occur (and null, if the pattern has it)."""
+    """Whether a level has all possible values of a pattern (and null, if the pattern matches it)."""
     if covers(level.closed, attribute.reach(pattern)):
         return True
-    every = pattern is WILDCARD and level.null
-    return every and cuts(level.closed) == [ends(attribute.type)]
+    matches_null = pattern is WILDCARD and level.null
+    return matches_null and cuts(level.closed) == [ends(attribute.type)]
 
 
 def _constant(attribute: Attribute, value: Value) -> Pattern:

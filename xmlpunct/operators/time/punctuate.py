@@ -1,4 +1,4 @@
-"""punctuate: promises made from what is known of a stream's order, where the stream makes none itself."""
+"""punctuate: punctuations that follow from a declared order, for a stream that has none of its own."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from xmlpunct.types.pattern import constant, interval, values
 
 
 class Punctuate(Operator):
-    """Drops tuples that come too far out of order, and promises that none will come.
+    """Rejects tuples that are too far out of order, and emits punctuations that close their values.
 
-    A tuple is late iff its value < (the maximum of all earlier ones) - slack; then ``(, maximum - slack)`` is
-    promised. Nulls neither advance nor are late. With senders each is in order by itself: its promise is
-    about it alone, and what all have promised together is promised of the stream; a tuple of no listed sender
-    is rejected, and that none comes is promised from the start.
+    A tuple is late iff its value < (the maximum of all earlier values) - slack. The operator emits
+    ``(, maximum - slack)``. Nulls neither raise the maximum nor are late. With senders, each sender has its own order:
+    its punctuations constrain the sender, and the bound that all senders have reached is emitted for the stream.
+    Tuples of a sender that is not listed are rejected, and are closed from the start.
 
-    A watermark includes its bound: late is a value <= (the maximum of all earlier ones) - slack, and
-    ``(, maximum - slack]`` is promised.
+    A watermark includes its bound: a value <= (the maximum of all earlier values) - slack is late, and the operator
+    emits ``(, maximum - slack]``.
 
-    The tuples must come in document order.
+    The tuples must arrive in document order.
 
     - cpass   = [t | t in ts, not late(t)]
     - cprop   = ps ++ [<(, max(ts) - slack)>]
@@ -49,20 +49,20 @@ class Punctuate(Operator):
     def __init__(self, schema: Schema, order: AccessOrder) -> None:
         attributes = list(schema)
         if order.by is not None:
-            place = schema.index(order.by)
+            position = schema.index(order.by)
             listed = values(schema[order.by].type, order.senders)
-            attributes[place] = replace(attributes[place], nullable=False, domain=listed)
+            attributes[position] = replace(attributes[position], nullable=False, domain=listed)
         super().__init__((schema,), Schema.of(attributes))
         self.order, self._type = order, schema[order.attribute].type
         if self._type is STRING and order.slack:
             raise ValueError("SLACK makes no sense over STRING")
         sender = schema[order.by].type.dtype if order.by is not None else pl.Int32()
         self._reached = Cell(pl.DataFrame(schema={"sender": sender, "value": self._type.dtype}))
-        self._said = Cell(self._reached.value)  # what was reached when the last promise was made
-        self.state = State(reached=self._reached, said=self._said)
+        self._emitted = Cell(self._reached.value)  # the maxima at the last emitted punctuation
+        self.state = State(reached=self._reached, said=self._emitted)
 
     def opening(self) -> list[Punctuation]:
-        """That no sender comes who is not listed."""
+        """Punctuations that close all senders that are not listed."""
         by = self.order.by
         return [] if by is None else news(self.inputs[0], outside(self.schema, by, self.schema[by].domain))
 
@@ -71,45 +71,45 @@ class Punctuate(Operator):
         if order.by is not None:
             sender = pl.col(order.by)
             listed = pl.Series(order.senders, dtype=self.schema[order.by].type.dtype).implode()
-            stranger = pl.when(~sender.is_in(listed).fill_null(False))
-            told = stranger.then(pl.lit(f"{order.by} is not a listed sender"))
-            tuples = self.reject_failures(tuples, tuples.select(told).to_series())
-        seen = tuples.select(sender.alias("sender"), pl.col(order.attribute).alias("value"))
-        earlier, self._reached.value = advance(self._reached.value, seen)
+            is_unlisted = pl.when(~sender.is_in(listed).fill_null(False))
+            reason = is_unlisted.then(pl.lit(f"{order.by} is not a listed sender"))
+            tuples = self.reject_failures(tuples, tuples.select(reason).to_series())
+        sender_values = tuples.select(sender.alias("sender"), pl.col(order.attribute).alias("value"))
+        earlier, self._reached.value = advance(self._reached.value, sender_values)
         late = pl.when(order.is_late(self._type, tuples[order.attribute], earlier))
-        why = "not above the watermark" if order.watermark else "out of order by more than its slack"
-        told = late.then(pl.lit(f"late: {order.attribute} is {why}"))
-        return self.reject_failures(tuples, pl.select(told).to_series())
+        problem = "not above the watermark" if order.watermark else "out of order by more than its slack"
+        reason = late.then(pl.lit(f"late: {order.attribute} is {problem}"))
+        return self.reject_failures(tuples, pl.select(reason).to_series())
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        promised = [*batch.rename(self.schema), *self._news()]
-        self._said.value = self._reached.value
-        return self.schema.empty(), PunctuationBatch(p for p in promised if not p.is_empty)
+        punctuations = [*batch.rename(self.schema), *self._new_bounds()]
+        self._emitted.value = self._reached.value
+        return self.schema.empty(), PunctuationBatch(p for p in punctuations if not p.is_empty)
 
-    def _news(self) -> Iterator[Punctuation]:
-        """What has been reached since the last promise, by each sender and by all."""
-        by, before, now = self.order.by, self._bounds(self._said.value), self._bounds(self._reached.value)
-        for sender, bound in now.items():
-            if self._moved(before.get(sender), bound):
-                about = {} if by is None else {by: constant(self.schema[by].type, sender)}
-                yield self._before(bound, **about)
+    def _new_bounds(self) -> Iterator[Punctuation]:
+        """Punctuations for the bounds of each sender, and of all, that have risen since the last emitted ones."""
+        by, old, new = self.order.by, self._bounds(self._emitted.value), self._bounds(self._reached.value)
+        for sender, bound in new.items():
+            if self._has_risen(old.get(sender), bound):
+                patterns = {} if by is None else {by: constant(self.schema[by].type, sender)}
+                yield self._below(bound, **patterns)
         if by is not None:
-            lowest = self.order.lowest(self._type, now)
-            if self._moved(self.order.lowest(self._type, before), lowest):
-                yield self._before(lowest)
+            lowest = self.order.lowest(self._type, new)
+            if self._has_risen(self.order.lowest(self._type, old), lowest):
+                yield self._below(lowest)
 
     def _bounds(self, reached: pl.DataFrame) -> dict[Any, Any]:
-        """For each sender up to where it has come, less the slack; left out where that is below all values."""
+        """For each sender its maximum less the slack; omitted if that is below all values."""
         by = INT if self.order.by is None else self.schema[self.order.by].type
         return {
-            by.accept(sender): bound  # of NaN, the one that equals itself
+            by.accept(sender): bound  # a canonical NaN, which equals itself
             for sender, value in reached.iter_rows()
             if (bound := self.order.bound(self._type, value)) is not None
         }
 
-    def _moved(self, before: Any, now: Any) -> bool:
-        return now is not None and (before is None or self._type.key(before) != self._type.key(now))
+    def _has_risen(self, old: Any, new: Any) -> bool:
+        return new is not None and (old is None or self._type.key(old) != self._type.key(new))
 
-    def _before(self, bound: Any, **about: Any) -> Punctuation:
+    def _below(self, bound: Any, **patterns: Any) -> Punctuation:
         below = interval(self._type, None, bound, False, self.order.watermark)
-        return Punctuation.of(self.schema, **{self.order.attribute: below, **about})
+        return Punctuation.of(self.schema, **{self.order.attribute: below, **patterns})

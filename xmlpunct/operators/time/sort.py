@@ -1,4 +1,4 @@
-"""sort: tuples in order, as far as nothing can come any more that belongs before them."""
+"""sort: tuples in order, released once no later tuple can sort before them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from xmlpunct.schema import Schema
 
 
 class Sort(Operator):
-    """Sorts by ``keys``, ties by the remaining columns. Releases what is closed from the start of the order.
+    """Sorts by ``keys``, ties by the remaining columns. Releases tuples up to the first open value of the order.
 
     - cpass(ts, ps)  = [t | t in ts, setMatch(t, init(ps))], sorted
-    - cprop(ts, ps)  = init(ps) + [p | p in ps, setNomatch(ts', p)], with ts' what is retained
+    - cprop(ts, ps)  = init(ps) + [p | p in ps, setNomatch(ts', p)], with ts' the retained tuples
     - ckeep(ts, ps)  = [t | t in ts, setNomatch(t, init(ps))]
 
-    init(ps) is the `Prefix` that ps close. Where the punctuations that go out do not cover it, new ones do: after a
-    tuple none comes that sorts before it.
+    init(ps) is the `Prefix` that ps close. If the released punctuations do not cover it, new ones are emitted: no tuple
+    follows that sorts before a released one.
 
     See semantics 4.12.
 
@@ -39,16 +39,16 @@ class Sort(Operator):
 
     def __init__(self, schema: Schema, keys: Sequence[tuple[str, bool, bool]]) -> None:
         super().__init__((schema,), schema)
-        first: dict[str, SortKey] = {}
+        sort_keys: dict[str, SortKey] = {}
         for key in keys:
-            first.setdefault(key[0], SortKey(*key))
+            sort_keys.setdefault(key[0], SortKey(*key))
         for name in schema.names:
-            first.setdefault(name, SortKey(name))
-        self.order = tuple(first.values())
+            sort_keys.setdefault(name, SortKey(name))
+        self.order = tuple(sort_keys.values())
         self._waiting = Arrangement(schema.empty(), schema.names)
         self._pending = Pending(schema)
-        self._init, self._said = Prefix(schema, self.order), Prefix(schema, self.order)
-        self.state = State(waiting=self._waiting, pending=self._pending, init=self._init, said=self._said)
+        self._init, self._emitted = Prefix(schema, self.order), Prefix(schema, self.order)
+        self.state = State(waiting=self._waiting, pending=self._pending, init=self._init, said=self._emitted)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         late = tuples.select(self._init.expression().alias("late"))["late"]
@@ -64,11 +64,11 @@ class Sort(Operator):
         self._init.add(batch)
         released = self._waiting.remove(self._waiting.where(self._init.expression()))  # keep
         self._pending.lose(released)
-        passed = released.sort(
+        results = released.sort(
             [key.column for key in self.order],
             descending=[key.descending for key in self.order],
             nulls_last=[not key.nulls_first for key in self.order],
         )
         free = self._pending.free([self._waiting])
-        self._said.add(free)
-        return passed, PunctuationBatch([*free, *self._init.beyond(self._said)])
+        self._emitted.add(free)
+        return results, PunctuationBatch([*free, *self._init.extend(self._emitted)])

@@ -1,4 +1,4 @@
-"""COALESCE as alternatives: each tuple takes the value of one argument, and each alternative has plain columns."""
+"""COALESCE as alternatives: one for each argument that can be the value. An alternative has plain columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xmlpunct.expressions.non_null import Names, union
 from xmlpunct.expressions.program import non_null
 
 MOST = 16
-"""With more alternatives, columns that COALESCE makes carry no punctuations. It bounds memory, not time."""
+"""With more alternatives, columns computed by COALESCE carry no punctuations. It bounds memory, not time."""
 
 Columns = Sequence[tuple[str, Expression]]
 
@@ -51,8 +51,8 @@ def alternatives(
 ) -> list[Alternative]:
     """The alternatives of columns with COALESCE; empty without COALESCE, and for more than `MOST` alternatives.
 
-    ``derived`` are the expressions of computed input columns. Columns that stand ``together`` are the keys of a full
-    join: a tuple takes all of them from the left side, or all from the right side.
+    ``derived`` are the expressions of computed input columns. Each list of ``together`` has the keys of a full join: a
+    tuple takes all of them from the left side, or all from the right side.
 
     >>> from xmlpunct.expressions.functions import call
     >>> from xmlpunct.types import INT
@@ -69,27 +69,27 @@ def alternatives(
     groups = [list(dict.fromkeys(calls[name] for name in names if name in calls)) for names in together]
     grouped = {call for group in groups for call in group}
     groups += [[call] for call in dict.fromkeys(calls.values()) if call not in grouped]
-    choices = [_together(group) if len(group) > 1 else [*_of_one(*group)] for group in groups]
+    choices = [_of_full_join(group) if len(group) > 1 else [*_choices_of(*group)] for group in groups]
     if prod(map(len, choices)) > MOST:
         return []
     ways = []
     for chosen in product(*choices):
-        of = {call: e for choice in chosen for call, e in choice.values.items()}
-        known = [(n, computed[n].rewrite(of.get) if n in calls else e) for n, e in columns]
+        arguments = {call: e for choice in chosen for call, e in choice.values.items()}
+        plain = [(n, computed[n].rewrite(arguments.get) if n in calls else e) for n, e in columns]
         names = union(choice.non_null for choice in chosen)
-        ways.append(Alternative(known, names, frozenset[str]().union(*(choice.null for choice in chosen))))
+        ways.append(Alternative(plain, names, frozenset[str]().union(*(choice.null for choice in chosen))))
     return ways
 
 
-def _of_one(call: Call) -> Iterator[Choice]:
-    """The arguments of one COALESCE: each is the value where those before it are null."""
-    args = list(_possible(call.args))
+def _choices_of(call: Call) -> Iterator[Choice]:
+    """The arguments of one COALESCE: each is the value where all arguments before it are null."""
+    args = list(_possible_values(call.args))
     for i, e in enumerate(args):
         names = non_null(e).value if i < len(args) - 1 else frozenset[str]()
         yield Choice({call: e}, names, _columns(args[:i]))
 
 
-def _together(calls: Sequence[Call]) -> list[Choice]:
+def _of_full_join(calls: Sequence[Call]) -> list[Choice]:
     """The two sides of a full join. A key can be null on the side that has a tuple."""
     left, right = zip(*(call.args for call in calls), strict=True)
     return [
@@ -102,7 +102,7 @@ def _columns(args: Iterable[Expression]) -> frozenset[str]:
     return frozenset(e.name for e in args if isinstance(e, Column))
 
 
-def _possible(args: Iterable[Expression]) -> Iterable[Expression]:
+def _possible_values(args: Iterable[Expression]) -> Iterable[Expression]:
     """The arguments that can be the value of a COALESCE. The last one is always among them."""
     args = list(args)
     for i, e in enumerate(args):

@@ -1,4 +1,4 @@
-"""Which columns of a project's output carry what punctuations say of an attribute."""
+"""The columns of a project's output that carry the patterns of an input attribute."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 Carrier = tuple[int, Monotone | None]
-"""An output column that tells an attribute's value: the attribute itself, or a monotone expression of it."""
+"""The index of an output column that carries an attribute, and the monotone expression if it is not plain."""
 Choice = dict[int, Carrier]
-"""For each attribute that a punctuation constrains, the column to carry it."""
+"""For each attribute that a punctuation constrains, the column that carries it."""
 
 
 class Carriers:
-    """The carriers of each attribute of ``schema`` among some columns.
+    """The carriers of each attribute of ``schema`` among output columns.
 
     A plain column carries its attribute. So does a monotone expression of one attribute, if ``monotone``. ``derived``
-    names columns that a project below has computed.
+    has the expressions of columns that a project below has computed.
     """
 
     def __init__(
@@ -31,20 +31,20 @@ class Carriers:
         monotone: bool,
     ) -> None:
         self.by_attribute: list[list[Carrier]] = [[] for _ in schema]
-        for place, (_, e) in enumerate(columns):
+        for column, (_, e) in enumerate(columns):
             if isinstance(e, Column):
-                self.by_attribute[schema.index(e.name)].append((place, None))
+                self.by_attribute[schema.index(e.name)].append((column, None))
                 e = derived.get(e.name, e)
             if monotone and (image := Monotone.of(e)) is not None:
-                self.by_attribute[schema.index(image.source)].append((place, image))
+                self.by_attribute[schema.index(image.source)].append((column, image))
         self.carried = [i for i, carriers in enumerate(self.by_attribute) if carriers]
         self.dropped = [i for i, carriers in enumerate(self.by_attribute) if not carriers]
-        self.places: list[int | None] | None = None
-        """For each output attribute the one that it carries, if no punctuation needs more than that."""
+        self.origins: list[int | None] | None = None
+        """The input attribute that each output column carries, if all columns are plain and carry different ones."""
         all_plain = not any(m for carriers in self.by_attribute for _, m in carriers)
         if all_plain and all(len(carriers) <= 1 for carriers in self.by_attribute):
-            origins = {place: i for i, carriers in enumerate(self.by_attribute) for place, _ in carriers}
-            self.places = [origins.get(place) for place in range(len(columns))]
+            origins = {column: i for i, carriers in enumerate(self.by_attribute) for column, _ in carriers}
+            self.origins = [origins.get(column) for column in range(len(columns))]
 
     def choices(self, p: Punctuation) -> Iterator[Choice]:
         """All ways to carry a punctuation that closes all values of the dropped attributes."""

@@ -1,4 +1,4 @@
-"""finished: what is left of an operator whose output has ended."""
+"""finished: the replacement of an operator whose output has ended."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ FINISHED = "$finished"
 
 
 class Finished(Operator):
-    """Takes the place of ``operator``. It drops all tuples and retains none.
+    """Replaces ``operator``, drops all tuples and retains none.
 
-    An inner join, say, has finished when one input has ended and none of its tuples waits for a partner. On a single
-    shard, punctuations no longer matter either. On several they do: others may not have finished, and only this shard
-    can promise its own values. So it goes on promising what the operator promises with nothing retained.
+    For example, an inner join has finished when one input has ended and none of its tuples waits for a partner. On a
+    single shard, punctuations no longer matter either. On several shards they do: another shard may not have finished,
+    and only this shard can close its own values. So the operator, without state, still propagates punctuations.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.schema import Schema
@@ -37,16 +37,16 @@ class Finished(Operator):
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        promised = PunctuationBatch()
+        punctuations = PunctuationBatch()
         if self._operator is not None:
-            _, promised = self._operator.punctuate(port, batch)
-        if promised.has_end:
-            promised = PunctuationBatch(p for p in promised if not p.is_everything)
-        return self.schema.empty(), promised
+            _, punctuations = self._operator.punctuate(port, batch)
+        if punctuations.has_end:
+            punctuations = PunctuationBatch(p for p in punctuations if not p.is_everything)
+        return self.schema.empty(), punctuations
 
 
 class _Remains:
-    """The state of an operator that has finished. It counts as nothing."""
+    """The state of an operator that has finished. Its length is 0: it is not counted."""
 
     def __init__(self, state: State) -> None:
         self._state = state

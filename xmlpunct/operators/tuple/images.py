@@ -1,4 +1,4 @@
-"""What punctuations on an attribute say about a monotone expression of it."""
+"""The images of punctuations on an attribute under a monotone expression of it."""
 
 from __future__ import annotations
 
@@ -17,65 +17,66 @@ from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 class Images:
     """The images of *fused* patterns: 3600 seconds that close one by one close ``ts / 3600 = 1`` together.
 
-    Punctuations that agree on all other attributes are fused in the one that an expression reads. What is new of the
-    image goes out.
+    Punctuations that agree on all other attributes are fused in the attribute that an expression reads. The part of
+    the image that was not emitted yet is emitted.
     """
 
     def __init__(self, source: Schema, schema: Schema, carriers: Carriers) -> None:
         self.source, self.schema = source, schema
         fusing = [
-            (i, place) for i, cs in enumerate(carriers.by_attribute) for place, m in cs if m is not None
+            (i, column) for i, cs in enumerate(carriers.by_attribute) for column, m in cs if m is not None
         ]
-        self._said = {i: Fused(source) for i, _ in sorted(fusing)}
-        self._given = {place: Fused(schema) for place in sorted(place for _, place in fusing)}
+        self._received = {i: Fused(source) for i, _ in sorted(fusing)}
+        self._emitted = {column: Fused(schema) for column in sorted(column for _, column in fusing)}
 
     @property
     def parts(self) -> dict[str, Part]:
-        """What was said of each attribute that an expression reads, and what was given out of each expression."""
-        said = {f"said{i}": said for i, said in self._said.items()}
-        return {**said, **{f"given{place}": given for place, given in self._given.items()}}
+        """Received patterns of each attribute that an expression reads; emitted patterns of each expression."""
+        received = {f"said{i}": fused for i, fused in self._received.items()}
+        return {**received, **{f"given{column}": fused for column, fused in self._emitted.items()}}
 
     def add(self, p: Punctuation) -> None:
-        """Fuse a punctuation with the others."""
-        for i in self._said.keys() & set(p.constrained):
-            self._said[i].add(p, i)
+        """Fuse a punctuation with earlier ones."""
+        for i in self._received.keys() & set(p.constrained):
+            self._received[i].add(p, i)
 
     def of(self, p: Punctuation, choice: Choice) -> Iterator[Punctuation]:
-        """What ``p`` newly says about the output, carried in this way."""
+        """The new output punctuations for ``p``, carried by the columns of ``choice``."""
         fused = [i for i, (_, monotone) in choice.items() if monotone is not None]
         if not fused:
-            source = {place: i for i, (place, _) in choice.items()}
+            source = {column: i for i, (column, _) in choice.items()}
             yield p.rebase(self.schema, [source.get(k) for k in range(len(self.schema))])
-        elif len({place for place, _ in choice.values()}) == len(choice):
+        elif len({column for column, _ in choice.values()}) == len(choice):
             for i in fused:
                 yield from self._images(p, choice, i)
 
     def _images(self, p: Punctuation, choice: Choice, fused: int) -> Iterator[Punctuation]:
-        """What ``p`` newly says when it is fused in one attribute with those that agree elsewhere."""
+        """The new images of ``p``, fused in one attribute with punctuations that agree on all other attributes."""
         attributes = self.source.attributes
         row = (fused, (*p.patterns[:fused], WILDCARD, *p.patterns[fused + 1 :]))
-        touched = self._said[fused].values(row).overlapping(p.patterns[fused])
-        beside: list[list[tuple[int, Pattern]]] = []
-        for i, (place, monotone) in choice.items():
+        touched = self._received[fused].values(row).overlapping(p.patterns[fused])
+        alternatives: list[list[tuple[int, Pattern]]] = []
+        for i, (column, monotone) in choice.items():
             if monotone is None:
-                beside.append([(place, p.patterns[i])])
+                alternatives.append([(column, p.patterns[i])])
             elif i != fused:
-                beside.append([(place, monotone.image(attributes[i], *part)) for part in cuts(p.patterns[i])])
-        at, monotone = choice[fused]
+                parts = cuts(p.patterns[i])
+                alternatives.append([(column, monotone.image(attributes[i], *part)) for part in parts])
+        fused_column, monotone = choice[fused]
         assert monotone is not None
         images = [monotone.image(attributes[fused], *interval) for interval in touched.intervals()]
-        for others in product(*beside):
+        for carried in product(*alternatives):
             patterns: list[Pattern] = [WILDCARD] * len(self.schema)
-            for place, pattern in others:
-                patterns[place] = pattern
+            for column, pattern in carried:
+                patterns[column] = pattern
             if EMPTY not in patterns:
                 for image in images:
-                    yield from self._fresh(patterns, at, image)
+                    yield from self._emit_new(patterns, fused_column, image)
 
-    def _fresh(self, patterns: list[Pattern], at: int, image: Pattern) -> Iterator[Punctuation]:
-        """What is new of an image, beside these patterns."""
-        given = self._given[at]
-        for pattern in given.missing(at, [*patterns[:at], image, *patterns[at + 1 :]]):
-            whole = Punctuation(self.schema, [*patterns[:at], pattern, *patterns[at + 1 :]])
-            given.add(whole, at)
-            yield whole
+    def _emit_new(self, patterns: list[Pattern], column: int, image: Pattern) -> Iterator[Punctuation]:
+        """The parts of an image in ``column`` that were not emitted yet, with these patterns in all other columns."""
+        emitted = self._emitted[column]
+        for pattern in emitted.missing(column, [*patterns[:column], image, *patterns[column + 1 :]]):
+            punctuation = Punctuation(self.schema, [*patterns[:column], pattern, *patterns[column + 1 :]])
+            emitted.add(punctuation, column)
+            yield punctuation

@@ -12,7 +12,7 @@ from xmlpunct.schema import Schema
 
 
 class Limit(Operator):
-    """Passes the first ``count`` tuples on. Behind a sort these are the first in its order, else any.
+    """Emits the first ``count`` tuples. After a sort these are the first in its order, otherwise any.
 
     - cpass(ts, ps)  = the first n of ts
     - cprop(ts, ps)  = ps; once there were n tuples, ``<*, ..., *>``
@@ -27,7 +27,7 @@ class Limit(Operator):
     """
 
     name = "limit"
-    speaks = True  # the last row it lets through is the end
+    speaks = True  # its output ends with the last tuple that it emits
 
     def __init__(self, schema: Schema, count: int) -> None:
         super().__init__((schema,), schema)
@@ -36,9 +36,9 @@ class Limit(Operator):
         self.state = State(left=self._left, ended=self._ended)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        passed = tuples.head(self._left.value)
-        self._left.value -= passed.height
-        return passed
+        first = tuples.head(self._left.value)
+        self._left.value -= first.height
+        return first
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         if self._ended.value:

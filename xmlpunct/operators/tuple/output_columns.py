@@ -17,7 +17,7 @@ from xmlpunct.schema.attribute import Attribute
 class Columns:
     """Output columns, each with its expression over the attributes of ``source``.
 
-    ``chosen`` maps each plain column to its attribute, whose declaration it keeps.
+    ``chosen`` maps each plain column to its attribute, whose declaration it inherits.
     """
 
     def __init__(self, source: Schema, columns: Sequence[tuple[str, Expression]]) -> None:
@@ -31,12 +31,12 @@ class Columns:
         )
 
     def of(self, tuples: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series | None]:
-        """The output columns of tuples; and if any tuple fails, each one's reason or null."""
+        """The output columns of tuples; and the reason of each tuple that fails, or None if all succeed."""
         if 0 < len(self.chosen) == len(self.columns):  # nothing is computed
             return pl.DataFrame([tuples[source].alias(name) for name, source in self.chosen.items()]), None
         return self._program.run(tuples)
 
     @cached_property
     def _program(self) -> Program:
-        """Made when tuples come: a planner only asks for schemas."""
+        """Compiled when the first tuples arrive: a planner needs only the schema."""
         return Program(self.columns)

@@ -27,24 +27,24 @@ from xmlpunct.types import pattern as pt
 
 
 class Project(Operator):
-    """Computes each output column by an expression over the input's columns. Duplicates stay.
+    """Computes each output column by an expression over the input's columns. Duplicates are not removed.
 
     - cpass(ts, ps)  = [(e1(t), ..., en(t)) | t in ts]
     - cprop(ts, ps)  = projPs(ps)
     - ckeep(ts, ps)  = []
 
-    projPs gives, for a punctuation, one punctuation for each choice of one carrying column per constrained
-    attribute (`Carriers`; of computed ones the `Images`). An attribute that no column carries must be closed (``*``,
-    or all its NOT NULL domain, by several punctuations together if need be), else the punctuation stops here:
-    projected, it would be a lie.
+    projPs maps a punctuation to one punctuation for each choice of one carrying column per constrained attribute
+    (`Carriers`, with `Images` for computed columns). An attribute that no column carries must be closed: ``*``, or its
+    whole NOT NULL domain, possibly by several punctuations together. Otherwise the punctuation is not propagated:
+    projected, it would be false.
 
-    Of a column that is COALESCE(a, b) a punctuation holds if it holds of the tuples in which a is not null, where the
-    column is a, and of the others, where it is b (`alternatives`). So projPs is the setCombine of both.
+    A column COALESCE(a, b) is a in the tuples in which a is not null, and b in all other tuples. A punctuation holds
+    for the column if it holds for both (`alternatives`). So projPs is the setCombine of both.
 
-    ``derived`` names input columns that a project below has computed, by expressions over other input columns.
-    ``together`` are COALESCEs that choose alike.
-    Without ``memory`` (a part of a plan that is rebuilt for every slice) only single punctuations and plain
-    columns count.
+    ``derived`` has the expressions, over other input columns, of input columns that a project below has computed.
+    ``together`` lists columns whose COALESCEs take their values from the same side.
+    Without ``memory`` (in a part of a plan that is rebuilt for every slice) punctuations are not combined, and only
+    plain columns carry them.
 
     See semantics 4.2.
 
@@ -77,7 +77,7 @@ class Project(Operator):
         self._ways = [Project(schema.without_nulls(way.non_null), way.columns, derived) for way in chosen]
         self._null = [way.null for way in chosen]
         if self._ways:
-            self._merged = MergedInputs([_narrowed(way) for way in self._ways])
+            self._merged = MergedInputs([_narrow_schema(way) for way in self._ways])
             self._alignment = Alignment(self._merged.schema, len(self._ways))
             parts = {"alignment": self._alignment, **self._merged.parts}
             for i, way in enumerate(self._ways):
@@ -88,7 +88,7 @@ class Project(Operator):
     def rename(
         cls, schema: Schema, columns: Sequence[str], names: Sequence[str], memory: bool = True
     ) -> Project:
-        """Some attributes of ``schema``, under new names."""
+        """Attributes of ``schema``, under new names."""
         sources = [schema[column] for column in columns]
         chosen = [(name, Column(a.type, a.nullable, a.name)) for name, a in zip(names, sources, strict=True)]
         return cls(schema, chosen, (), memory)
@@ -97,30 +97,30 @@ class Project(Operator):
         super().spread(ways)
         self._spread(ways, [[self._columns.chosen[name] for name in way] for way in ways])
 
-    def _spread(self, ways: Ways, mine: Ways) -> None:
-        """Ask for punctuations that are implied, by ``ways`` of the output and of the input."""
-        self._joint.spread(Ownership(self.inputs[0], mine, self.sifted))
+    def _spread(self, ways: Ways, input_ways: Ways) -> None:
+        """Request implied punctuations, by the ways of the output and of the input."""
+        self._joint.spread(Ownership(self.inputs[0], input_ways, self.sifted))
         for way in self._ways:
             way.sifted = self.sifted
-            way._spread(ways, mine)
+            way._spread(ways, input_ways)
         if self._ways:
             self._merged.spread(ways, self.sifted)
             self._alignment.spread(Ownership(self._merged.schema, ways, self.sifted))
 
     def opening(self) -> list[Punctuation]:
-        """Where a side of an outer join is absent its keys have no values: no pair is to come.
+        """Punctuations on the keys of an absent side of an outer join, which are null in all tuples.
 
-        What an argument of COALESCE never is stands for the tuples that have it.
+        For COALESCE, each alternative adds the values that its argument never has.
         """
         absent = [name for name, e in self._columns.columns if isinstance(e, Absent)]
-        promised = [Punctuation.of(self.schema, **{name: "(,)"}) for name in absent]
+        punctuations = [Punctuation.of(self.schema, **{name: "(,)"}) for name in absent]
         for port, schema in enumerate(self._merged.inputs if self._ways else ()):
             way = self._ways[port]
-            own = [p for a in schema for p in outside(schema, a.name, a.domain)]
+            impossible = [p for a in schema for p in outside(schema, a.name, a.domain)]
             nulls = [name for name, source in way._columns.chosen.items() if source in self._null[port]]
-            own += [Punctuation.of(schema, **{name: "(,)"}) for name in nulls]
-            promised += self._met(port, PunctuationBatch([*own, *way.opening()]))
-        return promised
+            impossible += [Punctuation.of(schema, **{name: "(,)"}) for name in nulls]
+            punctuations += self._combine(port, PunctuationBatch([*impossible, *way.opening()]))
+        return punctuations
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         computed, reasons = self._columns.of(tuples)
@@ -131,41 +131,41 @@ class Project(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         if self._ways:
-            said = [
-                self._met(port, way.punctuate(0, batch.rename(way.inputs[0]))[1])
+            combined = [
+                self._combine(port, way.punctuate(0, batch.rename(way.inputs[0]))[1])
                 for port, way in enumerate(self._ways)
             ]
-            return self.schema.empty(), PunctuationBatch.union(said)
+            return self.schema.empty(), PunctuationBatch.union(combined)
         closed = self._joint.add(batch) if self._memory else batch.closing(self._carriers.carried)
-        return self.schema.empty(), self._projected(closed.possible())
+        return self.schema.empty(), self._project(closed.possible())
 
-    def _met(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
-        """setCombine: what all alternatives say, now that one says ``batch``."""
+    def _combine(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """setCombine of all alternatives, after alternative ``port`` has emitted ``batch``."""
         batch = batch.rename(self._merged.inputs[port])
-        return self._alignment.update(port, self._merged.said(port, batch)).rename(self.schema)
+        return self._alignment.update(port, self._merged.to_output(port, batch)).rename(self.schema)
 
-    def _projected(self, closed: PunctuationBatch) -> PunctuationBatch:
-        """projPs, where what is said of attributes that no column carries is closed."""
-        if self._carriers.places is not None:
-            return closed.rebase(self.schema, self._carriers.places).unique()
+    def _project(self, closed: PunctuationBatch) -> PunctuationBatch:
+        """projPs, for punctuations that close all values of the attributes that no column carries."""
+        if self._carriers.origins is not None:
+            return closed.rebase(self.schema, self._carriers.origins).unique()
         return PunctuationBatch.union([self._images_of(part) for part in closed.parts])
 
     def _images_of(self, closed: PunctuationBatch) -> PunctuationBatch:
-        """What punctuations of one form say of the output."""
+        """The output punctuations for punctuations of one form."""
         carriers = [] if closed.place is None else self._carriers.by_attribute[closed.place]
         if len(carriers) == 1 and carriers[0][1] is None:
-            places = [closed.place if i == carriers[0][0] else None for i in range(len(self.schema))]
-            return closed.rebase(self.schema, places)
-        promised = dict[Punctuation, None]()
+            origins = [closed.place if i == carriers[0][0] else None for i in range(len(self.schema))]
+            return closed.rebase(self.schema, origins)
+        punctuations = dict[Punctuation, None]()
         for p in closed:
             self._images.add(p)
             for choice in self._carriers.choices(p):
-                promised.update(dict.fromkeys(self._images.of(p, choice)))
-        return PunctuationBatch(promised)
+                punctuations.update(dict.fromkeys(self._images.of(p, choice)))
+        return PunctuationBatch(punctuations)
 
 
-def _narrowed(project: Project) -> Schema:
-    """The schema of a project's output, in which a constant's domain is its value."""
+def _narrow_schema(project: Project) -> Schema:
+    """The schema of a project's output. The domain of a constant column is its value."""
     constants = {
         name: pt.constant(e.type, e.value)
         for name, e in project._columns.columns

@@ -8,7 +8,7 @@ from xmlpunct.punctuations.punctuation import Punctuation
 
 
 class Scan(Project):
-    """Reads attributes of a stream. Of those with a declared domain no other value ever comes.
+    """Reads attributes of a stream. From the start, values outside a declared domain are closed.
 
     >>> from xmlpunct.schema import Schema
     >>> reports = Schema.parse("sid STRING, hour INT CHECK (hour BETWEEN 0 AND 23)")

@@ -19,14 +19,14 @@ from xmlpunct.types.pattern import WILDCARD, Constant, Pattern, covers
 
 
 class Select(Operator):
-    """Passes a tuple on if ``predicate`` is true of it (neither false nor null).
+    """Emits the tuples for which ``predicate`` is true (neither false nor null).
 
     - cpass(ts, ps)  = [t | t in ts, predicate(t)]
-    - cprop(ts, ps)  = ps; and the end, once a punctuation matches all that the predicate can be true of
+    - cprop(ts, ps)  = ps; and the end, once a punctuation matches every tuple for which the predicate can be true
     - ckeep(ts, ps)  = []
 
-    From the start: no tuple comes for which the predicate cannot be true. Columns that are not null wherever it is true
-    are NOT NULL in the output.
+    From the start, the output is closed for tuples for which the predicate cannot be true. A column that is not null in
+    any tuple for which it is true is NOT NULL in the output.
 
     See semantics 4.1.
 
@@ -47,37 +47,37 @@ class Select(Operator):
         self.predicate, self._condition = predicate, condition(predicate)
 
     def opening(self) -> list[Punctuation]:
-        (given,) = self.inputs
-        return [*self._renamed(PunctuationBatch(news(given, never(given, self.predicate))))]
+        (schema,) = self.inputs
+        return [*self._to_output(PunctuationBatch(news(schema, never(schema, self.predicate))))]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self.passing(tuples, self._condition)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        batch = self._renamed(batch)
+        batch = self._to_output(batch)
         if self._open and not batch.has_end and any(map(self._closes, batch.parts)):
             batch = PunctuationBatch.union([batch, [Punctuation.everything(self.schema)]])
         return self.schema.empty(), batch
 
     @cached_property
     def _open(self) -> dict[int, list[Pattern]]:
-        """The values for which the predicate can be true, of each attribute that is NOT NULL then."""
+        """The values for which the predicate can be true, for each attribute that is NOT NULL in the output."""
         left = remaining(self.schema, never(self.schema, self.predicate))
         open_ = dict[int, list[Pattern]]()
-        for place, a in enumerate(self.schema):
+        for i, a in enumerate(self.schema):
             if not a.nullable and a.type.comparable:
                 values = IntervalSet(a.type, [a.reach(WILDCARD)])
-                open_[place] = (values & left[a.name] if a.name in left else values).patterns()
+                open_[i] = (values & left[a.name] if a.name in left else values).patterns()
         return open_
 
     def _closes(self, part: PunctuationBatch) -> bool:
-        """Whether one of some punctuations matches every tuple for which the predicate can be true."""
+        """Whether a punctuation of ``part`` matches every tuple for which the predicate can be true."""
         if part.place is None:
             return any(all(self._has(i, p.patterns[i]) for i in p.constrained) for p in part)
         open_ = self._open.get(part.place, [])
         if not part.ranged:
-            (only,) = open_ if len(open_) == 1 else [None]
-            return isinstance(only, Constant) and only.value in part.values
+            (pattern,) = open_ if len(open_) == 1 else [None]
+            return isinstance(pattern, Constant) and pattern.value in part.values
         if not open_:
             return False
         (lows, highs), (firsts, lasts) = (
@@ -86,10 +86,10 @@ class Select(Operator):
         )
         return bool(((lows <= firsts[0]) & (highs >= lasts[-1])).any())
 
-    def _has(self, place: int, pattern: Pattern) -> bool:
+    def _has(self, attribute: int, pattern: Pattern) -> bool:
         """Whether a pattern matches all values of an attribute for which the predicate can be true."""
-        return place in self._open and all(covers(pattern, values) for values in self._open[place])
+        return attribute in self._open and all(covers(pattern, values) for values in self._open[attribute])
 
-    def _renamed(self, batch: PunctuationBatch) -> PunctuationBatch:
-        """Punctuations of the input as ones of the output, which may declare NOT NULL."""
+    def _to_output(self, batch: PunctuationBatch) -> PunctuationBatch:
+        """Punctuations of the input as punctuations of the output schema, which may declare NOT NULL."""
         return batch if self.schema is self.inputs[0] else batch.rename(self.schema)

@@ -18,15 +18,15 @@ _ITEM, _NUMBER = "$item", "$number"
 
 
 class Unnest(Operator):
-    """Passes a tuple on once for each item of its array, with the item's columns behind its own.
+    """Emits a tuple for each item of its array, with the item's columns after its own.
 
     - cpass(ts, ps)  = [t + i | t in ts, i in t[array]]
     - cprop(ts, ps)  = [p + <*, ..., *> | p in ps]
     - ckeep(ts, ps)  = []
 
-    ``fields`` are names of columns, each with that of its attribute in an item. A column of the name ``number``
-    counts the items of a tuple, from 1. An ``outer`` one passes a tuple without items on, with nulls. One that does
-    not keep the array leaves it out.
+    ``fields`` are pairs of a column name and the name of its attribute in an item. A column named ``number`` counts the
+    items of a tuple, from 1. With ``outer``, a tuple without items is emitted once, with nulls. Without ``keeps``, the
+    array is not in the output.
 
     >>> orders = Schema.parse("id INT, line ARRAY(sku STRING)")
     >>> unnest = Unnest(orders, "line", [("sku", "sku")], number="n", keeps=False)
@@ -52,23 +52,23 @@ class Unnest(Operator):
         columns = [replace(rows[field], name=name) for name, field in fields]
         if number is not None:
             columns.append(Attribute(number, INT, False))
-        kept = [i for i, a in enumerate(schema) if keeps or a.name != array]
-        own = [schema.attributes[i] for i in kept]
-        super().__init__((schema,), Schema.of((*own, *(a.weakened() if outer else a for a in columns))))
+        sources = [i for i, a in enumerate(schema) if keeps or a.name != array]
+        retained = [schema.attributes[i] for i in sources]
+        super().__init__((schema,), Schema.of((*retained, *(a.weakened() if outer else a for a in columns))))
         self.array, self.fields, self.ordinal, self.outer = array, tuple(fields), number, outer
-        self._own = [a.name for a in own]
-        self._places: list[int | None] = [*kept, *[None] * len(columns)]
+        self._retained = [a.name for a in retained]
+        self._sources: list[int | None] = [*sources, *[None] * len(columns)]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         items = pl.col(self.array)
-        items_apart = tuples.select(
-            *self._own, items.alias(_ITEM), pl.int_ranges(1, items.list.len() + 1).alias(_NUMBER)
+        exploded = tuples.select(
+            *self._retained, items.alias(_ITEM), pl.int_ranges(1, items.list.len() + 1).alias(_NUMBER)
         )
-        items_apart = items_apart.explode(_ITEM, _NUMBER, empty_as_null=self.outer, keep_nulls=self.outer)
+        exploded = exploded.explode(_ITEM, _NUMBER, empty_as_null=self.outer, keep_nulls=self.outer)
         columns = [pl.col(_ITEM).struct.field(field).alias(name) for name, field in self.fields]
         if self.ordinal is not None:
             columns.append(pl.col(_NUMBER).alias(self.ordinal))
-        return items_apart.select(*self._own, *columns)
+        return exploded.select(*self._retained, *columns)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        return self.schema.empty(), batch.rebase(self.schema, self._places)
+        return self.schema.empty(), batch.rebase(self.schema, self._sources)

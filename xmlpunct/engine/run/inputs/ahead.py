@@ -108,7 +108,8 @@ class AheadReader(InputReader):
     """An `InputReader` that can be told to `begin` what is going to be read. It gives the same, in the same order.
 
     With ``spread`` cutting leaves to parsing all that it can: more work in all, and more of it for several threads.
-    ``further`` is done of what is read ahead: ``ahead`` has what came of it for what was `read` last.
+    ``precompute`` runs stateless operators on the slices that are read ahead; ``precomputed`` has their results for the
+    last slice returned by `read`.
     """
 
     def __init__(
@@ -120,11 +121,11 @@ class AheadReader(InputReader):
         alone: bool,
         helpers: Helpers,
         spread: bool,
-        further: Further,
+        precompute: Further,
     ) -> None:
         super().__init__(given, specs, punct_namespace, bell, alone)
-        self._helpers, self.parses_ahead, self._further = helpers, not spread, further
-        self.ahead: Sequence[Ahead] = ()
+        self._helpers, self.parses_ahead, self._precompute = helpers, not spread, precompute
+        self.precomputed: Sequence[Ahead] = ()
         self._sizes: deque[int] = deque()  # of what is to be cut next
         self._cutting = False
         self._cuts = self._taken = 0  # how many were cut, and how many of them were taken
@@ -146,7 +147,7 @@ class AheadReader(InputReader):
 
     def read(self, size: int) -> Parsed | None:
         """As `InputReader.read` has it: what was begun first, or if nothing was, what there is."""
-        self.ahead = ()
+        self.precomputed = ()
         if not self.begun:
             return super().read(size)
         number = self._taken
@@ -160,7 +161,7 @@ class AheadReader(InputReader):
             self._helpers.wait(lambda: not self._cutting)
         if found is None:
             return None
-        parsed, at, self.ahead = found
+        parsed, at, self.precomputed = found
         return self.take(parsed, at)
 
     def is_ready(self) -> bool:
@@ -196,7 +197,7 @@ class AheadReader(InputReader):
                 parsed, at = self.parse_all(cuts)
                 found = parsed, at, ()
                 with suppress(Exception):  # it is met again when it is the slice's turn
-                    found = parsed, at, self._further(parsed)
+                    found = parsed, at, self._precompute(parsed)
         except BaseException as error:
             found = error
         with self._helpers.changed:

@@ -159,7 +159,7 @@ class LocalRun:
             self._read_ahead(candidates)
         if parsed is not None and parsed.error is None and before == feed.reader.cursor:
             return Portion()  # such as an incomplete element
-        return Portion(feed, parsed, precomputed=feed.reader.ahead)
+        return Portion(feed, parsed, precomputed=feed.reader.precomputed)
 
     def process(self, portion: Portion) -> list[Slice]:
         """Process a portion; returns a slice of results for each answer."""
@@ -356,7 +356,7 @@ class LocalRun:
     def _precompute(self, streams: Sequence[tuple[int, Stream]], parsed: Parsed) -> list[Ahead]:
         """Run stateless operators on slices read ahead; called in reader threads."""
         pairs = zip(streams, parsed.slices, strict=True)
-        return [self._pipeline.ahead(i, stream.taken(slice_).tuples) for (i, stream), slice_ in pairs]
+        return [self._pipeline.precompute(i, stream.taken(slice_).tuples) for (i, stream), slice_ in pairs]
 
     def _push(
         self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice], done: Sequence[Ahead] = ()

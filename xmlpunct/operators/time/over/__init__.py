@@ -1,1 +1,1 @@
-"""OVER: functions of a row and of the rows near it in the order of time, one partition beside the other."""
+"""OVER: functions over a row and the rows near it in the order of time, by partition."""

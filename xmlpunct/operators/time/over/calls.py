@@ -1,4 +1,4 @@
-"""Calls of functions with OVER: which rows each looks at, and so when a row is final and what has to be kept."""
+"""Calls of functions with OVER: the rows that each reads, when a row is final, and which rows are retained."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ VALUES = ("FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
 OFFSETS = ("LAG", "LEAD")
 RANKS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 SHARES = ("CUME_DIST", "PERCENT_RANK", "NTILE")
-"""Functions that depend on how many rows the whole partition has."""
+"""Functions that depend on the number of rows in the whole partition."""
 FRAMED = (*AGGREGATES, *VALUES)
 FUNCTIONS = (*FRAMED, *OFFSETS, *RANKS, *SHARES)
 
 
 class Release(NamedTuple):
-    """When a row is final: once it is closed (``closed``), and ``ahead`` closed rows are behind it (``rows``), or the
-    ``ahead`` instants behind it are closed too (``range``); or once its partition is closed for ever (``end``)."""
+    """When a row is final: once it is closed (``closed``), and is followed by ``following`` closed rows (``rows``) or
+    instants (``range``); or once its partition is closed for ever (``end``)."""
 
     kind: str
-    ahead: int = 0
+    following: int = 0
 
 
 CLOSED, END = Release("closed"), Release("end")
@@ -37,7 +37,7 @@ CLOSED, END = Release("closed"), Release("end")
 class Frame:
     """The rows from ``start`` to ``end``, offsets from the current row, preceding ones negative (None: UNBOUNDED).
 
-    ROWS counts rows. RANGE counts instants, with all peers of a row that it has.
+    ROWS counts rows. RANGE counts instants, and includes all peers of a row.
     """
 
     unit: str = "RANGE"
@@ -57,8 +57,8 @@ class Frame:
 class Call:
     """``function(argument)``, called ``name`` in the output.
 
-    ``count`` is the offset of LAG and LEAD, the place of NTH_VALUE or the number of tiles. ``default`` is the column
-    that LAG and LEAD give where there is no such row. Only `FRAMED` functions have a frame.
+    ``count`` is the offset of LAG and LEAD, the position of NTH_VALUE or the number of tiles. ``default`` is the
+    column that LAG and LEAD return if that row does not exist. Only `FRAMED` functions have a frame.
     """
 
     function: str
@@ -75,27 +75,27 @@ class Call:
 
     @property
     def aggregate(self) -> Aggregate:
-        """The same over all rows of a group."""
+        """The same function as an aggregate over a group."""
         return Aggregate(self.function, self.argument, False, self.name)
 
     @property
     def is_running(self) -> bool:
-        """Whether its frame begins with the partition, so that it needs a summary of the rows that are forgotten."""
+        """Whether its frame begins with the partition, so that it needs a summary of dropped rows."""
         return self.function in FRAMED and self.frame.start is None
 
     @property
     def is_remembered(self) -> bool:
-        """Whether a partition leaves something for its later rows, however far behind they are."""
+        """Whether later rows of a partition depend on earlier ones, at any distance in time."""
         return self.is_running or self.rows_before > 0 or self.function in RANKS
 
     @property
     def is_sliding(self) -> bool:
-        """Whether its frame is of the instants up to the current one, so that what stays is in all later frames."""
+        """Whether its frame ends at the current instant and begins a fixed time before it."""
         return self.frame.unit == "RANGE" and (self.frame.start or 0) < 0 and self.frame.end == 0
 
     @property
     def goes_by_ties(self) -> bool:
-        """Whether rows that ORDER BY leaves equal get different results."""
+        """Whether rows that are equal in ORDER BY get different results."""
         if self.function in AGGREGATES:
             return self.frame.unit == "ROWS" and (self.frame.start, self.frame.end) != (None, None)
         return self.function not in ("RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RANK")
@@ -118,23 +118,23 @@ class Call:
 
     @property
     def rows_before(self) -> int:
-        """How many rows before the current one have to be kept."""
+        """The number of rows before the current one that must be retained."""
         if self.function == "LAG":
             return self.count
-        return self._before if self.function in FRAMED and self.frame.unit == "ROWS" else 0
+        return self._preceding if self.function in FRAMED and self.frame.unit == "ROWS" else 0
 
     @property
     def instants_before(self) -> int:
-        """How many instants before the current one have to be kept with their rows."""
-        return self._before if self.function in FRAMED and self.frame.unit == "RANGE" else 0
+        """The number of instants before the current one whose rows must be retained."""
+        return self._preceding if self.function in FRAMED and self.frame.unit == "RANGE" else 0
 
     @property
-    def _before(self) -> int:
+    def _preceding(self) -> int:
         start, end = self.frame.start, self.frame.end
         return max(0, -(start or 0), -(end or 0))
 
     def attribute(self, schema: Schema) -> Attribute:
-        """The attribute of its result. Raises ValueError if there is no such function."""
+        """The attribute of its result. Raises ValueError if the function does not exist."""
         if self.function in (*RANKS, "NTILE"):
             return Attribute(self.name, INT, nullable=False)
         if self.function in SHARES:
@@ -150,10 +150,10 @@ class Call:
         return Attribute(self.name, source.type, nullable)
 
     def __str__(self) -> str:
-        inside = [self.argument or "*" * (self.function == "COUNT")]
-        inside += [str(self.count)] * (self.function in (*OFFSETS, "NTH_VALUE", "NTILE"))
-        inside += [] if self.default is None else [self.default]
-        return f"{self.function}({', '.join(filter(None, inside))})"
+        arguments = [self.argument or "*" * (self.function == "COUNT")]
+        arguments += [str(self.count)] * (self.function in (*OFFSETS, "NTH_VALUE", "NTILE"))
+        arguments += [] if self.default is None else [self.default]
+        return f"{self.function}({', '.join(filter(None, arguments))})"
 
 
 def _bound(offset: int | None, unbounded: str) -> str:

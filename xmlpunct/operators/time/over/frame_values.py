@@ -1,4 +1,4 @@
-"""The results of calls over a segment, and the summaries of rows that are forgotten."""
+"""The results of calls over a segment, and the summaries of dropped rows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 
 ROWS, PEERS = "$rows", "$peers"
-"""How many rows of a partition are forgotten; how many groups of peers are released."""
+"""The number of dropped rows of a partition; the number of its released groups of peers."""
 
 
 class Values:
     """One call over the partitions of a segment.
 
-    ``kept`` has a row per partition, with the summary of rows that are not in the segment and in every frame: of those
-    before it, or if it ``slides`` of those that stay. Its columns are those that `summary` gives.
+    ``summaries`` has a row per partition, which summarizes rows that are in every frame but not in the segment: the
+    rows before the segment, or with ``slides`` the rows that stay in the frame. `summary` defines its columns.
     """
 
     def __init__(self, call: Call, number: int, schema: Schema, slides: bool = False) -> None:
@@ -36,7 +36,7 @@ class Values:
 
     @property
     def summary(self) -> dict[str, tuple[pl.DataType, object]]:
-        """The columns of the summary that it needs, with their types and values for no rows."""
+        """The columns of its summary, with their dtypes and their values for no rows."""
         call, empty = self.call, self._schema.empty()
         if call.function in RANKS:
             return {ROWS: (pl.Int64(), 0), PEERS: (pl.Int64(), 0)}
@@ -53,82 +53,84 @@ class Values:
         return {name: (dtype, nothing(self._a)[name]) for name, dtype in partials.items()}
 
     def of(
-        self, segment: Segment, kept: pl.DataFrame, released: Places, rows: Places
+        self, segment: Segment, summaries: pl.DataFrame, released: Places, rows: Places
     ) -> tuple[pl.Series, pl.Series | None]:
-        """The results for some rows, and which of them do not fit, if any may not.
+        """The results for ``rows``, and whether each is outside the range of its type (None: none can be).
 
-        ``released`` has for each partition the place of its first row that was not released before.
+        ``released`` has, for each partition, the position of its first row that was not released before.
         """
         call, group = self.call, segment.group[rows]
         if call.function in RANKS:
-            return self._rank(segment, kept, released, rows), None
+            return self._rank(segment, summaries, released, rows), None
         if call.function in SHARES:
             return self._share(segment, rows), None
         column = None if call.argument is None else segment.rows[call.argument]
         if call.function in OFFSETS:
-            at = rows + (min(call.count, 2**62) if call.function == "LEAD" else -min(call.count, 2**62))
-            there = (at >= segment.starts[group]) & (at < segment.ends[group])
+            positions = rows + (
+                min(call.count, 2**62) if call.function == "LEAD" else -min(call.count, 2**62)
+            )
+            exists = (positions >= segment.starts[group]) & (positions < segment.ends[group])
             assert column is not None
-            found = _gathered(column, at, there)
+            values = _gather(column, positions, exists)
             if call.default is None:
-                return found, None
+                return values, None
             defaults = segment.rows[call.default].gather(rows)
-            return found.zip_with(booleans(there), defaults), None
+            return values.zip_with(booleans(exists), defaults), None
         low, high = segment.frames(call.frame, rows)
-        before = (kept, group) if self._has_summary else None
+        before = (summaries, group) if self._has_summary else None
         if call.function in VALUES:
             assert column is not None
-            return self._picked(column, low, high, before), None
+            return self._frame_value(column, low, high, before), None
         if call.function in ("MIN", "MAX"):
             return self._extreme(segment, low, high, before), None
         sums = Sums(self._a, segment.rows)
         return sums.finish(*sums.over(low, high, before))
 
-    def summarized(
-        self, segment: Segment, kept: pl.DataFrame, low: Places, high: Places
+    def summarize(
+        self, segment: Segment, summaries: pl.DataFrame, low: Places, high: Places
     ) -> Iterable[pl.Series]:
-        """The summary of each partition once its rows from ``low`` to ``high`` are in it too.
+        """The summary of each partition with its rows from ``low`` to ``high`` added.
 
-        If ``high`` is before ``low`` they are in it no more.
+        If ``high`` is before ``low``, the rows between are removed.
         """
         if not self._has_summary:
             return []
-        before = kept, np.arange(kept.height)
+        before = summaries, np.arange(summaries.height)
         if self.call.function in VALUES:
             column = segment.rows[str(self.call.argument)]
-            return [self._picked(column, low, high, before).alias(self._name)]
+            return [self._frame_value(column, low, high, before).alias(self._name)]
         if self.call.function in ("MIN", "MAX"):
             return [self._extreme(segment, low, high, before).alias(self._name)]
-        return Sums(self._a, segment.rows).kept(low, high, before).get_columns()
+        return Sums(self._a, segment.rows).summary(low, high, before).get_columns()
 
-    def _picked(self, column: pl.Series, low: Places, high: Places, before: Before | None) -> pl.Series:
+    def _frame_value(self, column: pl.Series, low: Places, high: Places, before: Before | None) -> pl.Series:
         """FIRST_VALUE, LAST_VALUE, NTH_VALUE."""
         if self.call.function == "LAST_VALUE":
-            found, there = _gathered(column, high - 1, high > low), high > low
-            if before is None or there.all():
-                return found
-            return found.zip_with(booleans(there), before[0][self._name].gather(before[1]))
-        place = 0 if self.call.function == "FIRST_VALUE" else min(self.call.count, 2**62) - 1
+            values, exists = _gather(column, high - 1, high > low), high > low
+            if before is None or exists.all():
+                return values
+            return values.zip_with(booleans(exists), before[0][self._name].gather(before[1]))
+        index = 0 if self.call.function == "FIRST_VALUE" else min(self.call.count, 2**62) - 1
         if before is None:
-            return _gathered(column, low + place, low + place < high)
-        kept, group = before
-        forgotten = kept[ROWS].to_numpy()[group]
-        at = low + place - forgotten
-        found = _gathered(column, at, (at >= low) & (at < high))
-        return found.zip_with(booleans(forgotten <= place), kept[self._name].gather(group))
+            return _gather(column, low + index, low + index < high)
+        summaries, group = before
+        dropped = summaries[ROWS].to_numpy()[group]
+        positions = low + index - dropped
+        values = _gather(column, positions, (positions >= low) & (positions < high))
+        return values.zip_with(booleans(dropped <= index), summaries[self._name].gather(group))
 
-    def _rank(self, segment: Segment, kept: pl.DataFrame, released: Places, rows: Places) -> pl.Series:
+    def _rank(self, segment: Segment, summaries: pl.DataFrame, released: Places, rows: Places) -> pl.Series:
         """ROW_NUMBER, RANK, DENSE_RANK."""
         group = segment.group[rows]
         if self.call.function == "DENSE_RANK":
             count = np.cumsum(segment.is_first_peer)
             before = np.append(0, count)[released[group]]
-            return integers("", kept[PEERS].to_numpy()[group] + count[rows] - before)
-        at = rows if self.call.function == "ROW_NUMBER" else segment.peers(rows)[0]
-        return integers("", kept[ROWS].to_numpy()[group] + at - segment.starts[group] + 1)
+            return integers("", summaries[PEERS].to_numpy()[group] + count[rows] - before)
+        positions = rows if self.call.function == "ROW_NUMBER" else segment.peers(rows)[0]
+        return integers("", summaries[ROWS].to_numpy()[group] + positions - segment.starts[group] + 1)
 
     def _share(self, segment: Segment, rows: Places) -> pl.Series:
-        """CUME_DIST, PERCENT_RANK, NTILE: the whole partition is in the segment."""
+        """CUME_DIST, PERCENT_RANK, NTILE; the segment contains the whole partition."""
         group = segment.group[rows]
         start, size = segment.starts[group], (segment.ends - segment.starts)[group]
         first, last = segment.peers(rows)
@@ -137,53 +139,57 @@ class Values:
         if self.call.function == "PERCENT_RANK":
             return floats("", (first - start) / np.maximum(size - 1, 1))
         tiles = min(self.call.count, 2**62)
-        small, wide, at = size // tiles, size % tiles, rows - start
+        small, wide, positions = size // tiles, size % tiles, rows - start
         edge = wide * (small + 1)
-        tile = np.where(at < edge, at // (small + 1), wide + (at - edge) // np.maximum(small, 1))
+        tile = np.where(
+            positions < edge, positions // (small + 1), wide + (positions - edge) // np.maximum(small, 1)
+        )
         return integers("", tile + 1)
 
     def _extreme(self, segment: Segment, low: Places, high: Places, before: Before | None) -> pl.Series:
-        """MIN, MAX: by the ranks of values, of which tables say the best of 1, 2, 4, 8... in a row."""
+        """MIN, MAX: a range-maximum query over the ranks of the values."""
         column = segment.rows[str(self.call.argument)]
         values = column if before is None else pl.concat([column, before[0][self._name]])
         ranks = self._ranks(values)
-        found = _highest(ranks[: len(column)], low, high)
+        highest = _range_maxima(ranks[: len(column)], low, high)
         if before is not None:
-            found = np.maximum(found, ranks[len(column) :][before[1]])
+            highest = np.maximum(highest, ranks[len(column) :][before[1]])
         by_rank = np.zeros(len(values) + 1, np.int64)
         by_rank[ranks] = np.arange(len(ranks))
-        return _gathered(values, by_rank[found], found > 0)
+        return _gather(values, by_rank[highest], highest > 0)
 
     def _ranks(self, values: pl.Series) -> NDArray[np.int64]:
-        """How good values are for MIN or MAX: the best has the highest rank, null has 0."""
+        """The ranks of values for MIN or MAX: the best value has the highest rank, null has 0."""
         ranks = values.rank("dense", descending=self.call.function == "MIN")
         return ranks.cast(pl.Int64).fill_null(0).to_numpy()
 
     def is_best(self, segment: Segment) -> Flags:
-        """Of MIN or MAX: which rows are better than all behind them in their partitions."""
+        """For MIN or MAX: whether each row is better than all later rows of its partition; shape (rows,)."""
         ranks = self._ranks(segment.rows[str(self.call.argument)])
-        ranked = ranks + (len(segment.starts) - segment.group) * (len(ranks) + 1)  # partitions lie apart
-        behind = np.maximum.accumulate(ranked[::-1])[::-1]
-        best: Flags = (ranks > 0) & (ranked > np.append(behind[1:], 0))
+        ranked = ranks + (len(segment.starts) - segment.group) * (
+            len(ranks) + 1
+        )  # ranks of different partitions do not overlap
+        later_best = np.maximum.accumulate(ranked[::-1])[::-1]
+        best: Flags = (ranks > 0) & (ranked > np.append(later_best[1:], 0))
         return best
 
 
-def _highest(ranks: NDArray[np.int64], low: Places, high: Places) -> NDArray[np.int64]:
-    """The highest rank of each frame, 0 of an empty one."""
-    found = np.zeros(len(low), np.int64)
+def _range_maxima(ranks: NDArray[np.int64], low: Places, high: Places) -> NDArray[np.int64]:
+    """The highest rank of each frame, 0 for an empty one; by tables of the highest of 1, 2, 4, 8... ranks."""
+    highest = np.zeros(len(low), np.int64)
     lengths = high - low
     table, width = ranks, 1
     while lengths.size and width <= lengths.max():
-        now = np.flatnonzero((lengths >= width) & (lengths < 2 * width))
-        found[now] = np.maximum(table[low[now]], table[high[now] - width])
+        frames = np.flatnonzero((lengths >= width) & (lengths < 2 * width))
+        highest[frames] = np.maximum(table[low[frames]], table[high[frames] - width])
         table = np.maximum(table[: max(len(table) - width, 0)], table[width:])
         width *= 2
-    return found
+    return highest
 
 
-def _gathered(column: pl.Series, at: Places, there: NDArray[np.bool_]) -> pl.Series:
-    """The values at some places, null where there is none."""
+def _gather(column: pl.Series, positions: Places, exists: NDArray[np.bool_]) -> pl.Series:
+    """The values at ``positions``, null where there is none."""
     if not len(column):
-        return column.clear(len(at))
-    found = column.gather(np.where(there, at, 0))
-    return found if there.all() else found.zip_with(booleans(there), found.clear(1))
+        return column.clear(len(positions))
+    values = column.gather(np.where(exists, positions, 0))
+    return values if exists.all() else values.zip_with(booleans(exists), values.clear(1))

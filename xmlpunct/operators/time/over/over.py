@@ -1,4 +1,4 @@
-"""over: each tuple with results about those near it in the order of time, once they are final."""
+"""over: each tuple with results over nearby tuples in the order of time, once they are final."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ from xmlpunct.types.ordinals import Ordinals
 class Over(Operator):
     """Adds ``calls`` OVER (PARTITION BY ``keys`` ORDER BY ``order``), all of one `Release` (relations 12).
 
-    ``order`` begins with a timestamp, ascending. Ties go by the other columns, so the output is determined. C(k) is how
-    far the partition k is closed; rows past it may still come.
+    ``order`` begins with a timestamp, ascending. The remaining columns break ties, so the output is deterministic. C(k)
+    is the instant up to which the partition k is closed; later rows may still arrive.
 
     - cpass(ts, ps)  = [<t, f(t)> | t in ts, final(t, C(t.k))]
-    - cprop(ts, ps)  = [p | p in ps, setNomatch(ts', p)], with ts' what has not passed, and ``*`` for the results
-    - ckeep(ts, ps)  = ts', what frames of later tuples reach, and a summary of what is older; nothing of a partition
+    - cprop(ts, ps)  = [p | p in ps, setNomatch(ts', p)], with ts' the pending tuples, and ``*`` for the results
+    - ckeep(ts, ps)  = ts', the rows in frames of later tuples, and a summary of older rows; nothing for a partition
       that is closed for ever
 
-    Where all calls are sums over the same last instants, the summary is of what frames reach: a slice looks at the rows
-    that leave it and those that come. Where all are extremes of some, a row is kept until a later one is as good.
+    If all calls are sums over the same last instants, the summary covers the rows in the frame: a slice processes only
+    the rows that leave and enter it. If all calls are extremes over last instants, a row is retained until a later row
+    is at least as good.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.operators.time.over.calls import Frame
@@ -56,24 +57,24 @@ class Over(Operator):
         self, schema: Schema, keys: Sequence[str], order: Sequence[SortKey], calls: Sequence[Call]
     ) -> None:
         super().__init__((schema,), Schema.of([*schema, *(call.attribute(schema) for call in calls)]))
-        self._release, *others = {call.release for call in calls}
-        assert not others
+        self._release, *different = {call.release for call in calls}
+        assert not different
         self._order, self._by = tuple(order), list(keys) or [ALL]
         self._ties = [a.name for a in schema if a.type.comparable and a.name not in {k.column for k in order}]
         functions = {call.function for call in calls}
         is_sliding = all(call.is_sliding for call in calls)
         self._slides = is_sliding and functions <= {*SUMS} and len({call.frame for call in calls}) == 1
-        """Whether the rows that leave the frames are taken off, and those that stay need not be looked at."""
+        """Whether rows that leave the frames are subtracted, so that the remaining rows need not be read."""
         self._narrows = is_sliding and functions <= {*EXTREMES}
-        """Whether rows are forgotten once better ones came."""
+        """Whether rows are dropped once better ones have arrived."""
         self._values = [Values(call, i, schema, self._slides) for i, call in enumerate(calls)]
         self._rows_before = max(call.rows_before for call in calls)
         instants = max(call.instants_before for call in calls)
         self._instants_before = (
-            instants + self._release.ahead * (self._release.kind == "range") if instants else 0
+            instants + self._release.following * (self._release.kind == "range") if instants else 0
         )
         summary = {name: column for values in self._values for name, column in values.summary.items()}
-        self._none = {name: value for name, (_, value) in summary.items()}
+        self._empty_summary = {name: value for name, (_, value) in summary.items()}
         empty = schema.empty() if keys else schema.empty().with_columns(pl.lit(0).alias(ALL))
         self._waiting, self._tail = Arrangement(empty, self._by), Arrangement(empty, self._by)
         dtypes = {name: empty.schema[name] for name in self._by} | {n: d for n, (d, _) in summary.items()}
@@ -94,14 +95,14 @@ class Over(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         self._pending.add(batch)
-        passed, closed = self.schema.empty(), self._closed.add(batch)
+        results, closed = self.schema.empty(), self._closed.add(batch)
         if len(closed):
-            passed = self._pass(closed)
-        places = [i if i < len(self.inputs[0]) else None for i in range(len(self.schema))]
-        return passed, self._pending.free([self._waiting]).rebase(self.schema, places)  # prop
+            results = self._release_final(closed)
+        sources = [i if i < len(self.inputs[0]) else None for i in range(len(self.schema))]
+        return results, self._pending.free([self._waiting]).rebase(self.schema, sources)  # prop
 
-    def _pass(self, closed: PunctuationBatch) -> pl.DataFrame:
-        """Release what is final now, and forget what no later row needs."""
+    def _release_final(self, closed: PunctuationBatch) -> pl.DataFrame:
+        """Release the final rows, and purge the rows that no later row needs."""
         ends = self._closed.ends(closed)
         final = self._closed.older(ends if self._release == END else closed, 0)
         waiting = self._waiting.matching(final)
@@ -109,129 +110,135 @@ class Over(Operator):
             self._closed.older(ends if self._instants_before == 0 else closed, self._instants_before)
         )
         keys = distinct(pl.concat([self._waiting.take(waiting, self._by), self._tail.take(tail, self._by)]))
-        passed = self.schema.empty()
+        results = self.schema.empty()
         if keys.height:
             if not self._slides:
                 tail = self._tail.probe(keys)[1]
-            passed = self._advance(keys, ascending(tail), waiting, self._closed.bounds(closed, keys))
-        if len(ends):  # partitions without any row at hand
+            results = self._advance(keys, ascending(tail), waiting, self._closed.bounds(closed, keys))
+        if len(ends):  # partitions without retained rows
             self._summary.remove(self._summary.matching(self._closed.older(ends, 0)))
-        return passed
+        return results
 
     def _advance(self, keys: pl.DataFrame, tail: Places, waiting: Places, bounds: Ordinals) -> pl.DataFrame:
-        """Release the final rows of some partitions, which are closed up to ``bounds``."""
+        """Release the final rows of the partitions ``keys``, which are closed up to ``bounds``."""
         numbers = keys.with_columns(integers(GROUP, np.arange(keys.height)))
         old, new = (
             join(rows, numbers, self._by, "left", nulls_equal=True, order="left").with_columns(
-                integers(ROW, places)
+                integers(ROW, positions)
             )
-            for rows, places in ((self._tail.take(tail), tail), (self._waiting.take(waiting), waiting))
+            for rows, positions in ((self._tail.take(tail), tail), (self._waiting.take(waiting), waiting))
         )
         segment = Segment(old, new, keys.height, self._order, self._ties, self._closed.instants.type)
         for_ever = bounds == self._closed.instants.last
         is_new = segment.is_new
         final = is_new & self._is_final(segment, bounds, for_ever)
         released = np.flatnonzero(final)
-        known = segment.starts + np.bincount(segment.group[~is_new], minlength=keys.height)
-        kept = self._kept(keys)
+        first_new = segment.starts + np.bincount(segment.group[~is_new], minlength=keys.height)
+        summaries = self._summaries(keys)
         if self._slides:
-            kept = self._summarized(segment, kept, known, segment.starts)
-        passed = self._results(segment, kept, known, released)
-        gone = segment.rows[released]
-        self._pending.lose(self._waiting.remove(np.sort(gone[ROW].to_numpy())))
-        self._forget(segment, keys, kept, known, final, bounds, for_ever)
-        return passed
+            summaries = self._summarize(segment, summaries, first_new, segment.starts)
+        results = self._results(segment, summaries, first_new, released)
+        released_rows = segment.rows[released][ROW].to_numpy()
+        self._pending.lose(self._waiting.remove(np.sort(released_rows)))
+        self._purge(segment, keys, summaries, first_new, final, bounds, for_ever)
+        return results
 
     def _is_final(self, segment: Segment, bounds: Ordinals, for_ever: Flags) -> Flags:
-        """Which rows of a segment nothing that comes can change."""
+        """Whether no later row can change the result of each row of a segment; shape (rows,)."""
         kind, count = self._release
-        places, group = np.arange(len(segment.group)), segment.group
+        positions, group = np.arange(len(segment.group)), segment.group
         if kind == "rows":
-            return for_ever[group] | (segment.ends[group] - places > count)
+            return for_ever[group] | (segment.ends[group] - positions > count)
         if kind == "range":
             return for_ever[group] | self._is_older(segment, bounds, count)
         return np.ones(len(group), np.bool_)
 
     @staticmethod
     def _is_older(segment: Segment, bounds: Ordinals, count: int) -> Flags:
-        """Which rows are ``count`` instants, or more, before the bounds of their partitions. None is behind them."""
+        """Whether each row is ``count`` or more instants before its partition's bound. No row is after the bound."""
         if count >= 2**64:
             return np.zeros(len(segment.group), np.bool_)
         distances = bounds[segment.group].view(np.uint64) - segment.instants.view(np.uint64)
         older: Flags = distances >= np.uint64(count)
         return older
 
-    def _kept(self, keys: pl.DataFrame) -> pl.DataFrame:
-        """The summaries of some partitions, in their order."""
-        if not self._none:
+    def _summaries(self, keys: pl.DataFrame) -> pl.DataFrame:
+        """The summaries of the partitions ``keys``, in their order."""
+        if not self._empty_summary:
             return keys
-        places, rows = self._summary.probe(keys)
+        positions, rows = self._summary.probe(keys)
         number = np.full(keys.height, len(rows))
-        number[places] = np.arange(len(rows))
-        none = self._summary.empty.clear(1).with_columns(
+        number[positions] = np.arange(len(rows))
+        empty = self._summary.empty.clear(1).with_columns(
             pl.lit(value).cast(self._summary.empty.schema[name]).alias(name)
-            for name, value in self._none.items()
+            for name, value in self._empty_summary.items()
         )
-        known = pl.concat([self._summary.take(rows), none])[number]
-        return known.with_columns(keys[name] for name in self._by)
+        summaries = pl.concat([self._summary.take(rows), empty])[number]
+        return summaries.with_columns(keys[name] for name in self._by)
 
-    def _results(self, segment: Segment, kept: pl.DataFrame, known: Places, rows: Places) -> pl.DataFrame:
-        """The released rows with their results; rejects those with one that does not fit."""
-        given = self.inputs[0]
-        columns = segment.rows[rows].select(given.names)
+    def _results(
+        self, segment: Segment, summaries: pl.DataFrame, first_new: Places, rows: Places
+    ) -> pl.DataFrame:
+        """The released rows with their results; rejects rows with a result outside the range of its type."""
+        source = self.inputs[0]
+        columns = segment.rows[rows].select(source.names)
         results, reasons = [], pl.Series([None], dtype=pl.String).new_from_index(0, len(rows))
-        for attribute, values in zip(self.schema.attributes[len(given) :], self._values, strict=True):
-            column, failed = values.of(segment, kept, known, rows)
+        for attribute, values in zip(self.schema.attributes[len(source) :], self._values, strict=True):
+            column, failed = values.of(segment, summaries, first_new, rows)
             results.append(column.alias(attribute.name).cast(attribute.type.dtype))
             if failed is not None and failed.any():
-                told = pl.Series([f"{attribute.name} does not fit {attribute.type}"])
-                reasons = told.zip_with(failed & reasons.is_null(), reasons)
-        passed = columns.hstack(results)
-        return self.reject_failures(passed, reasons) if reasons.null_count() < len(reasons) else passed
+                reason = pl.Series([f"{attribute.name} does not fit {attribute.type}"])
+                reasons = reason.zip_with(failed & reasons.is_null(), reasons)
+        tuples = columns.hstack(results)
+        return self.reject_failures(tuples, reasons) if reasons.null_count() < len(reasons) else tuples
 
-    def _forget(
+    def _purge(
         self,
         segment: Segment,
         keys: pl.DataFrame,
-        kept: pl.DataFrame,
-        known: Places,
+        summaries: pl.DataFrame,
+        first_new: Places,
         final: Flags,
         bounds: Ordinals,
         for_ever: Flags,
     ) -> None:
-        """Keep what frames of later rows reach; summarize what is older; drop all of what is closed for ever."""
-        group, places = segment.group, np.arange(len(segment.group))
-        next_ = known + np.bincount(group[final], minlength=keys.height)
-        """For each partition the place of its first row that is not released."""
-        stays = next_[group] - places <= self._rows_before
+        """Retain rows in frames of later rows; summarize older rows; drop partitions that are closed for ever."""
+        group, positions = segment.group, np.arange(len(segment.group))
+        next_ = first_new + np.bincount(group[final], minlength=keys.height)
+        """For each partition the position of its first row that is not released."""
+        stays = next_[group] - positions <= self._rows_before
         if self._instants_before:
             stays |= ~self._is_older(segment, bounds, self._instants_before)
-        released = places < next_[group]
+        released = positions < next_[group]
         stays &= released & ~for_ever[group]
         if self._narrows:
             stays &= np.logical_or.reduce([values.is_best(segment) for values in self._values])
         is_old = ~segment.is_new
         self._tail.remove(np.sort(segment.rows[ROW].to_numpy()[is_old & ~stays]))
         self._tail.append(segment.rows[np.flatnonzero(stays & ~is_old)].select(self._tail.empty.columns))
-        if not self._none:
+        if not self._empty_summary:
             return
         self._summary.remove(ascending(self._summary.probe(keys)[1]))
         left = segment.starts + np.bincount(group[released & ~stays], minlength=keys.height)
         low, high = (left, segment.ends) if self._slides else (segment.starts, left)
-        summary = self._summarized(segment, kept, low, high)
+        summary = self._summarize(segment, summaries, low, high)
         columns: dict[str, pl.Series] = {}
-        if ROWS in self._none:
-            columns[ROWS] = kept[ROWS] + integers("", left - segment.starts)
-        if PEERS in self._none:
-            fresh = segment.is_first_peer & final
-            columns[PEERS] = kept[PEERS] + integers("", np.bincount(group[fresh], minlength=keys.height))
+        if ROWS in self._empty_summary:
+            columns[ROWS] = summaries[ROWS] + integers("", left - segment.starts)
+        if PEERS in self._empty_summary:
+            is_new_peer = segment.is_first_peer & final
+            counts = np.bincount(group[is_new_peer], minlength=keys.height)
+            columns[PEERS] = summaries[PEERS] + integers("", counts)
         summary = summary.with_columns(column.alias(name) for name, column in columns.items())
-        none = zip(self._none.items(), self._summary.empty.select(*self._none).dtypes, strict=True)
-        says_something = [pl.col(name).ne_missing(pl.lit(value, dtype)) for (name, value), dtype in none]
-        kept = summary.filter(booleans(~for_ever)).filter(pl.any_horizontal(says_something))
-        self._summary.append(kept.select(self._summary.empty.columns))
+        dtypes = self._summary.empty.select(*self._empty_summary).dtypes
+        empty = zip(self._empty_summary.items(), dtypes, strict=True)
+        is_not_empty = [pl.col(name).ne_missing(pl.lit(value, dtype)) for (name, value), dtype in empty]
+        open_summaries = summary.filter(booleans(~for_ever)).filter(pl.any_horizontal(is_not_empty))
+        self._summary.append(open_summaries.select(self._summary.empty.columns))
 
-    def _summarized(self, segment: Segment, kept: pl.DataFrame, low: Places, high: Places) -> pl.DataFrame:
-        """Summaries once the rows from ``low`` to ``high`` are in them, or no more (`Values.summarized`)."""
-        columns = [c for values in self._values for c in values.summarized(segment, kept, low, high)]
-        return kept.with_columns(columns)
+    def _summarize(
+        self, segment: Segment, summaries: pl.DataFrame, low: Places, high: Places
+    ) -> pl.DataFrame:
+        """Summaries with the rows from ``low`` to ``high`` added or removed (`Values.summarize`)."""
+        columns = [c for values in self._values for c in values.summarize(segment, summaries, low, high)]
+        return summaries.with_columns(columns)

@@ -1,4 +1,4 @@
-"""The segment: the rows of some partitions that are at hand, in order, and where frames begin and end in it."""
+"""The segment: retained and new rows of several partitions, in order, and the bounds of frames in it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from xmlpunct.types import Type
 from xmlpunct.types.ordinals import Ordinals, ordinals_of
 
 Places = NDArray[np.int64]
-"""Places of rows in the segment, or bounds between them."""
+"""Positions of rows in the segment, or bounds between them; shape (n,)."""
 
 Side = Literal["left", "right"]
 
 GROUP, ROW = "$group", "$row"
-"""The number of a row's partition; the number of the row where it is retained."""
+"""The number of a row's partition; the row's number in its arrangement."""
 
 
 class Segment:
     """Rows sorted by partition, then by ``order``, then by the ``ties``. Peers are equal in ``order``.
 
-    The first column of the order, the timestamp, is of ``type_``. Of each partition the ``old`` rows are sorted, and
-    come before the ``new`` ones.
+    The first column of the order, the timestamp, is of ``type_``. The ``old`` rows of each partition are sorted, and
+    precede its ``new`` rows.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class Segment:
             nulls_last=[True, *(not key.nulls_first for key in by)],
         )
         rows = pl.concat([old, new])
-        whose = np.argsort(rows[GROUP].to_numpy(), kind="stable")
-        self.rows = rows[whose] if old.height else new
-        self.is_new: Flags = whose >= old.height
-        """Which rows are new."""
+        order_by_group = np.argsort(rows[GROUP].to_numpy(), kind="stable")
+        self.rows = rows[order_by_group] if old.height else new
+        self.is_new: Flags = order_by_group >= old.height
+        """Whether each row is new; shape (rows,)."""
         self.group: Places = self.rows[GROUP].to_numpy().astype(np.int64)
         self.starts: Places = np.searchsorted(self.group, np.arange(groups), side="left")
         self.ends: Places = np.searchsorted(self.group, np.arange(groups), side="right")
@@ -61,21 +61,21 @@ class Segment:
                 column = self.rows[key.column]
                 first[1:] |= column[1:].ne_missing(column[:-1]).to_numpy()
         self.is_first_peer: Flags = first
-        """Which rows are the first of their peers."""
+        """Whether each row is the first of its peers; shape (rows,)."""
         self.instants: Ordinals = ordinals_of(type_, self.rows[order[0].column])
 
     def peers(self, rows: Places) -> tuple[Places, Places]:
-        """Where the peers of some rows begin and end."""
+        """The bounds of the peers of ``rows``."""
         firsts = np.flatnonzero(self.is_first_peer)
         number = np.searchsorted(firsts, rows, side="right")
         return firsts[number - 1], np.append(firsts, len(self.group))[number]
 
     def frames(self, frame: Frame, rows: Places) -> tuple[Places, Places]:
-        """Where the frames of some rows begin and end. An empty one ends where it begins."""
+        """The bounds of the frames of ``rows``. The bounds of an empty frame are equal."""
         starts, ends = self.starts[self.group[rows]], self.ends[self.group[rows]]
         if frame.unit == "ROWS":
-            low = starts if frame.start is None else np.clip(rows + _near(frame.start), starts, ends)
-            high = ends if frame.end is None else np.clip(rows + _near(frame.end) + 1, starts, ends)
+            low = starts if frame.start is None else np.clip(rows + _limit_offset(frame.start), starts, ends)
+            high = ends if frame.end is None else np.clip(rows + _limit_offset(frame.end) + 1, starts, ends)
         else:
             first, last = self.peers(rows)
             low = (
@@ -83,30 +83,34 @@ class Segment:
                 if frame.start is None
                 else first
                 if frame.start == 0
-                else self._at(rows, frame.start, "left")
+                else self._offset_positions(rows, frame.start, "left")
             )
             high = (
-                ends if frame.end is None else last if frame.end == 0 else self._at(rows, frame.end, "right")
+                ends
+                if frame.end is None
+                else last
+                if frame.end == 0
+                else self._offset_positions(rows, frame.end, "right")
             )
         return low, np.maximum(low, high)
 
-    def _at(self, rows: Places, offset: int, side: Side) -> Places:
-        """The place in their partitions, before (``left``) or behind equal ones, of the instants at an offset."""
-        known = np.unique(self.instants)
-        beyond = len(known) if offset > 0 else 0
+    def _offset_positions(self, rows: Places, offset: int, side: Side) -> Places:
+        """The positions of the instants at an offset from ``rows``, before (``left``) or after equal ones."""
+        instants = np.unique(self.instants)
+        limit = len(instants) if offset > 0 else 0
         if abs(offset) >= 2**64:
-            found = np.full(len(rows), beyond)
+            ranks = np.full(len(rows), limit)
         else:  # modulo 2^64, so nothing overflows
-            instants, steps = self.instants[rows].view(np.uint64), np.uint64(abs(offset))
-            room = np.uint64(2**63 - 1) - instants if offset > 0 else instants - np.uint64(2**63)
-            moved = (instants + steps if offset > 0 else instants - steps).view(np.int64)
-            found = np.where(steps <= room, np.searchsorted(known, moved, side), beyond)
-        width = len(known) + 1
-        whole = self.group * width + np.searchsorted(known, self.instants)
-        places: Places = np.searchsorted(whole, self.group[rows] * width + found)
-        return places
+            bits, steps = self.instants[rows].view(np.uint64), np.uint64(abs(offset))
+            room = np.uint64(2**63 - 1) - bits if offset > 0 else bits - np.uint64(2**63)
+            shifted = (bits + steps if offset > 0 else bits - steps).view(np.int64)
+            ranks = np.where(steps <= room, np.searchsorted(instants, shifted, side), limit)
+        width = len(instants) + 1
+        group_ranks = self.group * width + np.searchsorted(instants, self.instants)
+        positions: Places = np.searchsorted(group_ranks, self.group[rows] * width + ranks)
+        return positions
 
 
-def _near(offset: int) -> int:
-    """An offset that numpy can add: there are never so many rows."""
+def _limit_offset(offset: int) -> int:
+    """An offset, limited to a range that numpy can add; there are never more rows."""
     return max(-(2**62), min(2**62, offset))

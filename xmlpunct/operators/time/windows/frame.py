@@ -1,4 +1,4 @@
-"""The windows that TUMBLE and HOP lay over a timestamp, and which of them an interval of closed instants closes."""
+"""The windows of TUMBLE and HOP over a timestamp, and the windows that a closed interval closes."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class Frame:
         return ", ".join(parts)
 
     def up(self, instant: int) -> int:
-        """The first window that does not begin before an instant."""
+        """The begin of the first window that does not begin before an instant."""
         return instant + (self.origin - instant) % self.slide
 
     def down(self, instant: int) -> int:
-        """The last window that does not begin after an instant."""
+        """The begin of the last window that does not begin after an instant."""
         return instant - (instant - self.origin) % self.slide
 
     def fits(self, first: int, last: int) -> bool:
-        """Whether the type has the begin and the end of all windows of the instants between two.
+        """Whether the windows of all instants from ``first`` to ``last`` lie within the range of the type.
 
         >>> from datetime import date
         >>> from xmlpunct.types import DATE
@@ -63,40 +63,41 @@ class Frame:
         return low <= self.up(first - self.size + 1) and self.down(last) + self.size <= high
 
     def windows(self, instants: Ordinals) -> tuple[Ordinals | None, Ordinals, Ordinals, Flags | None]:
-        """For each instant the windows that have it, in ascending order.
+        """For each instant the windows that contain it, in ascending order.
 
-        These are four columns: the places of the instants (None: each has one window), where the windows begin and end,
-        and which of them do not fit the type (None: all do), whose begin and end are anything.
+        Returns four arrays of shape (windows,): the positions of the instants (None: each has one window), the begins,
+        the ends, and a mask of windows outside the range of the type (None: no window is). The begins and ends of those
+        are arbitrary.
         """
-        into = np.mod(np.mod(instants, self.slide) - self.origin % self.slide, self.slide)
-        places: Ordinals | None = None
+        offset = np.mod(np.mod(instants, self.slide) - self.origin % self.slide, self.slide)
+        positions: Ordinals | None = None
         if self.slide != self.size:
-            counts = np.maximum((self.size - into + self.slide - 1) // self.slide, 0)
-            places = np.repeat(np.arange(len(instants)), counts)
-            following = np.cumsum(counts)[places] - np.arange(len(places)) - 1
-            instants, into = instants[places], into[places] + following * self.slide
-        behind, room = self._distances(instants)
-        misfits = (into.view(np.uint64) > behind) | ((self.size - into).view(np.uint64) > room)
-        starts = instants - into
-        return places, starts, starts + self.size, misfits if misfits.any() else None
+            counts = np.maximum((self.size - offset + self.slide - 1) // self.slide, 0)
+            positions = np.repeat(np.arange(len(instants)), counts)
+            following = np.cumsum(counts)[positions] - np.arange(len(positions)) - 1
+            instants, offset = instants[positions], offset[positions] + following * self.slide
+        room_before, room_after = self._distances(instants)
+        misfits = (offset.view(np.uint64) > room_before) | ((self.size - offset).view(np.uint64) > room_after)
+        starts = instants - offset
+        return positions, starts, starts + self.size, misfits if misfits.any() else None
 
     def _distances(self, instants: Ordinals) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """How far instants are from the ends of the type, which may be more than an int64 has."""
+        """The distances of instants from the ends of the type, which can exceed an int64; shape (instants,)."""
         low, high = (
             np.uint64(self.type.ordinal(end) % 2**64) for end in (self.type.lowest, self.type.highest)
         )
         return instants.view(np.uint64) - low, high - instants.view(np.uint64)
 
     def closed(self, span: Span) -> tuple[Pattern, Pattern]:
-        """What is closed of window_start and of window_end, if all instants of a whole interval are closed.
+        """The closed values of window_start and of window_end, if all instants of ``span`` are closed.
 
-        These are the windows within the interval, and all values between them and the windows beside them. Beyond the
-        ends of the type there are no instants, and no windows.
+        The windows within the span are closed, and so are all values between them and the adjacent windows. There are
+        no instants, and no windows, outside the range of the type.
         """
         lowest, highest = self.type.ordinal(self.type.lowest), self.type.ordinal(self.type.highest)
         first = None if span[0] == lowest else self.up(span[0])
         last = None if span[1] == highest else self.down(span[1] + 1 - self.size)
-        if first is not None and last is not None and first > last:  # no window is within it
+        if first is not None and last is not None and first > last:  # no window lies within the span
             return EMPTY, EMPTY
         low = None if first is None else first - self.slide + 1
         high = None if last is None else last + self.slide - 1

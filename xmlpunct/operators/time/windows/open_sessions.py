@@ -1,4 +1,4 @@
-"""The sessions that something may still join, with their tuples."""
+"""The sessions that later tuples may still join, with their tuples."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from xmlpunct.types.pattern import WILDCARD, ordinals
 _SESSION, _CELL, _SIZE = "$session", "$cell", "$size"
 _FIRST, _LAST = "$first", "$last"
 _LOW, _HIGH = "$low", "$high"
-"""Between these instants a tuple joins a session."""
+"""The first and the last instant at which a tuple joins a session."""
 
 
 @dataclass(frozen=True)
 class Closed:
-    """Sessions that nothing can join any more, and their tuples."""
+    """Sessions that no later tuple can join, and their tuples."""
 
     sessions: pl.DataFrame
     """The keys of the sessions."""
     tuples: pl.DataFrame
     firsts: Ordinals
-    """The first instant of each tuple's session."""
+    """The first instant of each tuple's session; shape (tuples,)."""
     lasts: Ordinals
-    """The last instant of each tuple's session."""
+    """The last instant of each tuple's session; shape (tuples,)."""
 
 
 class OpenSessions:
     """The sessions of keys ``by``: tuples that follow each other by less than ``gap`` instants.
 
     The instants of a key lie in *cells* of ``gap`` instants. All tuples of a cell are of one session, and a session's
-    cells follow each other without a gap. So a new tuple concerns the sessions of its cell and of the two beside it.
-    Retained are, for each cell that has tuples, the first and the last instant and the number of the session; the
-    sessions; and the tuples by session. Sessions that become one get the number of the largest.
+    cells are adjacent. So a new tuple concerns the sessions of its own cell and of the two adjacent cells. The state
+    has, for each cell with tuples, the first and the last instant and the number of the session; the sessions; and the
+    tuples by session. Sessions that merge get the number of the largest one.
 
     >>> s = Schema.parse("k STRING, ts INT NOT NULL")
     >>> sessions = OpenSessions(s, "ts", 3, ["k"])
@@ -63,80 +63,98 @@ class OpenSessions:
         self._reach = self._type.ordinal(self._type.lowest), self._type.ordinal(self._type.highest)
         bounds = [Attribute(name, self._type, False) for name in (_LOW, _HIGH)]
         self.schema = Schema.of([*(schema[name] for name in self._by), *bounds])
-        """Keys, and between which instants a tuple joins a session."""
-        self._from = [schema.index(name) for name in self._by]
+        """The keys, and the interval in which a tuple joins a session."""
+        self._key_positions = [schema.index(name) for name in self._by]
         number, keys = pl.Series(_SESSION, [], pl.Int64()), self.schema.empty().select(self._by)
         self.tuples = Arrangement(schema.empty().with_columns(number), [_SESSION])
         """The tuples, with the numbers of their sessions."""
         names = _CELL, _FIRST, _LAST, _SESSION
         cells = keys.with_columns(number.alias(name) for name in names)
         self._cells = Arrangement(cells, [*self._by, _CELL])
-        known = self.schema.empty().with_columns(number.alias(n) for n in (_FIRST, _LAST, _SIZE, _SESSION))
-        self._sessions = Arrangement(known, [_SESSION])
+        sessions = self.schema.empty().with_columns(number.alias(n) for n in (_FIRST, _LAST, _SIZE, _SESSION))
+        self._sessions = Arrangement(sessions, [_SESSION])
         self._next = 0
 
     @property
     def ends(self) -> list[tuple[object, ...]]:
-        """The sessions: keys, and the first and the last ordinal."""
+        """The keys and the first and last ordinal of each session."""
         return sorted(self._sessions.frame.select(*self._by, _FIRST, _LAST).rows())
 
     # Adding
 
     def add(self, tuples: pl.DataFrame) -> None:
-        """Take tuples."""
+        """Add tuples to their sessions; sessions without a gap between them merge."""
         if not tuples.height:
             return
-        at = ordinals_of(self._type, tuples[self._timestamp])
-        fresh = self._keyed(tuples, {_CELL: at // self._gap, _FIRST: at, _LAST: at})
-        known = self._near(fresh)
-        rows = pl.concat([known.drop(_SESSION), fresh])
+        instants = ordinals_of(self._type, tuples[self._timestamp])
+        new = self._with_keys(tuples, {_CELL: instants // self._gap, _FIRST: instants, _LAST: instants})
+        adjacent = self._take_adjacent(new)
+        rows = pl.concat([adjacent.drop(_SESSION), new])
         of_row, first = numbered(rows.select(self._cells.key))
         cells = rows[first]
         lows, highs = _ends(of_row, rows)
         old = np.full(len(first), -1)
-        old[of_row[: known.height]] = known[_SESSION].to_numpy()
-        joined = self._joined(cells, lows, highs, old)
-        numbers = self._renumbered(cells, lows, highs, old, joined, joined[of_row[known.height :]])
-        now = {_CELL: cells[_CELL].to_numpy(), _FIRST: lows, _LAST: highs, _SESSION: numbers[joined]}
-        self._cells.append(self._keyed(cells, now))
-        session = pl.Series(_SESSION, numbers[joined[of_row[known.height :]]], pl.Int64())
+        old[of_row[: adjacent.height]] = adjacent[_SESSION].to_numpy()
+        session_of_cell = self._sessions_of(cells, lows, highs, old)
+        session_of_tuple = session_of_cell[of_row[adjacent.height :]]
+        numbers = self._merge_sessions(cells, lows, highs, old, session_of_cell, session_of_tuple)
+        columns = {
+            _CELL: cells[_CELL].to_numpy(),
+            _FIRST: lows,
+            _LAST: highs,
+            _SESSION: numbers[session_of_cell],
+        }
+        self._cells.append(self._with_keys(cells, columns))
+        session = pl.Series(_SESSION, numbers[session_of_tuple], pl.Int64())
         self.tuples.append(tuples.with_columns(session))
 
-    def _keyed(self, rows: pl.DataFrame, numbers: dict[str, Ordinals]) -> pl.DataFrame:
-        """Some rows' keys, with columns of numbers."""
+    def _with_keys(self, rows: pl.DataFrame, numbers: dict[str, Ordinals]) -> pl.DataFrame:
+        """The keys of ``rows``, with columns of numbers."""
         columns = (pl.Series(name, values, pl.Int64()) for name, values in numbers.items())
         return pl.DataFrame([*(rows[name] for name in self._by), *columns])
 
-    def _near(self, fresh: pl.DataFrame) -> pl.DataFrame:
-        """Take out the cells of some tuples, and those beside them."""
-        beside = [fresh.with_columns(pl.col(_CELL) + step) for step in (-1, 0, 1)] if len(self._cells) else []
-        hit = [self._cells.probe(cells)[1] for cells in beside]
+    def _take_adjacent(self, new: pl.DataFrame) -> pl.DataFrame:
+        """Remove and return the cells of new tuples, and the cells adjacent to them."""
+        adjacent = [new.with_columns(pl.col(_CELL) + step) for step in (-1, 0, 1)] if len(self._cells) else []
+        hit = [self._cells.probe(cells)[1] for cells in adjacent]
         return self._cells.remove(ascending(np.concatenate(hit))) if hit else self._cells.empty
 
-    def _joined(self, cells: pl.DataFrame, lows: Ordinals, highs: Ordinals, old: Rows) -> Rows:
-        """For each cell the number of the session that has it now; sessions are numbered as they lie."""
+    def _sessions_of(self, cells: pl.DataFrame, lows: Ordinals, highs: Ordinals, old: Rows) -> Rows:
+        """The session of each cell, numbered from 0 by key and time; shape (cells,).
+
+        ``old`` has the former session numbers of the cells, -1 for none.
+        """
         key = numbered(cells.select(self._by))[0] if self._by else np.zeros(cells.height, np.int64)
         order = order_by(key, lows)
         key, old = key[order], old[order]
-        apart = distance(highs[order][:-1], lows[order][1:]) >= np.uint64(self._gap)
-        apart &= (old[1:] != old[:-1]) | (old[1:] < 0)  # the cells between two of a session are at rest
-        joined = np.zeros(cells.height, np.int64)
-        joined[order[1:]] = np.cumsum(apart | (key[1:] != key[:-1]))
-        return joined
+        has_gap = distance(highs[order][:-1], lows[order][1:]) >= np.uint64(self._gap)
+        has_gap &= (old[1:] != old[:-1]) | (
+            old[1:] < 0
+        )  # within a session, unchanged cells may lie between two
+        sessions = np.zeros(cells.height, np.int64)
+        sessions[order[1:]] = np.cumsum(has_gap | (key[1:] != key[:-1]))
+        return sessions
 
-    def _renumbered(
-        self, cells: pl.DataFrame, lows: Ordinals, highs: Ordinals, old: Rows, joined: Rows, fresh: Rows
+    def _merge_sessions(
+        self,
+        cells: pl.DataFrame,
+        lows: Ordinals,
+        highs: Ordinals,
+        old: Rows,
+        session_of_cell: Rows,
+        session_of_tuple: Rows,
     ) -> Rows:
-        """Retain sessions as they are joined now; return their numbers.
+        """Retain the merged sessions; return their numbers; shape (sessions,).
 
-        ``old`` are the former numbers of the cells, ``fresh`` the sessions of the tuples that came.
+        ``old`` has the former session numbers of the cells, -1 for none. ``session_of_tuple`` are the sessions of the
+        new tuples.
         """
-        count = int(joined.max()) + 1
+        count = int(session_of_cell.max()) + 1
         order = np.argsort(old)
         order = order[np.flatnonzero(begins(old[order]) & (old[order] >= 0))]  # a cell of each former session
-        found = self._sessions.probe(pl.DataFrame({_SESSION: old[order]}))[1]
-        into, former = joined[order], self._sessions.take(found)
-        self._sessions.remove(np.sort(found))
+        former_rows = self._sessions.probe(pl.DataFrame({_SESSION: old[order]}))[1]
+        into, former = session_of_cell[order], self._sessions.take(former_rows)
+        self._sessions.remove(np.sort(former_rows))
         names, sizes = former[_SESSION].to_numpy(), former[_SIZE].to_numpy()
         numbers = np.full(count, -1)
         by_size = order_by(into, sizes)
@@ -149,81 +167,81 @@ class OpenSessions:
             self._move(names[moved], numbers[into[moved]])
         ends = cells.select(pl.Series(_FIRST, lows), pl.Series(_LAST, highs))
         rows = pl.concat([former.select(_FIRST, _LAST), ends])
-        firsts, lasts = _ends(np.concatenate((into, joined)), rows)
-        total = np.bincount(fresh, minlength=count)
+        firsts, lasts = _ends(np.concatenate((into, session_of_cell)), rows)
+        total = np.bincount(session_of_tuple, minlength=count)
         np.add.at(total, into, sizes)
         a_cell = np.empty(count, np.int64)
-        a_cell[joined] = np.arange(len(joined))
-        now = {_FIRST: firsts, _LAST: lasts, _SIZE: total, _SESSION: numbers}
-        sessions = self._keyed(cells[a_cell], now).with_columns(
-            values_of(self._type, self._before(firsts), _LOW),
-            values_of(self._type, self._behind(lasts), _HIGH),
+        a_cell[session_of_cell] = np.arange(len(session_of_cell))
+        columns = {_FIRST: firsts, _LAST: lasts, _SIZE: total, _SESSION: numbers}
+        sessions = self._with_keys(cells[a_cell], columns).with_columns(
+            values_of(self._type, self._join_start(firsts), _LOW),
+            values_of(self._type, self._join_end(lasts), _HIGH),
         )
         self._sessions.append(sessions.select(self._sessions.empty.columns))
         return numbers
 
     def _move(self, numbers: Rows, into: Rows) -> None:
-        """Give what some sessions have to others."""
-        asked = pl.DataFrame({_SESSION: numbers})
+        """Move the cells and tuples of the sessions ``numbers`` to the sessions ``into``."""
+        sessions = pl.DataFrame({_SESSION: numbers})
         for part in (self._cells, self.tuples):
-            places, rows = part.probe(asked, [_SESSION], [_SESSION])
+            positions, rows = part.probe(sessions, [_SESSION], [_SESSION])
             order = np.argsort(rows)
             moved = part.remove(rows[order])
-            part.append(moved.with_columns(pl.Series(_SESSION, into[places[order]], pl.Int64())))
+            part.append(moved.with_columns(pl.Series(_SESSION, into[positions[order]], pl.Int64())))
 
-    def _before(self, firsts: Ordinals) -> Ordinals:
-        """The first instants at which a tuple joins sessions that begin at some instants."""
+    def _join_start(self, firsts: Ordinals) -> Ordinals:
+        """The first instants at which a tuple joins sessions that begin at ``firsts``."""
         lowest, room = self._reach[0], np.uint64(self._gap - 1)
         return np.where(distance(lowest, firsts) < room, lowest, firsts - room.view(np.int64))
 
-    def _behind(self, lasts: Ordinals) -> Ordinals:
-        """The last instants at which a tuple joins sessions that end at some instants."""
+    def _join_end(self, lasts: Ordinals) -> Ordinals:
+        """The last instants at which a tuple joins sessions that end at ``lasts``."""
         highest, room = self._reach[1], np.uint64(self._gap - 1)
         return np.where(distance(lasts, highest) < room, highest, lasts + room.view(np.int64))
 
     # Closing
 
     def close(self, grown: Iterable[Grown]) -> Closed:
-        """Let the sessions go that nothing can join any more."""
-        closed = PunctuationSet(self.schema, self._within(grown))
-        gone = self._sessions.remove(self._sessions.matching(closed))
-        if not gone.height:
+        """Remove and return the sessions that no later tuple can join."""
+        closed = PunctuationSet(self.schema, self._closed_sessions(grown))
+        sessions = self._sessions.remove(self._sessions.matching(closed))
+        if not sessions.height:
             return Closed(
-                gone, self.tuples.empty.drop(_SESSION), np.empty(0, np.int64), np.empty(0, np.int64)
+                sessions, self.tuples.empty.drop(_SESSION), np.empty(0, np.int64), np.empty(0, np.int64)
             )
-        cells = self._cells.probe(gone, [_SESSION], [_SESSION])[1]
+        cells = self._cells.probe(sessions, [_SESSION], [_SESSION])[1]
         self._cells.remove(np.sort(cells))
-        places, rows = self.tuples.probe(gone)
+        positions, rows = self.tuples.probe(sessions)
         order = np.argsort(rows)
-        tuples, of_session = self.tuples.remove(rows[order]).drop(_SESSION), places[order]
-        firsts, lasts = (gone[name].to_numpy()[of_session] for name in (_FIRST, _LAST))
-        return Closed(gone, tuples, firsts, lasts)
+        tuples, of_session = self.tuples.remove(rows[order]).drop(_SESSION), positions[order]
+        firsts, lasts = (sessions[name].to_numpy()[of_session] for name in (_FIRST, _LAST))
+        return Closed(sessions, tuples, firsts, lasts)
 
-    def _within(self, grown: Iterable[Grown]) -> Iterable[Punctuation]:
-        """What matches the sessions within closed intervals."""
+    def _closed_sessions(self, grown: Iterable[Grown]) -> Iterable[Punctuation]:
+        """Punctuations that match the sessions within closed intervals."""
         lowest, highest = self._reach
-        for one in grown:
-            keys = [one.q.patterns[i] for i in self._from]
-            for first, last in one.spans:
+        for key in grown:
+            keys = [key.q.patterns[i] for i in self._key_positions]
+            for first, last in key.spans:
                 low = WILDCARD if first == lowest else ordinals(self._type, first, None)
                 high = WILDCARD if last == highest else ordinals(self._type, None, last)
                 yield Punctuation(self.schema, [*keys, low, high])
 
-    def least(self, asked: Sequence[Punctuation]) -> list[int]:
-        """The least instant that is retained of each of some patterns of keys; if there is none, beyond all."""
-        return least_instants(asked, [(self._sessions, _firsts)], self._reach[1] + 1)
+    def least(self, keys: Sequence[Punctuation]) -> list[int]:
+        """The least retained instant for each pattern of keys; if there is none, the greatest instant + 1."""
+        return least_instants(keys, [(self._sessions, _firsts)], self._reach[1] + 1)
 
     # As a part of the state
 
     def __len__(self) -> int:
-        return 0  # the tuples count
+        return 0  # the tuples are counted by their own part
 
     def snapshot(self) -> Snapshot:
         """The cells and the sessions, for a checkpoint."""
         return snapshot_of({"cells": self._cells, "sessions": self._sessions})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Take what a snapshot retained."""
+        """Restore the cells and the sessions from a snapshot."""
         restore({"cells": self._cells, "sessions": self._sessions}, snapshot)
         numbers = [block[_SESSION].to_numpy().max() for block in self._sessions.blocks()]
         self._next = int(max(numbers, default=-1)) + 1
@@ -234,7 +252,7 @@ def _firsts(sessions: pl.DataFrame) -> Ordinals:
 
 
 def _ends(groups: Rows, rows: pl.DataFrame) -> tuple[Ordinals, Ordinals]:
-    """The least first and the greatest last instant of each group of some rows."""
+    """The least first and the greatest last instant of each group of rows; shape (groups,)."""
     first, last = rows[_FIRST].to_numpy(), rows[_LAST].to_numpy()
     order = order_by(groups, first)
     begin = np.flatnonzero(begins(groups[order]))
@@ -242,7 +260,7 @@ def _ends(groups: Rows, rows: pl.DataFrame) -> tuple[Ordinals, Ordinals]:
 
 
 def distance(low: Ordinals | int, high: Ordinals | int) -> NDArray[np.uint64]:
-    """How far two instants are apart, which may be more than an int64 has."""
+    """The distance of two instants, which can exceed an int64."""
     ends = (np.asarray(end, np.int64).view(np.uint64) for end in (high, low))
     distance: NDArray[np.uint64] = next(ends) - next(ends)
     return distance

@@ -1,4 +1,4 @@
-"""session: each tuple with the window from the first to the last tuple that follow each other closely."""
+"""session: each tuple with the window of its session, a run of tuples without a longer gap."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, ordinals
 class Session(Operator):
     """Sessions of each key ``by``: tuples that follow each other by less than ``gap`` instants (relations 11.2).
 
-    A session begins with its first tuple and ends ``gap`` after its last one. It is closed once nothing can come that
-    would join it: all of [first - gap + 1, last + gap - 1] is closed for the key. Then it is released, whole.
+    A session begins with its first tuple and ends ``gap`` after its last one. It is closed once no later tuple can join
+    it: all of [first - gap + 1, last + gap - 1] is closed for the key. Then all its tuples are released.
 
     - cpass(ts, ps)  = [t + <first, last + gap> | t in ts, its session is closed by ps]
     - cprop(ts, ps)  = [p | p in ps, setNomatch(ts', p)] ++ [<q, window_end = (, C + 1]>, <q, window_start = (, S]>]
     - ckeep(ts, ps)  = ts' = [t | t in ts, its session is not closed by ps]
 
     for each q whose prefix (, C] ps close, with S = C, or less than the first instant of ts' that q matches. `Spans`
-    retains what is closed. The sessions of null are a key by themselves, which ``*`` alone closes. A session that ends
-    beyond the type is rejected.
+    retains the closed intervals. Null is a key like any value, but only ``*`` closes it. A session that ends outside
+    the range of the type is rejected.
 
     >>> from xmlpunct.operators.notation import show
     >>> session = Session(Schema.parse("k STRING, ts INT NOT NULL"), "ts", 3, ["k"], "start", "end")
@@ -63,10 +63,10 @@ class Session(Operator):
         bounds = [Attribute(name, self._type, False) for name in (start, end) if name is not None]
         super().__init__((schema,), Schema.of((*schema, *bounds)))
         self._timestamp, self._gap, self._by, self._names = timestamp, gap, list(by), (start, end)
-        self._places: list[int | None] = [*range(len(schema)), *[None] * len(bounds)]
+        self._sources: list[int | None] = [*range(len(schema)), *[None] * len(bounds)]
         self._start, self._end = (None if n is None else self.schema.index(n) for n in (start, end))
-        known = {schema.index(name) for name in (*by, timestamp)}
-        self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in known])
+        constrained = {schema.index(name) for name in (*by, timestamp)}
+        self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in constrained])
         self._spans = Spans(schema, timestamp)
         self._sessions = OpenSessions(schema, timestamp, gap, by)
         self._pending = Pending(schema)
@@ -74,7 +74,7 @@ class Session(Operator):
         keys = changes(Schema.of(schema[name] for name in dict.fromkeys(by)), self._type)
         self._keys = [keys.index(n) if n in keys else None for n in schema.names]
         self._starts = Blocked(keys, self._instants)
-        """Where sessions of each key can begin no more; what is retained stands in the way of promising it."""
+        """For each key the instants at which no session can begin any more; retained sessions block them."""
         self.state = State(
             waiting=self._sessions.tuples,
             sessions=self._sessions,
@@ -88,12 +88,12 @@ class Session(Operator):
         super().spread(ways)
         for part in (self._joint, self._spans):
             part.spread(Ownership(self.inputs[0], ways, self.sifted))
-        mine = [way for way in ways if set(way) <= set(self._by)]
-        self._starts.spread(Ownership(self._starts.schema, mine, self.sifted))
+        key_ways = [way for way in ways if set(way) <= set(self._by)]
+        self._starts.spread(Ownership(self._starts.schema, key_ways, self.sifted))
 
     def opening(self) -> list[Punctuation]:
-        """What the timestamp's domain leaves out."""
-        return list(self._promised(self._spans.opening))
+        """Punctuations on windows outside of the timestamp's domain."""
+        return list(self._window_punctuations(self._spans.opening))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         self._sessions.add(tuples)
@@ -105,52 +105,54 @@ class Session(Operator):
         closed = self._sessions.close(grown)
         self._pending.lose(closed.tuples)
         self._starts.lose(closed.sessions)
-        free = self._pending.free([self._sessions.tuples]).rebase(self.schema, self._places)
-        promised = list(self._promised(grown))
+        free = self._pending.free([self._sessions.tuples]).rebase(self.schema, self._sources)
+        punctuations = list(self._window_punctuations(grown))
         released = self._with_windows(closed.tuples, closed.firsts, closed.lasts)
-        return released, PunctuationBatch.union([free, promised]) if promised else free
+        return released, PunctuationBatch.union([free, punctuations]) if punctuations else free
 
     # Tuples
 
     def _with_windows(self, tuples: pl.DataFrame, firsts: Ordinals, lasts: Ordinals) -> pl.DataFrame:
         fits = distance(lasts, self._spans.ends[1]) >= np.uint64(self._gap)
         if not fits.all():
-            told = pl.when(~booleans(fits)).then(pl.lit(f"a window of {self._timestamp} is beyond its type"))
-            tuples = self.reject_failures(tuples, tuples.select(told.alias("reason")).to_series())
+            reason = pl.when(~booleans(fits)).then(
+                pl.lit(f"a window of {self._timestamp} is beyond its type")
+            )
+            tuples = self.reject_failures(tuples, tuples.select(reason.alias("reason")).to_series())
             firsts, lasts = firsts[fits], lasts[fits]
         bounds = zip(self._names, (firsts, lasts + self._gap), strict=True)
-        columns = [values_of(self._type, at, name) for name, at in bounds if name is not None]
+        columns = [values_of(self._type, instants, name) for name, instants in bounds if name is not None]
         return tuples.hstack(columns) if columns else tuples
 
     # Punctuations
 
-    def _promised(self, grown: list[Grown]) -> Iterator[Punctuation]:
-        """What prefixes say of where sessions end and begin."""
+    def _window_punctuations(self, grown: list[Grown]) -> Iterator[Punctuation]:
+        """The punctuations on window_end and window_start that closed prefixes imply."""
         lowest, highest = self._spans.ends
         reached = []
-        for one in grown:
-            for first, last in one.spans:
+        for key in grown:
+            for first, last in key.spans:
                 if first != lowest:
                     continue
-                reached.append(self._prefix(one.q, last))
+                reached.append(self._prefix(key.q, last))
                 if last == highest:  # all its tuples are released
-                    yield self._saying(one.q, None, WILDCARD)
+                    yield self._punctuation(key.q, None, WILDCARD)
                 elif self._end is not None:
-                    yield self._saying(one.q, self._end, ordinals(self._type, None, last + 1))
+                    yield self._punctuation(key.q, self._end, ordinals(self._type, None, last + 1))
         if self._start is not None:
             least = self._sessions.least
             for p in (*self._starts.add(reached, least), *self._starts.freed(least, all_asked=False)):
                 if p.patterns[-2] is not WILDCARD and p.patterns[-2] is not EMPTY:
-                    yield self._saying(p.rebase(self.inputs[0], self._keys), self._start, p.patterns[-2])
+                    yield self._punctuation(p.rebase(self.inputs[0], self._keys), self._start, p.patterns[-2])
 
     def _prefix(self, q: Punctuation, last: int) -> Punctuation:
-        """That q is closed up to an instant, as `Blocked` has it."""
+        """The punctuation, in the schema of `Blocked`, that q is closed up to an instant."""
         schema = self._starts.schema
         patterns = [q.patterns[self.inputs[0].index(name)] for name in schema.names[:-2]]
         return Punctuation(schema, [*patterns, self._instants.prefix(last), WILDCARD])
 
-    def _saying(self, q: Punctuation, place: int | None, pattern: Pattern) -> Punctuation:
-        patterns = [WILDCARD if i is None else q.patterns[i] for i in self._places]
-        if place is not None:
-            patterns[place] = pattern
+    def _punctuation(self, q: Punctuation, position: int | None, pattern: Pattern) -> Punctuation:
+        patterns = [WILDCARD if i is None else q.patterns[i] for i in self._sources]
+        if position is not None:
+            patterns[position] = pattern
         return Punctuation(self.schema, patterns)
