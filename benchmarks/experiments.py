@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.tcp import Address
+from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.engine.run.local.local_run import run
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import RunStats
@@ -114,7 +114,9 @@ def watch_live(query: str, sources: Mapping[str, Path], rates: Mapping[str, floa
     """Run a query over live senders: each sends its file over a socket, so many tuples a second."""
     with ExitStack() as stack:
         senders = {
-            name: stack.enter_context(Replay(open_source(path), Address("127.0.0.1", 0, True), rates[name]))
+            name: stack.enter_context(
+                Replay(open_source(path), SocketAddress("127.0.0.1", 0, True), rates[name])
+            )
             for name, path in sources.items()
         }
         threads = [threading.Thread(target=sender.run, daemon=True) for sender in senders.values()]

@@ -66,7 +66,7 @@ def local(planned: Any) -> Local:
 def job_of(planned: Any, sources: Mapping[str, Path], shards: int) -> Any:
     """The query as the Spark engine runs it."""
     from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-    from xmlpunct.engine.partition.fragments import cut
+    from xmlpunct.engine.partition.fragments import cut_plan
     from xmlpunct.engine.run.inputs.parts import Input, Part
     from xmlpunct.engine.spark.job import Job
 
@@ -76,7 +76,7 @@ def job_of(planned: Any, sources: Mapping[str, Path], shards: int) -> Any:
         Input(str(path), (i,), (Part(path.name, str(path), path.stat().st_size),))
         for i, path in paths.items()
     )
-    return Job(planned, cut(planned.root, names), inputs, shards, None, PUNCT_NAMESPACE)
+    return Job(planned, cut_plan(planned.root, names), inputs, shards, None, PUNCT_NAMESPACE)
 
 
 def edges(job: Any, rounds: int) -> dict[str, float]:
@@ -163,8 +163,8 @@ def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
 
     from xmlpunct.engine.partition.routing import route
     from xmlpunct.engine.run.output import Output
-    from xmlpunct.engine.spark.combining import Combiner, Said
-    from xmlpunct.engine.spark.job import RESULT, Row
+    from xmlpunct.engine.spark.combining import Combiner, ShardOutput
+    from xmlpunct.engine.spark.job import RESULT, StageRow
     from xmlpunct.engine.spark.processor import gather_of
     from xmlpunct.firehose import writer_for
     from xmlpunct.punctuations.punctuation import Punctuation
@@ -176,12 +176,12 @@ def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
 
     def take(of: Any, rows: list[Any]) -> bytes:
         into, output = gather_of(of, answer.source), Output(schema, writer_for("xml", schema))
-        return output.body(Said.of(into, rows).met(into))
+        return output.body(ShardOutput.of(into, rows).met(into))
 
     def of_shards(n: int, said: Mapping[int, Any]) -> float:
         of = replace(job, shards=n)
         combiner = Combiner(of)
-        rows = [Row(0, of.sink, RESULT, shard, part.to_bytes()) for shard, part in said.items()]
+        rows = [StageRow(0, of.sink, RESULT, shard, part.to_bytes()) for shard, part in said.items()]
         rows = [*combiner.rows(rows)] if combiner.pays else rows
         return least(rounds, lambda: take(of, rows))
 
@@ -218,7 +218,7 @@ def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
     from xmlpunct.engine.run.stats import RunStats
     from xmlpunct.engine.spark.aside import Aside
     from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
-    from xmlpunct.engine.spark.job import RESULT, Row
+    from xmlpunct.engine.spark.job import RESULT, StageRow
     from xmlpunct.engine.spark.outputs import AnswerSink
     from xmlpunct.slice import Slice
 
@@ -232,7 +232,7 @@ def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
     def once(given: Any) -> tuple[float, float]:
         """The seconds of tasks, and those of the sink."""
         parts = route(given, job.fragments.schema, (key,), FEW_SHARDS)
-        rows = [Row(0, job.sink, RESULT, shard, part.to_bytes()) for shard, part in parts.items()]
+        rows = [StageRow(0, job.sink, RESULT, shard, part.to_bytes()) for shard, part in parts.items()]
         with TemporaryDirectory() as folder:
             options = RunOptions(output=f"{folder}/out/", format="parquet")
             output = make_output(options, answer)

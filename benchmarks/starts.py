@@ -86,14 +86,14 @@ def xmlpunct(master: str, folder: Path, batches: int, stages: Stages) -> None:
 
     from xmlpunct.cli import main
     from xmlpunct.engine.spark import runner, spark_session
-    from xmlpunct.engine.spark.spark_sink import Sink
+    from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 
     stages.mark("import")
     stages.before(spark_session, "java_home", "plan")
     stages.after(spark_session, "launch_gateway", "Java")
     stages.after(spark_session, "SparkSession", "session")
     stages.after(runner, "stages", "query")
-    stages.after(Sink, "take", "micro-batches")
+    stages.after(MicroBatchSink, "take", "micro-batches")
     stop = StreamingQuery.stop
 
     def stopped(query: StreamingQuery) -> None:

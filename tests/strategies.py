@@ -19,7 +19,7 @@ from itertools import combinations, product
 import numpy as np
 from hypothesis import strategies as st
 
-from xmlpunct.punctuations.forms import columns_of, has_column, range_key
+from xmlpunct.punctuations.forms import has_column, key_columns, range_key
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -389,7 +389,7 @@ def column_in(ps: Sequence[Punctuation]) -> PunctuationBatch | None:
             alike = [p for p in dict.fromkeys(ps) if p.constrained == (place,) and p.constants is not None]
             keys = [p.constants[0] for p in alike if p.constants is not None]
             batch = PunctuationBatch.of_column(
-                first.schema, place, columns_of(first.schema, place, keys, False)[0]
+                first.schema, place, key_columns(first.schema, place, keys, False)[0]
             )
             assert batch == alike
             return batch
@@ -399,7 +399,7 @@ def column_in(ps: Sequence[Punctuation]) -> PunctuationBatch | None:
             alike = [p for p in dict.fromkeys(ps) if _range_of(p) == place]
             bounds = [range_key(p) for p in alike]
             batch = PunctuationBatch.of_ranges(
-                first.schema, place, *columns_of(first.schema, place, bounds, True)
+                first.schema, place, *key_columns(first.schema, place, bounds, True)
             )
             assert batch == alike
             return batch

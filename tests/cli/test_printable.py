@@ -20,7 +20,7 @@ from tests.view.running import view_of_a_run
 from xmlpunct.base.errors import PatternError, Reject, SourceError, SqlError, UsageError
 from xmlpunct.base.printable import printable
 from xmlpunct.base.unread import Notice
-from xmlpunct.cli.progress import Progress
+from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.cli.watch import frame
 from xmlpunct.engine.run.stats import Idle, InputStats, RunStats
 from xmlpunct.engine.sql import plan
@@ -142,7 +142,7 @@ def test_the_terminal_that_follows_a_run() -> None:
     Console(file=out, width=400).print(frame(moment))
     assert out.getvalue().count("[red]a\\u001b[2J") > 4
     assert is_harmless(out.getvalue())
-    shown = Progress("local", Console(file=out, force_terminal=True, width=400))
+    shown = ProgressLine("local", Console(file=out, force_terminal=True, width=400))
     with shown:
         shown.show(RunStats("local", inputs={"s": InputStats()}, idle=[Idle(evil, 3.0, 0)]))
         assert shown._status is not None

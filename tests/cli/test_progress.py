@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from xmlpunct.cli import progress
-from xmlpunct.cli.progress import Progress
+from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.engine.run.stats import Idle, InputStats, RunStats
 
 
@@ -20,7 +20,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_it_says_that_spark_starts_until_something_comes_and_then_the_rate_of_the_last_seconds(
     clock: list[float],
 ) -> None:
-    shown = Progress("spark", Console(file=StringIO(), force_terminal=True))
+    shown = ProgressLine("spark", Console(file=StringIO(), force_terminal=True))
     stats = RunStats("spark", inputs={"bids": InputStats()})
     with shown:
         assert _text(shown) == "starting Spark"
@@ -36,7 +36,7 @@ def test_it_says_that_spark_starts_until_something_comes_and_then_the_rate_of_th
 
 
 def test_an_input_that_is_silent_from_the_beginning_is_named(clock: list[float]) -> None:
-    with Progress("local", Console(file=StringIO(), force_terminal=True)) as shown:
+    with ProgressLine("local", Console(file=StringIO(), force_terminal=True)) as shown:
         assert _text(shown) == "starting"
         shown.show(RunStats("local", inputs={"bids": InputStats()}, idle=[Idle("bids", 3.0, 0)]))
         assert "waiting for bids since 3 s" in _text(shown)
@@ -44,11 +44,11 @@ def test_an_input_that_is_silent_from_the_beginning_is_named(clock: list[float])
 
 def test_nothing_is_said_where_there_is_no_terminal() -> None:
     out = StringIO()
-    with Progress("local", Console(file=out)) as shown:
+    with ProgressLine("local", Console(file=out)) as shown:
         shown.show(RunStats("local", inputs={"bids": InputStats(tuples=7)}))
     assert out.getvalue() == ""
 
 
-def _text(shown: Progress) -> str:
+def _text(shown: ProgressLine) -> str:
     assert shown._status is not None
     return str(shown._status.status)

@@ -25,7 +25,7 @@ from xmlpunct.base.secrets import hide
 from xmlpunct.connectors.contract import expand
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.retries import Retries
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint
 from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.run_options import RunOptions
@@ -216,7 +216,7 @@ def test_what_spark_is_told_does_not_tell_it(tmp_path: Path) -> None:
             checkpoint.settle(found, 2)
             for spool in found.spools:
                 spool.run()
-    fragments = cut(query.root, [s.name for s in query.streams], query.rules)
+    fragments = cut_plan(query.root, [s.name for s in query.streams], query.rules)
     text = Job(query, fragments, tuple(found.inputs), 2, None, "urn:p").to_text()
     told = base64.b64decode(text)
     assert b"${FEED_SECRET}" in told
@@ -315,7 +315,7 @@ def test_what_spark_is_told_has_no_typed_password(tmp_path: Path) -> None:
     text = QUERY.replace("SELECT", "SELECT 'http://a:constant@b/' AS c,", 1)
     query = plan(text, {"sensor1": url})
     inputs = (Input(url, (0,), ()),)
-    fragments = cut(query.root, [s.name for s in query.streams], query.rules)
+    fragments = cut_plan(query.root, [s.name for s in query.streams], query.rules)
     given = Job(query, fragments, inputs, 2, None, "urn:p").to_text()
     told = base64.b64decode(given)
     assert b"hush42word" not in told

@@ -7,13 +7,13 @@ import pytest
 from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of
 from xmlpunct import Punctuation
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Hop, Scan, SemiJoin, WindowPromises, numbered
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql import plan
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call
-from xmlpunct.operators.time.windows.frame import Frame
+from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.types import INT
 
 DDL = """CREATE STREAM a (sid STRING NOT NULL, part INT CHECK (part BETWEEN 0 AND 2), hour INT NOT NULL, x INT)
@@ -68,7 +68,7 @@ def test_a_joint_cover_closes_an_hour(name: str, shards: int) -> None:
 )
 def test_what_cannot_be_of_use_stays_behind(sql: str, travels: list[str]) -> None:
     query = plan(DDL + sql)
-    found = cut(query.root, [s.name for s in query.streams])
+    found = cut_plan(query.root, [s.name for s in query.streams])
     given = [
         list(feed.schema.names) for fragment in found.fragments for feed in fragment.feeds if feed.from_edge
     ]
@@ -77,20 +77,22 @@ def test_what_cannot_be_of_use_stays_behind(sql: str, travels: list[str]) -> Non
 
 
 def test_without_an_exchange_nothing_is_kept() -> None:
-    found = cut(plan(DDL + "SELECT hour FROM a").root, ["a"])
+    found = cut_plan(plan(DDL + "SELECT hour FROM a").root, ["a"])
     assert (found.fragments, found.edges[0].root.schema.names) == ((), ("hour",))
 
 
 def test_what_travels_comes_in_where_it_is_expected() -> None:
     """``part`` is no column of what the join reads: it would take what is said of it for the window's end."""
     a, b = plan(DDL + "SELECT hour FROM a").streams[0], plan(DDL + "SELECT hour FROM b").streams[0]
-    windows = Hop(Scan(a, ("part", "hour"), ("part", "at")), "at", Frame(INT, 2, 2, 0), None, "until")
+    windows = Hop(
+        Scan(a, ("part", "hour"), ("part", "at")), "at", HoppingWindows(INT, 2, 2, 0), None, "until"
+    )
     promises = WindowPromises(windows, "at", windows.frame, None, "until")
     later = call("<", Column(INT, False, "hour"), Column(INT, False, "until"))
     root = SemiJoin(
         Scan(b, ("hour",), ("hour",)), promises, (), residual=later
     )  # on one shard: a fragment of its own
-    parts = cut(optimize(numbered(root)), [a.name, b.name])
+    parts = cut_plan(optimize(numbered(root)), [a.name, b.name])
     feeds = [feed for fragment in parts.fragments for feed in fragment.feeds]
     assert any(feed.from_edge and "part" in feed.schema for feed in feeds)
     (given,) = [feed for feed in feeds if not feed.from_edge]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xmlpunct import Punctuation, Schema, Slice
-from xmlpunct.engine.partition.fragments import Fragments, cut
+from xmlpunct.engine.partition.fragments import Fragments, cut_plan
 from xmlpunct.engine.partition.routing import route
 from xmlpunct.engine.plan import GroupBy, Join, Node, Scan, SemiJoin, Stream
 from xmlpunct.engine.sql import plan
@@ -18,7 +18,7 @@ DDL = """CREATE STREAM a (k INT, x INT, y INT) WITH (source = 'a');
 
 def fragments(sql: str) -> Fragments:
     query = plan(DDL + sql)
-    return cut(query.root, [s.name for s in query.streams])
+    return cut_plan(query.root, [s.name for s in query.streams])
 
 
 def shape(found: Fragments) -> list[tuple[bool, int]]:
@@ -61,7 +61,7 @@ def scan(name: str, k: str, x: str) -> Scan:
 
 
 def counted(node: Node, key: str) -> Fragments:
-    return cut(GroupBy(node, (key,), (Aggregate("COUNT", None, False, "n"),)), ["a", "b"])
+    return cut_plan(GroupBy(node, (key,), (Aggregate("COUNT", None, False, "n"),)), ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_after_an_outer_join_only_the_preserved_side_stays_partitioned(
     found = counted(join, key)
     assert len(found.fragments) == count
     assert [feed.keys for feed in found.fragments[0].feeds] == [("k",), ("rk",)]
-    top = cut(join, ["a", "b"]).fragments[-1]
+    top = cut_plan(join, ["a", "b"]).fragments[-1]
     assert top.keys == ((("k",),) if kind == "inner" else (("k",), ("rk",)))
 
 
@@ -120,7 +120,7 @@ def test_every_shard_hears_all_punctuations_where_they_may_add_up(column: str, e
         f"CREATE STREAM a ({column}, v INT) WITH (source = 'a'); CREATE STREAM b (k INT) WITH (source = 'b');"
         "SELECT v FROM a JOIN b ON a.k = b.k"
     )
-    (fragment,) = cut(query.root, [s.name for s in query.streams]).fragments
+    (fragment,) = cut_plan(query.root, [s.name for s in query.streams]).fragments
     assert {feed.whole for feed in fragment.feeds} == {expected}
 
 
@@ -132,7 +132,7 @@ def test_what_plans_have_in_common_is_one_part() -> None:
         CREATE SINK two WITH (output = '2') AS SELECT n, COUNT(*) AS m FROM v GROUP BY n;
         CREATE SINK three WITH (output = '3') AS SELECT k FROM a;
         SELECT DISTINCT k FROM (SELECT k, x + 1 AS y FROM a)""")
-    found = cut(query.roots, [s.name for s in query.streams])
+    found = cut_plan(query.roots, [s.name for s in query.streams])
     one, two, three, last = found.answers
     assert (one.source, two.source, three.from_edge) == (0, 1, True)
     (above,) = found.fragments[two.source].feeds

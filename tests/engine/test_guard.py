@@ -16,7 +16,7 @@ from tests.spark.simulated import without_spark
 from tests.spark.support import NAMESPACE, read_back
 from tests.spark.test_ranges import job_of
 from xmlpunct.base.errors import StrictError, UsageError
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Guard, Query, Scan
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.run.checkpoint.commit import Commit
@@ -28,7 +28,7 @@ from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark.outputs import OutletTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
-from xmlpunct.engine.spark.spark_sink import Sink
+from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.sql import plan
 from xmlpunct.firehose import writer_for
 
@@ -121,7 +121,9 @@ def by_spark(
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.root.ordered)
     target, rejects = OutletTarget(FileOutlet(str(out / "out.xml"), 0)), FileOutlet(str(out / "rejects"), 0)
     metrics = RunMetrics(guarded, job.inputs, stats, {})
-    sink = Sink(job, Keeping(out / "log"), commit, [(output, target)], rejects, metrics, strict, limit=limit)
+    sink = MicroBatchSink(
+        job, Keeping(out / "log"), commit, [(output, target)], rejects, metrics, strict, limit=limit
+    )
     without_spark(job, sink)
     assert sink.done.is_set()
     if sink.failure is not None:
@@ -209,7 +211,7 @@ def test_guards_stand_first_in_the_fragments_that_need_their_streams(folder: Pat
     found = {}
     for name, sql in QUERIES.items():
         query = with_guards(planned(folder, sql))
-        parts = cut(query.root, [s.name for s in query.streams])
+        parts = cut_plan(query.root, [s.name for s in query.streams])
         assert all(isinstance(edge.root, Scan) for edge in parts.edges)
         guards = [n for f in parts.fragments for n in f.root.walk() if isinstance(n, Guard)]
         assert len(guards) == len(parts.edges)

@@ -25,7 +25,7 @@ from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.run.stop import Stop
 from xmlpunct.engine.spark.outputs import OutletTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
-from xmlpunct.engine.spark.spark_sink import Sink
+from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.sql import plan
 from xmlpunct.firehose import writer_for
 
@@ -64,7 +64,9 @@ def on_spark(query: Query, options: RunOptions, stats: RunStats) -> None:
     job = job_of(query, out, 2, options.slice_bytes)
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.root.ordered)
     target, metrics = OutletTarget(FileOutlet(options.output, 0)), RunMetrics(query, job.inputs, stats, {})
-    sink = Sink(job, Keeping(out / "log"), Commit(), [(output, target)], None, metrics, options.strict)
+    sink = MicroBatchSink(
+        job, Keeping(out / "log"), Commit(), [(output, target)], None, metrics, options.strict
+    )
     without_spark(job, sink)
 
 

@@ -17,7 +17,7 @@ from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of
 from xmlpunct import Punctuation
 from xmlpunct.base.errors import UsageError
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import PartialDupElim, PartialGroupBy, Query
 from xmlpunct.engine.rule_options import (
     DROP_DUPELIMS,
@@ -86,7 +86,7 @@ class Counted(Sharded):
 
 def kinds(query: Query, on: Rules = USUAL) -> list[type]:
     """What stands at the top of each edge."""
-    return [type(edge.root) for edge in cut(query.root, [s.name for s in query.streams], on).edges]
+    return [type(edge.root) for edge in cut_plan(query.root, [s.name for s in query.streams], on).edges]
 
 
 BIG = 2**62

@@ -18,7 +18,7 @@ from xmlpunct.engine.plan import (
     Select,
     Stream,
     Unary,
-    column,
+    node_column,
     numbered,
 )
 from xmlpunct.engine.rule_options import RULE_OPTIONS
@@ -65,7 +65,7 @@ class EveryNode(Unary):
 def grown() -> Node:
     """Over and under it stand nodes that rules push, prune and drop where they know that they may."""
     every = EveryNode(Scan(STREAM, ("k", "v"), ("k", "v")), 2)
-    positive = DupElim(Select(every, call(">", column(every, "k"), literal(INT, 0))))
+    positive = DupElim(Select(every, call(">", node_column(every, "k"), literal(INT, 0))))
     greatest = GroupBy(positive, ("k",), (Aggregate("MAX", "v", False, "top"),))
     return numbered(optimize(Merge((greatest, greatest)), frozenset(RULE_OPTIONS)))
 

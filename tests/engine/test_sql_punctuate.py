@@ -10,7 +10,7 @@ import pytest
 
 from xmlpunct import SqlError, UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.run.local.local_run import open_sources
 from xmlpunct.engine.run.local.running import LocalRun
 from xmlpunct.engine.run.stats import RunStats
@@ -77,7 +77,7 @@ def test_the_same_for_every_slicing(
 
 
 def test_it_runs_on_one_shard_in_document_order(folder: Path) -> None:
-    found = cut(plan(sql(folder, "hour")).root, ["t"])
+    found = cut_plan(plan(sql(folder, "hour")).root, ["t"])
     assert [f.single for f in found.fragments] == [True, False]
 
 

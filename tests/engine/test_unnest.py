@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import xmlpunct
 from xmlpunct import Punctuation, Schema, SqlError, UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sql import plan
@@ -265,7 +265,7 @@ def test_wrong_options_are_underlined(options: str) -> None:
 )
 def test_no_fragment_is_partitioned_by_an_array(query: str, rule: Callable[[Query], Query]) -> None:
     planned = plan("CREATE STREAM s (l ARRAY(v INT), k INT) WITH (source = 'x'); " + query)
-    fragments = cut(rule(planned).root, ["s"]).fragments
+    fragments = cut_plan(rule(planned).root, ["s"]).fragments
     types = [
         f.root.schema[name].type for f in fragments for way in f.keys for name in way if name in f.root.schema
     ]

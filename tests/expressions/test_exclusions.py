@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.table_1 import set_match
 from tests.strategies import DAY, FLAG, LETTER, MONEY, REAL, SMALL, Pool, Space
-from xmlpunct.expressions.exclusions import COMBINATIONS, GAPS, never, outside
+from xmlpunct.expressions.exclusions import COMBINATIONS, GAPS, never, only_within
 from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Project, Scan, Select
@@ -181,8 +181,8 @@ def test_a_disjunction_says_what_all_its_parts_say() -> None:
 def test_long_lists_say_little() -> None:
     schema = Schema.parse("a INT, b INT")
     listed = values(INT, range(0, 4 * GAPS, 2))
-    assert list(map(str, outside(schema, "a", listed))) == ["<(,-1], *>", f"<[{4 * GAPS - 1},), *>"]
-    assert len(outside(schema, "a", values(INT, range(0, 2 * GAPS - 2, 2)))) == GAPS
+    assert list(map(str, only_within(schema, "a", listed))) == ["<(,-1], *>", f"<[{4 * GAPS - 1},), *>"]
+    assert len(only_within(schema, "a", values(INT, range(0, 2 * GAPS - 2, 2)))) == GAPS
     some = [Literal(INT, False, v) for v in range(0, 30, 2)]
     a, b = (call("IN", Column(INT, True, n), *some) for n in ("a", "b"))
     assert len(never(schema, call("OR", a, b))) == COMBINATIONS == 16 * 16

@@ -13,7 +13,7 @@ from tests.expressions.test_evaluation import column, typed
 from tests.functions_page import tree
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import FUNCTIONS, Column, Expression, Function, Literal, inside_out
-from xmlpunct.expressions.non_null import Names
+from xmlpunct.expressions.non_null import ColumnNames
 from xmlpunct.expressions.program import compiled, non_null
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, INT
@@ -63,7 +63,7 @@ def check(e: Expression, rows: pl.DataFrame) -> None:
     if reasons is not None:
         here = here.filter(reasons.is_null())
     known = non_null(e)
-    values: list[tuple[Names, pl.Expr]] = [(known.value, pl.col("$value").is_not_null())]
+    values: list[tuple[ColumnNames, pl.Expr]] = [(known.value, pl.col("$value").is_not_null())]
     if e.type is BOOLEAN:
         values += [(known.true, pl.col("$value").eq(True)), (known.false, pl.col("$value").eq(False))]
     for names, holds in values:

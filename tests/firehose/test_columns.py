@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from xmlpunct.firehose import typed_columns
 from xmlpunct.firehose.cells import Cells
-from xmlpunct.firehose.typed_columns import column, convert
+from xmlpunct.firehose.typed_columns import convert, typed_column
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
 
@@ -85,7 +85,7 @@ def test_the_same_as_one_by_one(few: int, type_: Type, given_texts: list[str | N
 )
 def test_reasons(columns: str, text: str | None, reason: str) -> None:
     (attribute,) = Schema.parse(columns)
-    values, wrong = column(attribute, Cells.of([text]))
+    values, wrong = typed_column(attribute, Cells.of([text]))
     assert wrong[0].startswith(reason)
     assert values.dtype == attribute.type.dtype
 

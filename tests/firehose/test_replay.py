@@ -14,10 +14,10 @@ from tests.firehose.harness import ROOT
 from xmlpunct.base.errors import UsageError
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
-from xmlpunct.connectors.tcp import Address
+from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.firehose.replay_server import Replay, tuples
 
-LOOPBACK = Address("127.0.0.1", 0, True)
+LOOPBACK = SocketAddress("127.0.0.1", 0, True)
 SAMPLE = Path(__file__).parents[2] / "samples" / "sensor1.xml"
 
 

@@ -19,7 +19,7 @@ from tests.firehose.harness import ROOT, spec
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.tcp import Address
+from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.firehose import FirehoseReader
 from xmlpunct.schema import Schema
 
@@ -147,10 +147,10 @@ def test_several_senders_are_no_single_reader() -> None:
 
 
 def test_addresses() -> None:
-    assert Address.parse("tcp-listen://:7") == Address("127.0.0.1", 7, True, 1)
-    assert Address.parse("tcp-listen://0.0.0.0:7?connections=3") == Address("0.0.0.0", 7, True, 3)
-    assert Address.parse("tcp://[::1]:7") == Address("::1", 7)
-    assert str(Address("::1", 7)) == "[::1]:7"
+    assert SocketAddress.parse("tcp-listen://:7") == SocketAddress("127.0.0.1", 7, True, 1)
+    assert SocketAddress.parse("tcp-listen://0.0.0.0:7?connections=3") == SocketAddress("0.0.0.0", 7, True, 3)
+    assert SocketAddress.parse("tcp://[::1]:7") == SocketAddress("::1", 7)
+    assert str(SocketAddress("::1", 7)) == "[::1]:7"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.operators.harness import restart
 from tests.strategies import POOLS, Element, Space, punctuations_of, slice_of, tuples_of
 from xmlpunct.operators import LateFilter, run
-from xmlpunct.operators.time.late_filter import marked
+from xmlpunct.operators.time.late_filter import guarded_slice
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.schema.provenance import is_attribute, placed
@@ -37,7 +37,7 @@ def as_read(elements: list[Element], first: int) -> Slice:
     """A slice whose tuples stand on lines of their own."""
     found = slice_of(SPACE.schema, elements)
     lines = list(range(first, first + found.tuples.height))
-    return marked(
+    return guarded_slice(
         Slice(
             placed(found.tuples, "s.xml", lines, [10 * n for n in lines]), found.punctuations, found.before
         ),
@@ -97,10 +97,10 @@ def test_what_is_forgotten_is_counted_and_passes(monkeypatch: pytest.MonkeyPatch
     schema = Schema.parse("s STRING")
     guard = LateFilter(schema)
     said = [Punctuation.of(schema, s=f"s{n}") for n in range(5)]
-    run(guard, 0, marked(Slice(placed(schema.empty(), "x", [], []), said, [0] * 5), schema))
+    run(guard, 0, guarded_slice(Slice(placed(schema.empty(), "x", [], []), said, [0] * 5), schema))
     assert (guard.state.held, guard.forgotten) == (3, 2)
     rows = placed(schema.frame([(f"s{n}",) for n in range(6)]), "x", [1] * 6, [0] * 6)
-    output = run(guard, 0, marked(Slice(rows), schema))
+    output = run(guard, 0, guarded_slice(Slice(rows), schema))
     assert output.tuples["s"].to_list() == ["s0", "s1", "s5"]
     assert len(guard.rejects) == 3
     assert restart(lambda: LateFilter(schema), guard).forgotten == 2

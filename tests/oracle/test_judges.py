@@ -62,7 +62,7 @@ from xmlpunct.operators import (
 )
 from xmlpunct.operators.time.access_order import AccessOrder
 from xmlpunct.operators.time.over.calls import Frame
-from xmlpunct.operators.time.windows.frame import Frame as WindowFrame
+from xmlpunct.operators.time.windows.frame import HoppingWindows as WindowFrame
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import array_of
 from xmlpunct.types import BOOLEAN, INT

@@ -38,7 +38,7 @@ from xmlpunct.expressions.functions import call, cast, literal
 from xmlpunct.operators import Aggregate, OverCall, OverFrame, SortKey
 from xmlpunct.operators.join.join_output import PRESERVED
 from xmlpunct.operators.time.over.calls import FUNCTIONS
-from xmlpunct.operators.time.windows.frame import Frame
+from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, DecimalType, Type
@@ -197,7 +197,7 @@ class Grower:
             comparable = [a.name for a in below.schema if a.type.comparable and a != stamp]
             by = self.rng.sample(comparable, min(len(comparable), self.rng.choice([0, 1, 1, 2])))
             return Session(below, stamp.name, slide * unit, tuple(by), start, end)
-        frame = Frame(stamp.type, slide * unit, size * unit, epoch + self.rng.randint(-2, 2))
+        frame = HoppingWindows(stamp.type, slide * unit, size * unit, epoch + self.rng.randint(-2, 2))
         hop = Hop(below, stamp.name, frame, start, end)
         windows = WindowPromises(hop, stamp.name, frame, start, end)
         if self.coin(0.5):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xmlpunct.base.codec import pack, unpack
-from xmlpunct.engine.partition.fragments import Fragment, Fragments, cut
+from xmlpunct.engine.partition.fragments import Fragment, Fragments, cut_plan
 from xmlpunct.engine.partition.routing import owners_of, route
 from xmlpunct.engine.plan import Node
 from xmlpunct.engine.rule_options import USUAL, Rules
@@ -37,7 +37,7 @@ class Sharded:
     """A plan on ``shards`` shards. ``push`` gives what comes out, in the order in which it does."""
 
     def __init__(self, root: Node, streams: Sequence[str], shards: int, on: Rules = USUAL) -> None:
-        self._start(cut(root, streams, on), streams, shards)
+        self._start(cut_plan(root, streams, on), streams, shards)
 
     def _start(self, parts: Fragments, streams: Sequence[str], shards: int) -> None:
         self._made = (parts, streams, shards)

@@ -9,7 +9,7 @@ import pytest
 from tests.oracle.cql import Case
 from tests.oracle.cql.query import DStream, Join, Query, Rows, RStream, Stamped, Stream, Window
 from tests.plans.relations import Planned
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.types import DOUBLE
 
 BLOCKS = 4
@@ -40,7 +40,7 @@ def test_plans_are_sharded_by_several_columns_and_by_doubles() -> None:
     ways = []
     for seed in range(60):
         planned = Planned(Case(seed))
-        fragments = cut(planned.root, planned.names).fragments
+        fragments = cut_plan(planned.root, planned.names).fragments
         ways += [(feed.schema, feed.keys) for fragment in fragments for feed in fragment.feeds]
     assert sum(len(keys) > 1 for _, keys in ways) > 20
     assert sum(schema[key].type is DOUBLE for schema, keys in ways for key in keys) > 5

@@ -152,7 +152,7 @@ class Printer:
         order = f" ORDER BY {', '.join(keys)}" if keys else ""
         return f"{a.function}({inside}{order}){f' FILTER (WHERE {where[0]})' if where else ''}"
 
-    def condition(self, keys: plan.Keys, residual: Expression | None) -> str:
+    def condition(self, keys: plan.EquiKeys, residual: Expression | None) -> str:
         tests = [f"{quoted(a)} = {quoted(b)}" for a, b in keys]
         return " AND ".join([*tests, *([] if residual is None else [self.scalar(residual)])]) or "TRUE"
 

@@ -14,7 +14,7 @@ from tests.strategies import POOLS, Pool
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, Type, Value, decimal, ordinal_intervals
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.interval_set import IntervalSet
-from xmlpunct.types.ordinal_intervals import Bounds, OrdinalIntervals
+from xmlpunct.types.ordinal_intervals import OrdinalBounds, OrdinalIntervals
 from xmlpunct.types.pattern import WILDCARD, Pattern
 
 WIDE = decimal(38, 2)
@@ -206,7 +206,7 @@ def test_one_more_does_not_sort_all_anew(step: int, monkeypatch: pytest.MonkeyPa
     """Ten times the intervals, and each time a question, sort at most 15 times the rows."""
     rows, of = [0], OrdinalIntervals.of
 
-    def counted(columns: Iterable[Bounds]) -> OrdinalIntervals:
+    def counted(columns: Iterable[OrdinalBounds]) -> OrdinalIntervals:
         columns = list(columns)
         rows[0] += sum(len(firsts) for firsts, _ in columns)
         return of(columns)

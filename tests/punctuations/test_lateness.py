@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.punctuations.test_promised import SCHEMA, TUPLES, punctuations
 from xmlpunct import Punctuation, Slice, match
-from xmlpunct.slice.lateness import Lateness, reason
+from xmlpunct.slice.lateness import Lateness, late_reason
 
 ELEMENTS = st.lists(TUPLES | punctuations(), max_size=30)
 
@@ -47,6 +47,6 @@ def test_a_tuple_is_late_behind_a_punctuation_that_matches_it(
 
 def test_the_reason_names_what_is_violated_at_the_tuples_own_values() -> None:
     row = {"a": 3, "d": None, "x": "one, two"}
-    assert reason(SCHEMA, row, "a") == "late: <3, *, *> was closed before it"
-    assert reason(SCHEMA, row, "a,x") == 'late: <3, *, "one, two"> was closed before it'
-    assert reason(SCHEMA, row, "") == "late: <*, *, *> was closed before it"
+    assert late_reason(SCHEMA, row, "a") == "late: <3, *, *> was closed before it"
+    assert late_reason(SCHEMA, row, "a,x") == 'late: <3, *, "one, two"> was closed before it'
+    assert late_reason(SCHEMA, row, "") == "late: <*, *, *> was closed before it"

@@ -19,7 +19,7 @@ from tests.checkpoints import take_back_end
 from tests.firehose.harness import spec
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.tcp import Address, listen
+from xmlpunct.connectors.tcp import SocketAddress, listen
 from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import Cursor, advance, release
@@ -94,16 +94,16 @@ def reset(peer: socket.socket) -> None:
 
 
 def test_only_this_machine_can_connect_unless_told_otherwise() -> None:
-    with closing(listen(Address.parse("tcp-listen://:0"), "s")) as waiting:
+    with closing(listen(SocketAddress.parse("tcp-listen://:0"), "s")) as waiting:
         assert waiting.getsockname()[0] == "127.0.0.1"
-    with closing(listen(Address.parse("tcp-listen://0.0.0.0:0"), "s")) as waiting:
+    with closing(listen(SocketAddress.parse("tcp-listen://0.0.0.0:0"), "s")) as waiting:
         assert waiting.getsockname()[0] == "0.0.0.0"
 
 
 @pytest.mark.parametrize("host", ["*", "0", "0x0", "[::0]"])
 def test_every_address_has_to_be_spelled_out(host: str) -> None:
     with pytest.raises(SourceError):
-        listen(Address.parse(f"tcp-listen://{host}:0"), "s").close()
+        listen(SocketAddress.parse(f"tcp-listen://{host}:0"), "s").close()
 
 
 def test_a_hundred_connections_at_once(port: Callable[[], int]) -> None:

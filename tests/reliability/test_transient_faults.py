@@ -20,7 +20,7 @@ from tests.cli.harness import Cli
 from tests.reliability.bench import DECLARED, UNION, Bench
 from tests.reliability.support import LONG
 from xmlpunct.base.errors import TransientError, XmlPunctError
-from xmlpunct.connectors.source import Piece, Source, assembled
+from xmlpunct.connectors.source import Source, UnopenedPart, assembled
 from xmlpunct.connectors.unchanged import SteadyFile
 from xmlpunct.engine.run.inputs import parse_ranges, segments
 from xmlpunct.engine.run.inputs.parts import Input, Part
@@ -277,7 +277,7 @@ class Failing(io.RawIOBase):
 def test_what_is_final_is_decided_in_one_place(tmp_path: Path, error: OSError, is_final: bool) -> None:
     """A spool ends with the failure of a peer, and not with that of a disk."""
     path = tmp_path / "spool"
-    source = assembled("s", [Piece("s", None, lambda: Failing(b"<s><t/>", error, False))])  # type: ignore[arg-type,return-value]
+    source = assembled("s", [UnopenedPart("s", None, lambda: Failing(b"<s><t/>", error, False))])  # type: ignore[arg-type,return-value]
     spool = Spool(source, 0, path)
     spool.run()
     if is_final:
@@ -312,7 +312,7 @@ def test_a_spool_that_ends_while_others_wait_for_room_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the thread cannot do must not look as if nothing had come."""
-    parts = [Piece(name, None, lambda: io.BytesIO(b"<s/>")) for name in "ab"]
+    parts = [UnopenedPart(name, None, lambda: io.BytesIO(b"<s/>")) for name in "ab"]
     source = assembled("s", parts)
     first = Spool(source, 0, tmp_path / "0")
     second = Spool(source, 1, tmp_path / "1", first)

@@ -25,10 +25,10 @@ from xmlpunct.engine.run.local import local_run as local
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.sink import make_outputs
 from xmlpunct.engine.run.stats import RunStats
-from xmlpunct.engine.spark.job import Row
+from xmlpunct.engine.spark.job import StageRow
 from xmlpunct.engine.spark.outputs import OutletTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
-from xmlpunct.engine.spark.spark_sink import Sink
+from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.sql import plan
 
 DECLARED = """CREATE STREAM a (x INT, hour INT NOT NULL, t STRING) WITH (source = '{folder}/feed.xml', element = 'a');
@@ -125,7 +125,7 @@ def on_shards(
     job, stats = job_of(query, folder, shards, size), RunStats("spark")
     places = [options.to(answer.destination).output for answer in query.answers]
     targets = [OutletTarget(FileOutlet(place, 0)) for place in places]
-    sink = Sink(
+    sink = MicroBatchSink(
         job,
         Keeping(folder / "log"),
         Commit.begun(query),
@@ -169,9 +169,9 @@ class Batches:
     """Takes the place of a sink: keeps the rows of each micro-batch."""
 
     def __init__(self) -> None:
-        self.rows: list[list[Row]] = []
+        self.rows: list[list[StageRow]] = []
 
-    def take(self, rows: list[Row], batch: int) -> None:
+    def take(self, rows: list[StageRow], batch: int) -> None:
         assert batch == len(self.rows)
         self.rows.append(rows)
 
@@ -206,7 +206,7 @@ def test_a_death_between_writing_and_committing(tmp_path: Path) -> None:
         ]
         metrics = RunMetrics(query, job.inputs, stats, commit.stats, commit.held)
         pairs = list(zip(make_outputs(query, options), map(OutletTarget, outlets), strict=True))
-        sink = Sink(job, Dying(log, death), commit, pairs, None, metrics)
+        sink = MicroBatchSink(job, Dying(log, death), commit, pairs, None, metrics)
         try:
             for number, rows in enumerate(batches.rows):
                 if number >= commit.batch:

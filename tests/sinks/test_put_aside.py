@@ -40,10 +40,10 @@ from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import combining
 from xmlpunct.engine.spark.aside import PutAside
 from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
-from xmlpunct.engine.spark.job import Row
+from xmlpunct.engine.spark.job import StageRow
 from xmlpunct.engine.spark.run_metrics import RunMetrics
-from xmlpunct.engine.spark.spark_sink import Sink
-from xmlpunct.engine.spark.xml_dataset import Texts, XmlTarget
+from xmlpunct.engine.spark.spark_sink import MicroBatchSink
+from xmlpunct.engine.spark.xml_dataset import ChunkTexts, XmlTarget
 from xmlpunct.engine.sql import plan
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.schema import Schema
@@ -79,7 +79,7 @@ class Run:
         without_spark(self.job, batches)  # type: ignore[arg-type]
         self.batches = batches.rows
 
-    def begin(self, opened: ExitStack, death: int = -1, run: str = "run") -> Sink:
+    def begin(self, opened: ExitStack, death: int = -1, run: str = "run") -> MicroBatchSink:
         """A sink as a run would make it now; one that dies between writing a micro-batch and committing it."""
         commit, self.stats = (
             (committed(self.log) if self.log.exists() else Commit.begun(self.query)),
@@ -91,11 +91,11 @@ class Run:
         target.open(run, commit.batch)
         metrics = RunMetrics(self.query, self.job.inputs, self.stats, commit.stats, commit.held)
         strict, limit = self.options.strict, self.options.max_rejects
-        return Sink(
+        return MicroBatchSink(
             self.job, Dying(self.log, death), commit, [(output, target)], None, metrics, strict, limit=limit
         )
 
-    def rows(self, sink: Sink, number: int) -> list[Row]:
+    def rows(self, sink: MicroBatchSink, number: int) -> list[StageRow]:
         """What comes to the driver of a micro-batch."""
         return [*sink.aside(number).rows(combined(self.job, self.batches[number]))]
 
@@ -409,7 +409,7 @@ def test_texts_of_what_was_put_aside(tmp_path: Path) -> None:
     frames = [schema.frame([(float("inf"), Decimal("7.50"), moment)]), schema.frame([(None, None, None)])]
     chunks = put_aside(tmp_path, "0-0", frames)
     asked = pa.RecordBatch.from_pydict({"id": [1, 0]})
-    texts = Texts(tmp_path, tuple(chunks), schema)(iter([asked]))
+    texts = ChunkTexts(tmp_path, tuple(chunks), schema)(iter([asked]))
     assert [tuple(row.values()) for batch in texts for row in batch.to_pylist()] == [
         (None, None, None),
         ("INF", "7.50", "2024-02-29T23:59:59.123456Z"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from tests.spark.test_ranges import micro_batches
 from xmlpunct.base.codec import pack, unpack
 from xmlpunct.engine.spark.combining import Combiner
-from xmlpunct.engine.spark.job import Job, Row, batch_to_rows, rows_to_batch
+from xmlpunct.engine.spark.job import Job, StageRow, batch_to_rows, rows_to_batch
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.shard_keys import shard_keys
-from xmlpunct.engine.spark.spark_sink import Sink
+from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 
 
-def without_spark(job: Job, sink: Sink) -> None:
+def without_spark(job: Job, sink: MicroBatchSink) -> None:
     """Run a job to its end: every stage's shards in turn, each restored from its last state.
 
     Shards get rows in no order, as behind a shuffle.
@@ -31,12 +31,12 @@ def without_spark(job: Job, sink: Sink) -> None:
         sink.take(combined(job, rows), number)
 
 
-def combined(job: Job, rows: list[Row]) -> list[Row]:
+def combined(job: Job, rows: list[StageRow]) -> list[StageRow]:
     """What becomes of rows on their way to the sink: each group of shards has a task of its own."""
     combiner = Combiner(job)
     if not combiner.pays:
         return rows
-    tasks: dict[int, list[Row]] = {}
+    tasks: dict[int, list[StageRow]] = {}
     for row in rows:
         tasks.setdefault(row.seq % job.shards // combiner.group, []).append(row)
     given = ([rows_to_batch(mine[:3]), rows_to_batch(mine[3:])] for mine in tasks.values())

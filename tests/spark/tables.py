@@ -13,7 +13,7 @@ from tests.spark.support import NAMESPACE
 from xmlpunct.engine.spark.table.stream import TableStreamReader
 from xmlpunct.engine.spark.table.table_batch import TableReader
 from xmlpunct.engine.spark.table.table_options import WATCHING, TableOptions
-from xmlpunct.engine.spark.table.tasks import Table
+from xmlpunct.engine.spark.table.tasks import TableRead
 
 Row = dict[str, Any]
 READINGS = spark.StructType().add("_sid", "string").add("hour", "integer")
@@ -34,9 +34,9 @@ def feed(path: Path, hours: Iterator[int] | range, sid: str = "S1", said: int | 
     return path
 
 
-def table(columns: spark.StructType, path: Path | str, **options: Any) -> Table:
+def table(columns: spark.StructType, path: Path | str, **options: Any) -> TableRead:
     said = {"element": "t", "path": str(path), **{name: str(value) for name, value in options.items()}}
-    return Table(columns, TableOptions.read(said, WATCHING))
+    return TableRead(columns, TableOptions.read(said, WATCHING))
 
 
 def of_tasks(reader: TableReader | TableStreamReader, tasks: Any) -> list[list[Row]]:

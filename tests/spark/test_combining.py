@@ -19,10 +19,10 @@ from tests.spark.support import NAMESPACE, locally, on_spark, read_back, split
 from tests.spark.test_ranges import job_of
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.engine.spark import combining, runner
-from xmlpunct.engine.spark.combining import Combiner, Said
-from xmlpunct.engine.spark.job import RESULT, Row
+from xmlpunct.engine.spark.combining import Combiner, ShardOutput
+from xmlpunct.engine.spark.job import RESULT, StageRow
 from xmlpunct.engine.spark.spark_session import state_format
-from xmlpunct.engine.spark.spark_sink import Sink
+from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.sql import plan
 from xmlpunct.operators import run
 from xmlpunct.operators.merge.gather import Gather
@@ -122,10 +122,12 @@ def test_what_is_said_in_any_order_comes_to_the_same(
         for shard, its in said.items():
             slice_ = Slice(X.frame([]), [Punctuation.of(X, x=shard), *its])
             plainly += run(plain, shard, slice_).punctuations
-            rows.append(Row(0, 1, RESULT, shard, slice_.to_bytes()))
+            rows.append(StageRow(0, 1, RESULT, shard, slice_.to_bytes()))
         groups = [rows[at : at + 4] for at in range(0, shards, 4)]
-        joined = [g[0]._replace(payload=Said.of(other, g).to_bytes()) if g[1:] else g[0] for g in groups]
-        together += Said.of(other, joined).met(other).punctuations
+        joined = [
+            g[0]._replace(payload=ShardOutput.of(other, g).to_bytes()) if g[1:] else g[0] for g in groups
+        ]
+        together += ShardOutput.of(other, joined).met(other).punctuations
         for x in [0, 1, *(n * WIDE + d for n in range(4) for d in (-1, 0, 1))]:
             assert any(match((x,), p) for p in together) == any(match((x,), p) for p in plainly)
     assert any(p.is_everything for p in together)
@@ -138,15 +140,15 @@ def test_what_is_combined_is_not_too_large(tmp_path: Path, monkeypatch: pytest.M
     job = job_of(plan(HOTTEST.format(folder=tmp_path)), tmp_path, 16)
     schema = job.fragments.answers[0].schema
     parts = [Slice(schema.frame([(1, shard, n) for n in range(9)])).to_bytes() for shard in range(16)]
-    rows = [Row(0, job.sink, 0, shard, part) for shard, part in enumerate(parts)]
-    others = [Row(0, job.sink, -1, 1 << 32, b"of the reader"), Row(0, 0, 0, 3, b"to a fragment")]
+    rows = [StageRow(0, job.sink, 0, shard, part) for shard, part in enumerate(parts)]
+    others = [StageRow(0, job.sink, -1, 1 << 32, b"of the reader"), StageRow(0, 0, 0, 3, b"to a fragment")]
     monkeypatch.setattr(combining, "MOST_BYTES", 3 * len(parts[0]))
     found = combined(job, [*rows, *others])
     assert Combiner(job).group == 4
     assert {row for row in found if row in others} == set(others)
     assert sorted(row.seq for row in found if row not in others) == [0, 3, 4, 7, 8, 11, 12, 15]
     gather = combining.gather_of(job, job.fragments.answers[0].source)
-    whole = Said.of(gather, [row for row in found if row not in others])
+    whole = ShardOutput.of(gather, [row for row in found if row not in others])
     assert whole.slice_.tuples["hour"].to_list() == [shard for shard in range(16) for _ in range(9)]
     assert PunctuationBatch.of(whole.slice_.punctuations) == []
 
@@ -169,15 +171,15 @@ def test_on_spark_through_a_restart(spark: Any, tmp_path: Path, monkeypatch: pyt
     expected = found()
     for path in paths:
         path.unlink()
-    take, taken = Sink.take, list[list[Row]]()
+    take, taken = MicroBatchSink.take, list[list[StageRow]]()
 
-    def watched(self: Sink, rows: Iterable[Row], batch: int) -> None:
+    def watched(self: MicroBatchSink, rows: Iterable[StageRow], batch: int) -> None:
         taken.append([*rows])
         if len(taken) == 2:
             raise OSError("died")
         take(self, taken[-1], batch)
 
-    monkeypatch.setattr(Sink, "take", watched)
+    monkeypatch.setattr(MicroBatchSink, "take", watched)
     monkeypatch.setattr(SparkContext, "defaultParallelism", 5)
     monkeypatch.setattr(combining, "MANY", 4)
     options = {"checkpoint": str(tmp_path / "checkpoint"), "slice_bytes": 1600}

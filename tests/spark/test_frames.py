@@ -19,10 +19,10 @@ from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_stages import Cluster
 from tests.spark.test_state import Store
 from xmlpunct import Punctuation, Schema, SourceError, StrictError, UsageError
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.run.inputs.tables import Table
-from xmlpunct.engine.spark.frame_queries import FrameEdge, MergeProcessor, Results, rows_to_batch
-from xmlpunct.engine.spark.job import ANOTHER_JOB, FAILURE, PROMISES, RESULT, Job, Row
+from xmlpunct.engine.spark.frame_queries import FrameEdge, MergeProcessor, ResultRows, rows_to_batch
+from xmlpunct.engine.spark.job import ANOTHER_JOB, FAILURE, PROMISES, RESULT, Job, StageRow
 from xmlpunct.engine.spark.processor import check_owner
 from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.engine.spark.spark_source import QueryReader
@@ -39,7 +39,7 @@ HOTTEST = "SELECT hour, MAX(temp) AS t, COUNT(*) AS n FROM readings GROUP BY hou
 def frame_job(sql: str, shards: int = 2, merges: bool = False) -> Job:
     empty = pl.DataFrame(READINGS.empty())
     planned = plan(sql, tables={"readings": Table("readings", empty.lazy(), empty.collect_schema())})
-    fragments = cut(planned.root, [s.name for s in planned.streams])
+    fragments = cut_plan(planned.root, [s.name for s in planned.streams])
     return Job(planned, fragments, (), shards, None, NAMESPACE, merges=merges, fingerprint="f")
 
 
@@ -59,19 +59,19 @@ class Merged:
     def __init__(self, job: Job) -> None:
         self.job, self._stores = job, {key: Store() for key in shard_keys(job.shards)}
 
-    def push(self, rows: list[Row]) -> list[Row]:
+    def push(self, rows: list[StageRow]) -> list[StageRow]:
         found = []
         for key, store in self._stores.items():
             mine = [row for row in rows if row.shard == key]
             if mine:
                 processor = MergeProcessor(self.job)
                 processor.init(SimpleNamespace(getMapState=lambda *_, store=store: store))
-                found += [Row(*row) for row in processor.handleInputRows((key,), iter(mine), None)]
+                found += [StageRow(*row) for row in processor.handleInputRows((key,), iter(mine), None)]
         return found
 
 
-def results(job: Job, rows: list[Row], punctuation: str | None = None) -> list[dict[str, Any]]:
-    last = pickle.loads(pickle.dumps(Results(job, punctuation)))
+def results(job: Job, rows: list[StageRow], punctuation: str | None = None) -> list[dict[str, Any]]:
+    last = pickle.loads(pickle.dumps(ResultRows(job, punctuation)))
     half = len(rows) // 2
     given = iter([rows_to_batch(rows[:half]), rows_to_batch(rows[half:])])
     return [row for part in last(given) for row in part.to_pylist()]
@@ -141,8 +141,8 @@ def test_faults_and_rejects_reach_who_asked() -> None:
     rows = [*edge.rows(pa.Table.from_batches([batch([("S1", None, 4), ("S1", 5, 4)])]), 0)]
     assert results(job, rows) == [{"hour": 5}]
     with pytest.raises(StrictError, match="NOT NULL"):
-        list(Results(job, strict=True)(iter([rows_to_batch(rows)])))
-    broken = Row(0, job.sink, FAILURE, 0, b'["a.xml", "malformed", 3, 40]')
+        list(ResultRows(job, strict=True)(iter([rows_to_batch(rows)])))
+    broken = StageRow(0, job.sink, FAILURE, 0, b'["a.xml", "malformed", 3, 40]')
     with pytest.raises(SourceError, match=r"a\.xml, line 3, byte 40: malformed"):
         results(job, [broken, broken])
 

@@ -10,18 +10,18 @@ from tests.spark.test_ranges import job_of
 from xmlpunct.engine.run.inputs.pacing import Pace
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark.backpressure import COMING_BYTES, Wish
-from xmlpunct.engine.spark.job import COUNTS, WAITS, Job, Row
+from xmlpunct.engine.spark.job import COUNTS, WAITS, Job, StageRow
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_source import FIRST_BYTES, QueryReader
 from xmlpunct.engine.sql import plan
 
 
-def reports(job: Job, moved: set[int], tasks_of: dict[str, object], end: dict[str, object]) -> list[Row]:
+def reports(job: Job, moved: set[int], tasks_of: dict[str, object], end: dict[str, object]) -> list[StageRow]:
     """What a micro-batch that read these inputs says of itself: the reader's counts and one shard's waits."""
     reader = QueryReader(job)
     tasks = reader.partitions(tasks_of, end)
-    rows = [Row(*row) for task in tasks if task.task.number in moved for row in reader.read(task)]
+    rows = [StageRow(*row) for task in tasks if task.task.number in moved for row in reader.read(task)]
     shard = Shard(replace(job, shards=1), 0, 0)
     mine = [row for row in rows if row.stage == 0]
     return [row for row in rows if row.port == COUNTS] + [r for r in shard.push(mine) if r.port == WAITS]

@@ -17,14 +17,14 @@ from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from xmlpunct.base import frames
 from xmlpunct.base.errors import TransientError
 from xmlpunct.connectors.unchanged import ChangedError
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import Cursor, Range, advance, budgets, grouped
 from xmlpunct.engine.run.inputs.segments import end_of, finish, log_of, open_at
 from xmlpunct.engine.run.inputs.spool import find_inputs, unfinished
-from xmlpunct.engine.spark.edge import Task, read
-from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, RESULT, Job, Row
+from xmlpunct.engine.spark.edge import RangeTask, read_task
+from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, RESULT, Job, StageRow
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.spark_source import QueryReader
 from xmlpunct.slice import Slice, concat
@@ -36,11 +36,11 @@ def job_of(query: Query, folder: Path, shards: int = 2, slice_bytes: int | None 
     inputs, spools = find_inputs(query, folder / "spool")
     for spool in spools:
         spool.run()
-    fragments = cut(query.roots, [s.name for s in query.streams])
+    fragments = cut_plan(query.roots, [s.name for s in query.streams])
     return Job(query, fragments, tuple(inputs), shards, slice_bytes, NAMESPACE)
 
 
-def micro_batches(job: Job, *, restarts: bool = False) -> list[list[Row]]:
+def micro_batches(job: Job, *, restarts: bool = False) -> list[list[StageRow]]:
     """What Spark would do: plan and read micro-batches until nothing moves."""
     reader = QueryReader(job)
     start, found = reader.initialOffset(), []
@@ -50,11 +50,11 @@ def micro_batches(job: Job, *, restarts: bool = False) -> list[list[Row]]:
             return found
         if restarts:
             reader = QueryReader(Job.from_text(job.to_text()))
-        found.append([Row(*row) for task in reader.partitions(start, end) for row in reader.read(task)])
+        found.append([StageRow(*row) for task in reader.partitions(start, end) for row in reader.read(task)])
         start = end
 
 
-def results(job: Job, batches: list[list[Row]]) -> Slice:
+def results(job: Job, batches: list[list[StageRow]]) -> Slice:
     payloads = [row.payload for rows in batches for row in rows if row.port == RESULT]
     schema = job.fragments.schema
     return concat(schema, [Slice.from_bytes(schema, payload) for payload in payloads])
@@ -180,7 +180,7 @@ def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) ->
     job = replace(job, inputs=(given, job.inputs[1]))
     ranges, _ = advance(given, job.elements(0), Cursor(), len(text), 40)
     assert len(ranges) > 4
-    rows = [row for n, r in enumerate(ranges) for row in read(job, Task(0, n, (r,)))]
+    rows = [row for n, r in enumerate(ranges) for row in read_task(job, RangeTask(0, n, (r,)))]
     (first, *_) = failures = [row for row in rows if row.port == FAILURE and row.stage == job.sink]
     assert json.loads(first.payload)[0] == str(path)
     told = {row.shard for row in rows if row.port == FAILURE and row.seq == first.seq and row.stage == 0}
@@ -191,7 +191,7 @@ def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) ->
         key = sorted(told, reverse=True)[number]
         shard = Shard(job, 0, number)
         shard.push([row for row in rows if row.stage == 0 and row.shard == key])
-        groups = frames.grouped(shard.pipeline.operators[-2].state.snapshot())["groups"]
+        groups = frames.nested_snapshot(shard.pipeline.operators[-2].state.snapshot())["groups"]
         hours.update(*(page["sensor1.hour"].to_list() for page in groups.values()))
     assert hours == {0, 1}
 

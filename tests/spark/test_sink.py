@@ -24,10 +24,19 @@ from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import InputStats, RunStats
 from xmlpunct.engine.spark.edge import rejects_to_bytes
-from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, OPERATORS, RESULT, Job, Row, task_seq
+from xmlpunct.engine.spark.job import (
+    COUNTS,
+    EDGE_REJECTS,
+    FAILURE,
+    OPERATORS,
+    RESULT,
+    Job,
+    StageRow,
+    task_seq,
+)
 from xmlpunct.engine.spark.outputs import OutletTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
-from xmlpunct.engine.spark.spark_sink import Sink
+from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
@@ -45,7 +54,7 @@ class Bench:
         self.job, self.schema = job, job.fragments.schema
         self._opened: list[FileOutlet] = []
 
-    def sink(self, *, strict: bool = False) -> Sink:
+    def sink(self, *, strict: bool = False) -> MicroBatchSink:
         """A sink as a run would make it now."""
         for outlet in self._opened:
             outlet.close()
@@ -55,7 +64,7 @@ class Bench:
             FileOutlet(str(self.rejects), commit.rejects.length),
         ]
         writer = writer_for("xml", self.schema, punct_namespace=NAMESPACE)
-        return Sink(
+        return MicroBatchSink(
             self.job,
             Keeping(self.folder / "log"),
             commit,
@@ -65,18 +74,18 @@ class Bench:
             strict,
         )
 
-    def result(self, ordinal: int, *hours: int, closed: str = "", end: bool = False) -> Row:
+    def result(self, ordinal: int, *hours: int, closed: str = "", end: bool = False) -> StageRow:
         """A row of results: tuples of these hours, a punctuation on the hour, the end."""
         s = self.schema
         said = [Punctuation.of(s, hour=closed)] if closed else []
         said += [Punctuation.everything(s)] if end else []
         tuples = s.frame([tuple(h if n == "hour" else None for n in s.names) for h in hours])
         seq = task_seq(0, ordinal) if not self.job.sink else ordinal
-        return Row(0, self.job.sink, RESULT, seq, Slice(tuples, said).to_bytes())
+        return StageRow(0, self.job.sink, RESULT, seq, Slice(tuples, said).to_bytes())
 
-    def report(self, port: int, ordinal: int, payload: object) -> Row:
+    def report(self, port: int, ordinal: int, payload: object) -> StageRow:
         data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-        return Row(0, self.job.sink, port, task_seq(0, ordinal), data)
+        return StageRow(0, self.job.sink, port, task_seq(0, ordinal), data)
 
 
 def test_micro_batches_are_written_once(tmp_path: Path) -> None:
@@ -171,12 +180,12 @@ def test_the_end_needs_every_shard(tmp_path: Path, warehouse: Warehouse) -> None
     sink = bench.sink()
     state = {"id": 4, "operator": "group-by", "tuples_in": 2, "tuples_out": 1, "punctuations_in": 0}
     state |= {"punctuations_out": 0, "state_rows": 3, "held_punctuations": 0, "forgotten": 0, "waits": [0]}
-    both = [Row(0, 1, OPERATORS, shard, json.dumps([state]).encode()) for shard in (0, 1)]
+    both = [StageRow(0, 1, OPERATORS, shard, json.dumps([state]).encode()) for shard in (0, 1)]
     sink.take([bench.result(0, 3, end=True), *both], 0)
     assert not sink.done.is_set()
     sink = bench.sink()
     state["state_rows"] = 1
-    sink.take([bench.result(1, 4, end=True), Row(0, 1, OPERATORS, 1, json.dumps([state]).encode())], 1)
+    sink.take([bench.result(1, 4, end=True), StageRow(0, 1, OPERATORS, 1, json.dumps([state]).encode())], 1)
     assert sink.done.is_set()
     (group_by,) = bench.stats.operators
     assert (group_by.tuples_in, group_by.state_rows, group_by.state_rows_peak) == (6, 4, 6)
@@ -277,7 +286,7 @@ def test_a_result_that_xml_cannot_hold_is_a_reject(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     tuples = bench.schema.frame([("a\x01", 1, 2, 3), ("b", 1, 2, 3)])
     sink = bench.sink()
-    sink.take([Row(0, bench.job.sink, RESULT, task_seq(0, 0), Slice(tuples).to_bytes())], 0)
+    sink.take([StageRow(0, bench.job.sink, RESULT, task_seq(0, 0), Slice(tuples).to_bytes())], 0)
     assert bench.out.read_bytes().count(b"<result>") == 1
     (reject,) = map(json.loads, bench.rejects.read_text().splitlines())
     assert "a character that XML cannot hold" in reject["reason"]

@@ -12,7 +12,7 @@ from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_sink import Bench
 from xmlpunct.base.codec import pack, unpack
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.spark.job import Job, Row
+from xmlpunct.engine.spark.job import Job, StageRow
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.punctuations.punctuation import Punctuation, match
@@ -25,13 +25,13 @@ class Cluster:
         self.job = job
         self._states: dict[tuple[int, int], bytes] = {}
 
-    def push(self, rows: list[Row]) -> list[Row]:
+    def push(self, rows: list[StageRow]) -> list[StageRow]:
         """What reaches the sink of a micro-batch."""
         for stage in range(self.job.sink):
             rows = list(self._stage(stage, rows))
         return rows
 
-    def _stage(self, stage: int, rows: list[Row]) -> Iterator[Row]:
+    def _stage(self, stage: int, rows: list[StageRow]) -> Iterator[StageRow]:
         yield from (row for row in rows if row.stage != stage)
         for number, key in enumerate(shard_keys(self.job.shards)):
             mine = [row for row in rows if row.stage == stage and row.shard == key]

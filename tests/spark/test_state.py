@@ -17,9 +17,9 @@ from tests.spark.support import Warehouse
 from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_stages import Cluster
 from xmlpunct.engine.spark import processor, state_store
-from xmlpunct.engine.spark.job import Job, Row
+from xmlpunct.engine.spark.job import Job, StageRow
 from xmlpunct.engine.spark.shard_keys import shard_keys
-from xmlpunct.engine.spark.state_store import HEAD, Cache, Key, State
+from xmlpunct.engine.spark.state_store import HEAD, Cache, ShardState, StateKey
 from xmlpunct.engine.spark.worker_stubs import LightProcessor, LightReader
 from xmlpunct.engine.sql import plan
 
@@ -27,19 +27,19 @@ from xmlpunct.engine.sql import plan
 class Store:
     """What Spark keeps of one shard."""
 
-    def __init__(self, held: dict[Key, tuple[bytes]] | None = None) -> None:
+    def __init__(self, held: dict[StateKey, tuple[bytes]] | None = None) -> None:
         self.held = dict(held or {})
         self.calls = Counter[str]()
 
-    def getValue(self, key: Key) -> tuple[bytes] | None:  # noqa: N802
+    def getValue(self, key: StateKey) -> tuple[bytes] | None:  # noqa: N802
         self.calls["read"] += 1
         return self.held.get(key)
 
-    def updateValue(self, key: Key, value: tuple[bytes]) -> None:  # noqa: N802
+    def updateValue(self, key: StateKey, value: tuple[bytes]) -> None:  # noqa: N802
         self.calls["written"] += 1
         self.held[key] = value
 
-    def removeKey(self, key: Key) -> None:  # noqa: N802
+    def removeKey(self, key: StateKey) -> None:  # noqa: N802
         self.calls["removed"] += 1
         del self.held[key]
 
@@ -53,7 +53,7 @@ def numbers(first: int, count: int) -> pl.DataFrame:
     return pl.DataFrame({"n": range(first, first + count)})
 
 
-def contents(state: State) -> dict[str, list[int]]:
+def contents(state: ShardState) -> dict[str, list[int]]:
     return {name: frame["n"].to_list() for name, frame in state.frames.items()}
 
 
@@ -66,7 +66,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_only_what_changed_is_written_and_read() -> None:
-    store, mine, other = Store(), State(), State()
+    store, mine, other = Store(), ShardState(), ShardState()
     assert mine.read(store)
     assert not mine
     frames = {"a": numbers(0, 100), "b": numbers(100, 200), "s": numbers(7, 1), "t": numbers(8, 1)}
@@ -139,7 +139,7 @@ class Unreliable:
         self.stores: dict[tuple[int, int], Store] = {}
         self.seen = Counter[str]()
 
-    def push(self, rows: list[Row]) -> list[Row]:
+    def push(self, rows: list[StageRow]) -> list[StageRow]:
         """What reaches the sink of a micro-batch."""
         for stage in range(self.job.sink):
             here, rows = [r for r in rows if r.stage == stage], [r for r in rows if r.stage != stage]
@@ -148,7 +148,7 @@ class Unreliable:
                     rows += self._task(stage, number, key, mine)
         return rows
 
-    def _task(self, stage: int, number: int, key: int, rows: list[Row]) -> list[Row]:
+    def _task(self, stage: int, number: int, key: int, rows: list[StageRow]) -> list[StageRow]:
         store = self.stores.setdefault((stage, number), Store())
         while True:
             self._patch.setattr(processor, "KEPT", self.rng.choice(self.processes))
@@ -162,7 +162,7 @@ class Unreliable:
                 next(output)
                 output.close()
                 continue
-            found = [Row(*row) for row in output]
+            found = [StageRow(*row) for row in output]
             if self.rng.random() < 0.2:
                 self.seen["uncommitted"] += 1
                 continue

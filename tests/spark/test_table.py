@@ -18,7 +18,7 @@ from xmlpunct import SourceError, StrictError, UsageError, XmlPunctError
 from xmlpunct.engine.spark.table.datasource import XmlTable, inferred_columns
 from xmlpunct.engine.spark.table.table_batch import TableReader
 from xmlpunct.engine.spark.table.table_options import DOCUMENTS, READING, WATCHING, WRITING, TableOptions
-from xmlpunct.engine.spark.table.tasks import Table
+from xmlpunct.engine.spark.table.tasks import TableRead
 
 
 def test_nested_columns_are_structs_and_arrays(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_wrong_columns_and_sources_say_what_to_write(tmp_path: Path) -> None:
         with pytest.raises(XmlPunctError, match=said):
             table(columns, path, **options)
     with pytest.raises(UsageError, match="which elements are tuples"):
-        Table(READINGS, TableOptions())
+        TableRead(READINGS, TableOptions())
     with pytest.raises(UsageError, match=r"xmlpunct.spark.query reads it"):
         read(READINGS, "tcp://127.0.0.1:1")
 

@@ -23,7 +23,7 @@ from xmlpunct.engine.run.inputs.ranges import Cursor, Range, advance
 from xmlpunct.engine.run.inputs.uncut import Uncut, save
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import spark_source
-from xmlpunct.engine.spark.job import COUNTS, FAILURE, Job, Row
+from xmlpunct.engine.spark.job import COUNTS, FAILURE, Job, StageRow
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_source import Offset, QueryReader
 from xmlpunct.firehose.builder import Parsed
@@ -231,7 +231,7 @@ def test_what_changes_nothing_that_is_read(tmp_path: Path, change: Callable[[Pat
     start = reader.initialOffset()
     (task,) = reader.partitions(start, reader.latestOffset(start, None))
     change(files / "001.xml")
-    rows = [Row(*row) for row in reader.read(task)]
+    rows = [StageRow(*row) for row in reader.read(task)]
     assert results(job, [rows]).tuples["hour"].to_list() == [0, 1, 0, 1, 2]
 
 

@@ -13,7 +13,7 @@ from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.inputs.injected_punctuations import SaidLog, read_said
-from xmlpunct.engine.spark.job import Job, Row
+from xmlpunct.engine.spark.job import Job, StageRow
 from xmlpunct.engine.spark.spark_source import QueryReader
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.answer import why
@@ -83,7 +83,7 @@ def test_what_is_said_closes_what_waits(tmp_path: Path, query: Query) -> None:
     reader, log, cluster = QueryReader(job), SaidLog(tmp_path / "said"), Cluster(job)
     start, hours, said = reader.initialOffset(), set[int](), 0
     while (end := reader.latestOffset(start, None)) != start:
-        rows = [Row(*row) for task in reader.partitions(start, end) for row in reader.read(task)]
+        rows = [StageRow(*row) for task in reader.partitions(start, end) for row in reader.read(task)]
         hours |= {t[0] for t in results(job, [cluster.push(rows)]).tuples.rows()}
         if len(hours) == 4 and not said:
             number, p = read_said(query, "b", f'<p:t xmlns:p="{NAMESPACE}"><hour>[4,6]</hour></p:t>')

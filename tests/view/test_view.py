@@ -18,7 +18,7 @@ from xmlpunct.engine.run.local import local_run as local
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, does, draw, places
+from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, box_corners, does, draw
 from xmlpunct.engine.view.metrics import metrics
 from xmlpunct.engine.view.moment import Moment, plan_of
 from xmlpunct.engine.view.view import View
@@ -106,7 +106,7 @@ def test_the_picture_says_who_waits() -> None:
 )
 def test_no_two_boxes_lie_on_each_other(sql: str) -> None:
     boxes = plan_of(plan(f"CREATE STREAM s (x INT, y INT) WITH (source = 's.xml'); {sql}")).boxes
-    found = places(boxes)
+    found = box_corners(boxes)
     assert len({(p.x, p.y) for p in found.values()}) == len(boxes)
     assert all(found[below].x < found[box.id].x for box in boxes for below in box.inputs)
 

@@ -194,10 +194,10 @@ MOST_TEXT = 64 * 1024
 """The greatest number of bytes that a reject retains of the text of its tuple."""
 
 
-def cut(text: str) -> str:
+def cut_short(text: str) -> str:
     """The text of a reject, truncated to `MOST_TEXT` bytes; dots mark the truncation.
 
-    >>> len(cut("x" * 100_000)), cut("short")
+    >>> len(cut_short("x" * 100_000)), cut_short("short")
     (65539, 'short')
     """
     if len(text) * 4 <= MOST_TEXT:

@@ -17,7 +17,7 @@ Snapshot = Mapping[str, pl.DataFrame]
 """State as named data frames, enough to restore it."""
 
 
-class Part(Protocol):
+class SnapshotPart(Protocol):
     """A part of an operator's state, which can be counted, saved and restored."""
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ def any_of(masks: Sequence[pl.Series], height: int) -> pl.Series:
     return reduce(or_, masks) if masks else pl.Series([False]).new_from_index(0, height)
 
 
-def grouped(snapshot: Snapshot) -> dict[str, dict[str, pl.DataFrame]]:
+def nested_snapshot(snapshot: Snapshot) -> dict[str, dict[str, pl.DataFrame]]:
     """A snapshot ``{"a/b": ...}`` as ``{"a": {"b": ...}}``."""
     groups: dict[str, dict[str, pl.DataFrame]] = {}
     for key, frame in snapshot.items():
@@ -48,14 +48,14 @@ def grouped(snapshot: Snapshot) -> dict[str, dict[str, pl.DataFrame]]:
     return groups
 
 
-def snapshot_of(parts: Mapping[str, Part]) -> dict[str, pl.DataFrame]:
+def snapshot_of(parts: Mapping[str, SnapshotPart]) -> dict[str, pl.DataFrame]:
     """The snapshots of several parts as one."""
     return {f"{name}/{key}": frame for name, part in parts.items() for key, frame in part.snapshot().items()}
 
 
-def restore(parts: Mapping[str, Part], snapshot: Snapshot) -> None:
+def restore(parts: Mapping[str, SnapshotPart], snapshot: Snapshot) -> None:
     """The inverse of `snapshot_of`. A part that the snapshot does not have becomes empty."""
-    groups = grouped(snapshot)
+    groups = nested_snapshot(snapshot)
     for name, part in parts.items():
         part.restore(groups.get(name, {}))
 

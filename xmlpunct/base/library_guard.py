@@ -41,13 +41,16 @@ def guarded(
         raise
     except Exception as error:
         position = f", at byte {byte}" if byte and line is None else ""
-        raise (raising or kind_of(error))(source, f"{action}: {why(error)}{position}", line, byte) from error
+        raise (raising or kind_of(error))(
+            source, f"{action}: {library_reason(error)}{position}", line, byte
+        ) from error
 
 
-def why(error: BaseException) -> str:
+def library_reason(error: BaseException) -> str:
     """The reason of a library's exception, in one line.
 
-    >>> why(OSError(2, "No such file or directory")), why(RecursionError("maximum ...")), why(MemoryError())
+    >>> errors = [OSError(2, "No such file or directory"), RecursionError("maximum ..."), MemoryError()]
+    >>> tuple(map(library_reason, errors))
     ('No such file or directory', 'it is nested too deeply', 'out of memory')
     """
     if isinstance(error, RecursionError):

@@ -21,7 +21,7 @@ _FORMS = "a child, a/b, a[1], a[@rel='self'], @id, a/@id, ., a/text(), ../@id or
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class ChildStep:
     """A step to a child element by name.
 
     A name that is not expanded fits elements in the tuples' namespace or in none. A ``position`` selects one of the
@@ -63,7 +63,7 @@ class Path:
     """
 
     up: int
-    hops: tuple[Hop, ...]
+    hops: tuple[ChildStep, ...]
     attribute: str | None = None
     own: bool = False
 
@@ -83,7 +83,7 @@ def read_path(path: str, namespaces: Mapping[str, str] | None = None) -> Path:
     spaces, up, offset = {"xml": XML_NAMESPACE, **(namespaces or {})}, 0, 0
     while path.startswith("../", offset):
         up, offset = up + 1, offset + 3
-    hops: list[Hop] = []
+    hops: list[ChildStep] = []
     while offset < len(path):
         if path[offset:] == "text()" and (hops or not up):
             return Path(up, tuple(hops), own=True)
@@ -104,9 +104,9 @@ def read_path(path: str, namespaces: Mapping[str, str] | None = None) -> Path:
                 break
             attribute = _name(path, match["auri"], match["aprefix"], match["alocal"], spaces, False)
             value = match["one"] if match["one"] is not None else match["two"]
-            hops.append(Hop(name, attribute=attribute, value=value))
+            hops.append(ChildStep(name, attribute=attribute, value=value))
         else:
-            hops.append(Hop(name, int(match["position"] or 0)))
+            hops.append(ChildStep(name, int(match["position"] or 0)))
         offset = match.end()
         if offset == len(path):
             return Path(up, tuple(hops))

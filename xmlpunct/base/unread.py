@@ -115,7 +115,7 @@ def notices(input_: str, new: Overlooked) -> list[Notice]:
 
 
 @dataclass(slots=True)
-class Watch:
+class UnreadCounter:
     """Counts overlooked data in one input, whose tuples are ``element``."""
 
     input: str

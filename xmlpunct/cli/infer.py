@@ -15,7 +15,7 @@ from xmlpunct.engine.run.run_options import parse_size
 from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.document import MOST_SAMPLE_BYTES, Sample, infer, take_sample
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
-from xmlpunct.firehose.spec import expanded
+from xmlpunct.firehose.spec import name_parts
 
 
 @click.command("infer")
@@ -40,10 +40,10 @@ def infer_command(
 
     The beginning of SOURCE says so. What comes later may be otherwise: look at what is printed.
     """
-    from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output
+    from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output_path
     from xmlpunct.engine.sql.planner.declaration import declaration
 
-    refuse_read([standard_output()], source_place(source))
+    refuse_read([standard_output_path()], source_place(source))
     size = parse_size(sample)
     if size > MOST_SAMPLE_BYTES:
         raise UsageError(f"--sample {sample} is too much, for it is held in memory: 64MiB is the most")
@@ -51,11 +51,11 @@ def infer_command(
     if xsd is None or element is None:
         sampled, _ = take_sample(open_source(source), size)
         inferred = infer(sampled, element, punct_namespace)
-        element, lines = inferred.element, told(inferred, sampled)
+        element, lines = inferred.element, describe_inferred(inferred, sampled)
     if xsd is not None:
         inferred = XsdFile(xsd).infer(read_element(element)[-1])
         lines = [f"From {xsd}.", *left_out(inferred)]
-    name = expanded(read_element(element)[-1])[1]
+    name = name_parts(read_element(element)[-1])[1]
     text = declaration(name, inferred.schema, source, element, lines, inferred.prefixes)
     if sys.stdout.isatty():
         put_line(text)
@@ -63,9 +63,9 @@ def infer_command(
         put(f"{text}\n".encode(errors="backslashreplace"))
 
 
-def told(inferred: Inferred, sample: Sample) -> list[str]:
+def describe_inferred(inferred: Inferred, sample: Sample) -> list[str]:
     """Lines that describe the sample, and the content that is left out of the columns."""
-    name = expanded(read_element(inferred.element)[-1])[1]
+    name = name_parts(read_element(inferred.element)[-1])[1]
     where = f"{sample.size:,} bytes, which are all" if sample.is_whole else f"the first {sample.size:,} bytes"
     lines = [f"From {inferred.tuples:,} elements <{name}> in {where}.", *left_out(inferred)]
     return lines if inferred.error is None else [*lines, f"Then it breaks off: {inferred.error}."]

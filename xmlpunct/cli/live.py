@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xmlpunct.base.errors import UsageError
-from xmlpunct.cli.progress import Progress
+from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.cli.terminal import say
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
@@ -50,7 +50,7 @@ class Live:
     ) -> Iterator[Callable[[RunStats], None]]:
         """Show a run. Yields a function that the run calls for every slice. Raises `UsageError`."""
         if not self.has_view:
-            with Progress(stats.engine) as progress:
+            with ProgressLine(stats.engine) as progress:
                 yield progress.show
             return
         from xmlpunct.cli.watch import Watch
@@ -65,7 +65,7 @@ class Live:
                 talk = Talk(query, stats, options.punct_namespace, self.sayings)
                 server = opened.enter_context(ViewServer(view, read_address(self.http), talk))
                 say(f"live view: {server.url}")
-            watcher: Watch | Progress = Watch(view) if self.watch else Progress(stats.engine)
+            watcher: Watch | ProgressLine = Watch(view) if self.watch else ProgressLine(stats.engine)
             opened.enter_context(watcher)
 
             def show(stats: RunStats) -> None:

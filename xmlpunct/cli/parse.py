@@ -16,7 +16,7 @@ from xmlpunct.cli.shared_options import (
 from xmlpunct.cli.terminal import put
 from xmlpunct.engine.run.reject_log import RejectLog
 from xmlpunct.firehose import writer_for
-from xmlpunct.firehose.spec import expanded
+from xmlpunct.firehose.spec import name_parts
 from xmlpunct.schema import Schema
 
 
@@ -32,14 +32,14 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
     Without --schema the children of the first tuple are the columns, as STRINGs.
     """
     from xmlpunct.engine.run.output import Output
-    from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output
+    from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output_path
 
-    refuse_read([standard_output()], source_place(source))
+    refuse_read([standard_output_path()], source_place(source))
     declared = None if columns is None else Schema.parse(columns)
     schema, opened = open_stream(source, declared, element, punct_namespace)
     guessed = columns is None
     parts = slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed)
-    name = expanded(read_element(element)[-1])[1]
+    name = name_parts(read_element(element)[-1])[1]
     root = "stream" if name != "stream" else "streams"  # the root must not look like a tuple
     writer = writer_for(format_, schema, root=root, element=name, punct_namespace=punct_namespace)
     output, log = Output(schema, writer), RejectLog()

@@ -19,7 +19,7 @@ REFRESH_SECONDS = 0.2
 """The shortest time between two updates of the line: nobody reads faster."""
 
 
-class Progress:
+class ProgressLine:
     """Shows tuples, the rate of the last seconds, state and slices on standard error, if that is a terminal.
 
     Until the first data arrives, or an input is idle, it shows that the run is starting.
@@ -32,7 +32,7 @@ class Progress:
         self._updated = 0.0
         self._rates = Rates()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressLine:
         if self._console is not None and self._console.is_terminal:
             self._status = self._console.status(self._starting)
             self._status.start()

@@ -10,7 +10,7 @@ from xmlpunct.base.errors import UsageError
 from xmlpunct.cli.shared_options import namespace_option
 from xmlpunct.cli.terminal import say
 from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.tcp import Address
+from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.firehose.replay_server import Replay
 
 
@@ -31,7 +31,7 @@ def replay_command(file: str, where: str, rate: float | None, punct_namespace: s
     leave when it has had enough.
     """
     try:
-        address = Address.parse(f"tcp-listen://{where}")
+        address = SocketAddress.parse(f"tcp-listen://{where}")
     except UsageError:
         address = None
     if address is None or "?" in where:

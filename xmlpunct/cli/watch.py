@@ -13,7 +13,7 @@ from rich.text import Text
 from xmlpunct.base.printable import printable
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, does
-from xmlpunct.engine.view.moment import Box, InputMoment, Moment, OutputMoment, waiting
+from xmlpunct.engine.view.moment import InputMoment, Moment, OperatorBox, OutputMoment, waiting
 from xmlpunct.engine.view.view import View
 
 _COLOURS = {WAITS: "red", FLOWS: "green", STILL: "dim"}
@@ -90,7 +90,7 @@ def _operators(moment: Moment) -> Table:
     return table
 
 
-def _sink_names(b: Box) -> str:
+def _sink_names(b: OperatorBox) -> str:
     return f" -> {', '.join(b.sinks)}" if b.sinks else ""
 
 

@@ -37,7 +37,7 @@ def why_command(
     conditions = read_patterns(patterns)
     if url is not None:
         waits = ask(url, conditions)
-        lines = [told(wait) for wait in waits]
+        lines = [wait_line(wait) for wait in waits]
     else:
         stopped = why_stopped(Path(str(checkpoint)), conditions)
         waits, lines = [wait.as_dict() for wait in stopped], [str(wait) for wait in stopped]
@@ -49,7 +49,7 @@ def why_command(
     context.exit(0 if waits else 1)
 
 
-def told(wait: dict[str, Any]) -> str:
+def wait_line(wait: dict[str, Any]) -> str:
     """One wait as a line of text."""
     element = ElementTree.fromstring(wait["punctuation"])
     patterns = [

@@ -21,7 +21,7 @@ from typing import BinaryIO, NoReturn
 from zlib import crc32
 
 from xmlpunct.base.errors import SourceError, TransientError, reading, undoing
-from xmlpunct.base.library_guard import guarded, why
+from xmlpunct.base.library_guard import guarded, library_reason
 from xmlpunct.connectors.compression import (
     FORMATS,
     HEAD_BYTES,
@@ -330,7 +330,7 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
     except SourceError as error:
         raise _Cut(error) from None
     except Exception as error:
-        reason = f"the archive is cut short or corrupt at byte {stream.at}: {why(error)}"
+        reason = f"the archive is cut short or corrupt at byte {stream.at}: {library_reason(error)}"
         raise _Cut(SourceError(name, reason)) from None
     if stream.last_read != bytes(_BLOCK):
         reason = "cut short" if len(stream.last_read) < _BLOCK else "corrupt"

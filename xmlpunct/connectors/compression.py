@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from xmlpunct.base.errors import SourceError
-from xmlpunct.base.library_guard import guarded, why
+from xmlpunct.base.library_guard import guarded, library_reason
 
 PIECE_BYTES = 2**18
 """Maximum number of bytes decompressed at a time."""
@@ -304,7 +304,7 @@ class ByEngine:
                 unpacked = engine.decompress(data, size)
             except Exception as error:
                 before = _decompress_bytewise(saved, data) if saved else None
-                raise _Broken(f"is corrupt ({why(error)})", before) from None
+                raise _Broken(f"is corrupt ({library_reason(error)})", before) from None
             self._hungry = len(unpacked) < size and engine.needs_input
             if engine.eof:
                 self._unused, self._hungry = engine.unused_data, True
@@ -352,7 +352,7 @@ class ByArrow:
             if self._file.failure is not None:
                 raise self._file.failure from None
             cut = "Truncated" in str(error)
-            problem = "is cut short" if cut else f"is corrupt ({why(error).rpartition(': ')[2]})"
+            problem = "is cut short" if cut else f"is corrupt ({library_reason(error).rpartition(': ')[2]})"
             raise _Broken(problem) from None
 
 

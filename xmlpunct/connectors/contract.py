@@ -29,7 +29,14 @@ import polars as pl
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.secrets import expanded, note_passwords
-from xmlpunct.connectors.source import Piece, Source, assembled, bare, binary, merged
+from xmlpunct.connectors.source import (
+    Source,
+    UnopenedPart,
+    assembled,
+    binary,
+    merged_source,
+    without_password,
+)
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -230,11 +237,11 @@ class Connector:
 
     def inlet(self, spec: str, sender: str) -> Inlet:
         """The inlet of a sender. It does not connect before it is opened."""
-        raise UsageError(f"nothing is read from {scheme_of(spec)}://")
+        raise UsageError(f"nothing is read from {url_scheme(spec)}://")
 
     def outlet(self, spec: str, name: str) -> Outlet:
         """The outlet for results. It does not connect before it is opened."""
-        raise UsageError(f"nothing is written to {scheme_of(spec)}://: name a file, and copy it there")
+        raise UsageError(f"nothing is written to {url_scheme(spec)}://: name a file, and copy it there")
 
     def senders(self, spec: str) -> Sequence[str]:
         """The names of the senders, each with an order of its own; the same in each run.
@@ -249,7 +256,7 @@ class Connector:
 
     def place(self, spec: str) -> str:
         """A canonical form of the URL, to detect an output that is also an input."""
-        return bare(spec)
+        return without_password(spec)
 
     def source(self, spec: str, name: str) -> Source:
         """The source: the merge of its senders."""
@@ -257,10 +264,12 @@ class Connector:
         def sender_source(sender: str) -> Source:
             sender_name = f"{name}#{sender}" if sender else name
             once = not self.inlet(spec, sender).can_seek
-            part = Piece(sender_name, None, lambda: binary(InletFile(self.inlet(spec, sender))), once=once)
+            part = UnopenedPart(
+                sender_name, None, lambda: binary(InletFile(self.inlet(spec, sender))), once=once
+            )
             return assembled(sender_name, [part])
 
-        return merged(name, [sender_source(sender) for sender in self.senders(spec)])
+        return merged_source(name, [sender_source(sender) for sender in self.senders(spec)])
 
     def paths(self, spec: str) -> list[str]:
         """The files and directories that it reads."""
@@ -352,10 +361,10 @@ class InletFile(io.RawIOBase):
         super().close()
 
 
-def scheme_of(spec: str) -> str:
+def url_scheme(spec: str) -> str:
     """The scheme of a source or output: ``-`` for standard input, empty for a path.
 
-    >>> [scheme_of(spec) for spec in ("tcp://host:1", "follow:a.xml", "unix:a", "-", "C:/a.xml")]
+    >>> [url_scheme(spec) for spec in ("tcp://host:1", "follow:a.xml", "unix:a", "-", "C:/a.xml")]
     ['tcp', 'follow', 'unix', '-', '']
     """
     if spec == "-":
@@ -397,7 +406,7 @@ def expand(spec: str) -> str:
     >>> expand("feeds/${DAY}.xml")
     'feeds/${DAY}.xml'
     """
-    if _URL.match(spec) is None or scheme_of(spec) == "file":
+    if _URL.match(spec) is None or url_scheme(spec) == "file":
         return spec
     try:
         return expanded(spec, connector_of(spec).quotes)
@@ -418,6 +427,6 @@ def connector_of(spec: str | os.PathLike[str]) -> Connector:
     """
     scheme = ""
     if isinstance(spec, str):
-        scheme = scheme_of(spec)
+        scheme = url_scheme(spec)
         note_passwords(spec)
     return _connector(scheme) or _own_connector(_REMOTE)

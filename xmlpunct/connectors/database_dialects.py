@@ -19,7 +19,7 @@ from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, DecimalType, T
 
 _LOCKED_SECONDS, _GLANCE_SECONDS = 60.0, 0.5
 """How long to wait for a SQLite database that another process has locked, and how often to report that."""
-Test = tuple[pl.Expr, str]
+UnstorableTest = tuple[pl.Expr, str]
 """A condition for tuples that a database cannot store, and the reason to report."""
 
 
@@ -56,7 +56,7 @@ class Dialect(ABC):
     def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
         """Run a statement that consists of ``head``, the tuples, and ``tail``."""
 
-    def tests(self, tuples: pl.DataFrame) -> list[Test]:
+    def tests(self, tuples: pl.DataFrame) -> list[UnstorableTest]:
         """Conditions for tuples that it cannot store."""
         return []
 
@@ -140,7 +140,7 @@ class Sqlite(Dialect):
         schema, name = _split(table, "main")
         return dict(self.rows("SELECT name, type FROM pragma_table_info(?, ?)", (name, schema)))
 
-    def tests(self, tuples: pl.DataFrame) -> list[Test]:
+    def tests(self, tuples: pl.DataFrame) -> list[UnstorableTest]:
         doubles = [name for name, dtype in tuples.schema.items() if dtype == pl.Float64()]
         return [(pl.col(name).is_nan(), f"{name} is NaN, which SQLite takes for null") for name in doubles]
 
@@ -206,9 +206,9 @@ class PostgreSql(Dialect):
     def columns(self, table: str) -> dict[str, str]:
         query = """SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute
           WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
-        return dict(self.rows(query, (".".join(map(quoted, table.split("."))),)))
+        return dict(self.rows(query, (".".join(map(quoted_name, table.split("."))),)))
 
-    def tests(self, tuples: pl.DataFrame) -> list[Test]:
+    def tests(self, tuples: pl.DataFrame) -> list[UnstorableTest]:
         texts = [name for name, dtype in tuples.schema.items() if dtype == pl.String()]
         reason = "has the character U+0000, which PostgreSQL cannot hold"
         return [(pl.col(name).str.contains("\0", literal=True), f"{name} {reason}") for name in texts]
@@ -234,10 +234,10 @@ DIALECTS: dict[str, type[Dialect]] = {"sqlite": Sqlite, "duckdb": DuckDb, "postg
 _STAGE = "xmlpunct_stage"
 
 
-def quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     """A name quoted for SQL.
 
-    >>> quoted('a"b')
+    >>> quoted_name('a"b')
     '"a""b"'
     """
     return '"' + name.replace('"', '""') + '"'
@@ -281,7 +281,7 @@ def _arrow(schema: Schema, tuples: pl.DataFrame) -> Any:
 
 def _from_stage(dialect: Dialect, schema: Schema) -> str:
     """The query that reads the staging table."""
-    columns = [f"CAST({quoted(a.name)} AS {dialect.types(a.type)[0]})" for a in schema]
+    columns = [f"CAST({quoted_name(a.name)} AS {dialect.types(a.type)[0]})" for a in schema]
     return f"SELECT {', '.join(columns)} FROM {_STAGE}"
 
 

@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 import polars as pl
 
 from xmlpunct.base.errors import UsageError, XmlPunctError
-from xmlpunct.connectors.contract import Connector, Existing, Form, Outlet, Results, scheme_of
-from xmlpunct.connectors.database_dialects import DIALECTS, Dialect, quoted
+from xmlpunct.connectors.contract import Connector, Existing, Form, Outlet, Results, url_scheme
+from xmlpunct.connectors.database_dialects import DIALECTS, Dialect, quoted_name
 from xmlpunct.connectors.last_group import LastGroup
 from xmlpunct.connectors.retries import Retries
 from xmlpunct.schema import Schema
@@ -37,7 +37,7 @@ class Databases(Connector):
         table, key = options.pop("table", ""), options.pop("key", "")
         if not table:
             raise UsageError(f"{name}: which table? Add ?table=NAME")
-        dialect = DIALECTS[scheme_of(spec)]
+        dialect = DIALECTS[url_scheme(spec)]
         if dialect.is_file:
             if url.netloc or len(url.path) < 2 or options:
                 example = f"{url.scheme}:///x.db?table=t, with four slashes for a path from the root"
@@ -45,7 +45,7 @@ class Databases(Connector):
             database = unquote(url.path[1:])
         else:
             database = f"{url.scheme}://{url.netloc}{url.path}?{urlencode(options)}"
-        return Table(dialect(database), table, [part for part in key.split(",") if part], name)
+        return DatabaseTable(dialect(database), table, [part for part in key.split(",") if part], name)
 
     def place(self, spec: str) -> str:
         """The database, and the table in it."""
@@ -54,10 +54,10 @@ class Databases(Connector):
         return f"{database} {dict(parse_qsl(url.query)).get('table', '')}"
 
     def written(self, spec: str) -> list[str]:
-        return [unquote(urlsplit(spec).path[1:])] if DIALECTS[scheme_of(spec)].is_file else []
+        return [unquote(urlsplit(spec).path[1:])] if DIALECTS[url_scheme(spec)].is_file else []
 
 
-class Table(Outlet):
+class DatabaseTable(Outlet):
     """Writes to a table, which is created if it is missing. ``name`` is its URL for messages."""
 
     takes_columns = can_replace = True
@@ -172,8 +172,8 @@ class Table(Outlet):
                 self._dialect.run(f"DELETE FROM {self._target}")
                 self._dialect.run(f"DELETE FROM {PROGRESS} WHERE target = ?", (self._table,))
             return
-        types = [f"{quoted(a.name)} {self._dialect.types(a.type)[0]}" for a in self._schema]
-        unique = [f"PRIMARY KEY ({', '.join(map(quoted, self._key))})"] if self._key else []
+        types = [f"{quoted_name(a.name)} {self._dialect.types(a.type)[0]}" for a in self._schema]
+        unique = [f"PRIMARY KEY ({', '.join(map(quoted_name, self._key))})"] if self._key else []
         self._dialect.run(f"CREATE TABLE {self._target} ({', '.join([*types, *unique])})")
 
     def _compare(self, columns: dict[str, str]) -> None:
@@ -194,28 +194,28 @@ class Table(Outlet):
         if not self._key:
             return
         head, tail = self._insert
-        names = ", ".join(map(quoted, self._schema.names))
+        names = ", ".join(map(quoted_name, self._schema.names))
         try:
             self._dialect.run(f"{head}SELECT {names} FROM {self._target} WHERE 1 = 0{tail}")
         except self._dialect.errors:
-            key = ", ".join(map(quoted, self._key))
+            key = ", ".join(map(quoted_name, self._key))
             raise UsageError(
                 f"{self._name}: key= takes a unique index: CREATE UNIQUE INDEX i ON {self._target} ({key})"
             ) from None
 
     @property
     def _target(self) -> str:
-        return ".".join(map(quoted, self._table.split(".")))
+        return ".".join(map(quoted_name, self._table.split(".")))
 
     def _insert_statement(self) -> tuple[str, str]:
         """The statement that inserts rows: its text before and after the rows."""
-        names = [quoted(name) for name in self._schema.names]
+        names = [quoted_name(name) for name in self._schema.names]
         head = f"INSERT INTO {self._target} ({', '.join(names)}) "
         if not self._key:
             return head, ""
-        updated = [quoted(name) for name in self._schema.names if name not in self._key]
+        updated = [quoted_name(name) for name in self._schema.names if name not in self._key]
         update = f"UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in updated)}" if updated else "NOTHING"
-        return head, f" ON CONFLICT ({', '.join(map(quoted, self._key))}) DO {update}"
+        return head, f" ON CONFLICT ({', '.join(map(quoted_name, self._key))}) DO {update}"
 
     @contextmanager
     def _converted_errors(self, action: str) -> Iterator[None]:

@@ -25,10 +25,18 @@ from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
 from xmlpunct.base.errors import SourceError, TransientError, UsageError, undoing
 from xmlpunct.base.library_guard import guarded
-from xmlpunct.base.library_guard import why as foreign_why
+from xmlpunct.base.library_guard import library_reason as foreign_why
 from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.retries import Retries
-from xmlpunct.connectors.source import Piece, Source, Window, assembled, bare, binary, pieces
+from xmlpunct.connectors.source import (
+    FileWindow,
+    Source,
+    UnopenedPart,
+    assembled,
+    binary,
+    member_pieces,
+    without_password,
+)
 from xmlpunct.connectors.tls import client_context
 from xmlpunct.connectors.unchanged import ChangedError
 
@@ -52,26 +60,26 @@ class WebServers(Connector):
     """``http://`` and ``https://``: a document, or the members of an archive."""
 
     def source(self, spec: str, name: str) -> Source:
-        return assembled(bare(name), _documents(spec))
+        return assembled(without_password(name), _documents(spec))
 
     def is_endless(self, spec: str) -> bool:
         return False
 
 
-def _documents(url: str) -> list[Piece]:
+def _documents(url: str) -> list[UnopenedPart]:
     """The document at a URL, or its members if it is an archive. It connects."""
     first = WebFile(url)
-    unused, windows = [first], [Window(binary(first), 0)]
+    unused, windows = [first], [FileWindow(binary(first), 0)]
 
     def reopen() -> WebFile:
         return WebFile(url, first.entity)
 
-    plain = Piece(first.name, None, lambda: binary(unused.pop() if unused else reopen()))
+    plain = UnopenedPart(first.name, None, lambda: binary(unused.pop() if unused else reopen()))
     with undoing(first.close):
         entity = first.start()
         if entity is None or entity.length is None:
             return [plain]  # it may be a live stream, whose first bytes are not awaited here
-        parts = pieces(plain, lambda: binary(windows.pop() if windows else reopen()))
+        parts = member_pieces(plain, lambda: binary(windows.pop() if windows else reopen()))
         first.seek(0)
     if parts[0] is not plain:
         first.close()
@@ -183,8 +191,10 @@ class WebFile(io.RawIOBase):
                 self._drop()
                 if self._stopped.is_set():
                     break
-                if (pause := self._retries.failed(why(error))) is None:
-                    raise TransientError(self.name, f"{problem}: {why(error)}", None, self._at) from None
+                if (pause := self._retries.failed(connection_reason(error))) is None:
+                    raise TransientError(
+                        self.name, f"{problem}: {connection_reason(error)}", None, self._at
+                    ) from None
                 self._stopped.wait(pause)
         return b""
 
@@ -326,7 +336,7 @@ def _in_ascii(url: str) -> tuple[str, str | None, str | None]:
     return _BEYOND_ASCII.sub(lambda match: quote(match[0]), url_), parts.username, parts.password
 
 
-def why(error: BaseException) -> str:
+def connection_reason(error: BaseException) -> str:
     """The reason of a connection error."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, http.client.IncompleteRead):

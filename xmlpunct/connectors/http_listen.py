@@ -41,7 +41,7 @@ from xmlpunct.connectors.contract import Connector, Inlet, InletFile
 from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.http_server import HttpServer, RequestHandler, RequestRefused
 from xmlpunct.connectors.part_reader import encoding_of
-from xmlpunct.connectors.source import Piece, Source, assembled, binary, merged
+from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, merged_source
 from xmlpunct.connectors.url import Address, short
 
 RUN, SEQUENCE, LAST = "Xmlpunct-Run", "Xmlpunct-Sequence", "Xmlpunct-Last"
@@ -73,10 +73,10 @@ class Listeners(Connector):
 
         def sender_source(sender: str) -> Source:
             sender_name = f"{short(name)}#{sender}" if sender else short(name)
-            part = Piece(sender_name, None, lambda: binary(InletFile(Posted(server, sender))))
+            part = UnopenedPart(sender_name, None, lambda: binary(InletFile(Posted(server, sender))))
             return assembled(sender_name, [part])
 
-        return merged(short(name), [sender_source(sender) for sender in self.senders(spec)])
+        return merged_source(short(name), [sender_source(sender) for sender in self.senders(spec)])
 
 
 def _address(spec: str) -> Address:

@@ -17,7 +17,15 @@ from urllib.error import HTTPError
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.base.secrets import hide
 from xmlpunct.connectors.contract import Form, Outlet, Results, chained
-from xmlpunct.connectors.http import HEAD_SECONDS, PAUSES, TRY_AGAIN, WebServers, opener, read_url, why
+from xmlpunct.connectors.http import (
+    HEAD_SECONDS,
+    PAUSES,
+    TRY_AGAIN,
+    WebServers,
+    connection_reason,
+    opener,
+    read_url,
+)
 from xmlpunct.connectors.http_listen import DIGEST, LAST, LINK, RUN, SEQUENCE
 from xmlpunct.connectors.retries import Retries
 
@@ -80,7 +88,7 @@ class Poster(Outlet):
                     continue
                 is_transient = error.code in TRY_AGAIN
             except (OSError, http.client.HTTPException) as error:
-                reason, is_transient = why(error), True
+                reason, is_transient = connection_reason(error), True
             pause = retries.failed(reason) if is_transient else None
             if pause is None:
                 raise XmlPunctError(f"cannot write {self._name}: {hide(reason)}")

@@ -32,7 +32,7 @@ from xmlpunct.connectors.messages import (
     choose,
 )
 from xmlpunct.connectors.retries import Retries
-from xmlpunct.connectors.source import Source, bare
+from xmlpunct.connectors.source import Source, without_password
 
 AHEAD_KBYTES = 2048
 """Kilobytes of each partition that librdkafka prefetches. There may be hundreds of partitions with a consumer each."""
@@ -386,4 +386,4 @@ def _converted_errors(name: str, is_written: bool = False) -> Iterator[None]:
 
 def _short(spec: str) -> str:
     """A URL for messages: without its settings."""
-    return bare(spec).partition("?")[0]
+    return without_password(spec).partition("?")[0]

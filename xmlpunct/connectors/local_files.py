@@ -14,7 +14,7 @@ from xmlpunct.base.errors import SourceError, UsageError, read_error, reading
 from xmlpunct.connectors.contract import DATA, FOLLOW, Connector
 from xmlpunct.connectors.follow import GrowingFile
 from xmlpunct.connectors.listing import columns_in, files_below, files_matching, is_pattern, matches, texts_in
-from xmlpunct.connectors.source import Piece, Source, assembled, binary, of_file, pieces
+from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, member_pieces, of_file
 from xmlpunct.connectors.unchanged import ChangedError, SteadyFile, stamp
 
 
@@ -57,7 +57,7 @@ class GrowingFiles(Connector):
             if _size(path) is None:
                 raise UsageError(f"{path} cannot be followed: it is no file")
         shown = _display_path(path)
-        part = Piece(shown, None, lambda: binary(GrowingFile(path)), path)
+        part = UnopenedPart(shown, None, lambda: binary(GrowingFile(path)), path)
         return assembled(name if name != spec else shown, [part])
 
     def is_endless(self, spec: str) -> bool:
@@ -114,13 +114,13 @@ def _paths(path: str) -> list[str]:
     return files_matching(path) if is_pattern(path) else [path]
 
 
-def _parts(path: str) -> list[Piece]:
+def _parts(path: str) -> list[UnopenedPart]:
     """The parts of a file: its members if it is an archive."""
     shown, size = _display_path(path), _size(path)
-    plain = Piece(shown, size, lambda: binary(SteadyFile(path, shown)), path)
+    plain = UnopenedPart(shown, size, lambda: binary(SteadyFile(path, shown)), path)
     if size is None:
         return [replace(plain, once=True)]  # for example a pipe, which is not read before the run
-    return pieces(plain, partial(_unchanged_archive, path, shown, stamp(os.stat(path))))
+    return member_pieces(plain, partial(_unchanged_archive, path, shown, stamp(os.stat(path))))
 
 
 def _unchanged_archive(path: str, name: str, listed_stamp: tuple[int, int]) -> BinaryIO:

@@ -14,12 +14,19 @@ from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.base.library_guard import guarded
 from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.listing import in_order
-from xmlpunct.connectors.source import Piece, Source, assembled, bare, binary, pieces
+from xmlpunct.connectors.source import (
+    Source,
+    UnopenedPart,
+    assembled,
+    binary,
+    member_pieces,
+    without_password,
+)
 
 GLANCE_BYTES = 2**16
 """Block size for a file of which only the beginning, or an archive's directory, is read."""
 
-Place = tuple[Any, str]
+StoredFile = tuple[Any, str]
 """A file system of fsspec, and a path in it."""
 
 
@@ -29,22 +36,24 @@ class Stores(Connector):
     quotes = False
 
     def source(self, spec: str, name: str) -> Source:
-        parts = [part for file_url, file in listed(spec) for part in _parts(bare(file_url), file)]
-        return assembled(bare(name), parts)
+        parts = [
+            part for file_url, file in listed_files(spec) for part in _parts(without_password(file_url), file)
+        ]
+        return assembled(without_password(name), parts)
 
     def is_endless(self, spec: str) -> bool:
         return False
 
 
-def _parts(name: str, file: Place) -> list[Piece]:
+def _parts(name: str, file: StoredFile) -> list[UnopenedPart]:
     """The parts of a file that fsspec opens: its members if it is an archive."""
     unused = [RemoteFile(name, file, GLANCE_BYTES)]
-    plain = Piece(name, None, lambda: binary(RemoteFile(name, file)))
-    return pieces(plain, lambda: binary(unused.pop()) if unused else plain.open())
+    plain = UnopenedPart(name, None, lambda: binary(RemoteFile(name, file)))
+    return member_pieces(plain, lambda: binary(unused.pop()) if unused else plain.open())
 
 
-def listed(url: str) -> list[tuple[str, Place]]:
-    """The files of a URL, in order of their names: (URL, `Place`).
+def listed_files(url: str) -> list[tuple[str, StoredFile]]:
+    """The files of a URL, in order of their names: (URL, `StoredFile`).
 
     As with paths, that is one file, the files in a directory, or the files that match a pattern. Raises `SourceError`,
     also if there are no files, and `UsageError` if fsspec, or a package that it needs for the URL, is not installed.
@@ -73,7 +82,7 @@ def listed(url: str) -> list[tuple[str, Place]]:
 class RemoteFile(io.RawIOBase):
     """A file that fsspec opens. Each failure is transient: the file can be read again."""
 
-    def __init__(self, name: str, file: Place, block_size: int | None = None) -> None:
+    def __init__(self, name: str, file: StoredFile, block_size: int | None = None) -> None:
         files, path = file
         self._name = name
         with guarded(name, "cannot be opened", passing=(ImportError,), raising=TransientError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from xmlpunct.base.errors import UsageError
-from xmlpunct.connectors.contract import FOLLOW, connector_of, expand, scheme_of
+from xmlpunct.connectors.contract import FOLLOW, connector_of, expand, url_scheme
 from xmlpunct.connectors.listing import is_passed_over, is_pattern, refuse_columns, would_match
 from xmlpunct.connectors.part_reader import PartReader
 from xmlpunct.connectors.source import Source
@@ -74,7 +74,7 @@ def columns_named(spec: str | None) -> tuple[str, ...]:
 
 def would_be_read(spec: str, path: str) -> bool:
     """True if a source is a pattern that would read a file at this path."""
-    return scheme_of(spec) == "" and is_pattern(spec) and would_match(spec, path)
+    return url_scheme(spec) == "" and is_pattern(spec) and would_match(spec, path)
 
 
 def is_endless(spec: str) -> bool:

@@ -49,8 +49,8 @@ class Source:
         if isinstance(given, bytes | bytearray | memoryview):
             data = bytes(given)
             name = name or "<bytes>"
-            plain = Piece(name, len(data), lambda: io.BytesIO(data))
-            return assembled(name, pieces(plain, plain.open))
+            plain = UnopenedPart(name, len(data), lambda: io.BytesIO(data))
+            return assembled(name, member_pieces(plain, plain.open))
         if isinstance(given, io.TextIOBase) or not hasattr(given, "read"):
             raise UsageError(f"a source is a path, bytes or a binary file, not {type(given).__name__}")
         name = name or str(getattr(given, "name", "<file>"))
@@ -92,7 +92,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Piece:
+class UnopenedPart:
     """A part that is not opened yet: its name, its stored size (None: unknown), and the function that opens it.
 
     path: its path, if it is a file. texts: the columns in its name. once: it can be read only once.
@@ -108,7 +108,7 @@ class Piece:
     owned: bool = True
 
 
-def assembled(name: str, parts: Sequence[Piece]) -> Source:
+def assembled(name: str, parts: Sequence[UnopenedPart]) -> Source:
     """The source with these parts."""
     files = tuple(part.path for part in parts)
     texts = tuple(part.texts for part in parts) if any(part.texts for part in parts) else ()
@@ -125,7 +125,7 @@ def assembled(name: str, parts: Sequence[Piece]) -> Source:
     return Source(name, sizes, open_part, files=files, texts=texts, once=once)
 
 
-def merged(name: str, senders: Sequence[Source]) -> Source:
+def merged_source(name: str, senders: Sequence[Source]) -> Source:
     """The merge of several senders; a single sender itself."""
     if len(senders) == 1:
         return senders[0]
@@ -137,13 +137,13 @@ def merged(name: str, senders: Sequence[Source]) -> Source:
     return Source(name, ((name, None),), refuse, tuple(senders), once=once)
 
 
-def pieces(plain: Piece, reopen: Reopen) -> list[Piece]:
+def member_pieces(plain: UnopenedPart, reopen: Reopen) -> list[UnopenedPart]:
     """The members of an archive as parts; a file that is no archive is one part. A live part has no size."""
     with guarded(plain.name, "cannot be opened"):
         entries = members(plain.name, reopen)
     if entries is None:
         return [plain]
-    return [Piece(m.name, None if plain.size is None else m.size, m.open) for m in entries]
+    return [UnopenedPart(m.name, None if plain.size is None else m.size, m.open) for m in entries]
 
 
 def of_file(name: str, part: str, file: BinaryIO, owned: bool = False) -> Source:
@@ -153,16 +153,18 @@ def of_file(name: str, part: str, file: BinaryIO, owned: bool = False) -> Source
     except (OSError, AttributeError, ValueError):
         begin = None
     if begin is None:
-        return assembled(name, [Piece(part, None, lambda: file, once=True, owned=owned)])
+        return assembled(name, [UnopenedPart(part, None, lambda: file, once=True, owned=owned)])
     turn = threading.Lock()
-    plain = Piece(part, None, lambda: binary(Window(file, begin, turn)))
+    plain = UnopenedPart(part, None, lambda: binary(FileWindow(file, begin, turn)))
     with guarded(part):
         entries = members(part, plain.open)
         file.seek(begin)
-    return assembled(name, [plain] if entries is None else [Piece(m.name, m.size, m.open) for m in entries])
+    return assembled(
+        name, [plain] if entries is None else [UnopenedPart(m.name, m.size, m.open) for m in entries]
+    )
 
 
-class Window(io.RawIOBase):
+class FileWindow(io.RawIOBase):
     """A file from an offset, with a position of its own. Closing it leaves the file open.
 
     Several windows share the file, so each read holds the lock ``turn``.
@@ -191,7 +193,7 @@ class Window(io.RawIOBase):
         return self._at
 
 
-def bare(url: str) -> str:
+def without_password(url: str) -> str:
     """A URL without user and password, for messages."""
     return USER.sub("", url)
 

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.connectors.contract import Connector
-from xmlpunct.connectors.source import Piece, Source, assembled, binary, merged
+from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, merged_source
 from xmlpunct.connectors.tls import client_context
 
 CONNECT_SECONDS = 10.0
@@ -37,11 +37,11 @@ class Sockets(Connector):
     def senders(self, spec: str) -> Sequence[str]:
         if not spec.lower().startswith("tcp-listen://"):
             return ("",)
-        count = Address.parse(spec).connections
+        count = SocketAddress.parse(spec).connections
         return [str(1 + i) for i in range(count)] if count > 1 else ("",)
 
     def source(self, spec: str, name: str) -> Source:
-        address = Address.parse(spec)
+        address = SocketAddress.parse(spec)
         if address.tls:
             client_context(address.ca)  # raises errors of its file now
         listener = Listener(address, name) if address.listen else None
@@ -49,9 +49,11 @@ class Sockets(Connector):
         def sender_source(sender: str) -> Source:
             sender_name = f"{name}#{sender}" if sender else name
             peer = listener.peer if listener else lambda: connect(address, name)
-            return assembled(sender_name, [Piece(sender_name, None, lambda: binary(peer()), once=True)])
+            return assembled(
+                sender_name, [UnopenedPart(sender_name, None, lambda: binary(peer()), once=True)]
+            )
 
-        return merged(name, [sender_source(sender) for sender in self.senders(spec)])
+        return merged_source(name, [sender_source(sender) for sender in self.senders(spec)])
 
 
 class UnixSockets(Connector):
@@ -59,11 +61,13 @@ class UnixSockets(Connector):
 
     def source(self, spec: str, name: str) -> Source:
         path = spec.removeprefix("unix:")
-        return assembled(name, [Piece(spec, None, lambda: binary(connect_unix(path, spec)), once=True)])
+        return assembled(
+            name, [UnopenedPart(spec, None, lambda: binary(connect_unix(path, spec)), once=True)]
+        )
 
 
 @dataclass(frozen=True)
-class Address:
+class SocketAddress:
     """The address to connect to, or (``listen``) on which to accept a number of ``connections``."""
 
     host: str
@@ -77,14 +81,14 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @classmethod
-    def parse(cls, spec: str) -> Address:
+    def parse(cls, spec: str) -> SocketAddress:
         """Read ``tcp://host:port``, ``tls://host:port?ca=FILE`` or ``tcp-listen://host:port?connections=N``.
 
         Raises `UsageError`.
 
         Without a host it listens for this machine only; port 0 selects a free port.
 
-        >>> Address.parse("tcp-listen://:7000?connections=2")
+        >>> SocketAddress.parse("tcp-listen://:7000?connections=2")
         Address(host='127.0.0.1', port=7000, listen=True, connections=2)
         """
         expected_form = (
@@ -168,7 +172,7 @@ class Peer(io.RawIOBase):
         super().close()
 
 
-def connect(address: Address, name: str) -> Peer:
+def connect(address: SocketAddress, name: str) -> Peer:
     """A peer to which the first read connects."""
     context = client_context(address.ca) if address.tls else None
 
@@ -210,7 +214,7 @@ class Listener:
     For port 0, the port that was selected is logged.
     """
 
-    def __init__(self, address: Address, name: str) -> None:
+    def __init__(self, address: SocketAddress, name: str) -> None:
         self.address, self.name = address, name
         self._left = address.connections
         self._socket: socket.socket | None = None
@@ -242,7 +246,7 @@ class Listener:
         return connection
 
 
-def listen(address: Address, name: str) -> socket.socket:
+def listen(address: SocketAddress, name: str) -> socket.socket:
     """A listening socket. Raises `TransientError`."""
     try:
         family, *_, endpoint = socket.getaddrinfo(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from xmlpunct.base.errors import UsageError
-from xmlpunct.connectors.source import bare
+from xmlpunct.connectors.source import without_password
 
 
 @dataclass(frozen=True)
@@ -74,4 +74,4 @@ class Address:
 
 def short(spec: str) -> str:
     """A URL for messages: without user, password and options."""
-    return bare(spec).partition("?")[0]
+    return without_password(spec).partition("?")[0]

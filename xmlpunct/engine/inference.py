@@ -22,7 +22,7 @@ from xmlpunct.types import parse_type
 if TYPE_CHECKING:
     from xmlpunct.firehose.infer.document import Sample
 
-Record = list[Any]
+InferredStream = list[Any]
 """The inferred element and columns of a stream, for JSON: [element, [name, type, nullable, path], ...].
 
 The type of an array is a list of its columns.
@@ -40,13 +40,13 @@ class Inference:
     def __init__(
         self,
         punct_namespace: str = PUNCT_NAMESPACE,
-        recorded: Mapping[str, Record] | None = None,
+        recorded: Mapping[str, InferredStream] | None = None,
         given: Mapping[str, Source] | None = None,
     ) -> None:
         self.punct_namespace = punct_namespace
         self.given = dict(given or {})
         self.opened = Opened()
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, InferredStream] = {}
         self._recorded = recorded or {}
         self._samples: dict[str, Sample] = {}
 
@@ -100,13 +100,13 @@ class Inference:
         return sample
 
 
-def _to_record(attributes: Iterable[Attribute]) -> Iterable[Record]:
+def _to_record(attributes: Iterable[Attribute]) -> Iterable[InferredStream]:
     for a in attributes:
         type_ = [*_to_record(a.type.attributes)] if isinstance(a.type, ArrayType) else str(a.type)
         yield [a.name, type_, a.nullable, a.path]
 
 
-def _from_record(columns: Iterable[Record]) -> Schema:
+def _from_record(columns: Iterable[InferredStream]) -> Schema:
     return Schema.of(
         Attribute(
             name, array_of(_from_record(type_)) if isinstance(type_, list) else parse_type(type_), null, path

@@ -30,7 +30,7 @@ NUMBER = pl.Int32()
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CompiledPart:
     """A polars expression, the first stage that can compute it, and the number of columns it reads, with repeats."""
 
     expr: pl.Expr
@@ -45,12 +45,12 @@ class Compiled:
     ``error`` is None where the expression cannot fail.
     """
 
-    value: Part
-    error: Part | None = None
+    value: CompiledPart
+    error: CompiledPart | None = None
     depth: int = 0
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[CompiledPart]:
         return [self.value] if self.error is None else [self.value, self.error]
 
     @property
@@ -62,9 +62,9 @@ class Compiler:
     """Compiles expressions to ``stages`` of columns by name. An error is an index of ``reasons``."""
 
     def __init__(self, expressions: Sequence[Expression], used_names: Iterable[str]) -> None:
-        self.stages: list[dict[str, Part]] = []
+        self.stages: list[dict[str, CompiledPart]] = []
         self.reasons: list[tuple[str, Call]] = []
-        self._columns: dict[Part, Part] = {}
+        self._columns: dict[CompiledPart, CompiledPart] = {}
         self._used_names = {*used_names, *(name for e in expressions for name in e.columns())}
         number_of_key: dict[object, int] = {}  # equal expressions are compiled once
         numbers: dict[int, int] = {}
@@ -91,9 +91,9 @@ class Compiler:
 
     def _compile(self, e: Expression, args: list[Compiled]) -> Compiled:
         if isinstance(e, Column):
-            return Compiled(Part(pl.col(e.name), size=1))
+            return Compiled(CompiledPart(pl.col(e.name), size=1))
         if isinstance(e, Literal):
-            return Compiled(Part(pl.lit(e.value, dtype=e.type.dtype)))
+            return Compiled(CompiledPart(pl.lit(e.value, dtype=e.type.dtype)))
         if not isinstance(e, Call):
             raise TypeError(f"{e!r} is no expression")
         compile_ = e.record.compile or _strict
@@ -111,7 +111,7 @@ class Compiler:
             code.depth = 1
         return code
 
-    def column(self, part: Part) -> Part:
+    def column(self, part: CompiledPart) -> CompiledPart:
         """A part as a column, unless it is a column or a constant already."""
         if not part.size or part.expr.meta.is_column():
             return part
@@ -119,7 +119,7 @@ class Compiler:
             self.stages += [{} for _ in range(part.stage + 1 - len(self.stages))]
             name = self.fresh()
             self.stages[part.stage][name] = part
-            self._columns[part] = Part(pl.col(name), part.stage + 1, 1)
+            self._columns[part] = CompiledPart(pl.col(name), part.stage + 1, 1)
         return self._columns[part]
 
     def fresh(self) -> str:
@@ -140,13 +140,13 @@ def _operands(e: Expression) -> Sequence[Expression]:
     return e.operands if isinstance(e, Call) else ()
 
 
-def made(expr: pl.Expr, sources: Iterable[Compiled | Part]) -> Part:
+def made(expr: pl.Expr, sources: Iterable[Compiled | CompiledPart]) -> CompiledPart:
     """A part whose expression is built from the expressions of other parts."""
     parts = [p for o in sources for p in (o.parts if isinstance(o, Compiled) else [o])]
-    return Part(expr, max((p.stage for p in parts), default=0), len(expr.meta.root_names()))
+    return CompiledPart(expr, max((p.stage for p in parts), default=0), len(expr.meta.root_names()))
 
 
-def first(errors: Iterable[Part | None]) -> Part | None:
+def first(errors: Iterable[CompiledPart | None]) -> CompiledPart | None:
     """The first of several errors, in the order of evaluation."""
     parts = [e for e in errors if e is not None]
     return made(pl.coalesce([e.expr for e in parts]), parts) if len(parts) > 1 else next(iter(parts), None)
@@ -157,10 +157,12 @@ def _constant(code: Compiled) -> Compiled:
     value = pl.select(code.value.expr.alias("value"))["value"]
     error = None if code.error is None else pl.select(code.error.expr).item()
     if error is not None:
-        return Compiled(Part(pl.lit(None, dtype=value.dtype)), Part(pl.lit(error, dtype=NUMBER)))
+        return Compiled(
+            CompiledPart(pl.lit(None, dtype=value.dtype)), CompiledPart(pl.lit(error, dtype=NUMBER))
+        )
     if isinstance(value.dtype, pl.List):  # polars would read a list as a column
-        return Compiled(Part(pl.lit(value).first()))
-    return Compiled(Part(pl.lit(value[0], dtype=value.dtype)))
+        return Compiled(CompiledPart(pl.lit(value).first()))
+    return Compiled(CompiledPart(pl.lit(value[0], dtype=value.dtype)))
 
 
 Compile = Callable[[Compiler, Call, Sequence[Compiled]], Compiled]
@@ -248,7 +250,7 @@ def attempted(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compi
     return Compiled(made(pl.when(operand.error.expr.is_null()).then(operand.value.expr), args))
 
 
-Guarded = tuple[Part | None, int, bool]
+Guarded = tuple[CompiledPart | None, int, bool]
 """The errors of an operand, the number n of tests before it, and a flag.
 
 The operand is evaluated if none of the first n tests holds; and, with the flag, only if the next test does.
@@ -257,7 +259,7 @@ The operand is evaluated if none of the first n tests holds; and, with the flag,
 
 def _guarded(
     compiler: Compiler, tests: Sequence[Compiled], stops: Sequence[pl.Expr], errors: Iterable[Guarded]
-) -> Part | None:
+) -> CompiledPart | None:
     """The first error of the operands that are evaluated. ``stops`` are the conditions under which tests hold."""
     fallible = [(error, position, exact) for error, position, exact in errors if error is not None]
     count = max((position + exact for _, position, exact in fallible), default=0)

@@ -30,7 +30,7 @@ COMBINATIONS = 256
 """Alternatives with more combinations imply no punctuation here. Speed did not determine this limit."""
 
 
-def outside(schema: Schema, name: str, pattern: Pattern) -> list[Punctuation]:
+def only_within(schema: Schema, name: str, pattern: Pattern) -> list[Punctuation]:
     """Punctuations that close all values of an attribute but null and the values of ``pattern``."""
     if pattern is WILDCARD:
         return []
@@ -49,15 +49,15 @@ def news(schema: Schema, punctuations: Iterable[Punctuation]) -> list[Punctuatio
     ]
 
 
-def remaining(schema: Schema, punctuations: Iterable[Punctuation]) -> dict[str, IntervalSet]:
+def open_values(schema: Schema, punctuations: Iterable[Punctuation]) -> dict[str, IntervalSet]:
     """For each attribute, the values left open by the punctuations that constrain only that attribute."""
     values = dict[str, IntervalSet]()
     for p in punctuations:
         if len(p.constrained) == 1:
             (index,) = p.constrained
             a = schema.attributes[index]
-            open_values = values.get(a.name, IntervalSet.everything(a.type))
-            values[a.name] = open_values & ~IntervalSet(a.type, [p.patterns[index]])
+            remaining = values.get(a.name, IntervalSet.everything(a.type))
+            values[a.name] = remaining & ~IntervalSet(a.type, [p.patterns[index]])
     return values
 
 
@@ -78,7 +78,7 @@ def _never(
     schema: Schema, predicate: Expression, truth: bool
 ) -> Generator[Way, list[Punctuation], list[Punctuation]]:
     if isinstance(predicate, Column) and predicate.type is BOOLEAN:
-        return outside(schema, predicate.name, pt.constant(BOOLEAN, truth))
+        return only_within(schema, predicate.name, pt.constant(BOOLEAN, truth))
     if not isinstance(predicate, Call):
         return []
     record, args = predicate.record, [*map(_fold, predicate.args)]
@@ -106,7 +106,7 @@ def _never(
     pattern, holds_inside = comparison
     if isinstance(subject, Column):
         if truth == holds_inside:
-            return outside(schema, subject.name, pattern)
+            return only_within(schema, subject.name, pattern)
         return [Punctuation.of(schema, **{subject.name: pattern})] if pattern is not EMPTY else []
     assert monotone is not None
     results = IntervalSet(type_, [pattern])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from xmlpunct.expressions.non_null import Inference, of_all
+from xmlpunct.expressions.non_null import NonNullRule, of_all
 from xmlpunct.types import DOUBLE, Type, Value
 
 
@@ -226,7 +226,7 @@ class Call(Expression):
                 length += len(texts[-1])
         return "".join([*texts, "..."] if waiting else texts)
 
-    def operand(self, position: int) -> Pieces:
+    def operand(self, position: int) -> CallText:
         """The text of an operand, in parentheses if SQL would be parsed differently without them."""
         argument = self.args[position]
         if not isinstance(argument, Call):
@@ -252,20 +252,20 @@ def _restored(parts: list[Any]) -> Expression:
     return expressions[-1]
 
 
-Pieces = list[str | Expression]
+CallText = list[str | Expression]
 """The text of a call, in which arguments are not printed yet."""
 
 
-def listed(args: Iterable[Expression]) -> Pieces:
+def comma_separated(args: Iterable[Expression]) -> CallText:
     """Arguments separated by commas."""
     return [piece for a in args for piece in (", ", a)][1:]
 
 
-def _as_call(call: Call) -> Pieces:
-    return [f"{call.function}(", *listed(call.args), ")"]
+def _as_call(call: Call) -> CallText:
+    return [f"{call.function}(", *comma_separated(call.args), ")"]
 
 
-def _as_infix(call: Call) -> Pieces:
+def _as_infix(call: Call) -> CallText:
     return [*call.operand(0), f" {call.function} ", *call.operand(1)]
 
 
@@ -277,7 +277,7 @@ class Notation:
     parentheses.
     """
 
-    write: Callable[[Call], Pieces] = _as_call
+    write: Callable[[Call], CallText] = _as_call
     binding: int = 99
     joins: bool = False
 
@@ -306,14 +306,14 @@ class Doc(NamedTuple):
     example: str = ""
 
 
-class Outcome(NamedTuple):
+class FunctionResult(NamedTuple):
     """The result of a call: its values, and its failures, each a condition and a reason."""
 
     value: pl.Expr
     failures: Sequence[tuple[pl.Expr, str]] = ()
 
 
-def _no_evaluation(call: Call, *operands: pl.Expr) -> Outcome:
+def _no_evaluation(call: Call, *operands: pl.Expr) -> FunctionResult:
     raise TypeError(f"{call.function} is built from other functions")
 
 
@@ -348,14 +348,14 @@ class Function:
 
     name: str
     typing: Typing
-    evaluate: Callable[..., Outcome] = _no_evaluation
+    evaluate: Callable[..., FunctionResult] = _no_evaluation
     syntax: Syntax | None = None
     notation: Notation = Notation()
     called: tuple[str, ...] = ()
     doc: Doc | None = None
     arity: tuple[int, int] = (2, 2)
     nullable: Callable[[Sequence[Expression]], bool] = any_null
-    non_null: Inference = of_all
+    non_null: NonNullRule = of_all
     monotone: Callable[[Call], tuple[int, bool] | None] = lambda call: None
     compile: Callable[[Any, Call, Any], Any] | None = None
     holds: tuple[bool, bool, bool] | None = None

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-Names = frozenset[str] | None
+ColumnNames = frozenset[str] | None
 """Names of columns. None: all columns, because no tuple fulfils the condition."""
 
 
 class NonNull(NamedTuple):
     """The columns that are not null wherever an expression is not null, is true, and is false."""
 
-    value: Names
-    true: Names
-    false: Names
+    value: ColumnNames
+    true: ColumnNames
+    false: ColumnNames
 
     @property
     def negated(self) -> NonNull:
@@ -28,11 +28,11 @@ class NonNull(NamedTuple):
 ALL = NonNull(None, None, None)
 """The sets of the literal NULL."""
 
-Inference = Callable[[Any, Sequence[NonNull]], NonNull]
+NonNullRule = Callable[[Any, Sequence[NonNull]], NonNull]
 """Derives the non-null columns of a call (an `expression.Call`) from the sets of its arguments."""
 
 
-def union(sets: Iterable[Names]) -> Names:
+def union(sets: Iterable[ColumnNames]) -> ColumnNames:
     """The columns in any of some sets."""
     names = frozenset[str]()
     for columns in sets:
@@ -42,13 +42,13 @@ def union(sets: Iterable[Names]) -> Names:
     return names
 
 
-def intersection(sets: Iterable[Names]) -> Names:
+def intersection(sets: Iterable[ColumnNames]) -> ColumnNames:
     """The columns in all of some sets.
 
     >>> sorted(intersection([frozenset("ab"), None, frozenset("bc")]))
     ['b']
     """
-    names: Names = None
+    names: ColumnNames = None
     for columns in sets:
         if columns is not None:
             names = columns if names is None or columns <= names else names & columns

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import polars as pl
 
-from xmlpunct.expressions.compiler import Compiler, Part, first
+from xmlpunct.expressions.compiler import CompiledPart, Compiler, first
 from xmlpunct.expressions.expression import Call, Column, Expression, Literal, inside_out
 from xmlpunct.expressions.non_null import ALL, NonNull
 from xmlpunct.types import BOOLEAN
 
 
-class Results(NamedTuple):
+class ColumnResults(NamedTuple):
     """A column for each expression, and the reason of each tuple that fails; None if no tuple fails."""
 
     columns: pl.DataFrame
@@ -53,7 +53,7 @@ class Program:
         """True if it can fail on some tuple."""
         return bool(self._error)
 
-    def run(self, tuples: pl.DataFrame) -> Results:
+    def run(self, tuples: pl.DataFrame) -> ColumnResults:
         """The results of the expressions for each tuple."""
         results = frame = tuples
         for stage in self._stages:
@@ -65,12 +65,12 @@ class Program:
             if self._stages:
                 results = results.hstack(frame.drop(_HEIGHT).get_columns())
         if not self._error:
-            return Results(results[self._names], None)
+            return ColumnResults(results[self._names], None)
         errors, results = results[self._error], results[self._names]
         if errors.null_count() == len(errors):
-            return Results(results, None)
+            return ColumnResults(results, None)
         texts = {n: f"{self._reasons[n][0]}: {self._reasons[n][1]}" for n in errors.unique().drop_nulls()}
-        return Results(results, pl.Series([texts.get(n) for n in errors], dtype=pl.String))
+        return ColumnResults(results, pl.Series([texts.get(n) for n in errors], dtype=pl.String))
 
 
 _HEIGHT = "$height"
@@ -87,7 +87,7 @@ def _in_full_height(columns: Sequence[pl.Expr]) -> pl.Expr:
     return pl.struct(full.alias(_HEIGHT), *columns)
 
 
-def _stage_columns(stages: list[dict[str, Part]]) -> list[list[pl.Expr]]:
+def _stage_columns(stages: list[dict[str, CompiledPart]]) -> list[list[pl.Expr]]:
     """For each stage, the columns that it computes and the ones that it forwards to later stages."""
     *earlier, last = stages
     plan, read = [[part.expr.alias(name) for name, part in last.items()]], _columns_read(last)
@@ -99,7 +99,7 @@ def _stage_columns(stages: list[dict[str, Part]]) -> list[list[pl.Expr]]:
     return plan[::-1]
 
 
-def _columns_read(stage: dict[str, Part]) -> dict[str, None]:
+def _columns_read(stage: dict[str, CompiledPart]) -> dict[str, None]:
     return dict.fromkeys(name for part in stage.values() for name in part.expr.meta.root_names())
 
 

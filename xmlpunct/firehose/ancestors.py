@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xmlpunct.base.paths import Hop
-from xmlpunct.firehose.position import Said
+from xmlpunct.base.paths import ChildStep
+from xmlpunct.firehose.position import AncestorValues
 from xmlpunct.firehose.shape import Shape, Up
 from xmlpunct.firehose.spec import StreamSpec
 
-Key = tuple[int, int]
+AncestorKey = tuple[int, int]
 """(stream number, slot of its tuples)."""
 
 
@@ -38,15 +38,17 @@ class Ancestor:
     attributes: Mapping[str, str]
     branch: Branch | None = None
     holds: bool = False
-    texts_by_key: dict[Key, list[str]] = field(default_factory=dict)
-    read: set[Key] = field(default_factory=set)
+    texts_by_key: dict[AncestorKey, list[str]] = field(default_factory=dict)
+    read: set[AncestorKey] = field(default_factory=set)
 
 
 class Ancestors:
     """The stack of open elements outside of tuples."""
 
-    def __init__(self, specs: Sequence[StreamSpec], shapes: Sequence[Shape], saved_state: Said = ()) -> None:
-        self.ups: dict[Key, tuple[Up, str]] = {}
+    def __init__(
+        self, specs: Sequence[StreamSpec], shapes: Sequence[Shape], saved_state: AncestorValues = ()
+    ) -> None:
+        self.ups: dict[AncestorKey, tuple[Up, str]] = {}
         self.by_stream: list[list[tuple[int, Up]]] = []
         for i, (spec, shape) in enumerate(zip(specs, shapes, strict=True)):
             self.ups |= {(i, up.slot): (up, spec.space) for up in shape.ups}
@@ -120,7 +122,7 @@ class Ancestors:
                 yield slot, [text]
 
     @property
-    def said(self) -> Said:
+    def said(self) -> AncestorValues:
         """The state of the open elements, for `Position.said`."""
         return tuple(
             tuple(
@@ -144,12 +146,12 @@ def _texts(up: Up, branch: Branch, space: str) -> Iterator[str]:
             yield element.attributes[up.path.attribute]
 
 
-def _matching(hop: Hop, parent: Branch, space: str) -> list[Branch]:
+def _matching(hop: ChildStep, parent: Branch, space: str) -> list[Branch]:
     same = [child for child in parent.children if child.name in hop.names(space)]
     if hop.position:
         return same[hop.position - 1 : hop.position]
     return [child for child in same if _satisfies_predicate(hop, child)]
 
 
-def _satisfies_predicate(hop: Hop, branch: Branch) -> bool:
+def _satisfies_predicate(hop: ChildStep, branch: Branch) -> bool:
     return not hop.attribute or branch.attributes.get(hop.attribute) == hop.value

@@ -11,15 +11,15 @@ import polars as pl
 from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.base.errors import Reject, SourceError
 from xmlpunct.base.unread import ABSENT, CLOSED, DROPPED, Overlooked, add
-from xmlpunct.firehose.cells import Cells, Ints
+from xmlpunct.firehose.cells import CellInts, Cells
 from xmlpunct.firehose.items import Items, array_column
 from xmlpunct.firehose.labels import Label, labelled
-from xmlpunct.firehose.libxml.malformed import Places
+from xmlpunct.firehose.libxml.malformed import SplitPositions
 from xmlpunct.firehose.libxml.xsd_validator import invalid
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.firehose.typed_columns import column
+from xmlpunct.firehose.typed_columns import typed_column
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema.arrays import ArrayType
@@ -65,7 +65,7 @@ class Parsed:
                 add(self.overlooked[stream], {CLOSED: {"": 1}})
 
 
-def together(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parsed:
+def joined_splits(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parsed:
     """Concatenate the output of consecutive splits. Only the last may have an error."""
     if len(parts) == 1:
         return parts[0]
@@ -82,7 +82,7 @@ def together(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parsed:
 
 
 @dataclass(slots=True)
-class Rows:
+class SplitRows:
     """The tuples of a stream in a split: their cells by slot, and (slot, reason) of structural faults by row.
 
     ``locate`` returns the offset and the text of a row, ``offsets`` the offsets of all rows. ``items`` has the items of
@@ -93,7 +93,7 @@ class Rows:
     cells: list[Cells]
     faults: dict[int, tuple[int, str]]
     locate: Callable[[int], tuple[int, str]]
-    offsets: Callable[[], Ints]
+    offsets: Callable[[], CellInts]
     items: list[Items]
     late: list[tuple[int, str, int]] = field(default_factory=list)
 
@@ -101,16 +101,16 @@ class Rows:
 class _Rejects:
     """Creates rejects of tuples. It must not refer to the `Parsed`, which refers to it: a cycle would delay freeing."""
 
-    def __init__(self, split: Split, positions: Places) -> None:
+    def __init__(self, split: Split, positions: SplitPositions) -> None:
         self._split, self._positions = split, positions
-        self.rows: list[tuple[Rows, list[int] | None]] = []
+        self.rows: list[tuple[SplitRows, list[int] | None]] = []
 
     def of(self, stream: int, row: int, reason: str) -> Reject:
         """The reject of a delivered tuple."""
         rows, row_numbers = self.rows[stream]
         return self.make(rows, row if row_numbers is None else row_numbers[row], reason)
 
-    def make(self, rows: Rows, row: int, reason: str) -> Reject:
+    def make(self, rows: SplitRows, row: int, reason: str) -> Reject:
         """The reject of a tuple by its row in the split."""
         offset, text = rows.locate(row)
         return self.at(offset, reason, text)
@@ -124,7 +124,7 @@ class _Rejects:
 class SliceBuilder:
     """Builds the `Parsed` of a split, stream by stream."""
 
-    def __init__(self, split: Split, positions: Places) -> None:
+    def __init__(self, split: Split, positions: SplitPositions) -> None:
         self._positions, self._rejects = positions, _Rejects(split, positions)
         self.parsed = Parsed(rejection=self._rejects.of)
 
@@ -132,9 +132,9 @@ class SliceBuilder:
         self,
         spec: StreamSpec,
         shape: Shape,
-        rows: Rows,
+        rows: SplitRows,
         punctuations: Sequence[Punctuation | None],
-        before: Ints,
+        before: CellInts,
         overlooked: Overlooked,
     ) -> None:
         """Add the next stream: its tuples, and its punctuations with the number of rows ``before`` each."""
@@ -152,7 +152,7 @@ class SliceBuilder:
             if attribute.name in label:
                 values, faulty = labelled(attribute, rows.cells[slot], label[attribute.name])
             else:
-                values, faulty = column(attribute, rows.cells[slot], spec.wants(attribute.name))
+                values, faulty = typed_column(attribute, rows.cells[slot], spec.wants(attribute.name))
             series.append(values)
             if values.null_count() and spec.wants(attribute.name):
                 absent[attribute.path] = int(np.count_nonzero(rows.cells[slot].missing))

@@ -10,12 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.base.arrow_memory import integers
-from xmlpunct.firehose.cells import Cells, Flags
+from xmlpunct.firehose.cells import CellFlags, Cells
 from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT, STRING, Type
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 _WIDEST = 64
 """An upper bound for the length of a range of two INTs, in bytes."""
 
@@ -37,7 +37,7 @@ def batch_of(schema: Schema, texts_by_attribute: Sequence[Cells | None]) -> Punc
     ]
     if not constrained or (np.sum([flags for _, _, flags in constrained], axis=0) != 1).any():
         return None
-    parts, row_lists = list[PunctuationBatch](), list[Rows]()
+    parts, row_lists = list[PunctuationBatch](), list[RowNumbers]()
     for position, cells, flags in constrained:
         for rows, ranged in _forms(schema.attributes[position].type, cells, np.flatnonzero(flags)):
             part = _column(schema, position, cells.take(rows), ranged)
@@ -49,7 +49,7 @@ def batch_of(schema: Schema, texts_by_attribute: Sequence[Cells | None]) -> Punc
     return PunctuationBatch.of_parts(parts, row_lists) if count >= COLUMN_FROM * len(parts) else None
 
 
-def _forms(type_: Type, cells: Cells, rows: Rows) -> Iterator[tuple[Rows, bool]]:
+def _forms(type_: Type, cells: Cells, rows: RowNumbers) -> Iterator[tuple[RowNumbers, bool]]:
     """The rows whose patterns may be ranges (True), and the remaining rows (False)."""
     if type_ is INT and len(rows):
         first = _buffer(cells).take(cells.start[rows], mode="clip")
@@ -114,7 +114,7 @@ def _ranges(cells: Cells, name: str) -> tuple[pl.Series, pl.Series] | None:
     return lows, highs
 
 
-def _bounds(cells: Cells, is_out: Flags, inwards: int, name: str) -> pl.Series | None:
+def _bounds(cells: Cells, is_out: CellFlags, inwards: int, name: str) -> pl.Series | None:
     """The low or high bounds of ranges, made inclusive where they are exclusive; None if one is not a plain number."""
     has_bound = cells.size > 0
     if has_bound.all():
@@ -132,10 +132,10 @@ def _integers(cells: Cells, name: str) -> pl.Series | None:
     return None if read is None or read[1].any() else read[0]
 
 
-def _is_constrained(cells: Cells) -> Flags:
+def _is_constrained(cells: Cells) -> CellFlags:
     """For each pattern, whether it is not ``*``."""
     single_octet_rows = np.flatnonzero(cells.size == 1)
-    flags: Flags = cells.size >= 0
+    flags: CellFlags = cells.size >= 0
     flags[single_octet_rows] = (
         _buffer(cells)[cells.start[single_octet_rows]] != ord("*") if len(single_octet_rows) else False
     )

@@ -15,9 +15,9 @@ from xmlpunct.base.arrow_memory import bitmap, from_arrow
 from xmlpunct.firehose import native
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, DecimalType, Type
 
-Ints = npt.NDArray[np.int64]
-Places = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
+CellInts = npt.NDArray[np.int64]
+CellOffsets = npt.NDArray[np.int32]
+CellFlags = npt.NDArray[np.bool_]
 
 _NUMBERS: dict[Type, tuple[str, pa.DataType]] = {
     INT: ("INT", pa.int64()),
@@ -46,8 +46,8 @@ class Cells:
 
     data: bytes
     side: bytes
-    start: Places
-    size: Places
+    start: CellOffsets
+    size: CellOffsets
 
     @classmethod
     def of(cls, texts: Sequence[str | None]) -> Cells:
@@ -62,9 +62,9 @@ class Cells:
         return len(self.size)
 
     @property
-    def missing(self) -> Flags:
+    def missing(self) -> CellFlags:
         """For each cell, whether its text is missing."""
-        flags: Flags = self.size < 0
+        flags: CellFlags = self.size < 0
         return flags
 
     def text(self, row: int) -> str:
@@ -81,7 +81,7 @@ class Cells:
             return native.strings(self._texts, none)
         return [none if size < 0 else self.text(row) for row, size in enumerate(self.size.tolist())]
 
-    def take(self, rows: Ints) -> Cells:
+    def take(self, rows: CellInts) -> Cells:
         """The cells of these rows."""
         return Cells(self.data, self.side, self.start[rows], self.size[rows])
 
@@ -121,7 +121,7 @@ class Cells:
             parts.append(pa.py_buffer(long_texts))
         return from_arrow(name, pa.Array.from_buffers(pa.string_view(), len(self), parts))
 
-    def numbers(self, type_: Type, name: str) -> tuple[pl.Series, Flags] | None:
+    def numbers(self, type_: Type, name: str) -> tuple[pl.Series, CellFlags] | None:
         """The values of texts in the type's common form, as a column, and flags of all other texts, which are null.
 
         None if the native reader does not support the type.
@@ -145,5 +145,5 @@ class Cells:
         return from_arrow(name, array), left
 
     @property
-    def _texts(self) -> tuple[bytes, bytes, Places, Places]:
+    def _texts(self) -> tuple[bytes, bytes, CellOffsets, CellOffsets]:
         return self.data, self.side, self.start, self.size

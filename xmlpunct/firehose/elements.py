@@ -10,7 +10,7 @@ from lxml import etree
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.escapes import IN_ATTRIBUTE, IN_TEXT, UNHOLDABLE, escaped
-from xmlpunct.firehose.result_elements import NODES, Element, Namespaces, outline
+from xmlpunct.firehose.result_elements import NODES, Namespaces, ResultElement, result_outline
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.types import STRING, XML, Type
@@ -19,19 +19,19 @@ INDENT = "  "
 _PREFIXED = r"<[^\s<>/:]+:|\s[^\s<>/:=]+:[^\s<>/:=]+\s*="
 """Matches possible names with a prefix in the text of an element."""
 
-Test = tuple[pl.Expr, str]
+UnwritableTest = tuple[pl.Expr, str]
 """(condition, reason): tuples that meet the condition cannot be written."""
 
 
 @dataclass(frozen=True)
-class Elements:
+class ElementWriter:
     """Writes tuples of a schema as elements of the outline ``top``.
 
     ``declared`` has all namespace declarations of the root, also the ones of ``namespaces``. ``value`` maps a column
     name to its expression. Raises `UsageError` if a type is not allowed at a position of the outline.
     """
 
-    top: Element
+    top: ResultElement
     schema: Schema
     namespaces: Namespaces
     declared: str
@@ -47,7 +47,7 @@ class Elements:
         yield pl.lit(f"{lead}<{self.top.name}")
         yield from self._element_body(self.top, depth)
 
-    def tests(self) -> Iterator[Test]:
+    def tests(self) -> Iterator[UnwritableTest]:
         """Tests for characters that XML forbids, for undeclared prefixes in XML values, and for ambiguous nulls.
 
         If an element has a text and attributes, a null text cannot be distinguished from an empty one.
@@ -85,7 +85,7 @@ class Elements:
         """The whitespace before a tag."""
         return "\n" + depth * INDENT if self.pretty else ""
 
-    def _check(self, element: Element) -> None:
+    def _check(self, element: ResultElement) -> None:
         """Raise `UsageError` if a type is not allowed at its position."""
         for _, position in element.attributes:
             if not self._type(position).comparable:
@@ -108,16 +108,16 @@ class Elements:
     def _type(self, position: int) -> Type:
         return self.schema.attributes[position].type
 
-    def _items(self, element: str, type_: ArrayType, column: str) -> Elements:
-        """The `Elements` of an array's items."""
+    def _items(self, element: str, type_: ArrayType, column: str) -> ElementWriter:
+        """The `ElementWriter` of an array's items."""
         try:
             schema = Schema.of(type_.attributes)
-            top = outline(element, schema.names, self.namespaces)
-            return Elements(top, schema, self.namespaces, self.declared, self.pretty, _field)
+            top = result_outline(element, schema.names, self.namespaces)
+            return ElementWriter(top, schema, self.namespaces, self.declared, self.pretty, _field)
         except UsageError as error:
             raise UsageError(f"array {column}: {error}") from None
 
-    def _element_body(self, element: Element, depth: int) -> Iterator[pl.Expr]:
+    def _element_body(self, element: ResultElement, depth: int) -> Iterator[pl.Expr]:
         """An element after its name: attributes, content, end tag."""
         for name, position in element.attributes:
             text = self._text(position, IN_ATTRIBUTE)
@@ -128,7 +128,7 @@ class Elements:
         yield from (self._child(child, depth + 1) for child in element.children)
         yield pl.lit(f"{self.lead(depth) if element.children else ''}</{element.name}>")
 
-    def _child(self, element: Element, depth: int) -> pl.Expr:
+    def _child(self, element: ResultElement, depth: int) -> pl.Expr:
         """A child element, the elements of an array, or an XML value without an element."""
         type_ = self._type(element.text) if element.text >= 0 else None
         if isinstance(type_, ArrayType):

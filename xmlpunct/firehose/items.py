@@ -10,9 +10,9 @@ import polars as pl
 import pyarrow as pa
 
 from xmlpunct.base.arrow_memory import from_arrow
-from xmlpunct.firehose.cells import Cells, Ints
-from xmlpunct.firehose.shape import Table
-from xmlpunct.firehose.typed_columns import column
+from xmlpunct.firehose.cells import CellInts, Cells
+from xmlpunct.firehose.shape import ShapeTable
+from xmlpunct.firehose.typed_columns import typed_column
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
 
@@ -22,11 +22,11 @@ class Items:
     """The items of an array: their cells, and the row ``of`` each item, ascending."""
 
     cells: list[Cells]
-    of: Ints
+    of: CellInts
 
 
 def array_column(
-    name: str, items: Sequence[Items], tables: Sequence[Table], number: int, count: int
+    name: str, items: Sequence[Items], tables: Sequence[ShapeTable], number: int, count: int
 ) -> tuple[pl.Series, dict[int, str]]:
     """The column of the arrays of one table, for ``count`` rows, and faults by row."""
     table, array_items = tables[number], items[number]
@@ -37,14 +37,14 @@ def array_column(
             values, faulty = array_column(a.name, items, tables, slot, len(array_items.of))
         else:
             prefixed = replace(a, name=f"{table.prefix}{a.name}")
-            values, faulty = column(prefixed, array_items.cells[slot - table.first])
+            values, faulty = typed_column(prefixed, array_items.cells[slot - table.first])
         fields.append(values)
         for item, reason in faulty.items():
             wrong.setdefault(int(array_items.of[item]), reason)
     return lists(name, table.schema, fields, array_items.of, count), wrong
 
 
-def lists(name: str, schema: Schema, fields: Sequence[pl.Series], of: Ints, count: int) -> pl.Series:
+def lists(name: str, schema: Schema, fields: Sequence[pl.Series], of: CellInts, count: int) -> pl.Series:
     """The array column of ``count`` rows. The items have these ``fields`` and belong to the rows ``of``.
 
     >>> schema = Schema.parse("sku STRING")

@@ -16,7 +16,7 @@ from xmlpunct.base.forks import polars_works
 from xmlpunct.connectors.source import Texts
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.firehose.typed_columns import column, shown
+from xmlpunct.firehose.typed_columns import shown_text, typed_column
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import Type, Value
@@ -80,7 +80,9 @@ def _value(spec: StreamSpec, part: str, name: str, text: str) -> Value:
     except ValueError as error:
         raise SourceError(part, f"{name} in its name: {error}") from None
     if not attribute.domain.matches(value):
-        raise SourceError(part, f"{name} in its name: {shown(text)} is outside its domain {attribute.domain}")
+        raise SourceError(
+            part, f"{name} in its name: {shown_text(text)} is outside its domain {attribute.domain}"
+        )
     return value
 
 
@@ -95,12 +97,12 @@ def labelled(attribute: Attribute, cells: Cells, value: Value) -> tuple[pl.Serie
     >>> values.to_list()[:2], wrong
     ([17, 17], {2: "attribute hour: '18', but the name of the file says 17"})
     """
-    values, wrong = column(replace(attribute, nullable=True, domain=WILDCARD), cells)
+    values, wrong = typed_column(replace(attribute, nullable=True, domain=WILDCARD), cells)
     label_column = pl.Series(attribute.name, [value], dtype=values.dtype).new_from_index(0, len(values))
     if values.null_count() < len(values):
         label_text = attribute.type.format(value)
         for row in _differing_rows(attribute.type, values, label_column):
-            difference = f"{shown(cells.text(row))}, but the name of the file says {label_text}"
+            difference = f"{shown_text(cells.text(row))}, but the name of the file says {label_text}"
             wrong[row] = f"attribute {attribute.name}: {difference}"
     return label_column, wrong
 

@@ -22,24 +22,24 @@ from xmlpunct.base.library_guard import guarded
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose import reading
 from xmlpunct.firehose.ancestors import Ancestors, Branch
-from xmlpunct.firehose.builder import Parsed, Rows, SliceBuilder
+from xmlpunct.firehose.builder import Parsed, SliceBuilder, SplitRows
 from xmlpunct.firehose.bundling import batch_of
-from xmlpunct.firehose.cells import Cells, Ints
+from xmlpunct.firehose.cells import CellInts, Cells
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.libxml import malformed
 from xmlpunct.firehose.libxml.dictionary import contained
-from xmlpunct.firehose.libxml.parser_target import DoctypeError, Found, Target
+from xmlpunct.firehose.libxml.parser_target import DoctypeError, ParsedStream, Target
 from xmlpunct.firehose.libxml.prologue import Ready, ready
-from xmlpunct.firehose.native.nested_tuples import merged
-from xmlpunct.firehose.native.path_automaton import LimitError, Names, states
-from xmlpunct.firehose.native.tags import complete, long_tag
+from xmlpunct.firehose.native.nested_tuples import merged_readings
+from xmlpunct.firehose.native.path_automaton import LimitError, SplitNames, states
+from xmlpunct.firehose.native.tags import last_token_end, long_tag
 from xmlpunct.firehose.native.walk_results import Walked
 from xmlpunct.firehose.native.walker import Known, Walk, Walker
-from xmlpunct.firehose.position import Said, Split
+from xmlpunct.firehose.position import AncestorValues, Split
 from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
-from xmlpunct.firehose.spec import Elements, Limits, StreamSpec, elements_of, punctuation_element
+from xmlpunct.firehose.spec import ElementNames, Limits, StreamSpec, elements_of, punctuation_element
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM
 
@@ -72,7 +72,7 @@ def parse_conforming(
     return _parse(split, _Streams(tuple(specs), punct_namespace, limits)).run()
 
 
-def said_after(split: Split, elements: Elements, limits: Limits) -> Said:
+def said_after(split: Split, elements: ElementNames, limits: Limits) -> AncestorValues:
     """The values for tuples of the elements that are open after a split (`Position.said`)."""
     values = _parser_of(elements.specs, elements.punct_namespace, limits)._walker.said(split)
     if values is not None:
@@ -116,7 +116,7 @@ class Parser:
             parsed.close(split.labels)
         return parsed
 
-    def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
+    def ahead(self, split: Split) -> tuple[Walk, AncestorValues | None] | None:
         """For a `Splitter`: walks the next split in advance, as far as possible; see `known`.
 
         The second value, the open elements' values for tuples after it, is None if it is unknown.
@@ -130,7 +130,7 @@ class Parser:
     def _deliver_walked(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
         """The output of a well-formed split; None if a punctuation is invalid."""
         streams = self._streams
-        builder = SliceBuilder(split, malformed.Places(split))
+        builder = SliceBuilder(split, malformed.SplitPositions(split))
         for spec, shape, result in zip(streams.specs, streams.shapes, walked, strict=True):
             try:
                 punctuations = _punctuations_in(spec, shape, result)
@@ -138,8 +138,10 @@ class Parser:
                 return None
             locate = partial(_tuple_at, split, result)
             offsets = partial(result.at.astype, np.int64)
-            rows = Rows(len(result.at), result.cells, result.faults, locate, offsets, result.items)
-            rows.late = [(at, malformed.shown(split.data, at, end), slot) for at, end, slot in result.late]
+            rows = SplitRows(len(result.at), result.cells, result.faults, locate, offsets, result.items)
+            rows.late = [
+                (at, malformed.shown_xml(split.data, at, end), slot) for at, end, slot in result.late
+            ]
             builder.add(spec, shape, rows, punctuations, result.before.astype(np.int64), result.overlooked)
         return builder.parsed
 
@@ -147,7 +149,7 @@ class Parser:
 def _tuple_at(split: Split, walked: Walked, row: int) -> tuple[int, str]:
     """The offset and the text of a tuple."""
     offset = int(walked.at[row])
-    return offset, malformed.shown(split.data, offset, int(walked.end[row]))
+    return offset, malformed.shown_xml(split.data, offset, int(walked.end[row]))
 
 
 def _punctuations_in(spec: StreamSpec, shape: Shape, walked: Walked) -> Sequence[Punctuation | None]:
@@ -160,7 +162,7 @@ def _punctuations_in(spec: StreamSpec, shape: Shape, walked: Walked) -> Sequence
     if walked.dropped.any() or is_for_others.any():
         punctuations: list[Punctuation | None] = [None] * count
         for row in np.flatnonzero(is_for_others).tolist():
-            punctuations[row] = reading.nothing(schema)
+            punctuations[row] = reading.empty_punctuation(schema)
         rows = np.flatnonzero(~(walked.dropped | is_for_others))
         columns = [None if cells is None else cells.take(rows).listed("*") for cells in texts]
         for row, p in zip(rows.tolist(), reading.punctuations_of(schema, len(rows), columns), strict=True):
@@ -203,15 +205,15 @@ class _Parse:
     def __init__(self, split: Split, ready: Ready, streams: _Streams, end_error: _Fatal | None) -> None:
         self.split, self.ready, self.end_error = split, ready, end_error
         self.streams, self.limits = streams, streams.limits
-        self.positions = malformed.Places(split)
+        self.positions = malformed.SplitPositions(split)
         self.element_values: list[list[list[tuple[int, int, tuple[str, ...], bool]]]] = []
         self.prologue = split.start.prologue
-        self.results = [Found(shape.width, len(shape.tables)) for shape in streams.shapes]
+        self.results = [ParsedStream(shape.width, len(shape.tables)) for shape in streams.shapes]
 
     def run(self) -> Parsed:
         return self.deliver(self.find())
 
-    def saved_state_after(self) -> Said:
+    def saved_state_after(self) -> AncestorValues:
         """The values for tuples of the elements that are open after the split (`Position.said`)."""
         if self.find() is not None or not self.element_values:
             return ()
@@ -222,7 +224,7 @@ class _Parse:
         ready = self.ready
         if not self.split.final and len(self.split.data) > self.limits.element:
             # The data after the last complete token may end at any byte.
-            ready = Ready(ready.data[: complete(ready.data)], ready.declared)
+            ready = Ready(ready.data[: last_token_end(ready.data)], ready.declared)
         fatals = [fatal for group in self.streams.groups if (fatal := self.read(ready, group))]
         fatal = min(fatals, key=lambda f: f.number) if fatals else None
         for result in self.results:
@@ -240,7 +242,9 @@ class _Parse:
             if not any(result.at for result in level_results):
                 break
             pairs = zip(results, level_results, strict=True)
-            results = [merged(self.streams.shapes[i], *pair) for i, pair in zip(group, pairs, strict=True)]
+            results = [
+                merged_readings(self.streams.shapes[i], *pair) for i, pair in zip(group, pairs, strict=True)
+            ]
         for i, result in zip(group, results, strict=True):
             self.results[i] = result
         return fatal
@@ -251,7 +255,7 @@ class _Parse:
         fatal = self.parse(target, ready.data)
         if isinstance(fatal, etree._LogEntry | _Unknown):
             entry = None if isinstance(fatal, _Unknown) else fatal
-            offset, right, reason = malformed.malformed(self.split, ready.data, entry)
+            offset, right, reason = malformed.locate_malformed(self.split, ready.data, entry)
             target = self.target(group, level)
             second_error = self.parse(target, ready.data[:right])
             fatal = second_error if isinstance(second_error, _Fatal) else _Fatal(offset, reason)
@@ -267,7 +271,7 @@ class _Parse:
         return fatal
 
     def target(self, group: list[int], level: int) -> Target:
-        names, all_, start = Names(self.limits), self.streams, self.split.start
+        names, all_, start = SplitNames(self.limits), self.streams, self.split.start
         specs, shapes = [all_.specs[i] for i in group], [all_.shapes[i] for i in group]
         marks = [punctuation_element(spec.element, all_.punct_namespace) for spec in specs]
         reach = any(shape.ups for shape in shapes)
@@ -287,7 +291,11 @@ class _Parse:
         fed = -len(self.prologue)
         with malformed.new_parser(target) as parser:
             try:
-                for piece in (*malformed.pieces(self.prologue), *malformed.pieces(data), malformed.TAIL):
+                for piece in (
+                    *malformed.feed_pieces(self.prologue),
+                    *malformed.feed_pieces(data),
+                    malformed.TAIL,
+                ):
                     target.reached = False
                     with guarded(self.split.source, passing=(etree.XMLSyntaxError,)):
                         if piece:
@@ -348,7 +356,7 @@ class _Parse:
             faults = {row: fault for row, fault in result.faults.items() if row < count}
             offsets = partial(self.offsets, result, count)
             cells = self.raw_cells(self.streams.shapes[i], cells, 0)
-            rows = Rows(
+            rows = SplitRows(
                 count, cells, faults, partial(self.tuple_at, result), offsets, self.items(i, result, count)
             )
             rows.late = [(*self.element_at(number), slot) for number, slot in result.late if number < end]
@@ -360,7 +368,7 @@ class _Parse:
             builder.fail(fatal.offset, fatal.reason)
         return builder.parsed
 
-    def oversize(self, result: Found, fatal: _Fatal | None) -> _Fatal | None:
+    def oversize(self, result: ParsedStream, fatal: _Fatal | None) -> _Fatal | None:
         limit = self.limits.text
         if len(self.split.data) > limit:
             index = next((i for i, t in enumerate(result.cells) if t is not None and len(t) > limit), None)
@@ -369,7 +377,7 @@ class _Parse:
                 return self.at(int(number), f"too large: a value longer than {limit:,} characters")
         return fatal
 
-    def tuple_at(self, result: Found, row: int) -> tuple[int, str]:
+    def tuple_at(self, result: ParsedStream, row: int) -> tuple[int, str]:
         """The offset and the text of a tuple."""
         return self.element_at(result.at[row])
 
@@ -378,7 +386,7 @@ class _Parse:
         number -= len(self.split.start.open)
         return self.positions.offset(number), self.positions.text(number)
 
-    def items(self, stream: int, result: Found, count: int) -> list[Items]:
+    def items(self, stream: int, result: ParsedStream, count: int) -> list[Items]:
         """The items of arrays, by table, for the first ``count`` tuples."""
         shape = self.streams.shapes[stream]
         tables = [Items([], np.empty(0, np.int64))]
@@ -405,7 +413,7 @@ class _Parse:
                 cells[slot - first] = Cells.of(texts)
         return cells
 
-    def offsets(self, result: Found, count: int) -> Ints:
+    def offsets(self, result: ParsedStream, count: int) -> CellInts:
         """The offsets of the first ``count`` tuples."""
         return self.positions.offsets(np.array(result.at[:count], np.int64) - len(self.split.start.open))
 

@@ -8,7 +8,7 @@ from typing import Any
 from xmlpunct.firehose import native
 from xmlpunct.firehose.labels import Label
 
-Said = tuple[tuple[tuple[int, int, tuple[str, ...], bool], ...], ...]
+AncestorValues = tuple[tuple[tuple[int, int, tuple[str, ...], bool], ...], ...]
 """For each open element: (stream, slot, texts, whether tuples have read them) of its values for tuples."""
 
 
@@ -26,7 +26,7 @@ class Position:
     line: int = 1
     open: tuple[str, ...] = ()
     started: bool = False
-    said: Said = ()
+    said: AncestorValues = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -52,7 +52,7 @@ class Position:
         """The start tags of ``open``, exactly as in the source."""
         return "".join(self.open).encode("utf-8", "surrogateescape")
 
-    def after(self, data: bytes, open_: tuple[str, ...], ancestor_values: Said = ()) -> Position:
+    def after(self, data: bytes, open_: tuple[str, ...], ancestor_values: AncestorValues = ()) -> Position:
         """The position at the end of ``data``, which begins at this position."""
         lines = native.newlines(data) if native.COMPILED else data.count(b"\n")
         return Position(self.byte + len(data), self.line + lines, open_, True, ancestor_values)

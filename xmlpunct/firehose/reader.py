@@ -14,7 +14,7 @@ from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import PartReader, Source
 from xmlpunct.connectors.unchanged import ChangedError
-from xmlpunct.firehose.builder import Parsed, together
+from xmlpunct.firehose.builder import Parsed, joined_splits
 from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.native.walker import Known
 from xmlpunct.firehose.parser import Parser
@@ -168,7 +168,7 @@ class FirehoseReader:
 
     def parse(self, piece: Piece) -> Parsed:
         """What is in a piece, in any thread. Never raises for bad data, which it is to `halt` for."""
-        parsed = together(self.specs, [])
+        parsed = joined_splits(self.specs, [])
         if piece.split is not None:
             parsed = self._parser.parse(piece.split, piece.known)
         parsed.error = parsed.error or piece.error

@@ -38,7 +38,7 @@ def read_punctuation(
     if spec.where is not None and spec.where[0] not in shape.root.attributes:
         name, value = spec.where
         if is_of_others(value, branch.attributes.pop(name, "*")):
-            return nothing(spec.schema)
+            return empty_punctuation(spec.schema)
     reader.read(branch, (shape.root,), is_root=True)
     if reader.undeclared:
         return None
@@ -57,7 +57,7 @@ def is_of_others(value: str, text: str) -> bool:
         raise PunctuationError(f"wrong punctuation: {error}") from None
 
 
-def nothing(schema: Schema) -> Punctuation | None:
+def empty_punctuation(schema: Schema) -> Punctuation | None:
     """An empty punctuation, which no tuple matches; None if the schema has no attributes."""
     return Punctuation(schema, [EMPTY] * len(schema)) if len(schema) else None
 

@@ -12,8 +12,8 @@ import numpy as np
 from xmlpunct.base.errors import UsageError, XmlPunctError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import PartReader, Source
-from xmlpunct.connectors.tcp import Address, listen, wait_for_peer
-from xmlpunct.firehose.native.tags import Element, element, tokens
+from xmlpunct.connectors.tcp import SocketAddress, listen, wait_for_peer
+from xmlpunct.firehose.native.tags import OpenElement, opened_element, tokens
 
 _CHUNK_BYTES = 2**16
 _LONGEST_SLEEP = 3600.0
@@ -30,13 +30,13 @@ class Replay:
     def __init__(
         self,
         source: Source,
-        address: Address,
+        address: SocketAddress,
         rate: float | None = None,
         punct_namespace: str = PUNCT_NAMESPACE,
     ) -> None:
         self.source, self.rate, self.punct_namespace = source, rate, punct_namespace
         self._listening = listen(address, str(address))
-        self.address = Address(address.host, self._listening.getsockname()[1], True)
+        self.address = SocketAddress(address.host, self._listening.getsockname()[1], True)
         """The address on which it listens, with the actual port."""
         self.tuples = 0
         """The number of tuples sent. Without a rate they are not counted."""
@@ -102,7 +102,7 @@ def tuples(reader: PartReader, punct_namespace: str = PUNCT_NAMESPACE) -> Iterat
     """
     piece, unprocessed = bytearray(), b""
     depth, has_tuple = 0, False
-    root: Element | None = None
+    root: OpenElement | None = None
     while data := reader.read(_CHUNK_BYTES):
         unprocessed += data
         markup = tokens(unprocessed)
@@ -111,9 +111,9 @@ def tuples(reader: PartReader, punct_namespace: str = PUNCT_NAMESPACE) -> Iterat
         cut = 0
         for i in np.flatnonzero(opens & (before <= 1)):
             start = int(markup.start[i])
-            child = element(unprocessed[start : int(markup.end[i])].decode("utf-8", "replace"), root)
+            child = opened_element(unprocessed[start : int(markup.end[i])].decode("utf-8", "replace"), root)
             if before[i] < 1:
-                root = element(child.raw, None)
+                root = opened_element(child.raw, None)
             elif not child.name.startswith(f"{{{punct_namespace}}}"):
                 if has_tuple:
                     yield bytes(piece) + unprocessed[cut:start]

@@ -15,7 +15,7 @@ from lxml import etree
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.escapes import FORBIDDEN, in_attribute
 from xmlpunct.base.xml_names import is_xml_name
-from xmlpunct.firehose.spec import Limits, expanded
+from xmlpunct.firehose.spec import Limits, name_parts
 
 NODES = "node()"
 """The last step of the name of an XML column without an element of its own."""
@@ -29,15 +29,15 @@ Namespaces = Mapping[str, str]
 
 
 @dataclass(slots=True)
-class Element:
+class ResultElement:
     """An element: its name as written, the columns (by position) of its attributes and its text (-1: no text), and its
     child elements. ``names`` has the expanded names of its attributes and children."""
 
     name: str
     attributes: list[tuple[str, int]] = field(default_factory=list)
     text: int = -1
-    children: list[Element] = field(default_factory=list)
-    names: dict[str, Element | None] = field(default_factory=dict)
+    children: list[ResultElement] = field(default_factory=list)
+    names: dict[str, ResultElement | None] = field(default_factory=dict)
 
     def columns(self) -> Iterator[int]:
         """The positions of all columns in the element and its descendants."""
@@ -47,7 +47,7 @@ class Element:
         for child in self.children:
             yield from child.columns()
 
-    def walk(self) -> Iterator[Element]:
+    def walk(self) -> Iterator[ResultElement]:
         """The element and its descendants."""
         yield self
         for child in self.children:
@@ -64,14 +64,14 @@ def is_column_path(name: str) -> bool:
     return all(map(_is_qualified, steps)) and (last == NODES or _is_qualified(last.removeprefix("@")))
 
 
-def outline(row: str, columns: Sequence[str], namespaces: Namespaces) -> Element:
+def result_outline(row: str, columns: Sequence[str], namespaces: Namespaces) -> ResultElement:
     """The element ``row`` with these columns; ``.`` is its own text. Raises `UsageError` for an invalid structure.
 
-    >>> item = outline("item", ["@id", "size/w", "size/h", "name"], {})
+    >>> item = result_outline("item", ["@id", "size/w", "size/h", "name"], {})
     >>> item.attributes, [(child.name, list(child.columns())) for child in item.children]
     ([('id', 0)], [('size', [1, 2]), ('name', [3])])
     """
-    top = Element(row)
+    top = ResultElement(row)
     for position, name in enumerate(columns):
         try:
             _add(top, name, position, namespaces)
@@ -80,7 +80,7 @@ def outline(row: str, columns: Sequence[str], namespaces: Namespaces) -> Element
     return top
 
 
-def expand(name: str, namespaces: Namespaces, remedy: str = "--namespaces '{}=URI' does") -> str:
+def expanded_name(name: str, namespaces: Namespaces, remedy: str = "--namespaces '{}=URI' does") -> str:
     """The expanded name of a name with an optional prefix. Raises ValueError; ``remedy``: advice on a prefix."""
     prefix, colon, local = name.rpartition(":")
     if not _is_qualified(name):
@@ -119,7 +119,7 @@ def prefixed(name: str, namespaces: Namespaces) -> tuple[str, Namespaces]:
     >>> prefixed("{urn:x}a", {}), prefixed("{urn:x}a", {"g": "urn:x"})[0]
     (('ns1:a', {'ns1': 'urn:x'}), 'g:a')
     """
-    uri, local = expanded(name)
+    uri, local = name_parts(name)
     if not uri:
         return name, namespaces
     prefix = next((p for p, other in namespaces.items() if other == uri), None)
@@ -147,7 +147,7 @@ def _is_qualified(name: str) -> bool:
     return is_xml_name(local) and (not colon or is_xml_name(prefix))
 
 
-def _add(top: Element, name: str, position: int, namespaces: Namespaces) -> None:
+def _add(top: ResultElement, name: str, position: int, namespaces: Namespaces) -> None:
     *steps, last = name.split("/")
     is_attribute = last.startswith("@")
     if not is_attribute and name != ".":
@@ -160,10 +160,10 @@ def _add(top: Element, name: str, position: int, namespaces: Namespaces) -> None
             raise ValueError(
                 f"another column is the text of <{element.name}>, which then has no elements in it"
             )
-        key = step if step == NODES else expand(step, namespaces)
+        key = step if step == NODES else expanded_name(step, namespaces)
         child = element.names.get(key)
         if child is None:
-            child = element.names[key] = Element(step)
+            child = element.names[key] = ResultElement(step)
             element.children.append(child)
         element = child
     if is_attribute:
@@ -176,8 +176,8 @@ def _add(top: Element, name: str, position: int, namespaces: Namespaces) -> None
         element.text = position
 
 
-def _add_attribute(element: Element, name: str, position: int, namespaces: Namespaces) -> None:
-    key = f"@{expand(name, namespaces)}"
+def _add_attribute(element: ResultElement, name: str, position: int, namespaces: Namespaces) -> None:
+    key = f"@{expanded_name(name, namespaces)}"
     if name == "xmlns":
         raise ValueError("xmlns declares a namespace and is no attribute")
     if element.text >= 0 or element.children:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from xmlpunct.base.errors import SchemaError
-from xmlpunct.base.paths import Hop, Path
+from xmlpunct.base.paths import ChildStep, Path
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, check_path, path_of
 from xmlpunct.schema.attribute import Attribute
@@ -27,21 +27,21 @@ class Step:
     own: int = -1
     raw: int = -1
     item: int = -1
-    children: dict[Hop, Step] = field(default_factory=dict)
-    rows: dict[Hop, Step] = field(default_factory=dict)
-    named: dict[str, list[tuple[Hop, Step]]] = field(default_factory=dict)
+    children: dict[ChildStep, Step] = field(default_factory=dict)
+    rows: dict[ChildStep, Step] = field(default_factory=dict)
+    named: dict[str, list[tuple[ChildStep, Step]]] = field(default_factory=dict)
     """``children`` and ``rows`` by local element name."""
     attributes: dict[str, int] = field(default_factory=dict)
 
-    def child(self, hop: Hop) -> Step:
+    def child(self, hop: ChildStep) -> Step:
         """The step of a child; it is created on first use."""
         return self._step_at(self.children, hop)
 
-    def row(self, hop: Hop) -> Step:
+    def row(self, hop: ChildStep) -> Step:
         """The step of an array's items; it is created on first use."""
         return self._step_at(self.rows, hop)
 
-    def below(self) -> Iterator[tuple[Hop, Step]]:
+    def below(self) -> Iterator[tuple[ChildStep, Step]]:
         """All steps directly below."""
         yield from self.children.items()
         yield from self.rows.items()
@@ -53,7 +53,7 @@ class Step:
         for _, child in self.below():
             yield from child.slots()
 
-    def _step_at(self, steps: dict[Hop, Step], hop: Hop) -> Step:
+    def _step_at(self, steps: dict[ChildStep, Step], hop: ChildStep) -> Step:
         if hop not in steps:
             steps[hop] = step = Step()
             self.named.setdefault(hop.local, []).append((hop, step))
@@ -61,7 +61,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ShapeTable:
     """A table of rows: the tuples (number 0), or the items of an array, which belong to rows of the table ``parent``.
 
     ``slots`` has the cell of each attribute of ``schema``; for an array it has the number of its table.
@@ -98,7 +98,7 @@ class Shape:
     root: Step
     paths: tuple[str, ...]
     names: tuple[str, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[ShapeTable, ...]
     ups: tuple[Up, ...]
     said: dict[str, int]
 
@@ -136,7 +136,7 @@ class _Growing:
     def __init__(self) -> None:
         self.paths: list[str] = []
         self.names: list[str] = []
-        self.tables: list[Table] = []
+        self.tables: list[ShapeTable] = []
         self.ups: dict[int, Up] = {}
 
     def shape(self, schema: Schema) -> Shape:
@@ -150,7 +150,7 @@ class _Growing:
     def table(self, schema: Schema, root: Step, parent: int, prefix: str) -> int:
         """Assign slots for rows with the element ``root``; return the number of the table."""
         number, first = len(self.tables), len(self.paths)
-        self.tables.append(Table(schema, parent, (), first, first, prefix))
+        self.tables.append(ShapeTable(schema, parent, (), first, first, prefix))
         slots_by_path: dict[tuple[str, bool], int] = {}
         slots = []
         for a in schema:
@@ -176,7 +176,7 @@ class _Growing:
             elif path.up and not a.nullable:
                 self.put(a, path, step, slots_by_path[key])
             slots.append(slots_by_path[key])
-        self.tables[number] = Table(schema, parent, tuple(slots), first, len(self.paths), prefix)
+        self.tables[number] = ShapeTable(schema, parent, tuple(slots), first, len(self.paths), prefix)
         return number
 
     def put(self, attribute: Attribute, path: Path, step: Step, slot: int) -> None:

@@ -77,7 +77,7 @@ class StreamSpec:
     @property
     def space(self) -> str:
         """The namespace of its tuples' elements (empty: none)."""
-        return expanded(self.tag)[0]
+        return name_parts(self.tag)[0]
 
     @property
     def layout(self) -> Schema:
@@ -89,7 +89,7 @@ class StreamSpec:
         return self.columns is None or attribute in self.columns
 
 
-class Elements(frozenset[ElementName]):
+class ElementNames(frozenset[ElementName]):
     """Names of elements that a `Splitter` must not split.
 
     ``specs`` has the streams, if any of their tuples have values from ancestors.
@@ -124,10 +124,10 @@ class Limits:
     element: int = 32 * 2**20
 
 
-def expanded(name: ElementName) -> tuple[str, str]:
+def name_parts(name: ElementName) -> tuple[str, str]:
     """The namespace URI (empty: none) and the local name.
 
-    >>> expanded("{urn:x}a"), expanded("a")
+    >>> name_parts("{urn:x}a"), name_parts("a")
     (('urn:x', 'a'), ('', 'a'))
     """
     if name[:1] != "{":
@@ -138,10 +138,10 @@ def expanded(name: ElementName) -> tuple[str, str]:
 
 def punctuation_element(element: ElementName, punct_namespace: str = PUNCT_NAMESPACE) -> ElementName:
     """The name of the punctuation elements for a tuple element."""
-    return f"{{{punct_namespace}}}{expanded(read_element(element)[-1])[1]}"
+    return f"{{{punct_namespace}}}{name_parts(read_element(element)[-1])[1]}"
 
 
-def elements_of(specs: Collection[StreamSpec], punct_namespace: str = PUNCT_NAMESPACE) -> Elements:
+def elements_of(specs: Collection[StreamSpec], punct_namespace: str = PUNCT_NAMESPACE) -> ElementNames:
     """The tuple and punctuation elements of streams, which a `Splitter` must not split.
 
     Raises `UsageError` if tuples and punctuations cannot be distinguished.
@@ -149,7 +149,7 @@ def elements_of(specs: Collection[StreamSpec], punct_namespace: str = PUNCT_NAME
     names = [spec.tag for spec in specs]
     check_namespace(names, punct_namespace)
     marks = (punctuation_element(n, punct_namespace) for n in names)
-    elements = Elements({*names, *marks}.union(*(spec.said for spec in specs)))
+    elements = ElementNames({*names, *marks}.union(*(spec.said for spec in specs)))
     if any(spec.reaches_up for spec in specs):
         elements.specs, elements.punct_namespace = tuple(specs), punct_namespace
     return elements
@@ -160,5 +160,5 @@ def check_namespace(elements: Iterable[ElementName], punct_namespace: str) -> No
     if not punct_namespace or set("{}") & set(punct_namespace):
         raise UsageError(f"{punct_namespace!r} is no namespace of punctuations: it is a URI")
     for element in elements:
-        if expanded(read_element(element)[-1])[0] == punct_namespace:
+        if name_parts(read_element(element)[-1])[0] == punct_namespace:
             raise UsageError(f"{element} is a punctuation: its namespace is that of punctuations")

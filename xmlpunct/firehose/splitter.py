@@ -15,12 +15,12 @@ import numpy as np
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.native.tags import IN_DOCTYPE, Tokens, element, terminator, tokens
+from xmlpunct.firehose.native.tags import IN_DOCTYPE, Tokens, opened_element, terminator, tokens
 from xmlpunct.firehose.native.tags import elements as opened_by
 from xmlpunct.firehose.native.walker import Walk, boundaries
 from xmlpunct.firehose.parser import said_after
-from xmlpunct.firehose.position import Position, Said, Split
-from xmlpunct.firehose.spec import ElementName, Elements, Limits
+from xmlpunct.firehose.position import AncestorValues, Position, Split
+from xmlpunct.firehose.spec import ElementName, ElementNames, Limits
 
 _STEP = 8192
 """Bytes to scan first after a small document; doubled later, so that small documents are not scanned repeatedly."""
@@ -66,11 +66,11 @@ class Splitter:
         elements: Collection[ElementName],
         position: Position = Position(),  # noqa: B008 - immutable
         limits: Limits = Limits(),  # noqa: B008
-        ahead: Callable[[Split], tuple[Walk, Said | None] | None] | None = None,
+        ahead: Callable[[Split], tuple[Walk, AncestorValues | None] | None] | None = None,
     ) -> None:
         self.source, self.limits, self._ahead = source, limits, ahead
         self._unsplit_elements = frozenset(elements)
-        self._ancestor_readers = elements if isinstance(elements, Elements) and elements.specs else None
+        self._ancestor_readers = elements if isinstance(elements, ElementNames) and elements.specs else None
         self._position = position
         self._data: bytes | bytearray = b""  # bytearray while little data is added at a time
         self._stack = [*opened_by(position.open, self._needs_attributes)]  # open at _scanned
@@ -83,7 +83,7 @@ class Splitter:
         self._checked = 0  # the end of the data without forbidden characters
         self._boundary = 0  # the last boundary, 0 if there is none,
         self._open_at_boundary: tuple[str, ...] = ()  # the elements that are open there,
-        self._values_at_boundary: Said | None = None  # and their values for tuples, if known
+        self._values_at_boundary: AncestorValues | None = None  # and their values for tuples, if known
         self._root_closed = self._broken = self._ended = self._finished = False
 
     @property
@@ -234,13 +234,13 @@ class Splitter:
             self._apply_walk(data, walk)
         return walk is not None
 
-    def _apply_walk(self, chunk: bytes, walk: Walk, values: Said | None = None) -> None:
+    def _apply_walk(self, chunk: bytes, walk: Walk, values: AncestorValues | None = None) -> None:
         """Update the state to the end of a walk."""
         base, size = self._scanned, walk.size
         stack = self._stack[: walk.kept]
         for start, length in walk.opened:
             raw = chunk[start : start + length].decode("utf-8", "surrogateescape")
-            stack.append(element(raw, stack[-1] if stack else None, self._needs_attributes))
+            stack.append(opened_element(raw, stack[-1] if stack else None, self._needs_attributes))
         self._stack = stack
         self._root_closed = walk.rooted and not stack
         if size and (walk.outside or self._root_closed):  # data before a root belongs to its document
@@ -327,7 +327,7 @@ class Splitter:
         stack = self._stack[:unchanged]
         for i in opened:
             raw = chunk[chunk_tokens.start[i] : chunk_tokens.end[i]].decode("utf-8", "surrogateescape")
-            stack.append(element(raw, stack[-1] if stack else None, self._needs_attributes))
+            stack.append(opened_element(raw, stack[-1] if stack else None, self._needs_attributes))
         self._stack = stack
         level = next((n for n, e in enumerate(stack) if e.name in self._unsplit_elements), len(stack))
         if level == len(stack):
@@ -351,7 +351,7 @@ class Splitter:
         else:
             self._data = self._bytes(size, len(self._data))
         split = Split(self.source, self._position, data, final)
-        values: Said = ()
+        values: AncestorValues = ()
         if (
             self._ancestor_readers is not None
             and self._open_at_boundary

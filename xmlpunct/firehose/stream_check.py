@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from xmlpunct.base.errors import Reject, SourceError, TransientError
-from xmlpunct.base.unread import Notice, Watch
+from xmlpunct.base.unread import Notice, UnreadCounter
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import Source
 from xmlpunct.firehose.offered import Offered
@@ -18,13 +18,13 @@ from xmlpunct.punctuations.declared_keys import Keys
 from xmlpunct.punctuations.promised import Promised, earliest
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
-from xmlpunct.slice.lateness import Lateness, reason
+from xmlpunct.slice.lateness import Lateness, late_reason
 from xmlpunct.types.pattern import Constant, Pattern, Range, Values
 
 SHOWN = 5
 _STEP = 2**20
 
-Scheme = tuple[tuple[str, str], ...]
+PatternKinds = tuple[tuple[str, str], ...]
 """(attribute, kind of pattern) of each constrained attribute of a punctuation."""
 
 
@@ -43,7 +43,7 @@ class Report:
     dropped: int = 0
     rejected: int = 0
     late: int = 0
-    schemes: Counter[Scheme] = field(default_factory=Counter)
+    schemes: Counter[PatternKinds] = field(default_factory=Counter)
     offered: list[tuple[str, ...]] = field(default_factory=list)
     examples: list[Reject] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
@@ -78,7 +78,7 @@ def check(
     >>> report.tuples, report.late, dict(report.schemes)
     (2, 1, {(('a', 'range'),): 1})
     """
-    report, watch = Report(), Watch(source.name, element)
+    report, watch = Report(), UnreadCounter(source.name, element)
     spec = StreamSpec(element, schema, element, guessed=guessed)
     reader = FirehoseReader(source, [spec], punct_namespace)
     lateness, offered = Lateness(schema), Offered(schema)
@@ -102,7 +102,7 @@ def check(
                 report.late += late.len()
                 if parsed.rejection is not None:
                     for row in late[: max(SHOWN - len(report.examples), 0)]:
-                        why = reason(schema, slice_.tuples.row(row, named=True), schemes[row])
+                        why = late_reason(schema, slice_.tuples.row(row, named=True), schemes[row])
                         report.examples.append(parsed.rejection(0, row, why))
                 count = slice_.tuples.height + len(rejects)
                 report.notices += watch.take(count, parsed.read[0], parsed.overlooked[0])
@@ -114,7 +114,7 @@ def check(
     return report
 
 
-def scheme(p: Punctuation) -> Scheme:
+def scheme(p: Punctuation) -> PatternKinds:
     """The constrained attributes of a punctuation, with the kinds of their patterns."""
     return tuple((p.schema.names[i], _KINDS[type(p.patterns[i])]) for i in p.constrained)
 

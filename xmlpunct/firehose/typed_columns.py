@@ -20,7 +20,9 @@ SHOWN = 60
 """Maximum length of an invalid value in a message."""
 
 
-def column(attribute: Attribute, cells: Cells, is_needed: bool = True) -> tuple[pl.Series, dict[int, str]]:
+def typed_column(
+    attribute: Attribute, cells: Cells, is_needed: bool = True
+) -> tuple[pl.Series, dict[int, str]]:
     """The column of an attribute's values, and faults by row (where the column is null).
 
     Faults are a null in a NOT NULL column, a text that is not a value of the type, and a value outside the declared
@@ -28,7 +30,7 @@ def column(attribute: Attribute, cells: Cells, is_needed: bool = True) -> tuple[
 
     >>> from xmlpunct.schema import Schema
     >>> hour = Schema.parse("hour INT NOT NULL")["hour"]
-    >>> values, wrong = column(hour, Cells.of(["17", " 18\\n", "x", None]))
+    >>> values, wrong = typed_column(hour, Cells.of(["17", " 18\\n", "x", None]))
     >>> values.to_list(), sorted(wrong)
     ([17, 18, None, None], [2, 3])
     """
@@ -45,13 +47,13 @@ def column(attribute: Attribute, cells: Cells, is_needed: bool = True) -> tuple[
         for row in np.flatnonzero(cells.missing).tolist():
             wrong[row] = f"attribute {name}: missing, and it is NOT NULL"
     if bound:
-        for row in outside(attribute, values):
-            text = shown(cells.text(row))
+        for row in outside_domain(attribute, values):
+            text = shown_text(cells.text(row))
             wrong[row] = f"attribute {name}: {text} is outside its domain {attribute.domain}"
     return values, wrong
 
 
-def outside(attribute: Attribute, values: pl.Series) -> list[int]:
+def outside_domain(attribute: Attribute, values: pl.Series) -> list[int]:
     """The rows whose values are outside the declared domain."""
     if polars_works():
         inside = values.to_frame().select(pattern_expression(attribute.name, attribute.domain)).to_series()
@@ -104,9 +106,9 @@ def _read(type_: Type, text: str) -> tuple[Value, str]:
         return type_.read(text), ""
     except ValueError as error:
         reason = str(error)
-        return None, reason if len(reason) <= 2 * SHOWN else f"{shown(text)} is not of type {type_}"
+        return None, reason if len(reason) <= 2 * SHOWN else f"{shown_text(text)} is not of type {type_}"
 
 
-def shown(text: str) -> str:
+def shown_text(text: str) -> str:
     """A text for a message: quoted and shortened."""
     return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")

@@ -13,16 +13,16 @@ from xmlpunct.base.errors import UsageError
 from xmlpunct.base.escapes import FORBIDDEN, in_attribute, in_text
 from xmlpunct.base.paths import read_element
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.firehose.elements import Elements
+from xmlpunct.firehose.elements import ElementWriter
 from xmlpunct.firehose.line_formats import line, lines, punctuation_lines, tuple_lines
 from xmlpunct.firehose.result_elements import (
-    Element,
     Namespaces,
+    ResultElement,
     check_uri,
-    expand,
+    expanded_name,
     is_column_path,
-    outline,
     prefixed,
+    result_outline,
 )
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -91,7 +91,7 @@ def writer_for(
 class XmlWriter:
     """Punctuated XML: one element per tuple and punctuation. Nulls, and elements with only nulls, are omitted.
 
-    The attributes' names are paths (see `outline`). An array has an element per item. XML values are not escaped.
+    Names of attributes are paths (see `result_outline`). An array has an element per item. XML values are not escaped.
     ``root`` and ``element`` are names with a prefix of ``namespaces``, with a ``{uri}``, or with neither. ``pretty``
     writes a line per element. Raises `UsageError` for names that XML does not allow.
 
@@ -120,7 +120,7 @@ class XmlWriter:
         for uri in (punct_namespace, *self._namespaces.values()):
             check_uri(uri)
         try:
-            names = [expand(name, self._namespaces) for name in (self.root, row)]
+            names = [expanded_name(name, self._namespaces) for name in (self.root, row)]
         except ValueError as error:
             raise UsageError(str(error)) from None
         check_namespace(names, punct_namespace)
@@ -135,8 +135,8 @@ class XmlWriter:
         self._declared = "".join(
             f' xmlns:{prefix}="{in_attribute(uri)}"' for prefix, uri in uri_of_prefix.items()
         )
-        top = outline(row, schema.names, self._namespaces)
-        self._elements = Elements(top, schema, self._namespaces, self._declared, pretty)
+        top = result_outline(row, schema.names, self._namespaces)
+        self._elements = ElementWriter(top, schema, self._namespaces, self._declared, pretty)
         self._line = line(self._elements.tuple_expressions(1, self._elements.lead(1)[1:]))
         self._tests = [*self._elements.tests()]
         self._in_attribute = {position for e in top.walk() for _, position in e.attributes}
@@ -163,7 +163,7 @@ class XmlWriter:
         return f"</{self.root}>\n".encode()
 
     def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
-        """See `Elements.tests`."""
+        """See `ElementWriter.tests`."""
         tests = self._tests
         if not tests or not tuples.height:
             return None
@@ -186,7 +186,7 @@ class XmlWriter:
         text = _fill(self._punctuation, pattern_texts)
         return "" if _FORBIDDEN.search(text) else text
 
-    def _template(self, element: Element, name: str, depth: int) -> Iterator[str | int]:
+    def _template(self, element: ResultElement, name: str, depth: int) -> Iterator[str | int]:
         """The template of punctuation elements: constant text, and the positions of columns for their patterns."""
         lead = self._elements.lead(depth)
         yield f"{lead[1:] if depth == 1 else lead}<{name}"

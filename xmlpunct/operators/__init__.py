@@ -24,9 +24,9 @@ from xmlpunct.operators.sets.intersect import Intersect
 from xmlpunct.operators.sets.partial_dupelim import PartialDupElim
 from xmlpunct.operators.time.key import Key
 from xmlpunct.operators.time.late_filter import LateFilter
-from xmlpunct.operators.time.over.calls import Call as OverCall
 from xmlpunct.operators.time.over.calls import Frame as OverFrame
 from xmlpunct.operators.time.over.calls import Release as OverRelease
+from xmlpunct.operators.time.over.calls import WindowCall as OverCall
 from xmlpunct.operators.time.prefix import SortKey
 from xmlpunct.operators.time.punctuate import Punctuate
 from xmlpunct.operators.time.sort import Sort

@@ -128,7 +128,7 @@ class Arrangement:
         new = distinct(tuples)
         if self._pages:
             positions, _ = self._equal(new, self._index(tuple(new.columns)))
-            new = without(new, marked(positions, new.height))
+            new = without(new, row_flags(positions, new.height))
         self.append(new)
         return new
 
@@ -181,7 +181,7 @@ class Arrangement:
 
     def has(self, tuples: pl.DataFrame, on: Sequence[str] | None = None) -> pl.Series:
         """For each tuple, whether a tuple of the same key is retained."""
-        return marked(self.probe(tuples, on)[0], tuples.height)
+        return row_flags(self.probe(tuples, on)[0], tuples.height)
 
     def _equal(self, keys: pl.DataFrame, index: Index) -> tuple[Rows, Rows]:
         """The pairs of an index's candidates whose keys are equal, not only their hashes."""
@@ -326,10 +326,10 @@ class Arrangement:
         self._frame = None
 
 
-def marked(positions: Rows, height: int) -> pl.Series:
+def row_flags(positions: Rows, height: int) -> pl.Series:
     """A Boolean series of length ``height``, true at ``positions``.
 
-    >>> marked(np.array([0, 0]), 2).to_list()
+    >>> row_flags(np.array([0, 0]), 2).to_list()
     [True, False]
     """
     flags = np.zeros(height, np.bool_)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from xmlpunct.base.errors import Reject
-from xmlpunct.base.frames import Snapshot, grouped, snapshot_of
+from xmlpunct.base.frames import Snapshot, nested_snapshot, snapshot_of
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.tuple.finished import FINISHED, Finished
 from xmlpunct.punctuations.ownership import ANYTHING
@@ -64,12 +64,12 @@ def run(operator: Operator, port: int, slice_: Slice, done: Done | None = None) 
     return Slice(output, punctuations)
 
 
-Edge = tuple[int, int]
+InputPort = tuple[int, int]
 """The index of an operator in its pipeline, and one of its ports."""
-Ahead = Mapping[Edge, Done]
+Precomputed = Mapping[InputPort, Done]
 """Precomputed work on a slice, by operator and port."""
-NOT_AHEAD: Ahead = {}
-Found = dict[int, list[Slice]]
+NOT_PRECOMPUTED: Precomputed = {}
+OutputSlices = dict[int, list[Slice]]
 """The output slices of each output operator, by its index."""
 
 
@@ -86,8 +86,8 @@ class Pipeline:
     """
 
     operators: list[Operator]
-    inputs: Sequence[Sequence[Edge]]
-    targets: Sequence[Sequence[Edge]]
+    inputs: Sequence[Sequence[InputPort]]
+    targets: Sequence[Sequence[InputPort]]
     outputs: Sequence[int] = ()
     counters: list[Counters] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
@@ -116,9 +116,9 @@ class Pipeline:
         (output,) = self.open_all()
         return output
 
-    def precompute(self, port: int, tuples: pl.DataFrame) -> Ahead:
+    def precompute(self, port: int, tuples: pl.DataFrame) -> Precomputed:
         """Run stateless operators on a slice for input ``port`` before its turn, in any thread, for `push_all`."""
-        precomputed: dict[Edge, Done] = {}
+        precomputed: dict[InputPort, Done] = {}
         waiting = [(edge, tuples) for edge in self.inputs[port]]
         while waiting:
             (index, operator_port), tuples = edge, _ = waiting.pop()
@@ -142,7 +142,7 @@ class Pipeline:
 
     def open_all(self) -> list[Slice]:
         """The outputs for the punctuations that hold before any input. Call it once, and first."""
-        outputs: Found = {index: [] for index in self.outputs}
+        outputs: OutputSlices = {index: [] for index in self.outputs}
         for index, operator in enumerate(self.operators):
             if punctuations := operator.opening():
                 self.counters[index].punctuations_out += len(punctuations)
@@ -151,24 +151,28 @@ class Pipeline:
                 self._emit(index, Slice(operator.schema.empty(), punctuations), outputs)
         return self._concatenate(outputs)
 
-    def push_all(self, port: int, slice_: Slice, precomputed: Ahead = NOT_AHEAD) -> list[Slice]:
+    def push_all(self, port: int, slice_: Slice, precomputed: Precomputed = NOT_PRECOMPUTED) -> list[Slice]:
         """Run the pipeline on a slice of input ``port``; return a slice for each output."""
-        outputs: Found = {index: [] for index in self.outputs}
+        outputs: OutputSlices = {index: [] for index in self.outputs}
         for edge in self.inputs[port]:
             self._push_to(edge, slice_, outputs, precomputed)
         return self._concatenate(outputs)
 
-    def _concatenate(self, outputs: Found) -> list[Slice]:
+    def _concatenate(self, outputs: OutputSlices) -> list[Slice]:
         return [concat(self.operators[index].schema, outputs[index]) for index in self.outputs]
 
-    def _emit(self, index: int, slice_: Slice, outputs: Found, precomputed: Ahead = NOT_AHEAD) -> None:
+    def _emit(
+        self, index: int, slice_: Slice, outputs: OutputSlices, precomputed: Precomputed = NOT_PRECOMPUTED
+    ) -> None:
         """Push an operator's output to all its targets."""
         if index in outputs:
             outputs[index].append(slice_)
         for edge in self.targets[index]:
             self._push_to(edge, slice_, outputs, precomputed)
 
-    def _push_to(self, edge: Edge, slice_: Slice, outputs: Found, precomputed: Ahead) -> None:
+    def _push_to(
+        self, edge: InputPort, slice_: Slice, outputs: OutputSlices, precomputed: Precomputed
+    ) -> None:
         """Run an operator on a slice, then all operators above it; collect the pipeline's output in ``outputs``."""
         index, port = edge
         operator, counters = self.operators[index], self.counters[index]
@@ -176,7 +180,7 @@ class Pipeline:
             counters.tuples_in += slice_.tuples.height
             counters.punctuations_in += len(slice_.punctuations)
             if isinstance(operator, Finished):  # it may have finished after the work was precomputed
-                precomputed = NOT_AHEAD
+                precomputed = NOT_PRECOMPUTED
             done = precomputed.get(edge)
             output = run(operator, port, slice_, done)
             counters.tuples_out += output.tuples.height
@@ -229,7 +233,7 @@ class Pipeline:
         """For each input of the pipeline, the number of retained tuples and punctuations that wait for it."""
         counts, operator_counts = [0] * len(self.inputs), [operator.waits() for operator in self.operators]
         for i, edges in enumerate(self.inputs):
-            waiting, visited = list(edges), set[Edge]()
+            waiting, visited = list(edges), set[InputPort]()
             while waiting:
                 edge = waiting.pop()
                 if edge not in visited:
@@ -245,9 +249,9 @@ class Pipeline:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Restore the state of all operators from a snapshot."""
-        states = grouped(snapshot)
+        states = nested_snapshot(snapshot)
         for index in range(len(self.operators)):
             state = states.get(str(index), {})
-            if FINISHED in grouped(state):
+            if FINISHED in nested_snapshot(state):
                 self._end(index)
             self.operators[index].state.restore(state)

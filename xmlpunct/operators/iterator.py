@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.base.errors import Reject, cut
+from xmlpunct.base.errors import Reject, cut_short
 from xmlpunct.expressions.program import Program
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
@@ -277,7 +277,7 @@ class Operator(ABC):
 def as_text(row: Mapping[str, Any]) -> str:
     """A computed tuple as the text of a reject: JSON, cut to the same length as text from a document."""
     values = {name: _json_value(value) for name, value in row.items() if is_attribute(name)}
-    return cut(json.dumps(values, default=str))
+    return cut_short(json.dumps(values, default=str))
 
 
 def _json_value(value: Any) -> Any:

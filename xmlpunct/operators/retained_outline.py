@@ -41,13 +41,13 @@ def outline(state: State) -> Outline:
 
 
 def _of_arrangement(arrangement: Arrangement) -> pl.DataFrame:
-    columns = columns_of(arrangement)
+    columns = arrangement_columns(arrangement)
     if arrangement.height <= _MOST_ROWS_SEARCHED:
         return boxes(arrangement.frame, columns)
     return around(pl.concat([around_all(page, columns) for page in arrangement.pages()]), columns)
 
 
-def columns_of(arrangement: Arrangement) -> list[str]:
+def arrangement_columns(arrangement: Arrangement) -> list[str]:
     """The attributes among the columns of an arrangement; for groups, the grouping attributes."""
     if isinstance(arrangement, Groups):
         return list(arrangement.keys.names)

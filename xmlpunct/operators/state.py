@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, cast
 import polars as pl
 
 from xmlpunct.base import frames
-from xmlpunct.base.frames import Part, Snapshot
+from xmlpunct.base.frames import Snapshot, SnapshotPart
 from xmlpunct.operators.arrangement import Arrangement
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ class State:
     >>> from xmlpunct.schema import Schema
     >>> s = Schema.parse("x INT")
     >>> tuples, punctuations = Arrangement(s.empty(), ["x"]), PunctuationSet(s)
-    >>> state = State(tuples=tuples, punctuations=punctuations, ended=Cell(False))
+    >>> state = State(tuples=tuples, punctuations=punctuations, ended=StateCell(False))
     >>> tuples.append(s.frame([(1,), (2,)]))
     >>> punctuations.add(Punctuation.of(s, x=5))
     True
@@ -31,7 +31,7 @@ class State:
     ['ended/value', 'punctuations/set', 'tuples/0']
     """
 
-    def __init__(self, **parts: Part) -> None:
+    def __init__(self, **parts: SnapshotPart) -> None:
         self.parts = parts
         self._tuples = [part for part in parts.values() if isinstance(part, Arrangement)]
         self._other_parts = [part for part in parts.values() if not isinstance(part, Arrangement)]
@@ -58,7 +58,7 @@ class State:
         frames.restore(self.parts, snapshot)
 
 
-class Cell(Generic[T]):
+class StateCell(Generic[T]):
     """A flag, a number, or a small data frame. Its length is 0: it counts neither as tuples nor as punctuations."""
 
     def __init__(self, value: T) -> None:

@@ -380,7 +380,7 @@ class Alignment:
         return 0 if self.ended else sum(map(len, self.inputs)) + sum(map(len, self.past))
 
     @property
-    def _parts(self) -> dict[str, frames.Part]:
+    def _parts(self) -> dict[str, frames.SnapshotPart]:
         retained = {f"said{i}": retained for i, retained in enumerate(self.inputs)}
         return {
             **retained,

@@ -9,7 +9,7 @@ from operator import or_
 import polars as pl
 
 from xmlpunct.base.frames import any_of, join
-from xmlpunct.punctuations.forms import Key, has_column
+from xmlpunct.punctuations.forms import FormKey, has_column
 from xmlpunct.punctuations.punctuation import Punctuation, Signature, Tuple, combine
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_index import PunctuationIndex
@@ -53,7 +53,7 @@ class Constants(PunctuationIndex):
         """Cache of `_part`."""
         self._frame: pl.DataFrame | None = None
 
-    def _key(self, p: Punctuation) -> Key:
+    def _key(self, p: Punctuation) -> FormKey:
         constants = p.constants
         return constants[0] if self._is_single_column and constants is not None else constants
 
@@ -120,7 +120,7 @@ class Constants(PunctuationIndex):
         members = self._members
         return self._of_keys([key for key in self._keys(values) if key in members])
 
-    def _keys(self, values: pl.DataFrame) -> list[Key]:
+    def _keys(self, values: pl.DataFrame) -> list[FormKey]:
         """The key of each tuple, for look-up in the index."""
         if DOUBLE not in self._types:
             return values.to_series().to_list() if self._is_single_column else list(values.rows())

@@ -15,9 +15,9 @@ from xmlpunct.types import DOUBLE, Type
 from xmlpunct.types.ordinals import range_columns
 from xmlpunct.types.pattern import WILDCARD, Constant, Pattern, bounds, ordinals
 
-Key = Any
+FormKey = Any
 """A constant; the constants of several attributes; or a range's two ordinals, 16 bytes (`range_key`)."""
-Columns = tuple[pl.Series, pl.Series]
+BoundColumns = tuple[pl.Series, pl.Series]
 """(low bounds, high bounds), a row per punctuation. For constants both are the same column."""
 _ENDS = Struct("=qq")
 
@@ -27,7 +27,7 @@ def has_column(type_: Type) -> bool:
     return type_ is not DOUBLE
 
 
-def single(schema: Schema, position: int, key: Key, ranged: bool) -> Punctuation:
+def single(schema: Schema, position: int, key: FormKey, ranged: bool) -> Punctuation:
     """The punctuation of one constant or range."""
     patterns: list[Pattern] = [WILDCARD] * len(schema)
     type_ = schema.attributes[position].type
@@ -38,7 +38,7 @@ def single(schema: Schema, position: int, key: Key, ranged: bool) -> Punctuation
     return Punctuation(schema, patterns)
 
 
-def columns_of(schema: Schema, position: int, keys: Iterable[Key], ranged: bool) -> Columns:
+def key_columns(schema: Schema, position: int, keys: Iterable[FormKey], ranged: bool) -> BoundColumns:
     """The columns that these keys represent."""
     attribute = schema.attributes[position]
     name, dtype = attribute.name, attribute.type.dtype

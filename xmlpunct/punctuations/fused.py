@@ -307,7 +307,7 @@ class Past:
         return len(self._recent) + len(self._fused)
 
     @property
-    def _parts(self) -> dict[str, frames.Part]:
+    def _parts(self) -> dict[str, frames.SnapshotPart]:
         return {"recent": self._recent, "fused": self._fused}
 
     def snapshot(self) -> Snapshot:

@@ -245,7 +245,7 @@ class JointCover:
         return len(self._open) + len(self._closed) + (0 if self._past.complete else len(self._past))
 
     @property
-    def _parts(self) -> dict[str, frames.Part]:
+    def _parts(self) -> dict[str, frames.SnapshotPart]:
         return {"open": self._open, "found": self._closed, "past": self._past}
 
     def snapshot(self) -> Snapshot:

@@ -15,7 +15,7 @@ Ways = Sequence[Sequence[str]]
 """Alternative lists of attributes that contain a tuple's shard key; in a tuple each has the value or is null."""
 
 
-def listed(p: Punctuation, positions: Sequence[int]) -> list[list[Value]] | None:
+def listed_values(p: Punctuation, positions: Sequence[int]) -> list[list[Value]] | None:
     """The values that the pattern of each attribute matches; None if they are too many to list."""
     values: list[list[Value]] = []
     for position in positions:
@@ -55,7 +55,7 @@ class Ownership:
 
     def owned(self, p: Punctuation) -> bool:
         """Whether a punctuation lists values of the shard key."""
-        return not p.is_everything and any(listed(p, way) is not None for way in self._ways)
+        return not p.is_everything and any(listed_values(p, way) is not None for way in self._ways)
 
     def needs(self, p: Punctuation) -> bool:
         """Whether a punctuation must be emitted even if it is implied."""

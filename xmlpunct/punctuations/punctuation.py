@@ -31,12 +31,12 @@ from xmlpunct.types.pattern_text import parse_pattern, split_patterns
 
 Signature = tuple[int, ...]
 """The positions of some attributes in the schema."""
-Form = tuple[int, Signature, int]
+PatternForm = tuple[int, Signature, int]
 """(kind, positions of constants, position of a range or -1).
 
 Kinds: 0 has constants only; 1 has one range and constants; 2 has short lists; 3 is any other form.
 """
-_UNKNOWN: Form = (-1, (), -1)
+_UNKNOWN: PatternForm = (-1, (), -1)
 
 
 class Punctuation:
@@ -49,7 +49,7 @@ class Punctuation:
         self._hash: int | None = None
         self._constrained: tuple[int, ...] | None = None
         self._constants: Tuple | None = None
-        self._form: Form | None = _UNKNOWN
+        self._form: PatternForm | None = _UNKNOWN
 
     @classmethod
     def parse(cls, schema: Schema, text: str) -> Punctuation:
@@ -134,7 +134,7 @@ class Punctuation:
         return self._constants
 
     @property
-    def form(self) -> Form | None:
+    def form(self) -> PatternForm | None:
         """The constrained attributes and the kinds of their patterns; None if no tuple can match.
 
         >>> s = Schema.parse("sid STRING, hour INT")
@@ -145,7 +145,7 @@ class Punctuation:
             self._form = (0, self.constrained, -1) if self.constants is not None else self._general_form()
         return self._form
 
-    def _general_form(self) -> Form | None:
+    def _general_form(self) -> PatternForm | None:
         kinds = [type(self.patterns[i]) for i in self.constrained]
         if Empty in kinds:
             return None

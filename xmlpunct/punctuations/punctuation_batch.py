@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.punctuations.forms import Columns, Key, columns_of, single
+from xmlpunct.punctuations.forms import BoundColumns, FormKey, key_columns, single
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, grouped_by_kinds, sort_key, to_frame
 from xmlpunct.schema import Schema
 from xmlpunct.types.ordinals import Ordinals, ordinal_bounds
@@ -60,9 +60,9 @@ class PunctuationBatch(Sequence[Punctuation]):
         self._objects: list[Punctuation] | None = list(punctuations)
         self._schema: Schema | None = None
         self._alike: list[list[Punctuation]] | None = None
-        self.known_columns: Columns | None = None
+        self.known_columns: BoundColumns | None = None
         """The cached value of `columns`, or None."""
-        self._keys: list[Key] | None = None
+        self._keys: list[FormKey] | None = None
         self._bounds: tuple[Ordinals, Ordinals] | None = None
         self._parts: list[PunctuationBatch] = []
         self._order: list[NDArray[np.int64]] = []
@@ -87,10 +87,10 @@ class PunctuationBatch(Sequence[Punctuation]):
         cls,
         schema: Schema,
         place: int,
-        keys: list[Key] | None,
+        keys: list[FormKey] | None,
         objects: list[Punctuation] | None = None,
         ranged: bool = False,
-        columns: Columns | None = None,
+        columns: BoundColumns | None = None,
     ) -> PunctuationBatch:
         """A columnar batch from `keys` or columns. ``objects`` has the punctuations if they exist already."""
         batch = cls()
@@ -139,11 +139,11 @@ class PunctuationBatch(Sequence[Punctuation]):
         return self[0].schema if self._schema is None else self._schema
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> BoundColumns:
         """The bounds of a columnar batch."""
         if self.known_columns is None:
             assert self.place is not None
-            self.known_columns = columns_of(self.schema, self.place, self.keys, self.ranged)
+            self.known_columns = key_columns(self.schema, self.place, self.keys, self.ranged)
         return self.known_columns
 
     @property
@@ -164,7 +164,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         return self.columns[0]
 
     @property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[FormKey]:
         """The constants of a columnar batch, or the `range_key` of each range."""
         if self._keys is None:
             if self.ranged:
@@ -210,7 +210,7 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     # Derived batches
 
-    def of_some(self, keys: Iterable[Key]) -> PunctuationBatch:
+    def of_some(self, keys: Iterable[FormKey]) -> PunctuationBatch:
         """The punctuations with these keys. The batch must be columnar."""
         assert self.place is not None
         return PunctuationBatch.of_keys(self.schema, self.place, list(keys), ranged=self.ranged)

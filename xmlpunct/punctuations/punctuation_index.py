@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.punctuations.forms import Key, single
+from xmlpunct.punctuations.forms import FormKey, single
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
@@ -25,7 +25,7 @@ FEW_PUNCTUATIONS = 8
 A list may have 1,000 pieces (`benchmarks/scaling.py --only ranges`).
 """
 
-Bounds = tuple[Any, Any]
+IndexBounds = tuple[Any, Any]
 """(minimum, maximum) of some values; (None, None) without values."""
 
 
@@ -57,7 +57,7 @@ class PunctuationIndex:
         self.positions = (
             self.constant_positions if range_position < 0 else (*self.constant_positions, range_position)
         )
-        self._by_key: dict[Key, Punctuation | None] | None = {}
+        self._by_key: dict[FormKey, Punctuation | None] | None = {}
         """The punctuations by key; a value is None until it is created. None: ``_batches`` has them."""
         self._batches: list[PunctuationBatch] = []
         """All punctuations as batches, if they came as columnar batches or `all` was called; else empty."""
@@ -72,7 +72,7 @@ class PunctuationIndex:
         """
         return tuple(self.schema.names[i] for i in self.positions)
 
-    def _key(self, p: Punctuation) -> Key:
+    def _key(self, p: Punctuation) -> FormKey:
         return p
 
     def _on_add(self, p: Punctuation) -> None:
@@ -85,7 +85,7 @@ class PunctuationIndex:
         """Hook: a columnar batch was added, or removed."""
 
     @property
-    def _members(self) -> dict[Key, Punctuation | None]:
+    def _members(self) -> dict[FormKey, Punctuation | None]:
         if self._by_key is None:
             self._by_key = dict.fromkeys(self.all().keys)
         return self._by_key
@@ -133,7 +133,7 @@ class PunctuationIndex:
     def __iter__(self) -> Iterator[Punctuation]:
         return (self._member(key) for key in list(self._members))
 
-    def _member(self, key: Key) -> Punctuation:
+    def _member(self, key: FormKey) -> Punctuation:
         p = self._members[key]
         if p is None:
             p = self._members[key] = single(self.schema, self.positions[0], key, self.ranged)
@@ -149,7 +149,7 @@ class PunctuationIndex:
             self._batches = [self._batches[0].chain(self._batches)]
         return self._batches[0]
 
-    def _of_keys(self, keys: list[Key]) -> PunctuationBatch:
+    def _of_keys(self, keys: list[FormKey]) -> PunctuationBatch:
         """The punctuations with these keys."""
         if not self.in_columns:
             return PunctuationBatch(map(self._member, keys))
@@ -204,7 +204,7 @@ class PunctuationIndex:
 
     # Matching
 
-    def may_match(self, bounds: Callable[[str], Bounds]) -> bool:
+    def may_match(self, bounds: Callable[[str], IndexBounds]) -> bool:
         """Whether a tuple within the bounds of each attribute may match a punctuation; False is exact."""
         return True
 

@@ -14,7 +14,7 @@ import polars as pl
 from xmlpunct.base.frames import Snapshot, any_of
 from xmlpunct.punctuations.constant_index import Constants
 from xmlpunct.punctuations.pattern_expressions import Others
-from xmlpunct.punctuations.punctuation import Form, Punctuation, Signature, combine, covers
+from xmlpunct.punctuations.punctuation import PatternForm, Punctuation, Signature, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_index import PunctuationIndex
 from xmlpunct.punctuations.range_index import Ranges
@@ -22,7 +22,7 @@ from xmlpunct.schema import Schema
 from xmlpunct.types.pattern import Constant, Values
 
 
-def _form_of_batch(batch: PunctuationBatch) -> Form | None:
+def _form_of_batch(batch: PunctuationBatch) -> PatternForm | None:
     """The form of a columnar batch of one form; None for any other batch."""
     if batch.place is None:
         return None
@@ -40,11 +40,11 @@ class PunctuationSet:
 
     def __init__(self, schema: Schema, punctuations: Iterable[Punctuation] = ()) -> None:
         self.schema = schema
-        self._indexes: dict[Form, PunctuationIndex] = {}
+        self._indexes: dict[PatternForm, PunctuationIndex] = {}
         """Sorted by form."""
         self.update(punctuations)
 
-    def _index(self, form: Form) -> PunctuationIndex:
+    def _index(self, form: PatternForm) -> PunctuationIndex:
         """The index of a form; it is created on first use."""
         index = self._indexes.get(form)
         if index is None:

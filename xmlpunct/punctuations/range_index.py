@@ -12,10 +12,10 @@ import polars as pl
 
 from xmlpunct.base.arrow_memory import Flags, booleans
 from xmlpunct.base.frames import join
-from xmlpunct.punctuations.forms import Key, range_key
+from xmlpunct.punctuations.forms import FormKey, range_key
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
-from xmlpunct.punctuations.punctuation_index import Bounds, PunctuationIndex
+from xmlpunct.punctuations.punctuation_index import IndexBounds, PunctuationIndex
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
 from xmlpunct.types.cut_points import Cut, cuts
@@ -53,7 +53,7 @@ class Ranges(PunctuationIndex):
         """Batches that were added (True) or discarded (False) and are not yet in ``_ends``."""
         self._pending_count = 0
 
-    def _key(self, p: Punctuation) -> Key:
+    def _key(self, p: Punctuation) -> FormKey:
         return range_key(p) if self.ranged else p
 
     def _on_add(self, p: Punctuation) -> None:
@@ -98,7 +98,7 @@ class Ranges(PunctuationIndex):
         if not ends[key].members:
             del ends[key]
 
-    def may_match(self, bounds: Callable[[str], Bounds]) -> bool:
+    def may_match(self, bounds: Callable[[str], IndexBounds]) -> bool:
         low, high = bounds(self.schema.names[self.range_position])
         if low is None:
             return False

@@ -130,7 +130,7 @@ class Spans:
         return len(self._joint) + len(self._fused)
 
     @property
-    def _parts(self) -> dict[str, frames.Part]:
+    def _parts(self) -> dict[str, frames.SnapshotPart]:
         return {"joint": self._joint, "fused": self._fused}
 
     def snapshot(self) -> Snapshot:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from xmlpunct.base.errors import Reject
-from xmlpunct.base.unread import Watch
+from xmlpunct.base.unread import UnreadCounter
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
@@ -98,7 +98,7 @@ def read_slices(
     """The slices of a reader of one stream, as in `slices`. Closes the reader at the end."""
     log = RejectLog()
     reject = on_reject or log.add
-    watch = Watch(reader.source.name, reader.specs[0].element)
+    watch = UnreadCounter(reader.source.name, reader.specs[0].element)
     try:
         while (parsed := reader.read(size)) is not None:
             (part,), (rejects,) = parsed.slices, parsed.rejects

@@ -13,9 +13,9 @@ from xmlpunct.base.paths import read_path
 from xmlpunct.base.xml_names import is_xml_name
 from xmlpunct.schema.arrays import ArrayType, array_of, check_path
 from xmlpunct.schema.attribute import Attribute
-from xmlpunct.schema.column_list_parser import ColumnListSQL, Key
+from xmlpunct.schema.column_list_parser import ColumnListSQL, KeyClause
 from xmlpunct.schema.sql_errors import about, at, check_comparable, refuse
-from xmlpunct.schema.sql_literals import literal, type_of
+from xmlpunct.schema.sql_literals import literal_value, type_of
 from xmlpunct.schema.sql_trees import parse_trees
 from xmlpunct.types import XML, Type
 from xmlpunct.types import pattern as pt
@@ -82,7 +82,7 @@ def keys_of(create: exp.Expr, attributes: Iterable[Attribute]) -> tuple[tuple[st
             check_comparable(types[item.name], "a key", item)
             found[(item.name,)] = None
     for item in create.this.expressions:
-        if isinstance(item, Key):
+        if isinstance(item, KeyClause):
             found[named_columns(item, types, "a key")] = None
     if () in found:
         refuse("a key has a column at least", create)
@@ -199,17 +199,17 @@ def _domain_of(node: exp.Expr, name: str, type_: Type) -> Pattern | None:
         return isinstance(side, exp.Column) and side.name == name and not side.table
 
     if isinstance(node, exp.Between) and mine(node.this):
-        low, high = literal(node.args["low"], type_), literal(node.args["high"], type_)
+        low, high = literal_value(node.args["low"], type_), literal_value(node.args["high"], type_)
         return pt.interval(type_, low, high, True, True)
     if isinstance(node, exp.In) and mine(node.this) and node.expressions:
-        return pt.values(type_, [literal(e, type_) for e in node.expressions])
+        return pt.values(type_, [literal_value(e, type_) for e in node.expressions])
     if type(node) in _MIRROR:
         kind, column, value = type(node), node.this, node.expression
         if mine(value):
             kind, column, value = _MIRROR[kind], value, column
         if not mine(column):
             return None
-        bound = literal(value, type_)
+        bound = literal_value(value, type_)
         if kind is exp.EQ:
             return pt.constant(type_, bound)
         if kind in (exp.LT, exp.LTE):

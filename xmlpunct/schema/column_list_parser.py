@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from xmlpunct.schema.sql_nesting import InsideOut
 
 
-class Key(exp.Expression):
+class KeyClause(exp.Expression):
     """PRIMARY KEY (a, b) or UNIQUE (a, b) in a column list, of the columns ``expressions``."""
 
     arg_types: ClassVar = {"expressions": True}
@@ -88,13 +88,13 @@ class ColumnListParser(InsideOut):
         else:
             self._fail("a column has NOT NULL, PATH '...', CHECK (...), PRIMARY KEY and UNIQUE, nothing else")
 
-    def _parse_key(self) -> Key | None:
+    def _parse_key(self) -> KeyClause | None:
         """PRIMARY KEY (a, b) or UNIQUE (a, b); nothing was read if it is a column of such a name."""
         start = self._curr
         if not (self._comes("PRIMARY KEY", "(") or self._comes("UNIQUE", "(")):
             return None
         self._advance()
-        found = Key(expressions=self._parse_names())
+        found = KeyClause(expressions=self._parse_names())
         found.meta.update(start=start.start, end=self._prev.end)
         return found
 

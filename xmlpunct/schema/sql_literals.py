@@ -23,7 +23,7 @@ def type_of(kind: exp.Expr) -> Type:
         refuse(f"{error}{', XML, ARRAY(columns)' * is_column}", kind)
 
 
-def literal(node: exp.Expr, type_: Type) -> object:
+def literal_value(node: exp.Expr, type_: Type) -> object:
     """The value of a literal read as ``type_``; ValueError if it is none."""
     sign = ""
     while isinstance(node, exp.Paren):

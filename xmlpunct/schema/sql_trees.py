@@ -10,7 +10,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from xmlpunct.base.errors import SqlError, XmlPunctError
-from xmlpunct.base.library_guard import why
+from xmlpunct.base.library_guard import library_reason
 from xmlpunct.schema.sql_nesting import check_depth
 
 
@@ -47,7 +47,7 @@ def parse_trees(
     except Exception as error:  # whatever else sqlglot makes of it: the token that it has come to is at fault
         token = getattr(parser, "_curr", None)
         start, end = (token.start, token.end + 1) if token else (0, len(sql))
-        raise SqlError(f"this cannot be read: {why(error)}", sql, start, end) from error
+        raise SqlError(f"this cannot be read: {library_reason(error)}", sql, start, end) from error
 
 
 _BEFORE_LIST = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.DISTINCT, TokenType.FROM)

@@ -22,7 +22,7 @@ Each punctuation is compared with all tuples of its piece, so without pieces the
 numbers. Benchmarks show no difference between sizes from 8 to 64.
 """
 
-Said = tuple[int, Punctuation]
+PlacedPunctuation = tuple[int, Punctuation]
 """The number of tuples before a punctuation, and the punctuation."""
 
 
@@ -45,9 +45,9 @@ class Lateness:
         judged = [self._judge(tuples, punctuations) for tuples, punctuations in _pieces(slice_)]
         return pl.concat(judged) if len(judged) > 1 else judged[0]
 
-    def _judge(self, tuples: pl.DataFrame, punctuations: list[Said]) -> pl.Series:
+    def _judge(self, tuples: pl.DataFrame, punctuations: list[PlacedPunctuation]) -> pl.Series:
         late_by = self.promised.schemes(tuples)
-        schemes: dict[tuple[int, ...], list[Said]] = {}
+        schemes: dict[tuple[int, ...], list[PlacedPunctuation]] = {}
         for before, p in punctuations:
             if before < tuples.height:
                 schemes.setdefault(p.constrained, []).append((before, p))
@@ -59,9 +59,9 @@ class Lateness:
         return late_by
 
 
-def _pieces(slice_: Slice) -> Iterator[tuple[pl.DataFrame, list[Said]]]:
+def _pieces(slice_: Slice) -> Iterator[tuple[pl.DataFrame, list[PlacedPunctuation]]]:
     """A slice in pieces: the tuples and punctuations of each. About `_PIECE` of these are compared one by one."""
-    start, count, punctuations = 0, 0, list[Said]()
+    start, count, punctuations = 0, 0, list[PlacedPunctuation]()
     for before, p in zip(slice_.before, slice_.punctuations, strict=True):
         if count == _PIECE and before > start:
             yield slice_.tuples[start:before], punctuations
@@ -72,7 +72,7 @@ def _pieces(slice_: Slice) -> Iterator[tuple[pl.DataFrame, list[Said]]]:
 
 
 def _is_late(
-    schema: Schema, numbered: pl.DataFrame, positions: tuple[int, ...], punctuations: list[Said]
+    schema: Schema, numbered: pl.DataFrame, positions: tuple[int, ...], punctuations: list[PlacedPunctuation]
 ) -> pl.Series:
     """For each tuple, whether a punctuation before it matches it. All constrain the attributes at ``positions``."""
     late = any_of([], numbered.height)
@@ -108,6 +108,6 @@ def violated(schema: Schema, row: Mapping[str, object], scheme: str) -> Punctuat
     )
 
 
-def reason(schema: Schema, row: Mapping[str, object], scheme: str) -> str:
+def late_reason(schema: Schema, row: Mapping[str, object], scheme: str) -> str:
     """Why a late tuple is rejected."""
     return f"late: {violated(schema, row, scheme)} was closed before it"

@@ -153,10 +153,10 @@ class Type(ABC):
         return ValueError(f"{value!r} is not of type {self.name}")
 
 
-def quoted(text: str) -> str:
+def sql_string(text: str) -> str:
     """A text as a SQL string.
 
-    >>> quoted("it's")
+    >>> sql_string("it's")
     "'it''s'"
     """
     return "'" + text.replace("'", "''") + "'"

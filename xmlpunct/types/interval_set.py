@@ -27,7 +27,7 @@ from xmlpunct.types import cut_points as ct
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.cut_points import Cut, Interval
 from xmlpunct.types.cut_ranks import ranked
-from xmlpunct.types.ordinal_intervals import Bounds, OrdinalIntervals, share_of
+from xmlpunct.types.ordinal_intervals import OrdinalBounds, OrdinalIntervals, share_of
 from xmlpunct.types.ordinals import Ordinals, is_numbered, ordinal_bounds, ordinals_of
 from xmlpunct.types.pattern import EMPTY, Pattern, Wildcard
 
@@ -54,7 +54,7 @@ class IntervalSet:
         """The cuts at which each interval begins and ends."""
         self._arrays: OrdinalIntervals | None = None
         """For a numbered type: further intervals, none of which touches one in the lists."""
-        self._columns: list[Bounds] = []
+        self._columns: list[OrdinalBounds] = []
         """Further intervals, to be merged into the arrays. They may overlap other intervals of the set."""
         for pattern in patterns:
             self.add(pattern)
@@ -445,6 +445,6 @@ def _interval(first: int, last: int) -> Interval:
     return (0, first, 0), (0, last + 1, 0)
 
 
-def _intervals(bounds: Bounds) -> list[Interval]:
+def _intervals(bounds: OrdinalBounds) -> list[Interval]:
     """The intervals with these bounds."""
     return [_interval(*pair) for pair in zip(*(bound.tolist() for bound in bounds), strict=True)]

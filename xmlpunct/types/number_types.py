@@ -9,7 +9,7 @@ from decimal import Decimal
 import polars as pl
 
 from xmlpunct.base.doubles import canonical_column
-from xmlpunct.types.attribute_type import NAN, SPACE, Type, quoted
+from xmlpunct.types.attribute_type import NAN, SPACE, Type, sql_string
 
 MANY_DIGITS = 4000
 """A number with this many digits is not computed: Python refuses `int` of 4,300. No DECIMAL has as many."""
@@ -84,7 +84,7 @@ class DoubleType(_Number):
         text = self.format(value)
         if text.lstrip("-").replace(".", "").isdigit():
             return f"{text}e0"
-        return text if "e" in text else f"CAST({quoted(text)} AS DOUBLE)"
+        return text if "e" in text else f"CAST({sql_string(text)} AS DOUBLE)"
 
     def format_column(self, values: pl.Expr) -> pl.Expr:
         """As `format`, except near zero: 0.00001 instead of 1e-05."""

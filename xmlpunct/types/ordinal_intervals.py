@@ -16,7 +16,7 @@ RECENT, SHARE = 256, 32
 So an interval is copied some `SHARE` times, whatever their number (`benchmarks/scaling.py --only growth`).
 """
 
-Bounds = tuple[Ordinals, Ordinals]
+OrdinalBounds = tuple[Ordinals, Ordinals]
 """The first and the last ordinals of intervals: int64 arrays of shape (n,)."""
 
 
@@ -39,7 +39,7 @@ class OrdinalIntervals:
         """Whether another object may read the arrays."""
 
     @classmethod
-    def of(cls, columns: Iterable[Bounds]) -> OrdinalIntervals:
+    def of(cls, columns: Iterable[OrdinalBounds]) -> OrdinalIntervals:
         """The intervals of some columns, in any order, fused if they overlap or touch."""
         firsts, lasts = (np.concatenate(ends) for ends in zip(*columns, strict=True))
         order = np.argsort(firsts, kind="stable")
@@ -51,7 +51,7 @@ class OrdinalIntervals:
         return cls(firsts[begins], reached[ends])
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> OrdinalBounds:
         """The bounds of all intervals."""
         if self._removed:
             self._compact()
@@ -72,7 +72,7 @@ class OrdinalIntervals:
         index = int(self._firsts.searchsorted(first, side="right")) - 1
         return index >= 0 and int(self._lasts[index]) >= last
 
-    def overlapping(self, first: int, last: int) -> Bounds:
+    def overlapping(self, first: int, last: int) -> OrdinalBounds:
         """The intervals that overlap the interval from ``first`` to ``last``."""
         alive = self._alive(*self._index_range(first, last))
         return self._firsts[alive], self._lasts[alive]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from xmlpunct.types.attribute_type import SPACE, Type, quoted
+from xmlpunct.types.attribute_type import SPACE, Type, sql_string
 
 
 class StringType(Type):
@@ -22,7 +22,7 @@ class StringType(Type):
         return value
 
     def sql(self, value: str) -> str:
-        return quoted(value)
+        return sql_string(value)
 
     def read_column(self, texts: pl.Series) -> pl.Series:
         return texts

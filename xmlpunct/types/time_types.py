@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 
-from xmlpunct.types.attribute_type import SPACE, Type, quoted
+from xmlpunct.types.attribute_type import SPACE, Type, sql_string
 
 _ZONE = r"(?P<zone>Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9]|[+-]14:00)?"
 _YEAR = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"  # Python's dates begin with year 1
@@ -17,7 +17,7 @@ _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 
 class _Moment(Type):
     def sql(self, value: date) -> str:
-        return f"{self.name} {quoted(self.format(value))}"
+        return f"{self.name} {sql_string(self.format(value))}"
 
 
 class DateType(_Moment):

@@ -13,7 +13,7 @@ from tests.operators.relations.test_join import LEFT, MOMENTS, RIGHT
 from tests.strategies import SMALL, Space, Stream, cuts, punctuations_of, slice_of
 from xmlpunct.expressions.expression import Absent, Column, Expression, Literal
 from xmlpunct.expressions.functions import call, literal
-from xmlpunct.operators.driver import Edge, Pipeline
+from xmlpunct.operators.driver import InputPort, Pipeline
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.merge.merge import Merge
 from xmlpunct.operators.relations.change_join import ChangeJoin
@@ -37,8 +37,8 @@ class Plan:
 
     def __init__(self, inputs: Sequence[Schema]) -> None:
         self.schemas, self.operators = inputs, list[Operator]()
-        self.inputs: list[list[Edge]] = [[] for _ in inputs]
-        self.targets: list[list[Edge]] = []
+        self.inputs: list[list[InputPort]] = [[] for _ in inputs]
+        self.targets: list[list[InputPort]] = []
 
     def schema(self, number: int) -> Schema:
         return self.schemas[-1 - number] if number < 0 else self.operators[number].schema

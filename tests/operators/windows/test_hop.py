@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.operators.harness import restart
 from tests.operators.windows import feeds
-from xmlpunct.operators.time.windows.frame import Frame
+from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.operators.time.windows.hop import Hop, WindowPromises
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.types.pattern import WILDCARD
@@ -22,7 +22,7 @@ def test_against_brute_force(seed: int) -> None:
     random = Random(seed)
     feed = feeds.feed(random)
     slide, size = random.randint(1, 6), random.randint(1, 6)
-    frame = Frame(feed.type, slide, size, random.randint(-7, 7))
+    frame = HoppingWindows(feed.type, slide, size, random.randint(-7, 7))
     keeps = random.random() < 0.5
     starts = {
         w: [at for at in range(w, w + size) if feeds.known(feed.type, at)]

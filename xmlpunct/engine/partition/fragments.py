@@ -16,11 +16,11 @@ from xmlpunct.engine.partition.carry_domains import carry_domains
 from xmlpunct.engine.partition.partial_aggregation import with_partial_aggregation
 from xmlpunct.engine.partition.ways import adds_up, with_ways
 from xmlpunct.engine.plan import (
-    Choice,
     Exchange,
     Guard,
     Merge,
     Node,
+    PartitionChoice,
     Project,
     Punctuate,
     Receive,
@@ -42,7 +42,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Feed:
+class FragmentInput:
     """The input of a fragment's port: the edge or fragment number ``source``, with the shard key ``keys``.
 
     ``whole``: every shard receives all punctuations, also on other shards' values, because the fragment combines them.
@@ -67,7 +67,7 @@ class Fragment:
     """
 
     root: Node
-    feeds: tuple[Feed, ...]
+    feeds: tuple[FragmentInput, ...]
     single: bool
     keys: tuple[tuple[str, ...], ...]
     sifts: bool = False
@@ -89,7 +89,7 @@ class Fragments:
 
     edges: tuple[Edge, ...]
     fragments: tuple[Fragment, ...]
-    answers: tuple[Feed, ...]
+    answers: tuple[FragmentInput, ...]
 
     @property
     def levels(self) -> list[list[int]]:
@@ -112,7 +112,7 @@ class Fragments:
 P = TypeVar("P", Edge, Fragment)
 
 
-def cut(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL) -> Fragments:
+def cut_plan(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL) -> Fragments:
     """Divide one plan or several over the streams of these names into edges and fragments.
 
     ``on`` has the optional rules that are on. Plans share equal edges and fragments. Any other shared node is in
@@ -135,7 +135,7 @@ def cut(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL)
         return position_of(Edge(_for_single_slices(node), streams.index(scan.stream.name)), edges)
 
     def fragment(top: Node) -> int:
-        feeds: list[Feed] = []
+        feeds: list[FragmentInput] = []
 
         def descend(node: Node, keys: tuple[str, ...] | None) -> Node:
             """``node`` with ports for its exchanges. ``keys``: the shard key, in the names of its output;
@@ -160,7 +160,9 @@ def cut(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL)
             """A port for the input of an exchange."""
             from_edge = _available_keys(input_node) is None
             carried = carry_domains(input_node, reader) if from_edge else input_node
-            feeds.append(Feed(from_edge, (edge if from_edge else fragment)(carried), carried.schema, keys))
+            feeds.append(
+                FragmentInput(from_edge, (edge if from_edge else fragment)(carried), carried.schema, keys)
+            )
             port = Receive(len(feeds) - 1, carried.schema)
             if carried.schema.names == input_node.schema.names or reader.by_name:
                 return port  # the reader selects its columns by name
@@ -178,7 +180,7 @@ def cut(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL)
         root_with_exchanges = _with_exchanges(root)
         from_edge = _available_keys(root_with_exchanges) is None
         answers.append(
-            Feed(from_edge, (edge if from_edge else fragment)(root_with_exchanges), root.schema, ())
+            FragmentInput(from_edge, (edge if from_edge else fragment)(root_with_exchanges), root.schema, ())
         )
     seen_numbers = set[int]()
     if len(plans) > 1:
@@ -230,7 +232,7 @@ def _with_exchanges(node: Node, in_order: bool = False) -> Node:
     return kept if agree else node.over([Exchange(c) for c in children])
 
 
-def _choices(node: Node) -> list[Choice] | None:
+def _choices(node: Node) -> list[PartitionChoice] | None:
     """The possible shard keys of a stateful node; None if it is stateless. Arrays cannot be shard keys."""
     choices = node.partition_choices()
     if choices is None:
@@ -243,7 +245,7 @@ def _choices(node: Node) -> list[Choice] | None:
     ]
 
 
-def _agreed_choices(node: Node) -> list[Choice] | None:
+def _agreed_choices(node: Node) -> list[PartitionChoice] | None:
     """The choices of a stateful node that its inputs allow; None if it is stateless."""
     choices = _choices(node)
     if choices is None:

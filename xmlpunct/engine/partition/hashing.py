@@ -20,7 +20,7 @@ from xmlpunct.expressions.int128 import unscaled
 VERSION = 1
 """Stored in checkpoints. A checkpoint with another version is not readable."""
 
-Hashes = NDArray[np.uint64]
+RowHashes = NDArray[np.uint64]
 """A word per row: shape (n,), uint64."""
 
 _NULL = np.uint64(0x9E3779B97F4A7C15)
@@ -40,21 +40,21 @@ def shard_of(keys: pl.DataFrame, shards: int) -> NDArray[np.int64]:
     return (mixed % np.uint64(shards)).astype(np.int64)
 
 
-def _scramble(x: Hashes) -> Hashes:
+def _scramble(x: RowHashes) -> RowHashes:
     """A bijection of 64-bit words in which every output bit depends on every input bit (splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-def _hash(column: pl.Series) -> Hashes:
+def _hash(column: pl.Series) -> RowHashes:
     hashes = _scramble(_words(column) + np.uint64(1))
     if column.null_count():
         hashes = np.where(column.is_null().to_numpy(), _NULL, hashes)
     return hashes
 
 
-def _words(column: pl.Series) -> Hashes:
+def _words(column: pl.Series) -> RowHashes:
     """A 64-bit word per value, the same for equal values; arbitrary for nulls."""
     dtype = column.dtype
     if dtype == pl.String:

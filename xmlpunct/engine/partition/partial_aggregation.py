@@ -8,7 +8,7 @@ from dataclasses import replace
 from xmlpunct.engine.plan import GroupBy, Merge, Node, PartialDupElim, PartialGroupBy, Project, plain
 from xmlpunct.engine.rule_options import EDGE_AGGREGATION, EDGE_DUPELIM, Rules
 from xmlpunct.operators import Aggregate
-from xmlpunct.operators.group.finality import asked
+from xmlpunct.operators.group.finality import final_attributes
 
 
 def with_partial_aggregation(roots: Sequence[Node], numbers: Iterator[int], on: Rules) -> list[Node]:
@@ -66,7 +66,9 @@ def _with_partial_aggregates(node: GroupBy, sides: tuple[Node, ...], numbers: It
     extremes = all(
         a.function in ("MIN", "MAX") for a in node.aggregates
     )  # for other aggregates, few streams close a value
-    retained = list(dict.fromkeys((*joint, *((extremes and asked(node.aggregates, node.keys)) or ()))))
+    retained = list(
+        dict.fromkeys((*joint, *((extremes and final_attributes(node.aggregates, node.keys)) or ())))
+    )
     parts = []
     for side in sides:
         side_names = dict(zip(input_schema.names, side.schema.names, strict=True))

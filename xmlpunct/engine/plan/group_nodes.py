@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Choice, Node, Unary, lost_domains
-from xmlpunct.engine.plan.operator_text import closed, closes_tuple, every_stream, places
+from xmlpunct.engine.plan.node import Node, PartitionChoice, Unary, lost_domains
+from xmlpunct.engine.plan.operator_text import closed, closes_tuple, closing_attributes, every_stream
 from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest, within
-from xmlpunct.operators.group.finality import asked
+from xmlpunct.operators.group.finality import final_attributes
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
 
@@ -39,14 +39,14 @@ class GroupBy(Unary):
     @property
     def is_settled(self) -> bool:
         """True if a group is final with its first tuple, because its results depend on grouping attributes only."""
-        return asked(self.aggregates, self.keys) == []
+        return final_attributes(self.aggregates, self.keys) == []
 
     @property
     def unblocked_by(self) -> str:
         end = every_stream(self)
         if not self.keys:
             return f"its one result is released at the end of {end}{self._final}"
-        closing = places(self.input, self.keys)
+        closing = closing_attributes(self.input, self.keys)
         effect = "released with its first tuple, and forgotten" if self.is_settled else "released"
         text = f"a group is {effect} once {closed(self.input, closing)}"
         computed = [key for key in self.keys if key not in closing]
@@ -62,8 +62,8 @@ class GroupBy(Unary):
     def _final(self) -> str:
         """Text of the punctuations that make an open group final; empty if there are none."""
         changes: dict[str, None] = {}
-        for name in asked(self.aggregates, self.keys) or ():
-            closing = places(self.input, [name])
+        for name in final_attributes(self.aggregates, self.keys) or ():
+            closing = closing_attributes(self.input, [name])
             if not closing:
                 return ""
             for a in self.aggregates:
@@ -130,8 +130,8 @@ class GroupBy(Unary):
             prefixes=child.prefixes & set(self.keys),
         )
 
-    def partition_choices(self) -> list[Choice]:
-        return [Choice((key,), key) for key in self.keys]
+    def partition_choices(self) -> list[PartitionChoice]:
+        return [PartitionChoice((key,), key) for key in self.keys]
 
 
 @dataclass(frozen=True)
@@ -185,8 +185,8 @@ class DupElim(Unary):
         need = below[0].need(Fate.GROWS, 0, self.schema.names, self.schema, closed=True)
         return replace(below[0], needs=(need,), told="")
 
-    def partition_choices(self) -> list[Choice]:
-        return [Choice((name,), name) for name in self.schema.names]
+    def partition_choices(self) -> list[PartitionChoice]:
+        return [PartitionChoice((name,), name) for name in self.schema.names]
 
 
 @dataclass(frozen=True)

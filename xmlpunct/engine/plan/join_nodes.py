@@ -7,8 +7,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Binary, Choice, Constraint, Holders, Place, together
-from xmlpunct.engine.plan.operator_text import closed, every_stream, places, which_side
+from xmlpunct.engine.plan.node import (
+    Binary,
+    Constraint,
+    Holders,
+    PartitionChoice,
+    StreamAttribute,
+    all_attributes,
+)
+from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream, which_side
 from xmlpunct.engine.plan.schemes import (
     NOTHING,
     THE_END,
@@ -28,7 +35,7 @@ from xmlpunct.operators.join.join_keys import LEFT, RIGHT
 from xmlpunct.operators.join.join_output import PRESERVED
 from xmlpunct.punctuations.punctuation import Punctuation
 
-Keys = tuple[tuple[str, str], ...]
+EquiKeys = tuple[tuple[str, str], ...]
 """Equality attributes of a join: pairs of a left and a right attribute, of the same type."""
 
 
@@ -36,7 +43,7 @@ Keys = tuple[tuple[str, str], ...]
 class Keyed(Binary):
     """A node that compares left tuples with the right ones that agree on ``keys`` and satisfy its residual."""
 
-    keys: Keys
+    keys: EquiKeys
 
     sifts = True
 
@@ -89,8 +96,10 @@ class Keyed(Binary):
             other = self.inputs[1 - side]
             keys = [pair[1 - side] for pair in self.keys]
             around, above = bounded_by(self.residual, other.schema, self.inputs[side].schema)
-            met = places(other, [name for name in other.schema.names if name in {*around, *above}])
-            ways = [closed(other, places(other, keys))] if keys else []
+            met = closing_attributes(
+                other, [name for name in other.schema.names if name in {*around, *above}]
+            )
+            ways = [closed(other, closing_attributes(other, keys))] if keys else []
             ways += [closed(other, met, "closed every {} that it could meet")] if met else []
             when = ", or once ".join(ways) or f"{every_stream(other)} has ended"
             texts.append(f"a tuple {which_side(self, side)} is {then[side]} once {when}")
@@ -183,17 +192,19 @@ class Join(Keyed):
         """Right columns whose output name is their left name."""
         return {right: left for left, right in self.keys} if self.inner else {}
 
-    def stream_attributes(self, name: str) -> list[Place]:
+    def stream_attributes(self, name: str) -> list[StreamAttribute]:
         for left, right in self.keys:
             if self.inner and name == left:  # punctuations of either side constrain it
-                return together([self.left.stream_attributes(left), self.right.stream_attributes(right)])
+                return all_attributes(
+                    [self.left.stream_attributes(left), self.right.stream_attributes(right)]
+                )
         return super().stream_attributes(name)
 
-    def partition_choices(self) -> list[Choice]:
+    def partition_choices(self) -> list[PartitionChoice]:
         key_side = {"inner": LEFT, "left": LEFT, "right": RIGHT}.get(
             self.kind
         )  # the side whose key is never null-filled
-        return [Choice(pair, None if key_side is None else pair[key_side]) for pair in self.keys]
+        return [PartitionChoice(pair, None if key_side is None else pair[key_side]) for pair in self.keys]
 
     def holders(self, below: Sequence[Holders]) -> Holders:
         by_partition_value = (
@@ -245,8 +256,8 @@ class SemiJoin(Keyed):
     def ignores_duplicates(self, port: int) -> bool:
         return port == RIGHT and not self.can_fail
 
-    def partition_choices(self) -> list[Choice]:
-        return [Choice(pair, pair[LEFT]) for pair in self.keys]
+    def partition_choices(self) -> list[PartitionChoice]:
+        return [PartitionChoice(pair, pair[LEFT]) for pair in self.keys]
 
 
 @dataclass(frozen=True)
@@ -266,7 +277,7 @@ class NotIn(Binary):
         return self.right.schema[self.right_column].nullable
 
     @property
-    def keys(self) -> Keys:
+    def keys(self) -> EquiKeys:
         """The pair of columns by which the right side closes left tuples."""
         return () if self.ends_only else ((self.left_column, self.right_column),)
 
@@ -282,8 +293,8 @@ class NotIn(Binary):
         end, left, right = every_stream(self.right), self.left, self.right
         if self.ends_only:
             return f"nothing is released before the end of {end}, on one shard; a null there leaves nothing"
-        lets_go = closed(right, places(right, [self.right_column]))
-        forgets = closed(left, places(left, [self.left_column]))
+        lets_go = closed(right, closing_attributes(right, [self.right_column]))
+        forgets = closed(left, closing_attributes(left, [self.left_column]))
         nulls = f"; where {self.left_column} is null, at the end of {end}, if that had no tuple"
         return (
             f"a tuple {which_side(self, LEFT)} is released, if it has no partner, once {lets_go}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from xmlpunct.engine.plan.join_nodes import Join
-from xmlpunct.engine.plan.node import Node, column
+from xmlpunct.engine.plan.node import Node, node_column
 from xmlpunct.engine.plan.outlooks import outlook_of
 from xmlpunct.engine.plan.schemes import Outlook
 from xmlpunct.engine.plan.tuple_nodes import Project, Select
@@ -19,7 +19,7 @@ MOST = 6
 
 
 @dataclass(frozen=True)
-class Part:
+class JoinPart:
     """A join of the inputs with these indices; ``names`` maps their columns to output columns."""
 
     inputs: frozenset[int]
@@ -68,14 +68,14 @@ class JoinTree:
         below = {id(n) for top in self.inputs for n in top.walk()}
         return [n for n in self.root.walk() if id(n) not in below]
 
-    def parts(self, outlooks: Sequence[Outlook]) -> list[Part]:
+    def parts(self, outlooks: Sequence[Outlook]) -> list[JoinPart]:
         """A part for each input, with these outlooks."""
         return [
-            Part(frozenset([i]), below, {name: name for name in below.schema.names}, outlook)
+            JoinPart(frozenset([i]), below, {name: name for name in below.schema.names}, outlook)
             for i, (below, outlook) in enumerate(zip(self.inputs, outlooks, strict=True))
         ]
 
-    def joined(self, left: Part, right: Part) -> Part | None:
+    def joined(self, left: JoinPart, right: JoinPart) -> JoinPart | None:
         """The join of two parts; None if no equality connects them."""
         groups = {left.names[n]: group for group in self.equated for n in group if n in left.names}
         keys = {(name, right.names[n]) for name, group in groups.items() for n in group if n in right.names}
@@ -85,7 +85,9 @@ class JoinTree:
         join = Join(left.node, right.node, pairs)
         shared = {right_name: left_name for left_name, right_name in pairs}
         names = left.names | {n: shared.get(name, name) for n, name in right.names.items()}
-        return Part(left.inputs | right.inputs, join, names, outlook_of(join, [left.outlook, right.outlook]))
+        return JoinPart(
+            left.inputs | right.inputs, join, names, outlook_of(join, [left.outlook, right.outlook])
+        )
 
     def safe(self, outlooks: Sequence[Outlook]) -> Node | None:
         """The joins in an order with bounded state; None if no order is bounded."""
@@ -96,19 +98,21 @@ class JoinTree:
             assert isinstance(part.node, Join)
             top: Node = replace(part.node, reordered=True)
             if self.conditions:
-                tested = {n: column(top, name) for n, name in part.names.items()}
+                tested = {n: node_column(top, name) for n, name in part.names.items()}
                 top = Select(top, conjunction([_renamed(c, tested) for c in self.conditions]))
-            plan = Project(top, tuple((name, column(top, source[name])) for name in self.root.schema.names))
+            plan = Project(
+                top, tuple((name, node_column(top, source[name])) for name in self.root.schema.names)
+            )
             if plan.schema == self.root.schema:
                 return plan
         return None
 
-    def _all(self, singles: Sequence[Part]) -> list[Part]:
+    def _all(self, singles: Sequence[JoinPart]) -> list[JoinPart]:
         """The bounded joins of all inputs; of several with the same outlook, the first."""
-        parts_by_inputs: dict[frozenset[int], list[Part]] = {part.inputs: [part] for part in singles}
+        parts_by_inputs: dict[frozenset[int], list[JoinPart]] = {part.inputs: [part] for part in singles}
         for size in range(2, len(singles) + 1):
             for chosen in map(frozenset, combinations(range(len(singles)), size)):
-                safe_parts: list[Part] = []
+                safe_parts: list[JoinPart] = []
                 for left in _halves(chosen):
                     for x in parts_by_inputs.get(left, ()):
                         for y in parts_by_inputs.get(chosen - left, ()):
@@ -122,9 +126,9 @@ class JoinTree:
                 parts_by_inputs[chosen] = safe_parts
         return parts_by_inputs[frozenset(range(len(singles)))]
 
-    def _greedy(self, singles: Sequence[Part]) -> list[Part]:
+    def _greedy(self, singles: Sequence[JoinPart]) -> list[JoinPart]:
         """The bounded joins of all inputs that a greedy search finds, one from each first input."""
-        complete_joins: list[Part] = []
+        complete_joins: list[JoinPart] = []
         for first in singles:
             part, waiting = first, [other for other in singles if other is not first]
             while waiting:
@@ -189,7 +193,7 @@ def _flatten(
 
 
 def _column(inputs: Sequence[Node], name: str) -> Column:
-    return next(column(below, name) for below in inputs if name in below.schema)
+    return next(node_column(below, name) for below in inputs if name in below.schema)
 
 
 def _renamed(expression: Expression, columns: Mapping[str, Column]) -> Expression:

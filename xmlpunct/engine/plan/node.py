@@ -33,7 +33,7 @@ class Lasting(IntEnum):
     FOR_EVER = 2
 
 
-Place = tuple[str, str]
+StreamAttribute = tuple[str, str]
 """A stream and one of its attributes."""
 
 Constraint = tuple[int, str, Pattern]
@@ -44,7 +44,7 @@ Holders = list[set[str]]
 
 
 @dataclass(frozen=True)
-class Choice:
+class PartitionChoice:
     """An attribute by which a stateful node may be partitioned.
 
     ``inputs`` are its names in each input, ``output`` its name in the output (None: tuples of one value may be on
@@ -193,20 +193,20 @@ class Node:
         followed = self.follows(name)
         return bool(followed) and all(self.inputs[port].is_constrained(column) for port, column in followed)
 
-    def stream_attributes(self, name: str) -> list[Place]:
+    def stream_attributes(self, name: str) -> list[StreamAttribute]:
         """The stream attributes, one per scan below, whose punctuations constrain an output column.
 
         Empty for a computed column.
         """
         below = [self.inputs[port].stream_attributes(column) for port, column in self.follows(name)]
-        return together(below) if all(below) else []
+        return all_attributes(below) if all(below) else []
 
     def asks(self, requested: Punctuation) -> list[Punctuation]:
         """For each input, a punctuation that suffices for this node to emit ``requested``: the inverse of prop.
 
         It may close more than necessary, but never less. Retained tuples of a binary node may require more.
         """
-        return asked(self, self.sources(requested))
+        return input_punctuations(self, self.sources(requested))
 
     def every_ask(self, requested: Punctuation) -> list[list[Punctuation]]:
         """Several `asks`, if the node combines several punctuations of an input to one of its output."""
@@ -242,7 +242,7 @@ class Node:
 
     # Execution
 
-    def partition_choices(self) -> list[Choice] | None:
+    def partition_choices(self) -> list[PartitionChoice] | None:
         """Attributes by which its operator may be partitioned: any non-empty subset of them.
 
         An empty list: it runs on one shard. None: it has no state.
@@ -315,7 +315,7 @@ def constraints(p: Punctuation) -> Iterator[tuple[str, Pattern]]:
     return ((p.schema.names[i], p.patterns[i]) for i in p.constrained)
 
 
-def asked(node: Node, requested: Iterable[Constraint]) -> list[Punctuation]:
+def input_punctuations(node: Node, requested: Iterable[Constraint]) -> list[Punctuation]:
     """For each input of a node, the punctuation with these patterns."""
     patterns: list[list[Pattern]] = [[WILDCARD] * len(below.schema) for below in node.inputs]
     for port, name, pattern in requested:
@@ -326,12 +326,12 @@ def asked(node: Node, requested: Iterable[Constraint]) -> list[Punctuation]:
     return [Punctuation(below.schema, row) for below, row in zip(node.inputs, patterns, strict=True)]
 
 
-def together(lists: Iterable[Iterable[Place]]) -> list[Place]:
+def all_attributes(lists: Iterable[Iterable[StreamAttribute]]) -> list[StreamAttribute]:
     """The union of lists, without duplicates."""
     return list(dict.fromkeys(attribute for attributes_of_list in lists for attribute in attributes_of_list))
 
 
-def column(node: Node, name: str) -> Column:
+def node_column(node: Node, name: str) -> Column:
     """The expression of a column of a node's output."""
     attribute = node.schema[name]
     return Column(attribute.type, attribute.nullable, name)
@@ -339,7 +339,7 @@ def column(node: Node, name: str) -> Column:
 
 def plain(node: Node, names: Iterable[str]) -> tuple[tuple[str, Column], ...]:
     """The columns of a `Project` that copies attributes of a node."""
-    return tuple((name, column(node, name)) for name in names)
+    return tuple((name, node_column(node, name)) for name in names)
 
 
 def is_changing(node: Node) -> bool:

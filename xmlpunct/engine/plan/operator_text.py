@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xmlpunct.engine.plan.node import Binary, Node, Place
+from xmlpunct.engine.plan.node import Binary, Node, StreamAttribute
 from xmlpunct.engine.plan.stream_nodes import Scan
 
 
-def places(node: Node, names: Iterable[str]) -> dict[str, list[Place]]:
+def closing_attributes(node: Node, names: Iterable[str]) -> dict[str, list[StreamAttribute]]:
     """For each column that punctuations can constrain, the stream attributes of these punctuations."""
     return {name: attributes for name in names if (attributes := node.stream_attributes(name))}
 
 
-def closed(node: Node, closing: dict[str, list[Place]], how: str = "closed its {}") -> str:
+def closed(node: Node, closing: dict[str, list[StreamAttribute]], how: str = "closed its {}") -> str:
     """The condition under which punctuations close values of columns; ``how`` describes the values."""
     if not closing:
         return f"{every_stream(node)} has ended: no punctuation speaks about what is computed"
@@ -35,13 +35,13 @@ def closed(node: Node, closing: dict[str, list[Place]], how: str = "closed its {
 
 def closes_tuple(node: Node) -> str:
     """The condition under which punctuations close a whole tuple of a node."""
-    return closed(node, places(node, node.schema.names), "closed it by {}")
+    return closed(node, closing_attributes(node, node.schema.names), "closed it by {}")
 
 
-def complete(node: Node, names: Iterable[str]) -> str:
+def completion_text(node: Node, names: Iterable[str]) -> str:
     """The condition under which punctuations close tuples with the same values in columns, up to an instant."""
     attributes_by_stream: dict[str, dict[str, None]] = {}
-    for closing in places(node, names).values():
+    for closing in closing_attributes(node, names).values():
         for stream, attribute in closing:
             attributes_by_stream.setdefault(stream, {})[attribute] = None
     parts: dict[str, None] = {}

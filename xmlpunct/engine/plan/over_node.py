@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Choice, Constraint, Node, Unary, constraints
-from xmlpunct.engine.plan.operator_text import closed, every_stream, places
+from xmlpunct.engine.plan.node import Constraint, Node, PartitionChoice, Unary, constraints
+from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream
 from xmlpunct.engine.plan.schemes import Outlook
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types import DOUBLE
@@ -35,7 +35,7 @@ class Over(Unary):
     @property
     def unblocked_by(self) -> str:
         ts, end, (kind, count) = self.order[0].column, every_stream(self), self.calls[0].release
-        closing = places(self.input, [*self.keys, ts])
+        closing = closing_attributes(self.input, [*self.keys, ts])
         if ts not in closing and not any(key in closing for key in self.keys):
             return (
                 f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
@@ -105,5 +105,5 @@ class Over(Unary):
         note = child.retained(self.keys, schema) if any(call.is_remembered for call in self.calls) else ""
         return replace(result, needs=(need,), told=note)
 
-    def partition_choices(self) -> list[Choice]:
-        return [Choice((key,), key) for key in self.keys]
+    def partition_choices(self) -> list[PartitionChoice]:
+        return [PartitionChoice((key,), key) for key in self.keys]

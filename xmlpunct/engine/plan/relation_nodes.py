@@ -9,8 +9,8 @@ from typing import ClassVar
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.group_nodes import GroupBy
 from xmlpunct.engine.plan.join_nodes import Join, SemiJoin
-from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, attributes
-from xmlpunct.engine.plan.operator_text import complete
+from xmlpunct.engine.plan.node import Lasting, Node, PartitionChoice, Unary, attributes
+from xmlpunct.engine.plan.operator_text import completion_text
 from xmlpunct.engine.plan.schemes import Fate, Outlook, within
 from xmlpunct.engine.plan.set_nodes import Matched
 from xmlpunct.engine.plan.window_nodes import Declared, ToRelation
@@ -50,7 +50,7 @@ class Pointwise(Matched):
 
     @property
     def unblocked_by(self) -> str:
-        return f"a tuple is released at an instant once {complete(self, attributes(self))}"
+        return f"a tuple is released at an instant once {completion_text(self, attributes(self))}"
 
     @property
     def lasting(self) -> Lasting:
@@ -86,7 +86,7 @@ class ChangeGroupBy(Unary):
     @property
     def unblocked_by(self) -> str:
         where = "" if self.keys else "; on one shard"
-        return f"a group's row is released at an instant once {complete(self.input, self.keys)}{where}"
+        return f"a group's row is released at an instant once {completion_text(self.input, self.keys)}{where}"
 
     @property
     def can_fail(self) -> bool:
@@ -118,8 +118,8 @@ class ChangeGroupBy(Unary):
         prefixes = child.prefixes & set(names)
         return Outlook(offers, closes, prefixes, (need,))
 
-    def partition_choices(self) -> list[Choice]:
-        return [Choice((key,), key) for key in self.keys]
+    def partition_choices(self) -> list[PartitionChoice]:
+        return [PartitionChoice((key,), key) for key in self.keys]
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Paired:
         assert isinstance(self, Join | SemiJoin)
         sides: list[str] = []
         for side in (LEFT, RIGHT):
-            text = complete(self.inputs[side], [pair[side] for pair in self.keys])
+            text = completion_text(self.inputs[side], [pair[side] for pair in self.keys])
             sides.extend(part for part in text.split(" and ") if part not in sides)
         where = "" if self.keys else "; without an equality it runs on one shard"
         return f"{' and '.join(sides)}; then what is retained of the past is what still holds{where}"

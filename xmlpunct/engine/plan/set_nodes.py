@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Binary, Choice, Holders, Lasting, Node, attributes
+from xmlpunct.engine.plan.node import Binary, Holders, Lasting, Node, PartitionChoice, attributes
 from xmlpunct.engine.plan.operator_text import closes_tuple, which_side
 from xmlpunct.engine.plan.schemes import Fate, Need, Outlook, combined, either, has_few_values
 from xmlpunct.operators.merge.merge import widens
@@ -39,9 +39,9 @@ class Matched(Node):
         """The outlook of each input, in the names of the output."""
         return [side_outlook.renamed(self.carriers(port)) for port, side_outlook in enumerate(below)]
 
-    def partition_choices(self) -> list[Choice]:
+    def partition_choices(self) -> list[PartitionChoice]:
         columns = zip(*(attributes(side) for side in self.inputs), strict=True)
-        return [Choice(c, name) for c, name in zip(columns, attributes(self), strict=True)]
+        return [PartitionChoice(c, name) for c, name in zip(columns, attributes(self), strict=True)]
 
     def holders(self, below: Sequence[Holders]) -> Holders:
         indices = [

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.connectors.open_source import columns_named, is_endless
-from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
+from xmlpunct.engine.plan.node import Node, PartitionChoice, StreamAttribute, Unary, lost_domains
 from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, reduced, smallest
 from xmlpunct.firehose import StreamSpec
 from xmlpunct.firehose.spec import Validity
 from xmlpunct.operators.time.access_order import AccessOrder
-from xmlpunct.operators.time.late_filter import guarded, marked
+from xmlpunct.operators.time.late_filter import guard_schema, guarded_slice
 from xmlpunct.schema import Schema
 from xmlpunct.schema.provenance import ORIGIN, SOURCE, without_origin
 from xmlpunct.slice import Slice
@@ -96,14 +96,14 @@ class Stream:
     @property
     def layout(self) -> Schema:
         """The columns of tuples at the scan."""
-        return guarded(self.schema) if self.guarded else self.schema
+        return guard_schema(self.schema) if self.guarded else self.schema
 
     def taken(self, slice_: Slice) -> Slice:
         """Convert a slice from the parser for the scan."""
         if SOURCE in self.schema:
             positions = [i if i < len(self.schema) - len(ORIGIN) else None for i in range(len(self.schema))]
             slice_ = replace(slice_, punctuations=slice_.punctuations.rebase(self.schema, positions))
-        return marked(slice_, self.schema) if self.guarded else slice_
+        return guarded_slice(slice_, self.schema) if self.guarded else slice_
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Scan(Node):
         """Rename the outlook of the stream to the names of the scan."""
         return stream_outlook.renamed({c: [n] for c, n in zip(self.columns, self.names, strict=True)})
 
-    def stream_attributes(self, name: str) -> list[Place]:
+    def stream_attributes(self, name: str) -> list[StreamAttribute]:
         return [(self.stream.name, self.columns[self.names.index(name)])]
 
     def partition_choices(self) -> None:
@@ -192,12 +192,12 @@ class Key(Unary):
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         return either([below[0], Outlook(closes=smallest(self.keys))])
 
-    def partition_choices(self) -> list[Choice] | None:
+    def partition_choices(self) -> list[PartitionChoice] | None:
         if isinstance(self.input, Scan):
             return None
         # A shard emits punctuations on keys, so all tuples of a key must be on the same shard.
         common = frozenset.intersection(*(frozenset(key) for key in self.keys))
-        return [Choice((name,), name) for name in self.input.schema.names if name in common]
+        return [PartitionChoice((name,), name) for name in self.input.schema.names if name in common]
 
 
 @dataclass(frozen=True)
@@ -237,8 +237,8 @@ class Guard(Unary):
     def operator(self) -> ops.Operator:
         return ops.LateFilter(self.stream.schema)
 
-    def partition_choices(self) -> list[Choice]:
-        return [Choice((name,), name) for name in self.stream.schema.names]
+    def partition_choices(self) -> list[PartitionChoice]:
+        return [PartitionChoice((name,), name) for name in self.stream.schema.names]
 
 
 def columns_read(roots: Iterable[Node], stream: Stream) -> frozenset[str]:

@@ -8,17 +8,17 @@ from functools import cached_property
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import (
-    Choice,
     Constraint,
     Holders,
     Lasting,
     Node,
+    PartitionChoice,
     Unary,
-    column,
     constraints,
     lost_domains,
+    node_column,
 )
-from xmlpunct.engine.plan.operator_text import closed, every_stream, places
+from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream
 from xmlpunct.engine.plan.schemes import (
     THE_END,
     Fate,
@@ -30,7 +30,7 @@ from xmlpunct.engine.plan.schemes import (
     is_finite,
     reduced,
 )
-from xmlpunct.expressions.exclusions import never, remaining
+from xmlpunct.expressions.exclusions import never, open_values
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import can_fail
@@ -91,7 +91,7 @@ class Select(Unary):
     @cached_property
     def _remaining(self) -> dict[str, IntervalSet]:
         """The remaining values of columns; cached, because verdicts read them often."""
-        return remaining(self.schema, never(self.schema, self.predicate))
+        return open_values(self.schema, never(self.schema, self.predicate))
 
     def _is_passed(self, name: str, values: IntervalSet) -> bool:
         """True if the column's domain has a value above all remaining values."""
@@ -197,7 +197,7 @@ class Project(Unary):
     def unblocked_by(self) -> str:
         texts = []
         for name, e in self.derived:
-            closing_by_column = [places(self.input, [c]) for c in dict.fromkeys(e.columns())]
+            closing_by_column = [closing_attributes(self.input, [c]) for c in dict.fromkeys(e.columns())]
             if all(closing_by_column):
                 ways = " and ".join(closed(self.input, closing) for closing in closing_by_column)
                 texts.append(f"a value of {name} is closed once {ways}, by fused ranges")
@@ -304,12 +304,14 @@ class Project(Unary):
                 source = monotone.source
                 yield 0, source, monotone.preimage(self.input.schema[source], pattern)
 
-    def partition_choices(self) -> list[Choice] | None:
+    def partition_choices(self) -> list[PartitionChoice] | None:
         if not self.derived:
             return None
         # Not by a source of `derived`: its values are fused, so each shard needs all of them.
         fused = {source for _, e in self.derived for source in e.columns()}
-        return [Choice((source,), name) for name, source in self.copies.items() if source not in fused]
+        return [
+            PartitionChoice((source,), name) for name, source in self.copies.items() if source not in fused
+        ]
 
     def forgetful(self) -> Node:
         return replace(self, memory=False)
@@ -317,7 +319,7 @@ class Project(Unary):
     def with_domains(self) -> Node:
         lost = lost_domains(self.input.schema, self.copies.values(), [name for name, _ in self.columns])
         return replace(
-            self, columns=(*self.columns, *((new, column(self.input, name)) for name, new in lost))
+            self, columns=(*self.columns, *((new, node_column(self.input, name)) for name, new in lost))
         )
 
 
@@ -360,7 +362,7 @@ class Sort(Unary):
         nullable = self.schema[key.column].nullable
         if key.nulls_first and nullable:
             return f"nulls come first, so nothing is released before the end of {end}, on one shard"
-        closing = places(self.input, [key.column])
+        closing = closing_attributes(self.input, [key.column])
         if not closing:
             return (
                 f"nothing is released before the end of {end}: no punctuation speaks about what is computed"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.connectors.open_source import is_endless
-from xmlpunct.engine.plan.node import Choice, Constraint, Lasting, Node, Unary, attributes
-from xmlpunct.engine.plan.operator_text import complete
+from xmlpunct.engine.plan.node import Constraint, Lasting, Node, PartitionChoice, Unary, attributes
+from xmlpunct.engine.plan.operator_text import completion_text
 from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest, within
 from xmlpunct.engine.plan.stream_nodes import Scan
 from xmlpunct.operators.relations.instants import Instants
@@ -63,13 +63,15 @@ class ToRelation(Unary):
     def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [None if columns is None else [self.timestamp if name == AT else name for name in columns]]
 
-    def partition_choices(self) -> list[Choice]:
+    def partition_choices(self) -> list[PartitionChoice]:
         return self._choices(attributes(self))
 
-    def _choices(self, names: Collection[str]) -> list[Choice]:
+    def _choices(self, names: Collection[str]) -> list[PartitionChoice]:
         """Choices except copies of the timestamp: each shard needs punctuations of all instants."""
         instants = self.input.stream_attributes(self.timestamp)
-        return [Choice((name,), name) for name in names if self.input.stream_attributes(name) != instants]
+        return [
+            PartitionChoice((name,), name) for name in names if self.input.stream_attributes(name) != instants
+        ]
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,9 @@ class RowsWindow(ToRelation):
     @property
     def unblocked_by(self) -> str:
         where = "" if self.by else "; on one shard"
-        return f"what the window holds at an instant is known once {complete(self.input, self.by)}{where}"
+        return (
+            f"what the window holds at an instant is known once {completion_text(self.input, self.by)}{where}"
+        )
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return [self._non_empty({*used, *self.by, self.timestamp})]
@@ -134,7 +138,7 @@ class RowsWindow(ToRelation):
         order = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
         return super().sources(requested.rebase(self.schema, order))
 
-    def partition_choices(self) -> list[Choice]:
+    def partition_choices(self) -> list[PartitionChoice]:
         return self._choices(self.by)
 
 
@@ -159,8 +163,8 @@ class Declared(Unary):
     @property
     def unblocked_by(self) -> str:
         if self.timestamp is not None:
-            return f"a tuple is judged at an instant once {complete(self.input, attributes(self))}"
-        text = f"its tuples are there always: it is complete once {complete(self.input, attributes(self))}"
+            return f"a tuple is judged at an instant once {completion_text(self.input, attributes(self))}"
+        text = f"its tuples are there always: it is complete once {completion_text(self.input, attributes(self))}"
         endless = [s.stream.name for s in self.find(Scan) if s.stream.source and is_endless(s.stream.source)]
         if endless and not self.drops_rejects:
             text += (
@@ -189,10 +193,10 @@ class Declared(Unary):
             return [(0, self.timestamp)]
         return [(0, name)] if name not in (AT, DIFF) else []
 
-    def partition_choices(self) -> list[Choice] | None:
+    def partition_choices(self) -> list[PartitionChoice] | None:
         if self.timestamp is None:
             return None
-        return [Choice((name,), name) for name in attributes(self)]
+        return [PartitionChoice((name,), name) for name in attributes(self)]
 
 
 @dataclass(frozen=True)
@@ -234,12 +238,12 @@ class ToStream(Unary):
     @property
     def unblocked_by(self) -> str:
         if self.repeats_states:
-            when = complete(self.input, ())
+            when = completion_text(self.input, ())
             return (
                 f"a state is told up to the last change behind it, once {when}; on one shard: its tuples may stay "
                 "for ever, while NOW or RANGE on a side of a join would end them"
             )
-        return f"a tuple is released at an instant once {complete(self.input, attributes(self.input))}"
+        return f"a tuple is released at an instant once {completion_text(self.input, attributes(self.input))}"
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return [self.input.schema.names]
@@ -259,10 +263,10 @@ class ToStream(Unary):
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         return () if self.repeats_states else super().sources(requested)
 
-    def partition_choices(self) -> list[Choice]:
+    def partition_choices(self) -> list[PartitionChoice]:
         if self.repeats_states:
             return []
-        return [Choice((name,), name) for name in attributes(self.input)]
+        return [PartitionChoice((name,), name) for name in attributes(self.input)]
 
 
 def _every(type_: Type, steps: int, origin: int) -> str:

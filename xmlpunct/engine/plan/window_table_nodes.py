@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Choice, Constraint, Node, Unary, constraints
-from xmlpunct.engine.plan.operator_text import closed, every_stream, places
+from xmlpunct.engine.plan.node import Constraint, Node, PartitionChoice, Unary, constraints
+from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream
 from xmlpunct.engine.plan.schemes import Fate, Outlook, either, within
-from xmlpunct.operators.time.windows.frame import Frame
+from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types.cut_points import cuts
 from xmlpunct.types.durations import in_words
@@ -21,7 +21,7 @@ class Hop(Unary):
     """Each tuple with each of its windows. ``start`` and ``end`` name the window's columns, or are None."""
 
     timestamp: str
-    frame: Frame
+    frame: HoppingWindows
     start: str | None
     end: str | None
 
@@ -90,7 +90,7 @@ class WindowPromises(Unary):
     """
 
     timestamp: str
-    frame: Frame
+    frame: HoppingWindows
     start: str | None
     end: str | None
     keeps: bool = True
@@ -110,7 +110,7 @@ class WindowPromises(Unary):
 
     @property
     def unblocked_by(self) -> str:
-        closing = places(self.input, [self.timestamp])
+        closing = closing_attributes(self.input, [self.timestamp])
         if not closing or not self._bounds:
             return ""
         return f"a value of {' or '.join(self._bounds)} is closed once {closed(self.input, closing)}, by fused ranges"
@@ -141,9 +141,9 @@ class WindowPromises(Unary):
         names = {name: [name] for name in self.schema.names if name not in self._bounds}
         return below[0].renamed(names | {self.timestamp: [*names.get(self.timestamp, []), *self._bounds]})
 
-    def partition_choices(self) -> list[Choice]:
+    def partition_choices(self) -> list[PartitionChoice]:
         # Not by the timestamp: its values are fused, so each shard needs all of them.
-        return [Choice((name,), name) for name in self.schema.names if name != self.timestamp]
+        return [PartitionChoice((name,), name) for name in self.schema.names if name != self.timestamp]
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Session(Unary):
 
     @property
     def unblocked_by(self) -> str:
-        closing = places(self.input, [self.timestamp, *self.by])
+        closing = closing_attributes(self.input, [self.timestamp, *self.by])
         if self.timestamp not in closing:
             end = every_stream(self)
             return (
@@ -219,5 +219,5 @@ class Session(Unary):
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         return ((0, name, pattern) for name, pattern in constraints(requested) if name in self.by)
 
-    def partition_choices(self) -> list[Choice]:
-        return [Choice((name,), name) for name in self.by]
+    def partition_choices(self) -> list[PartitionChoice]:
+        return [PartitionChoice((name,), name) for name in self.by]

@@ -25,7 +25,7 @@ from xmlpunct.engine.rules.prune_columns import prune_columns
 from xmlpunct.engine.rules.push_projects import push_projects
 from xmlpunct.engine.rules.push_residuals import push_residuals
 from xmlpunct.engine.rules.push_selects import push_selects
-from xmlpunct.engine.rules.report_once import hush
+from xmlpunct.engine.rules.report_once import report_once
 from xmlpunct.engine.rules.settle_failing import settle_failing
 from xmlpunct.engine.rules.split_projects import split_projects
 from xmlpunct.engine.rules.split_senders import split_senders
@@ -59,5 +59,5 @@ def optimize(root: Node, on: Rules = USUAL) -> Node:
         for rule in rules:
             rewritten = rule(rewritten)
         if rewritten == root:
-            return combine_sides(split_projects(join_selects(order_joins(hush(settle_failing(root))))))
+            return combine_sides(split_projects(join_selects(order_joins(report_once(settle_failing(root))))))
         root = rewritten

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xmlpunct.engine.plan import Join, Node, Project, Select, column
+from xmlpunct.engine.plan import Join, Node, Project, Select, node_column
 from xmlpunct.engine.rules.walk import movable, rule, select
 from xmlpunct.expressions.conjunctions import conjuncts
 from xmlpunct.expressions.expression import Call, Column, Expression
@@ -30,7 +30,7 @@ def find_keys(node: Node) -> Node:
                     used.append(part)
             if used:
                 keyed, source = replace(join, keys=tuple(keys)), {right: left for left, right in keys}
-                columns = ((name, column(keyed, source.get(name, name))) for name in join.schema.names)
+                columns = ((name, node_column(keyed, source.get(name, name))) for name in join.schema.names)
                 remaining = [part for part in conjuncts(predicate) if part not in used]
                 above = Project(keyed, tuple(columns))
                 return select(above, remaining)

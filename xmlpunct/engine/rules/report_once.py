@@ -7,7 +7,7 @@ from dataclasses import replace
 from xmlpunct.engine.plan import Again, Node
 
 
-def hush(root: Node) -> Node:
+def report_once(root: Node) -> Node:
     """Again(x) -> x whose nodes do not report rejected tuples. Applied once, after the rules that move nodes."""
     return _rewrite(root, False)
 

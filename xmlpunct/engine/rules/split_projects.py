@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from xmlpunct.engine.plan import Join, Node, Project, column, fresh, plain
+from xmlpunct.engine.plan import Join, Node, Project, fresh, node_column, plain
 from xmlpunct.engine.rules.walk import substitute
 from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.expressions.monotone import Monotone
@@ -53,9 +53,11 @@ def _halves(node: Project, useful_columns: Collection[str] | None) -> Node:
     for source in sources:
         names_below[source] = fresh(source, used_names)
         used_names.add(names_below[source])
-    added_columns = tuple((names_below[s], column(node.input, s)) for s in sources)
+    added_columns = tuple((names_below[s], node_column(node.input, s)) for s in sources)
     lower = Project(node.input, (*node.columns, *added_columns), memory=False)
-    renamed: dict[str, Expression] = {s: replace(column(node.input, s), name=names_below[s]) for s in read}
+    renamed: dict[str, Expression] = {
+        s: replace(node_column(node.input, s), name=names_below[s]) for s in read
+    }
     derived = tuple((name, substitute(e, renamed)) for name, e in followed.items())
     return Project(
         lower,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 
-from xmlpunct.engine.plan import Join, Node, Select, SemiJoin, column
+from xmlpunct.engine.plan import Join, Node, Select, SemiJoin, node_column
 from xmlpunct.expressions.conjunctions import conjunction, conjuncts
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.program import can_fail
@@ -52,16 +52,16 @@ def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | 
     keys = {pair[1 - side]: pair[side] for pair in join.keys}
     names, columns = (
         set(part.columns()),
-        {name: column(join.inputs[side], name) for name in side_schema.names},
+        {name: node_column(join.inputs[side], name) for name in side_schema.names},
     )
     on_keys = names <= {*keys.keys(), *keys.values()}
     for other_key, key in keys.items():
         if on_keys or other_schema[other_key].nullable or not side_schema[key].nullable:
-            columns[other_key] = column(join.inputs[side], key)
+            columns[other_key] = node_column(join.inputs[side], key)
     return substitute(part, columns) if names and names <= columns.keys() else None
 
 
 def renamed(expression: Expression, node: Node, side: Node) -> Expression:
     """An expression over the output of a node with positional inputs, rewritten to the columns of one input."""
     names = zip(node.schema.names, side.schema.names, strict=True)
-    return substitute(expression, {name: column(side, side_name) for name, side_name in names})
+    return substitute(expression, {name: node_column(side, side_name) for name, side_name in names})

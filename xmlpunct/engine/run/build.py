@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xmlpunct.engine.plan import Node, Receive, Scan
 from xmlpunct.operators import Operator, Pipeline
-from xmlpunct.operators.driver import Edge
+from xmlpunct.operators.driver import InputPort
 from xmlpunct.punctuations.ownership import ONE_SHARD
 
 
@@ -20,9 +20,9 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), single_shard
     plans = [roots] if isinstance(roots, Node) else roots
     ports = {name: i for i, name in enumerate(inputs)}
     operators: list[Operator] = []
-    targets: list[list[Edge]] = []
+    targets: list[list[InputPort]] = []
     built: dict[int, int] = {}
-    feeds: dict[int, list[Edge]] = {i: [] for i in range(len(inputs))}
+    feeds: dict[int, list[InputPort]] = {i: [] for i in range(len(inputs))}
 
     def add(node: Node, sifted: bool) -> int | None:
         """Build a subtree; returns the index of its top operator, or None for a bare `Receive`."""

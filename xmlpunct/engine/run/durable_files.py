@@ -150,13 +150,13 @@ def write_all(file: int, data: bytes | bytearray) -> None:
         left = left[os.write(file, left) :]
 
 
-def save(path: Path, data: bytes) -> None:
+def save_durably(path: Path, data: bytes) -> None:
     """Replace the file at ``path`` by ``data``, atomically and durably."""
     os.close(open_saved(path, data, SHARED))
 
 
 def open_saved(path: Path, data: bytes, mode: int = PRIVATE) -> int:
-    """Like `save`, but returns the new file, open for appending. The temporary file replaces any link at its path."""
+    """Like `save_durably`, but returns the new file, open for appending. It replaces any link at its path."""
     half = path.with_name(path.name + ".half")
     with writing(path):
         half.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from xmlpunct.base.errors import UsageError
-from xmlpunct.connectors.contract import connector_of, scheme_of
+from xmlpunct.connectors.contract import connector_of, url_scheme
 from xmlpunct.connectors.open_source import is_passed_over, paths_of, would_be_read
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.checkpoint.checkpoint import OWN_NAMES
@@ -24,7 +24,7 @@ Identity = tuple[int | str, ...]
 
 
 @dataclass(frozen=True)
-class Place:
+class PathRole:
     """A file or directory: its ``path``, and the option or statement (``role``) that names it."""
 
     role: str
@@ -44,7 +44,7 @@ class Place:
         real = Path(os.path.realpath(self.path))
         return [(_identity(str(p)), real.relative_to(p).parts) for p in real.parents]
 
-    def is_same(self, other: Place) -> bool:
+    def is_same(self, other: PathRole) -> bool:
         """True if both paths name the same file or directory."""
         return self.identity is not None and self.identity == other.identity
 
@@ -75,10 +75,10 @@ class Place:
 
 def refuse_overlaps(query: Query, options: RunOptions) -> None:
     """Raise `UsageError` if the run would overwrite its input, or write a file twice."""
-    read = [Place(role, path) for role, spec in query.reads for path in paths_of(spec)]
+    read = [PathRole(role, path) for role, spec in query.reads for path in paths_of(spec)]
     if options.query_file is not None:
-        read.append(Place("the query", options.query_file))
-    files, datasets, databases = list[Place](), list[Place](), list[Place]()
+        read.append(PathRole("the query", options.query_file))
+    files, datasets, databases = list[PathRole](), list[PathRole](), list[PathRole]()
     outputs = [
         (f"sink {answer.name}:" if answer.name else "-o", options.to(answer.destination).output)
         for answer in query.answers
@@ -87,15 +87,15 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
     for role, out in written:
         if is_url(out):
             _refuse_read_url(role, str(out), query.reads)
-            databases += [Place(role, path) for path in connector_of(str(out)).written(str(out))]
+            databases += [PathRole(role, path) for path in connector_of(str(out)).written(str(out))]
         elif out is not None and out.endswith("/"):
-            datasets.append(Place(role, out))
+            datasets.append(PathRole(role, out))
         elif out is not None or role != "--rejects":
             files.append(_output(role, out))
     _refuse_twice_by_url([(role, str(out)) for role, out in written if is_url(out)])
     _refuse_twice_on_standard_output([role for role, out in outputs if out is None])
-    files += [Place("--stats", options.stats)] if options.stats is not None else []
-    checkpoint = Place("--checkpoint", options.checkpoint) if options.checkpoint is not None else None
+    files += [PathRole("--stats", options.stats)] if options.stats is not None else []
+    checkpoint = PathRole("--checkpoint", options.checkpoint) if options.checkpoint is not None else None
     refuse_read([*files, *databases], read)
     for written_file in [*files, *databases]:
         for role, spec in query.reads:
@@ -115,7 +115,7 @@ def _refuse_twice_by_url(written: Sequence[tuple[str, str]]) -> None:
     """Refuse two outputs with the same URL."""
     for number, (role, url) in enumerate(written):
         for other, other_url in written[:number]:
-            same_scheme = scheme_of(url) == scheme_of(other_url)
+            same_scheme = url_scheme(url) == url_scheme(other_url)
             if same_scheme and connector_of(url).place(url) == connector_of(other_url).place(other_url):
                 raise UsageError(f"{role} {url} is the same place as {other} {other_url}: name another place")
 
@@ -131,23 +131,23 @@ def _refuse_read_url(role_of_output: str, output: str, reads: Iterable[tuple[str
     """Refuse an output that is also an input: the run would read its own output without end."""
     output_place = connector_of(output).place(output)
     for role, spec in reads:
-        if scheme_of(spec) == scheme_of(output) and connector_of(spec).place(spec) == output_place:
+        if url_scheme(spec) == url_scheme(output) and connector_of(spec).place(spec) == output_place:
             raise UsageError(
                 f"{role_of_output} {output} is what is read as {role} {spec}, and would be read: name another place"
             )
 
 
-def standard_output() -> Place:
+def standard_output_path() -> PathRole:
     """The file behind standard output."""
-    return Place("standard output", "/dev/fd/1")
+    return PathRole("standard output", "/dev/fd/1")
 
 
-def source_place(source: str) -> list[Place]:
+def source_place(source: str) -> list[PathRole]:
     """The files and directories that a source reads."""
-    return [Place("the source", path) for path in paths_of(source)]
+    return [PathRole("the source", path) for path in paths_of(source)]
 
 
-def refuse_read(written: Iterable[Place], read: Sequence[Place]) -> None:
+def refuse_read(written: Iterable[PathRole], read: Sequence[PathRole]) -> None:
     """Refuse to write an input file, or into an input directory."""
     for target in written:
         for source in read:
@@ -157,20 +157,22 @@ def refuse_read(written: Iterable[Place], read: Sequence[Place]) -> None:
             _refuse_into(target, source, folders)
 
 
-def _refuse_into(target: Place, source: Place, folders: Iterable[Identity | None]) -> None:
+def _refuse_into(target: PathRole, source: PathRole, folders: Iterable[Identity | None]) -> None:
     names = target.below(*folders)
     if names and not any(map(is_passed_over, names)):
         _refuse(target, f"is in the directory that is read as {source}, and would be read with it")
 
 
-def _refuse_twice(written: Sequence[Place]) -> None:
+def _refuse_twice(written: Sequence[PathRole]) -> None:
     for number, target in enumerate(written):
         for other in written[:number]:
             if target.is_same(other):
                 _refuse(target, f"is the same file as {other}")
 
 
-def _refuse_in_checkpoint(checkpoint: Place, written: Sequence[Place], read: Sequence[Place]) -> None:
+def _refuse_in_checkpoint(
+    checkpoint: PathRole, written: Sequence[PathRole], read: Sequence[PathRole]
+) -> None:
     """Refuse outputs in the checkpoint directory, and inputs among its own files."""
     for target in written:
         if target.is_same(checkpoint) or target.below(checkpoint.identity):
@@ -182,7 +184,7 @@ def _refuse_in_checkpoint(checkpoint: Place, written: Sequence[Place], read: Seq
         _refuse_into(checkpoint, source, source.listing[1])
 
 
-def _refuse_in_dataset(dataset: Place, written: Sequence[Place], read: Sequence[Place]) -> None:
+def _refuse_in_dataset(dataset: PathRole, written: Sequence[PathRole], read: Sequence[PathRole]) -> None:
     """Refuse outputs and inputs in a dataset directory, except files that readers skip."""
     for target in written:
         names = target.below(dataset.identity)
@@ -194,15 +196,15 @@ def _refuse_in_dataset(dataset: Place, written: Sequence[Place], read: Sequence[
         _refuse_into(dataset, source, source.listing[1])
 
 
-def _refuse(target: Place, reason: str) -> None:
+def _refuse(target: PathRole, reason: str) -> None:
     raise UsageError(f"{target} {reason}: name another place")
 
 
-def _output(role: str, path: str | None) -> Place:
+def _output(role: str, path: str | None) -> PathRole:
     """The file that an output option names, which may be standard output."""
     if path is None:
-        return standard_output()
-    return Place(f"{role} -", "/dev/fd/1") if path == "-" else Place(role, path)
+        return standard_output_path()
+    return PathRole(f"{role} -", "/dev/fd/1") if path == "-" else PathRole(role, path)
 
 
 def _identity(path: str) -> Identity | None:

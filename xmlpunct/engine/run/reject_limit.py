@@ -74,7 +74,7 @@ class RejectLimit:
         return None
 
 
-def in_order(parts: Sequence[str], slice_: Slice, rejects: Iterable[Reject]) -> pl.DataFrame:
+def source_positions(parts: Sequence[str], slice_: Slice, rejects: Iterable[Reject]) -> pl.DataFrame:
     """Source positions of the tuples and rejects of a slice, in document order, with the flag ``bad`` for rejects.
     ``parts`` are the names of the source's parts, in order."""
     reject_rows = [(reject.source, reject.byte, True) for reject in rejects]
@@ -87,8 +87,8 @@ def in_order(parts: Sequence[str], slice_: Slice, rejects: Iterable[Reject]) -> 
     return tuples.sort(order, BYTE)
 
 
-def marked(tuples: pl.DataFrame, rejects: Iterable[Reject]) -> pl.Series:
-    """Flags of the tuples (from `in_order`) that are bad, including tuples rejected later by operators."""
+def rejected_flags(tuples: pl.DataFrame, rejects: Iterable[Reject]) -> pl.Series:
+    """Flags of the tuples (from `source_positions`) that are bad, including tuples rejected later by operators."""
     reject_positions = {(reject.source, reject.byte) for reject in rejects if reject.byte is not None}
     if not reject_positions:
         return tuples[BAD]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.contract import Existing, scheme_of
+from xmlpunct.connectors.contract import Existing, url_scheme
 from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.firehose.result_elements import Namespaces, read_namespaces
 
@@ -132,7 +132,7 @@ def is_url(output: str | None) -> bool:
     >>> is_url("sqlite:///x.db?table=t"), is_url("out.xml"), is_url("-")
     (True, False, False)
     """
-    return output is not None and scheme_of(output) not in ("", "-")
+    return output is not None and url_scheme(output) not in ("", "-")
 
 
 def parse_size(text: str) -> int:

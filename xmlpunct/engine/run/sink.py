@@ -10,7 +10,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from xmlpunct.base.errors import Reject, UsageError, ended_by
-from xmlpunct.base.frames import grouped
+from xmlpunct.base.frames import nested_snapshot
 from xmlpunct.connectors.contract import Existing, Form, Outlet, connector_of, expand
 from xmlpunct.engine.plan import Answer, Query
 from xmlpunct.engine.run.channel import Channel, ResultChannel
@@ -163,7 +163,7 @@ def open_sink(
 ) -> Iterator[Sink]:
     """The sink that the options and the CREATE SINK statements ask for. Raises `UsageError` for what cannot be
     written."""
-    states, channels = grouped(commit.output), list[ResultChannel]()
+    states, channels = nested_snapshot(commit.output), list[ResultChannel]()
     with ExitStack() as opened:
         for number, (answer, output) in enumerate(zip(query.answers, outputs, strict=True)):
             own, written = options.to(answer.destination), commit.outputs[number]

@@ -23,8 +23,8 @@ from xmlpunct.engine.run.datasets.chunks import Chunk, put_aside
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.sink import make_output
-from xmlpunct.engine.spark.combining import Said
-from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row, batch_to_rows, rows_to_batch
+from xmlpunct.engine.spark.combining import ShardOutput
+from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, StageRow, batch_to_rows, rows_to_batch
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.schema import Schema
@@ -65,7 +65,7 @@ class PutAside(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Place:
+class AsideFolder:
     """The staging folder of an answer, which all machines share. ``options`` are those of its output; ``written`` is
     the state of the output before the micro-batch, or empty."""
 
@@ -83,7 +83,7 @@ class Aside:
 
     job: Job
     batch: int
-    places: Mapping[int, Place | None]
+    places: Mapping[int, AsideFolder | None]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield rows_to_batch(self.rows(chain.from_iterable(map(batch_to_rows, batches))))
@@ -92,7 +92,7 @@ class Aside:
         """The same rows, without the tuples that this stages."""
         return rows.mapInArrow(self, ROW_SCHEMA) if self.places else rows
 
-    def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def rows(self, rows: Iterable[StageRow]) -> Iterator[StageRow]:
         """The rows without staged tuples."""
         outputs: dict[int, tuple[Output, Gather | None]] = {}
         for row in rows:
@@ -103,7 +103,7 @@ class Aside:
                     outputs[row.port] = self._output(row.port, folder)
                 yield _without_tuples(row, self.batch, folder, *outputs[row.port])
 
-    def _output(self, number: int, folder: Place) -> tuple[Output, Gather | None]:
+    def _output(self, number: int, folder: AsideFolder) -> tuple[Output, Gather | None]:
         """The output of an answer before this micro-batch, and the gather of its shards, if any."""
         output = make_output(folder.options, self.job.query.answers[number])
         if folder.written:
@@ -112,14 +112,16 @@ class Aside:
         return output, None if answer.from_edge else gather_of(self.job, answer.source)
 
 
-def _without_tuples(row: Row, batch: int, folder: Place, output: Output, gather: Gather | None) -> Row:
+def _without_tuples(
+    row: StageRow, batch: int, folder: AsideFolder, output: Output, gather: Gather | None
+) -> StageRow:
     """Stage the tuples of a row. Its punctuations are divided here too, which relieves the driver."""
     schema, by = output.schema, folder.options.partition_by
     if gather is None:
         slice_ = Slice.from_bytes(schema, row.payload)
         punctuations = Slice(schema.empty(), slice_.punctuations).to_bytes()
     else:
-        of_shard = Said.of(gather, [row])
+        of_shard = ShardOutput.of(gather, [row])
         slice_, punctuations = of_shard.slice_, of_shard.without_tuples().to_bytes()
     fits, rejects = output.fitting(Slice(slice_.tuples))
     before = output.late

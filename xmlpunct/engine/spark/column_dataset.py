@@ -13,7 +13,7 @@ from xmlpunct.engine.run.checkpoint.commit import Frames
 from xmlpunct.engine.run.datasets import SharedDataset
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.run_options import RunOptions
-from xmlpunct.engine.spark.aside import Place
+from xmlpunct.engine.spark.aside import AsideFolder
 from xmlpunct.engine.spark.outputs import Group, Taken
 from xmlpunct.schema import Schema
 
@@ -56,9 +56,9 @@ class ColumnsTarget:
         self._dataset.open(self._schema, run, self._options.existing)
         self._dataset.check_last(committed + 1)
 
-    def place(self) -> Place:
+    def place(self) -> AsideFolder:
         """The directory of staged rows, which readers skip."""
-        return Place(self._dataset.folder, self._options)
+        return AsideFolder(self._dataset.folder, self._options)
 
     def begin(self, state: Frames) -> None:
         """Restore the open partitions."""

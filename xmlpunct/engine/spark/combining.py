@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from xmlpunct.base.codec import load, pack, pieces
-from xmlpunct.engine.spark.job import PROMISES, ROW_SCHEMA, Job, Row, batch_to_rows, rows_to_batch
+from xmlpunct.engine.spark.job import PROMISES, ROW_SCHEMA, Job, StageRow, batch_to_rows, rows_to_batch
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.operators.merge.gather import Gather
@@ -36,7 +36,7 @@ MOST_BYTES = 2**24
 _SLICE = "slice"
 
 
-class Said(NamedTuple):
+class ShardOutput(NamedTuple):
     """What shards say in a micro-batch: tuples with the promises that hold by themselves, in the order of shards; and
     ``others``, those that every shard has to make, by the shards that make the same ones."""
 
@@ -44,7 +44,7 @@ class Said(NamedTuple):
     others: Sequence[tuple[Sequence[int], Sequence[Punctuation]]]
 
     @classmethod
-    def of(cls, gather: Gather, rows: Iterable[Row]) -> Said:
+    def of(cls, gather: Gather, rows: Iterable[StageRow]) -> ShardOutput:
         """What rows say, be they of one shard each or combined.
 
         ``gather`` is any that receives from these shards; it stays as it is.
@@ -73,7 +73,7 @@ class Said(NamedTuple):
         rest = {json.dumps(shards): PunctuationBatch.of(said) for shards, said in self.others}
         return pack(named | {shards: said.to_frame(said.schema) for shards, said in rest.items()})
 
-    def without_tuples(self) -> Said:
+    def without_tuples(self) -> ShardOutput:
         """The same, but for the tuples."""
         return self._replace(slice_=Slice(self.slice_.tuples.clear(), self.slice_.punctuations))
 
@@ -101,9 +101,9 @@ class Combiner:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield rows_to_batch(self.rows(chain.from_iterable(map(batch_to_rows, batches))))
 
-    def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def rows(self, rows: Iterable[StageRow]) -> Iterator[StageRow]:
         """The rows that some come to."""
-        groups: dict[tuple[int, int], list[Row]] = {}
+        groups: dict[tuple[int, int], list[StageRow]] = {}
         sources = self._sources()
         for row in rows:
             if row.stage == self.job.sink and row.port in sources:
@@ -113,7 +113,9 @@ class Combiner:
         for (port, _), mine in groups.items():
             gather = gather_of(self.job, sources[port])
             for part in _parts(sorted(mine, key=lambda row: row.order)):
-                yield part[0]._replace(payload=Said.of(gather, part).to_bytes()) if part[1:] else part[0]
+                yield (
+                    part[0]._replace(payload=ShardOutput.of(gather, part).to_bytes()) if part[1:] else part[0]
+                )
 
     def spread(self, rows: DataFrame) -> DataFrame:
         """The same rows, combined, if that pays: a partition for each group."""
@@ -135,9 +137,9 @@ class Combiner:
         return {PROMISES: many[0]} if self.job.merges and many else many
 
 
-def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _parts(rows: Iterable[StageRow]) -> Iterator[list[StageRow]]:
     """Rows in parts that have no more than `MOST_BYTES`, or are one row."""
-    part: list[Row] = []
+    part: list[StageRow] = []
     for row in rows:
         if part and sum(len(r.payload) for r in part) + len(row.payload) > MOST_BYTES:
             yield part

@@ -23,7 +23,7 @@ from xmlpunct.base.errors import UsageError, XmlPunctError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import is_endless
 from xmlpunct.engine.inference import Inference
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Limit, Query, Sort, Stream
 from xmlpunct.engine.run.checkpoint.checkpoint import VERSION, described
 from xmlpunct.engine.run.inputs.parts import Input, Part
@@ -31,12 +31,12 @@ from xmlpunct.engine.run.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.run.run_options import parse_size
 from xmlpunct.engine.spark.combining import Combiner
-from xmlpunct.engine.spark.frame_queries import FrameEdge, MergeProcessor, Results
+from xmlpunct.engine.spark.frame_queries import FrameEdge, MergeProcessor, ResultRows
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.spark_session import PROVIDER, active, state_store
 from xmlpunct.engine.spark.table.datasource import XmlTable
-from xmlpunct.engine.spark.table.table_files import listed
+from xmlpunct.engine.spark.table.table_files import table_parts
 from xmlpunct.engine.spark.table.table_options import Mode
 from xmlpunct.engine.spark.worker_stubs import NAME, with_fragments
 from xmlpunct.engine.sql import plan
@@ -121,7 +121,7 @@ def query_frame(
             inputs.append(replace(written[stream.declared], streams=(number,)))
     job = Job(
         replace(planned, streams=streams),
-        cut(planned.root, [s.name for s in planned.streams], planned.rules),
+        cut_plan(planned.root, [s.name for s in planned.streams], planned.rules),
         tuple(inputs),
         shards or _parallelism(session),
         None if most_bytes is None else parse_size(most_bytes),
@@ -159,7 +159,7 @@ def _frame(
     if punctuation is not None and job.sink:
         rows = Combiner(job).spread(rows)
         rows = rows.groupBy("shard").transformWithState(MergeProcessor(job), ROW_SCHEMA, "append", "None")
-    results = Results(job, punctuation, mode.upper() == Mode.FAILFAST.value)
+    results = ResultRows(job, punctuation, mode.upper() == Mode.FAILFAST.value)
     return rows.mapInArrow(results, results.columns)
 
 
@@ -248,7 +248,7 @@ def _frame_input(source: _InputFrame, folder: Path) -> Input:
         with active(source.frame.sparkSession):
             writer.options(**options).save(str(half))
         half.replace(folder)
-    parts = listed([str(folder)]) if any(folder.rglob("*.xml")) else []
+    parts = table_parts([str(folder)]) if any(folder.rglob("*.xml")) else []
     return Input(
         source.table.name, (), tuple(Part(p.name, str(p.path), p.size, stored=p.size) for p in parts)
     )

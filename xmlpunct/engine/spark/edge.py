@@ -14,7 +14,7 @@ from xmlpunct.engine.run.build import build
 from xmlpunct.engine.run.inputs.injected_punctuations import Plain, punctuation_of
 from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.run.inputs.ranges import Range
-from xmlpunct.engine.run.reject_limit import in_order
+from xmlpunct.engine.run.reject_limit import source_positions
 from xmlpunct.engine.run.stats import InputStats
 from xmlpunct.engine.spark.job import (
     COUNTS,
@@ -24,7 +24,7 @@ from xmlpunct.engine.spark.job import (
     PLACES,
     SAID,
     Job,
-    Row,
+    StageRow,
     rows_of,
     task_seq,
 )
@@ -37,7 +37,7 @@ from xmlpunct.slice import Slice
 
 
 @dataclass(frozen=True)
-class Task:
+class RangeTask:
     """Consecutive ranges of input ``number``: its ``ordinal``-th task in a micro-batch.
 
     Or the punctuations injected into its streams (``said``), after its ranges.
@@ -53,7 +53,7 @@ _parser = lru_cache(maxsize=16)(Parser)
 """Parsers by streams and namespace, shared by all tasks of a process."""
 
 
-def read(job: Job, task: Task) -> Iterator[Row]:
+def read_task(job: Job, task: RangeTask) -> Iterator[StageRow]:
     """The rows of a task. Never raises for faults in the data.
 
     If the source fails in this task, the rows end before the failure, and one more row voids the later tasks.
@@ -69,9 +69,12 @@ def read(job: Job, task: Task) -> Iterator[Row]:
     shard = keys[0]
     if job.shares:
         parts = [part.name for part in input_.parts]
-        rows = (in_order(parts, *of_stream) for of_stream in zip(parsed.slices, parsed.rejects, strict=True))
+        rows = (
+            source_positions(parts, *of_stream)
+            for of_stream in zip(parsed.slices, parsed.rejects, strict=True)
+        )
         payload = pack({str(i): tuples for i, tuples in zip(input_.streams, rows, strict=True)})
-        yield Row(shard, job.sink, PLACES, seq, payload)
+        yield StageRow(shard, job.sink, PLACES, seq, payload)
     for stream, patterns in task.said:
         slice_ = parsed.slices[input_.streams.index(stream)]
         p = punctuation_of(job.query.streams[stream], patterns)
@@ -89,7 +92,7 @@ def read(job: Job, task: Task) -> Iterator[Row]:
             for i, slice_ in zip(input_.streams, parsed.slices, strict=True)
             if slice_.punctuations
         }
-        yield Row(shard, job.sink, SAID, seq, pack(payloads))
+        yield StageRow(shard, job.sink, SAID, seq, pack(payloads))
     onward = Onward(job, seq)
     yield from onward.take(dict(zip(input_.streams, parsed.slices, strict=True)))
     rejects += onward.rejects
@@ -101,15 +104,15 @@ def read(job: Job, task: Task) -> Iterator[Row]:
         "ended": ended,
         "checksums": checksums,
     }
-    yield Row(shard, job.sink, COUNTS, seq, json.dumps(report).encode())
+    yield StageRow(shard, job.sink, COUNTS, seq, json.dumps(report).encode())
     if rejects:
-        yield Row(shard, job.sink, EDGE_REJECTS, seq, rejects_to_bytes(rejects))
+        yield StageRow(shard, job.sink, EDGE_REJECTS, seq, rejects_to_bytes(rejects))
     if parsed.error is not None:
         failure = json.dumps(parsed.error.__reduce__()[1]).encode()
-        yield Row(shard, job.sink, FAILURE, seq, failure)
+        yield StageRow(shard, job.sink, FAILURE, seq, failure)
         for stage in range(job.sink):
             for to in range(job.shards_of(stage)):
-                yield Row(keys[to], stage, FAILURE, seq, failure)
+                yield StageRow(keys[to], stage, FAILURE, seq, failure)
 
 
 class Onward:
@@ -121,9 +124,9 @@ class Onward:
     def __init__(self, job: Job, seq: int) -> None:
         self.job, self.seq = job, seq
         self.rejects: list[Reject] = []
-        self.reported: list[Row] = []
+        self.reported: list[StageRow] = []
 
-    def take(self, slices: Mapping[int, Slice]) -> Iterator[Row]:
+    def take(self, slices: Mapping[int, Slice]) -> Iterator[StageRow]:
         """The rows for the next stages from slices by number of the stream."""
         job, keys = self.job, shard_keys(self.job.shards)
         for edge_number, edge in enumerate(job.fragments.edges):
@@ -134,7 +137,7 @@ class Onward:
             output = pipeline.push(0, job.stream_of(edge_number).taken(slice_))
             self.rejects += pipeline.rejects
             counters = operators_to_bytes(pipeline)
-            self.reported.append(Row(keys[0], job.sink, EDGE_OPERATORS, self.seq, counters))
+            self.reported.append(StageRow(keys[0], job.sink, EDGE_OPERATORS, self.seq, counters))
             for answer in job.answers_of(True, edge_number):
                 yield from job.results(answer, keys[self.seq % len(keys)], self.seq, output)
             for stage, fragment in enumerate(job.fragments.fragments):
@@ -182,7 +185,7 @@ def rejects_from_bytes(payloads: Iterable[bytes]) -> list[Reject]:
     return [Reject(**values) for payload in payloads for values in json.loads(payload)]
 
 
-def voided(failures: Iterable[Row]) -> dict[int, int]:
+def voided(failures: Iterable[StageRow]) -> dict[int, int]:
     """For each input that failed in this micro-batch, the first task with the failure.
 
     Tasks run independently, so later tasks were read as well; their rows do not count.
@@ -194,7 +197,7 @@ def voided(failures: Iterable[Row]) -> dict[int, int]:
     return first
 
 
-def counts(row: Row, void: dict[int, int]) -> bool:
+def counts(row: StageRow, void: dict[int, int]) -> bool:
     """True if a row from the reader counts, that is, comes from no voided task."""
     number, ordinal = divmod(row.seq, 1 << 32)
     return ordinal <= void.get(number, ordinal)

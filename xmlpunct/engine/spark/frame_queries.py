@@ -20,7 +20,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from xmlpunct.base.errors import Reject, SourceError, StrictError
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.run.reject_log import RejectLog
-from xmlpunct.engine.spark.combining import Said
+from xmlpunct.engine.spark.combining import ShardOutput
 from xmlpunct.engine.spark.edge import Onward, rejects_from_bytes, rejects_to_bytes
 from xmlpunct.engine.spark.job import (
     EDGE_REJECTS,
@@ -29,7 +29,7 @@ from xmlpunct.engine.spark.job import (
     REJECTS,
     RESULT,
     Job,
-    Row,
+    StageRow,
     rows_to_batch,
     task_seq,
 )
@@ -72,7 +72,7 @@ class FrameEdge:
                 )
             yield rows_to_batch(self.rows(batch, task * _BATCHES + count))
 
-    def rows(self, table: pa.Table, ordinal: int) -> Iterator[Row]:
+    def rows(self, table: pa.Table, ordinal: int) -> Iterator[StageRow]:
         """The rows for the next stages from the ``ordinal``-th slice of a micro-batch."""
         seq, stream = task_seq(self.number, ordinal), self.job.query.streams[self.stream]
         punctuations: list[Punctuation] = []
@@ -93,7 +93,7 @@ class FrameEdge:
         onward = Onward(self.job, seq)
         yield from onward.take({self.stream: slice_})
         if rejects := [*rejects, *onward.rejects]:
-            yield Row(
+            yield StageRow(
                 shard_keys(self.job.shards)[0], self.job.sink, EDGE_REJECTS, seq, rejects_to_bytes(rejects)
             )
 
@@ -119,7 +119,7 @@ def _in_slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(pending)
 
 
-_OUTPUT = SparkRow(*Row._fields)
+_OUTPUT = SparkRow(*StageRow._fields)
 _CACHE: Cache[Gather] = Cache()
 
 
@@ -133,10 +133,12 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
         self._values = handle.getMapState("state", KEY_SCHEMA, VALUE_SCHEMA)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        promises: list[Row] = []
+        promises: list[StageRow] = []
         for row in rows:
             if row.port == PROMISES:
-                promises.append(Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part))
+                promises.append(
+                    StageRow(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part)
+                )
             else:
                 yield row
         if not promises:
@@ -150,9 +152,9 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
             gather = gather_of(self.job, self.job.sink - 1)
             if not is_new:
                 gather.state.restore(state.frames)
-        merged = Said.of(gather, promises).met(gather)
+        merged = ShardOutput.of(gather, promises).met(gather)
         if merged:
-            yield _OUTPUT(*Row(key[0], self.job.sink, PROMISES, 0, merged.to_bytes()))
+            yield _OUTPUT(*StageRow(key[0], self.job.sink, PROMISES, 0, merged.to_bytes()))
         state.write(self._values, dict(gather.state.snapshot()))
         _CACHE.put(cache_key, state, gather)
 
@@ -161,7 +163,7 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Results:
+class ResultRows:
     """The last tasks: unpack the rows of the result.
 
     Its punctuations are in the column ``punctuation``, unless None. Rejects are logged; with ``strict``, the first one

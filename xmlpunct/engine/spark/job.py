@@ -21,7 +21,7 @@ from xmlpunct.firehose.spec import ElementName, StreamSpec, elements_of
 from xmlpunct.slice import Slice
 
 ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY, part INT"
-"""The columns of `Row`, as Spark reads them."""
+"""The columns of `StageRow`, as Spark reads them."""
 _ARROW = pa.schema(
     [
         ("shard", pa.int32()),
@@ -44,7 +44,7 @@ told. `FAILURE` is a port of every stage.
 """
 
 PAYLOAD_BYTES = 8 * 2**20
-"""How large a `Row` is, unless a tuple alone is larger: Java has each of them in its memory several times over."""
+"""How large a `StageRow` is, unless a tuple alone is larger: Java has each of them in its memory several times over."""
 
 ANOTHER_JOB = (
     "the checkpoint belongs to another query, to other inputs or to another number of shards: give the same again "
@@ -52,7 +52,7 @@ ANOTHER_JOB = (
 )
 
 
-class Row(NamedTuple):
+class StageRow(NamedTuple):
     """What travels between the reader, the stages and the sink.
 
     ``shard`` is the key of a shard (see `keys.shard_keys`) and ``stage`` a fragment's number, or `Job.sink`.
@@ -74,13 +74,13 @@ class Row(NamedTuple):
         return self.seq, self.part
 
 
-def rows_of(shard: int, stage: int, port: int, seq: int, slice_: Slice) -> Iterator[Row]:
+def rows_of(shard: int, stage: int, port: int, seq: int, slice_: Slice) -> Iterator[StageRow]:
     """The rows of a slice, of about `PAYLOAD_BYTES` at most."""
     for number, part in enumerate(slice_.parts(PAYLOAD_BYTES)):
-        yield Row(shard, stage, port, seq, part.to_bytes(), number)
+        yield StageRow(shard, stage, port, seq, part.to_bytes(), number)
 
 
-def rows_to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
+def rows_to_batch(rows: Iterable[StageRow]) -> pa.RecordBatch:
     """Rows as Spark takes them."""
     columns = [*zip(*rows, strict=True)] or [()] * len(_ARROW)
     return pa.RecordBatch.from_arrays(
@@ -88,10 +88,10 @@ def rows_to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
     )
 
 
-def batch_to_rows(table: pa.RecordBatch | pa.Table) -> Iterator[Row]:
+def batch_to_rows(table: pa.RecordBatch | pa.Table) -> Iterator[StageRow]:
     """The inverse of `rows_to_batch`."""
-    columns = [table.column(name).to_pylist() for name in Row._fields]
-    return map(Row._make, zip(*columns, strict=True))
+    columns = [table.column(name).to_pylist() for name in StageRow._fields]
+    return map(StageRow._make, zip(*columns, strict=True))
 
 
 def task_seq(number: int, ordinal: int) -> int:
@@ -175,11 +175,11 @@ class Job:
         parts = ((answer.from_edge, answer.source) for answer in self.fragments.answers)
         return [place for place, part in enumerate(parts) if part == (from_edge, source)]
 
-    def results(self, answer: int, shard: int, seq: int, output: Slice) -> Iterator[Row]:
+    def results(self, answer: int, shard: int, seq: int, output: Slice) -> Iterator[StageRow]:
         """The rows of a part of an answer that the shard of that key has, if it has any."""
         if self.merges and output.punctuations:
             said = Slice(output.tuples.clear(), output.punctuations)
-            yield Row(shard_keys(self.shards)[0], self.sink, PROMISES, seq, said.to_bytes())
+            yield StageRow(shard_keys(self.shards)[0], self.sink, PROMISES, seq, said.to_bytes())
             output = Slice(output.tuples)
         if output:
             yield from rows_of(shard, self.sink, answer, seq, output)

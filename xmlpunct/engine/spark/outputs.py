@@ -7,15 +7,15 @@ from typing import Any, NamedTuple, Protocol
 
 from xmlpunct.base.codec import pack
 from xmlpunct.base.errors import Reject
-from xmlpunct.base.frames import grouped
+from xmlpunct.base.frames import nested_snapshot
 from xmlpunct.connectors.contract import Outlet, Results, chained
 from xmlpunct.engine.run.checkpoint.commit import Frames, Written
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.stats import RunStats
-from xmlpunct.engine.spark.aside import Place, PutAside
-from xmlpunct.engine.spark.combining import Said
+from xmlpunct.engine.spark.aside import AsideFolder, PutAside
+from xmlpunct.engine.spark.combining import ShardOutput
 from xmlpunct.engine.spark.edge import edge_pipeline
-from xmlpunct.engine.spark.job import Job, Row
+from xmlpunct.engine.spark.job import Job, StageRow
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.slice import Slice, concat
 
@@ -44,12 +44,12 @@ class Group(NamedTuple):
         return not self.written.groups
 
 
-class Target(Protocol):
+class OutputTarget(Protocol):
     """The output of an answer. ``position`` is the last result of `Outlet.commit`."""
 
     position: Any
 
-    def place(self) -> Place | None:
+    def place(self) -> AsideFolder | None:
         """The staging folder of tasks; None if the driver writes the tuples."""
 
     def begin(self, state: Frames) -> None:
@@ -114,7 +114,7 @@ class AnswerSink:
     It continues after ``written``, from the state at that time: see `begin`.
     """
 
-    def __init__(self, job: Job, index: int, output: Output, target: Target) -> None:
+    def __init__(self, job: Job, index: int, output: Output, target: OutputTarget) -> None:
         self.output, self.written = output, Written()
         self._job, self._index, self._target = job, index, target
         self._name, self._answer = job.query.answers[index].name, job.fragments.answers[index]
@@ -131,7 +131,7 @@ class AnswerSink:
         """True if tasks stage its tuples."""
         return self._place_aside is not None
 
-    def place_aside(self) -> Place | None:
+    def place_aside(self) -> AsideFolder | None:
         """The staging folder for the next micro-batch; None if the answer is complete."""
         if self._place_aside is None or self.written.closed:
             return None
@@ -140,14 +140,14 @@ class AnswerSink:
     def begin(self, written: Written, state: Frames, operators: Frames) -> None:
         """Restore the state of a commit; an empty one begins a new output."""
         self.written = written
-        parts = grouped(operators)
+        parts = nested_snapshot(operators)
         if state:
             self.output.restore(state)
             if self._gather is not None:
                 self._gather.state.restore(parts.get(_GATHER, {}))
         self._target.begin(parts.get(_TARGET, {}))
 
-    def take(self, rows: list[Row], opens: bool) -> Taken:
+    def take(self, rows: list[StageRow], opens: bool) -> Taken:
         """Combine the rows of a micro-batch to one slice, which is empty once the answer is complete.
 
         ``opens``: this is the first micro-batch.
@@ -162,7 +162,7 @@ class AnswerSink:
             received = [row._replace(payload=data) for row, (data, _) in zip(received, opened, strict=True)]
             put = [outcome for _, outcome in opened]
         if self._gather is not None:
-            results = Said.of(self._gather, received).met(self._gather)
+            results = ShardOutput.of(self._gather, received).met(self._gather)
         else:
             opening = [edge_pipeline(self._job, self._answer.source).open()] if opens else []
             results = concat(schema, [*opening, *(Slice.from_bytes(schema, row.payload) for row in received)])

@@ -12,8 +12,8 @@ from pyspark.sql import Row as SparkRow
 
 from xmlpunct.base.codec import pack
 from xmlpunct.base.errors import UsageError
-from xmlpunct.base.frames import Snapshot, grouped, snapshot_of
-from xmlpunct.engine.partition.fragments import Feed
+from xmlpunct.base.frames import Snapshot, nested_snapshot, snapshot_of
+from xmlpunct.engine.partition.fragments import FragmentInput
 from xmlpunct.engine.partition.routing import owners_of, route
 from xmlpunct.engine.run.build import build
 from xmlpunct.engine.spark.edge import (
@@ -31,18 +31,18 @@ from xmlpunct.engine.spark.job import (
     RETAINED,
     WAITS,
     Job,
-    Row,
+    StageRow,
     rows_of,
 )
 from xmlpunct.engine.spark.shard_keys import shard_keys
-from xmlpunct.engine.spark.state_store import Cache, Values
+from xmlpunct.engine.spark.state_store import Cache, StateValues
 from xmlpunct.operators import run
 from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.operators.retained_outline import outline
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.slice import Slice, concat
 
-_OUTPUT = SparkRow(*Row._fields)
+_OUTPUT = SparkRow(*StageRow._fields)
 _PIPELINE = "pipeline"
 _OWNER = ("", -1)
 """State key of the fingerprint of the job that owns the state."""
@@ -74,7 +74,7 @@ class Shard:
                     opened.append(self.pipeline.push(port, routed[self.shard]))
         return concat(self.fragment.root.schema, opened)
 
-    def push(self, rows: list[Row]) -> list[Row]:
+    def push(self, rows: list[StageRow]) -> list[StageRow]:
         """Process the rows of a micro-batch; returns rows for later stages, and reports."""
         self.pipeline.recount()
         void = voided(row for row in rows if row.port == FAILURE)
@@ -95,11 +95,11 @@ class Shard:
         result = concat(self.fragment.root.schema, output)
         return [*self._send(result), *self._report()]
 
-    def _guards(self, feed: Feed) -> bool:
+    def _guards(self, feed: FragmentInput) -> bool:
         """True if a guard reads a feed."""
         return feed.from_edge and self.job.stream_of(feed.source).guarded
 
-    def _send(self, result: Slice) -> Iterator[Row]:
+    def _send(self, result: Slice) -> Iterator[StageRow]:
         keys, fragments = shard_keys(self.job.shards), self.job.fragments.fragments
         if not result:
             return
@@ -112,18 +112,20 @@ class Shard:
                     for to, part in sorted(routed.items()):
                         yield from rows_of(keys[to], stage, port, self.shard, part)
 
-    def _report(self) -> Iterator[Row]:
+    def _report(self) -> Iterator[StageRow]:
         key = shard_keys(self.job.shards)[self.shard]
-        yield Row(key, self.job.sink, OPERATORS, self.shard, operators_to_bytes(self.pipeline))
-        yield Row(key, self.job.sink, WAITS, self.shard, json.dumps([self.stage, self._waits()]).encode())
+        yield StageRow(key, self.job.sink, OPERATORS, self.shard, operators_to_bytes(self.pipeline))
+        yield StageRow(
+            key, self.job.sink, WAITS, self.shard, json.dumps([self.stage, self._waits()]).encode()
+        )
         outlines: dict[str, pl.DataFrame | bytes] = {
             f"{self.stage}/{operator.number}/{part}": boxes
             for operator in self.pipeline.operators
             for part, boxes in outline(operator.state).items()
         }
-        yield Row(key, self.job.sink, RETAINED, self.shard, pack({str(self.stage): b"", **outlines}))
+        yield StageRow(key, self.job.sink, RETAINED, self.shard, pack({str(self.stage): b"", **outlines}))
         if self.pipeline.rejects:
-            yield Row(key, self.job.sink, REJECTS, self.shard, rejects_to_bytes(self.pipeline.rejects))
+            yield StageRow(key, self.job.sink, REJECTS, self.shard, rejects_to_bytes(self.pipeline.rejects))
 
     def _waits(self) -> list[int]:
         """For each input of the query, the amount of this shard's retained state that waits for it."""
@@ -141,7 +143,7 @@ class Shard:
     def restore(self, snapshot: Snapshot) -> None:
         """Restore a snapshot, which was taken after `open`."""
         self._new = False
-        parts = grouped(snapshot)
+        parts = nested_snapshot(snapshot)
         for port, gather in self.gathers.items():
             gather.state.restore(parts.get(str(port), {}))
         self.pipeline.restore(parts.get(_PIPELINE, {}))
@@ -159,7 +161,7 @@ KEPT: Cache[Shard] = Cache()
 """Shards in the memory of this worker process."""
 
 
-def check_owner(values: Values, job: Job, new: bool) -> None:
+def check_owner(values: StateValues, job: Job, new: bool) -> None:
     """Raise `UsageError` if a state belongs to another job. A new state gets the fingerprint of this job."""
     if not job.fingerprint:
         return
@@ -177,24 +179,24 @@ class FragmentProcessor:
     ``job`` is the text of a `Job`, and ``values`` the state of each fragment.
     """
 
-    def __init__(self, job: str, values: Mapping[int, Values]) -> None:
+    def __init__(self, job: str, values: Mapping[int, StateValues]) -> None:
         self.job, self._values = Job.from_text(job), values
         self._run = blake2b(job.encode(), digest_size=16).hexdigest()
         self._shards = {key: shard for shard, key in enumerate(shard_keys(self.job.shards))}
 
     def push(self, key: int, rows: Iterable[Any]) -> Iterator[Any]:
         """Process the rows of a micro-batch for the shard with this key."""
-        rows_by_stage: dict[int, list[Row]] = {}
+        rows_by_stage: dict[int, list[StageRow]] = {}
         for row in rows:
             if row.stage in self._values:
-                own_row = Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part)
+                own_row = StageRow(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part)
                 rows_by_stage.setdefault(row.stage, []).append(own_row)
             else:
                 yield row
         for stage, stage_rows in sorted(rows_by_stage.items()):
             yield from self._push(stage, self._shards[key], stage_rows)
 
-    def _push(self, stage: int, number: int, rows: list[Row]) -> Iterator[Any]:
+    def _push(self, stage: int, number: int, rows: list[StageRow]) -> Iterator[Any]:
         """Run a shard of a fragment on rows, with its state from the store."""
         values, cache_key = self._values[stage], (self._run, stage, number)
         state, shard = KEPT.take(cache_key)

@@ -21,7 +21,7 @@ from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.ranges import behind, silence
 from xmlpunct.engine.run.run_options import NO_COPY
 from xmlpunct.engine.run.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
-from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, RETAINED, SAID, WAITS, Row
+from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, RETAINED, SAID, WAITS, StageRow
 from xmlpunct.engine.why.holding import Holding
 from xmlpunct.operators.retained_outline import Outline
 from xmlpunct.slice import Slice
@@ -115,7 +115,7 @@ class RunMetrics:
                 idle.append(Idle(name, seconds, waits))
         self.stats.idle = idle
 
-    def take(self, rows: Iterable[Row]) -> None:
+    def take(self, rows: Iterable[StageRow]) -> None:
         """Add the reports of a micro-batch."""
         before = sum(i.tuples for i in self.stats.inputs.values())
         operators = {o.id: OperatorStats(**asdict(o)) for o in self.stats.operators}
@@ -150,7 +150,7 @@ class RunMetrics:
         self.stats.observe(operators.values())
         self._batch_tuples = sum(i.tuples for i in self.stats.inputs.values()) - before
 
-    def compare(self, rows: Iterable[Row]) -> None:
+    def compare(self, rows: Iterable[StageRow]) -> None:
         """Raise `ChangedError` if a file has changed when the last micro-batch is read a second time."""
         for row in rows:
             if row.port == COUNTS:
@@ -160,7 +160,7 @@ class RunMetrics:
                         name = self._inputs[number].parts[part].name
                         raise ChangedError.of(name, "it does not hold what was read of it before")
 
-    def _keep(self, row: Row) -> None:
+    def _keep(self, row: StageRow) -> None:
         """Record the outline of the state that a shard retains."""
         (stage, *names), (_, *boxes) = zip(*pieces(row.payload).items(), strict=True)
         outlines: dict[int, Outline] = {}
@@ -169,7 +169,7 @@ class RunMetrics:
             outlines.setdefault(int(number), {})[part] = frame
         self.stats.holding.keep(f"{stage}.{row.seq}", outlines)
 
-    def _count(self, row: Row) -> None:
+    def _count(self, row: StageRow) -> None:
         number, counted = row.seq >> 32, json.loads(row.payload)
         read = self._read.get(str(number), 0)
         self._read[str(number)] = read + counted["streams"][0]["bytes"]
@@ -205,7 +205,7 @@ class RunMetrics:
         }
 
 
-def _checksums(row: Row) -> dict[str, int]:
+def _checksums(row: StageRow) -> dict[str, int]:
     """Checksums of the files that a task has read completely, by ``input/part`` numbers."""
     by_part: dict[str, int] = json.loads(row.payload).get("checksums", {})
     return {f"{row.seq >> 32}/{part}": checksum for part, checksum in by_part.items()}

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from xmlpunct.base.errors import TransientError, XmlPunctError, ended_by, reading
 from xmlpunct.connectors.unchanged import ChangedError
-from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, Found
+from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, RestoredRun
 from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.run.checkpoint.log import DamagedError
 from xmlpunct.engine.run.datasets import FORMATS
@@ -31,7 +31,7 @@ from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.cutting import cut_large_files
 from xmlpunct.engine.spark.job import Job, batch_to_rows
 from xmlpunct.engine.spark.offsets import SparkOffsets
-from xmlpunct.engine.spark.outputs import OutletTarget, Target
+from xmlpunct.engine.spark.outputs import OutletTarget, OutputTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.spark_session import (
@@ -43,7 +43,7 @@ from xmlpunct.engine.spark.spark_session import (
     spark_session,
     state_format,
 )
-from xmlpunct.engine.spark.spark_sink import Sink
+from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.spark.spark_source import cursors_of
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.spark.worker_stubs import NAME, QuerySource, with_fragments
@@ -114,7 +114,7 @@ class Runner:
                     commit.rejects.position = rejects.commit()
                 if begun != [written.position for written in commit.outputs]:
                     checkpoint.commit(commit)  # before output is written after it
-                sink = Sink(
+                sink = MicroBatchSink(
                     job,
                     checkpoint,
                     commit,
@@ -142,9 +142,9 @@ class Runner:
                 raise
             warn_of_growth(restored.inputs)
 
-    def _targets(self, commit: Commit, run: str, cluster: Cluster, opened: ExitStack) -> list[Target]:
+    def _targets(self, commit: Commit, run: str, cluster: Cluster, opened: ExitStack) -> list[OutputTarget]:
         """The output of each answer."""
-        targets: list[Target] = []
+        targets: list[OutputTarget] = []
         for number, (answer, output) in enumerate(zip(self.query.answers, self._outputs, strict=True)):
             answer_options, written = self.options.to(answer.destination), commit.outputs[number]
             with told_of(answer):
@@ -167,8 +167,8 @@ class Runner:
 def _stream(
     session: SparkSession,
     job: Job,
-    restored: Found,
-    sink: Sink,
+    restored: RestoredRun,
+    sink: MicroBatchSink,
     folder: Path,
     sayings: Sayings,
     said_log: SaidLog,
@@ -229,7 +229,7 @@ def stages(session: SparkSession, job: Job) -> DataFrame:
     return with_fragments(session.readStream.format(NAME).option("job", job.to_text()).load(), job)
 
 
-def _batch_handler(sink: Sink) -> Callable[[DataFrame, int], None]:
+def _batch_handler(sink: MicroBatchSink) -> Callable[[DataFrame, int], None]:
     combiner = Combiner(sink.job)
 
     def take(frame: DataFrame, batch: int) -> None:
@@ -239,11 +239,11 @@ def _batch_handler(sink: Sink) -> Callable[[DataFrame, int], None]:
     return take
 
 
-def _job(checkpoint: Checkpoint, restored: Found, shards: int) -> Job:
+def _job(checkpoint: Checkpoint, restored: RestoredRun, shards: int) -> Job:
     """The job of a run, with ``shards`` shards if it is a new one."""
     query, options = checkpoint.query, checkpoint.options
     shards = checkpoint.settle(restored, shards)
-    fragments = cut(query.roots, [s.name for s in query.streams], query.rules)
+    fragments = cut_plan(query.roots, [s.name for s in query.streams], query.rules)
     size, pacing, said_path = options.slice_bytes, str(checkpoint.pacing), str(checkpoint.said)
     shares = options.max_rejects is not None and options.max_rejects.percent is not None
     return Job(

@@ -12,12 +12,12 @@ import polars as pl
 
 from xmlpunct.base.codec import unpack
 from xmlpunct.base.errors import Reject, SourceError, StrictError, XmlPunctError
-from xmlpunct.base.frames import grouped
+from xmlpunct.base.frames import nested_snapshot
 from xmlpunct.connectors.contract import Outlet, Results, chained
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.checkpoint.commit import Commit, Written
 from xmlpunct.engine.run.output import Output
-from xmlpunct.engine.run.reject_limit import RejectLimit, marked
+from xmlpunct.engine.run.reject_limit import RejectLimit, rejected_flags
 from xmlpunct.engine.run.reject_log import log_notices
 from xmlpunct.engine.run.sink import rejected, snapshot_of_outputs, tell_complete
 from xmlpunct.engine.run.stats import RunStats
@@ -33,10 +33,10 @@ from xmlpunct.engine.spark.job import (
     REJECTS,
     SAID,
     Job,
-    Row,
+    StageRow,
 )
 from xmlpunct.engine.spark.offsets import SparkOffsets
-from xmlpunct.engine.spark.outputs import AnswerSink, Taken, Target
+from xmlpunct.engine.spark.outputs import AnswerSink, OutputTarget, Taken
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 
 
@@ -50,7 +50,7 @@ class Keeper(Protocol):
         """Keep one, durably."""
 
 
-class Sink:
+class MicroBatchSink:
     """Takes the rows of each micro-batch in turn and commits what they say, from ``commit`` on, to a ``keeper``.
 
     ``done`` is set when nothing is to follow: the output is complete, or the run has to end, and ``failure``
@@ -63,7 +63,7 @@ class Sink:
         job: Job,
         keeper: Keeper,
         commit: Commit,
-        answers: Sequence[tuple[Output, Target]],
+        answers: Sequence[tuple[Output, OutputTarget]],
         rejects: Outlet | None,
         metrics: RunMetrics,
         strict: bool = False,
@@ -80,7 +80,7 @@ class Sink:
         self._came = 0  # in the last micro-batch, in bytes
         self._judges = any(stream.guarded for stream in job.query.streams)
         self._answers = [AnswerSink(job, place, *of) for place, of in enumerate(answers)]
-        states, operators = grouped(commit.output), grouped(commit.operators)
+        states, operators = nested_snapshot(commit.output), nested_snapshot(commit.operators)
         for place, (answer, written) in enumerate(zip(self._answers, commit.outputs, strict=True)):
             answer.begin(written, states.get(str(place), {}), operators.get(str(place), {}))
         if not commit.over:
@@ -96,7 +96,7 @@ class Sink:
         }
         return Aside(self.job, batch, places)
 
-    def take(self, rows: Iterable[Row], batch: int) -> None:
+    def take(self, rows: Iterable[StageRow], batch: int) -> None:
         """Take a micro-batch, if it is new. Raises what keeps it from being written, and keeps that."""
         with self._busy:
             if batch <= self._commit.batch or self._commit.over:
@@ -107,7 +107,7 @@ class Sink:
                 raise XmlPunctError(f"micro-batch {batch} is left to a later run")
             self._take_new(rows, batch)
 
-    def _compare(self, rows: Iterable[Row]) -> None:
+    def _compare(self, rows: Iterable[StageRow]) -> None:
         """Look whether a micro-batch that was written is the same again: states are made of it."""
         try:
             self._metrics.compare(rows)
@@ -128,7 +128,7 @@ class Sink:
         with self._busy:
             self.done.set()
 
-    def _take_new(self, rows: Iterable[Row], batch: int) -> None:
+    def _take_new(self, rows: Iterable[StageRow], batch: int) -> None:
         try:
             self._keeper.check()
             self._take(list(rows), batch)
@@ -141,7 +141,7 @@ class Sink:
             if self.failure is not None or self._commit.ended:
                 self.done.set()
 
-    def _take(self, rows: list[Row], batch: int) -> None:
+    def _take(self, rows: list[StageRow], batch: int) -> None:
         self._came = sum(len(row.payload) for row in rows)
         failures = sorted((row for row in rows if row.port == FAILURE), key=lambda row: row.seq)
         void = voided(failures)
@@ -176,7 +176,7 @@ class Sink:
         if failure is not None:
             self.failure = SourceError(*failure)
 
-    def _judge(self, limit: RejectLimit, rows: list[Row], rejects: list[Reject]) -> SourceError | None:
+    def _judge(self, limit: RejectLimit, rows: list[StageRow], rejects: list[Reject]) -> SourceError | None:
         """The failure that a micro-batch is if an input has too large a share of rejects."""
         if limit.percent is None:
             return None
@@ -185,7 +185,7 @@ class Sink:
             if row.port == PLACES:
                 for stream, tuples in unpack(row.payload).items():
                     name = self.job.query.streams[int(stream)].name
-                    bad = marked(tuples, rejects)
+                    bad = rejected_flags(tuples, rejects)
                     failure = failure or limit.share(name, counts.setdefault(name, [0, 0]), bad, False)
             elif json.loads(row.payload)["ended"]:
                 for number in self.job.inputs[row.seq >> 32].streams:
@@ -194,7 +194,7 @@ class Sink:
                     failure = failure or limit.share(name, counts.setdefault(name, [0, 0]), nothing, True)
         return failure
 
-    def _from_reader(self, row: Row) -> bool:
+    def _from_reader(self, row: StageRow) -> bool:
         return row.port in (COUNTS, EDGE_OPERATORS, EDGE_REJECTS, PLACES, SAID) or (
             row.port >= 0 and self._answers[row.port].from_reader
         )
@@ -252,6 +252,6 @@ class Sink:
             tell_complete()
 
 
-def _told(row: Row) -> tuple[int, bool]:
+def _told(row: StageRow) -> tuple[int, bool]:
     """The order of what a reader says: task after task, and last of each whether its input has ended."""
     return row.seq, row.port == COUNTS

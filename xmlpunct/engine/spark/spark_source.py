@@ -52,7 +52,7 @@ Offset = dict[str, Any]
 class TaskPartition(InputPartition):  # type: ignore[misc]
     """A task in the form that Spark passes to workers."""
 
-    def __init__(self, task: edge.Task) -> None:
+    def __init__(self, task: edge.RangeTask) -> None:
         super().__init__(task.ordinal)
         self.task = task
 
@@ -188,7 +188,7 @@ class QueryReader:
                 if end_ != after[i]:
                     raise ChangedError.of(input_.source, "it does not hold what was read of it before")
             for ordinal, group in enumerate(grouped(ranges, piece)):
-                tasks.append(TaskPartition(edge.Task(i, ordinal, group)))
+                tasks.append(TaskPartition(edge.RangeTask(i, ordinal, group)))
         by_input: dict[int, list[Plain]] = {}
         injected = self._said_log.read()
         if len(injected) < end.get(SAID, 0):
@@ -197,12 +197,12 @@ class QueryReader:
             by_input.setdefault(self.job.input_of(stream), []).append((stream, patterns))
         for i, of_input in by_input.items():
             ordinal = sum(task.task.number == i for task in tasks)
-            tasks.append(TaskPartition(edge.Task(i, ordinal, (), tuple(of_input))))
+            tasks.append(TaskPartition(edge.RangeTask(i, ordinal, (), tuple(of_input))))
         return list(tasks)
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         assert isinstance(partition, TaskPartition)
-        return map(tuple, edge.read(self.job, partition.task))
+        return map(tuple, edge.read_task(self.job, partition.task))
 
     def commit(self, end: Offset) -> None:
         """Release the input before ``end``, which is committed. Spark calls this one micro-batch later."""

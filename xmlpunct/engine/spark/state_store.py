@@ -25,20 +25,20 @@ PIECE_BYTES = 32 * 2**20
 CACHE_BYTES = 256 * 2**20
 """Maximal size of the cached states of a process (`benchmarks/retained.py --engine spark`)."""
 
-Key = tuple[str, int]
-HEAD: Key = ("", 0)
+StateKey = tuple[str, int]
+HEAD: StateKey = ("", 0)
 _LARGE = ""
 """Name in the head of the table of large frames: names, digests and sizes."""
 
 
-class Values(Protocol):
+class StateValues(Protocol):
     """The part of Spark's MapState in use: values by key, separate for each shard."""
 
-    def getValue(self, key: Key) -> tuple[bytes] | None: ...  # noqa: N802 - Spark's names
+    def getValue(self, key: StateKey) -> tuple[bytes] | None: ...  # noqa: N802 - Spark's names
 
-    def updateValue(self, key: Key, value: tuple[bytes]) -> None: ...  # noqa: N802
+    def updateValue(self, key: StateKey, value: tuple[bytes]) -> None: ...  # noqa: N802
 
-    def removeKey(self, key: Key) -> None: ...  # noqa: N802
+    def removeKey(self, key: StateKey) -> None: ...  # noqa: N802
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Entry:
     body: bytes = b""
     digest: str = ""
 
-    def keys(self, name: str) -> list[Key]:
+    def keys(self, name: str) -> list[StateKey]:
         """The keys of the pieces of a large frame."""
         return [(name, i) for i in range(-(-self.size // PIECE_BYTES))] if self.digest else []
 
 
-class State:
+class ShardState:
     """The state of a shard at the last read or write of this process."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class State:
         """Total size in bytes."""
         return sum(entry.size for entry in self._entries.values())
 
-    def read(self, values: Values) -> bool:
+    def read(self, values: StateValues) -> bool:
         """Read the state from the store; returns True if it is unchanged."""
         head = _get(values, HEAD)
         if head == self._head:
@@ -93,7 +93,7 @@ class State:
         self._head, self._entries = head, entries
         return False
 
-    def write(self, values: Values, frames: Mapping[str, pl.DataFrame]) -> None:
+    def write(self, values: StateValues, frames: Mapping[str, pl.DataFrame]) -> None:
         """Write frames to the store, which holds the state of the last `read` or `write`."""
         entries: dict[str, Entry] = {}
         obsolete_keys = {key for name, entry in self._entries.items() for key in entry.keys(name)}
@@ -123,7 +123,7 @@ class State:
         self._head, self._entries = head, entries
 
 
-def _get(values: Values, key: Key) -> bytes:
+def _get(values: StateValues, key: StateKey) -> bytes:
     value = values.getValue(key)
     return b"" if value is None else bytes(value[0])
 
@@ -139,13 +139,13 @@ class Cache(Generic[T]):
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
         self.limit = limit
-        self._cached: OrderedDict[object, tuple[State, T]] = OrderedDict()
+        self._cached: OrderedDict[object, tuple[ShardState, T]] = OrderedDict()
 
-    def take(self, key: object) -> tuple[State, T | None]:
+    def take(self, key: object) -> tuple[ShardState, T | None]:
         """Remove and return an entry; an empty state and None if it is missing."""
-        return self._cached.pop(key, None) or (State(), None)
+        return self._cached.pop(key, None) or (ShardState(), None)
 
-    def put(self, key: object, state: State, object_: T) -> None:
+    def put(self, key: object, state: ShardState, object_: T) -> None:
         """Add an entry, and evict the oldest entries beyond the limit."""
         self._cached[key] = state, object_
         size = sum(state.size for state, _ in self._cached.values())

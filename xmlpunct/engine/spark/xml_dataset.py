@@ -34,7 +34,7 @@ from xmlpunct.engine.run.datasets.directory import OWN
 from xmlpunct.engine.run.durable_files import make_folder, sync_folder, sync_tree, writing
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.run_options import RunOptions
-from xmlpunct.engine.spark.aside import Place
+from xmlpunct.engine.spark.aside import AsideFolder
 from xmlpunct.engine.spark.column_dataset import Cluster
 from xmlpunct.engine.spark.outputs import Group, Taken
 from xmlpunct.engine.spark.table.spark_columns import Layout
@@ -71,7 +71,7 @@ def check_dataset(options: RunOptions, schema: Schema) -> None:
 
 
 @dataclass(frozen=True)
-class Texts:
+class ChunkTexts:
     """Reads the tuples of chunks as texts, by the numbers of the chunks in the first column."""
 
     folder: Path
@@ -124,9 +124,9 @@ class XmlTarget:
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the dataset {self._options.output}: {error}") from None
 
-    def place(self) -> Place:
+    def place(self) -> AsideFolder:
         """The directory of staged rows, which readers skip."""
-        return Place(self._staging, self._options)
+        return AsideFolder(self._staging, self._options)
 
     def begin(self, state: Frames) -> None:
         """Nothing to do: all slices up to the commit are visible."""
@@ -193,7 +193,7 @@ class XmlTarget:
 
     def _tuples(self, schema: Schema, chunks: Sequence[Chunk]) -> DataFrame:
         """A frame of the tuples of chunks, with one partition per chunk."""
-        texts = Texts(self._staging, tuple(chunks), schema)
+        texts = ChunkTexts(self._staging, tuple(chunks), schema)
         numbers = self._session.range(0, len(chunks), 1, len(chunks))
         frame: DataFrame = numbers.mapInArrow(texts, texts.layout.columns)
         return frame

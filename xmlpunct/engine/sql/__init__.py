@@ -14,14 +14,14 @@ from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.sql.planner.catalog import ORIGIN_NAMES, declared, files_named
-from xmlpunct.engine.sql.planner.file_tables import Files
+from xmlpunct.engine.sql.planner.file_tables import FileTables
 from xmlpunct.engine.sql.planner.query_planner import Context, plan_outermost, with_views
 from xmlpunct.engine.sql.planner.relation_planner import instants_read, streams_read
-from xmlpunct.engine.sql.planner.scope import Namespace, Relation
+from xmlpunct.engine.sql.planner.scope import Namespace, PlannedRelation
 from xmlpunct.engine.sql.planner.sinks import check_queries, destination
 from xmlpunct.engine.sql.syntax.dialect import parse_statements
 from xmlpunct.engine.sql.syntax.parameters import bound
-from xmlpunct.engine.sql.syntax.stream_syntax import SinkOf, View
+from xmlpunct.engine.sql.syntax.stream_syntax import CreateSink, CreateView
 from xmlpunct.firehose.result_elements import is_column_path
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.schema.sql_errors import about, refuse
@@ -64,24 +64,24 @@ def _plan(
     sql: str, sources: Mapping[str, str], rules: Rules, inference: Inference, tables: Mapping[str, Table]
 ) -> Query:
     statements = parse_statements(sql)
-    views = [s for s in statements if isinstance(s, View)]
-    queries = [s for s in statements if not isinstance(s, exp.Create | View)]
+    views = [s for s in statements if isinstance(s, CreateView)]
+    queries = [s for s in statements if not isinstance(s, exp.Create | CreateView)]
     placed = any(c.name in ORIGIN_NAMES for query in (*views, *queries) for c in query.find_all(exp.Column))
     creates = [s for s in statements if isinstance(s, exp.Create)]
     streams = Namespace(declared(creates, sources, inference, placed, tables))
     names = check_queries(queries)
-    files, roots, answers = Files(inference), list[Node](), list[Answer]()
+    files, roots, answers = FileTables(inference), list[Node](), list[Answer]()
     read_by_views, contexts = streams_read(views, streams), dict[Instants, Context]()
     for query in queries:
         instants = instants_read(streams_read([query], streams, read_by_views), streams)
         if instants not in contexts:
             context = Context(streams, Namespace(), files=files, instants=instants, sinks=names)
             contexts[instants] = with_views(views, context)
-        asked = query.expression if isinstance(query, SinkOf) else query
+        asked = query.expression if isinstance(query, CreateSink) else query
         relation = plan_outermost(asked, contexts[instants])
         _check_output(relation)
         roots.append(optimize(relation.node, rules))
-        named = (query.this.name, destination(query)) if isinstance(query, SinkOf) else ()
+        named = (query.this.name, destination(query)) if isinstance(query, CreateSink) else ()
         answers.append(Answer(roots[-1], *named))
     planned = Query(tuple(answers), (), sql, rules, (), inference.records, inference.opened).over(
         numbered_together(roots)
@@ -103,7 +103,7 @@ def _check_depth(root: Node) -> None:
         raise SqlError(f"this query is nested too deeply: at most {DEEPEST} steps can follow each other")
 
 
-def _check_output(relation: Relation) -> None:
+def _check_output(relation: PlannedRelation) -> None:
     """Refuse output columns that cannot be elements of a result."""
     seen = set()
     for field in relation.fields:

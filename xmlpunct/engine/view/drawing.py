@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from xmlpunct.base.printable import printable
-from xmlpunct.engine.view.moment import Box, Moment
+from xmlpunct.engine.view.moment import Moment, OperatorBox
 
 _SVG = "http://www.w3.org/2000/svg"
 
@@ -22,17 +22,18 @@ WAITS, FLOWS, STILL = "waits", "flows", "still"
 
 
 @dataclass(frozen=True)
-class Place:
+class BoxCorner:
     """The upper left corner of a box."""
 
     x: float
     y: float
 
 
-def places(boxes: tuple[Box, ...]) -> dict[int, Place]:
+def box_corners(boxes: tuple[OperatorBox, ...]) -> dict[int, BoxCorner]:
     """The corner of each box. Scans are in the left column; an operator is to the right of all its inputs.
 
-    >>> corners = places((Box(1, "scan", "a"), Box(2, "scan", "b"), Box(3, "join", "", (1, 2))))
+    >>> scans = OperatorBox(1, "scan", "a"), OperatorBox(2, "scan", "b")
+    >>> corners = box_corners((*scans, OperatorBox(3, "join", "", (1, 2))))
     >>> corners[1].x == corners[2].x < corners[3].x, corners[1].y < corners[3].y < corners[2].y
     (True, True)
     """
@@ -53,12 +54,14 @@ def places(boxes: tuple[Box, ...]) -> dict[int, Place]:
             rows[box.id] = max(close) + 1
         same_depth.append(rows[box.id])
     return {
-        box.id: Place(_MARGIN + depths[box.id] * (WIDTH + _GAP_X), _MARGIN + rows[box.id] * (HEIGHT + _GAP_Y))
+        box.id: BoxCorner(
+            _MARGIN + depths[box.id] * (WIDTH + _GAP_X), _MARGIN + rows[box.id] * (HEIGHT + _GAP_Y)
+        )
         for box in boxes
     }
 
 
-def does(moment: Moment, box: Box, port: int) -> str:
+def does(moment: Moment, box: OperatorBox, port: int) -> str:
     """The state of the edge into a port of a box."""
     below = next(b for b in moment.boxes if b.id == box.inputs[port])
     if port < len(box.waits) and box.waits[port]:
@@ -69,12 +72,13 @@ def does(moment: Moment, box: Box, port: int) -> str:
 def draw(moment: Moment) -> str:
     """The picture as SVG. An edge has the class `WAITS`, `FLOWS` or `STILL`; a box has the class ``box``, id ``box-N``.
 
-    >>> boxes = (Box(1, "scan", "a: x < 3"), Box(2, "scan", "b"), Box(3, "union", "", (1, 2), waits=(0, 7)))
-    >>> picture = draw(Moment("running", "local", 1.0, boxes))
+    >>> scans = OperatorBox(1, "scan", "a: x < 3"), OperatorBox(2, "scan", "b")
+    >>> union = OperatorBox(3, "union", "", (1, 2), waits=(0, 7))
+    >>> picture = draw(Moment("running", "local", 1.0, (*scans, union)))
     >>> picture.count('class="edge waits"'), "7 wait" in picture, "x &lt; 3" in picture
     (1, True, True)
     """
-    corners = places(moment.boxes)
+    corners = box_corners(moment.boxes)
     width = max(p.x for p in corners.values()) + WIDTH + _MARGIN
     height = max(p.y for p in corners.values()) + HEIGHT + _MARGIN
     size = {"viewBox": f"0 0 {width:g} {height:g}", "width": f"{width:g}", "height": f"{height:g}"}
@@ -96,7 +100,9 @@ def _add(parent: etree._Element, tag: str, text: str = "", **attributes: str) ->
     return element
 
 
-def _edge(picture: etree._Element, start: Place, end: Place, moment: Moment, box: Box, port: int) -> None:
+def _edge(
+    picture: etree._Element, start: BoxCorner, end: BoxCorner, moment: Moment, box: OperatorBox, port: int
+) -> None:
     kind = does(moment, box, port)
     share = (port + 1) / (len(box.inputs) + 1)
     x1, y1, x2, y2 = start.x + WIDTH, start.y + HEIGHT / 2, end.x, end.y + HEIGHT * share
@@ -109,7 +115,7 @@ def _edge(picture: etree._Element, start: Place, end: Place, moment: Moment, box
         _add(edge, "text", label, x=f"{middle:g}", y=f"{(y1 + y2) / 2 - 6:g}", text_anchor="middle")
 
 
-def _box(picture: etree._Element, box: Box, corner: Place) -> None:
+def _box(picture: etree._Element, box: OperatorBox, corner: BoxCorner) -> None:
     counts = f"{box.tuples_out:,} tuples, {box.punctuations_out:,} punctuations out"
     if box.state_rows or box.held_punctuations:
         counts = f"retains {box.state_rows:,} + {box.held_punctuations:,}; {box.tuples_out:,} out"

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from xmlpunct.engine.view.moment import Box, InputMoment, Moment, OutputMoment
+from xmlpunct.engine.view.moment import InputMoment, Moment, OperatorBox, OutputMoment
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -47,7 +47,7 @@ _OUTPUT_COUNTS = {
 def metrics(moment: Moment) -> bytes:
     """All metrics of a moment, each with HELP and TYPE. Metric names begin with ``xmlpunct_``.
 
-    >>> moment = Moment("running", "local", 2.0, (Box(1, "scan", "s: x", stream="s", tuples_out=3),))
+    >>> moment = Moment("running", "local", 2.0, (OperatorBox(1, "scan", "s: x", stream="s", tuples_out=3),))
     >>> lines = metrics(moment).decode().splitlines()
     >>> [line for line in lines if "operator_tuples_out" in line]  # doctest: +NORMALIZE_WHITESPACE
     ['# HELP xmlpunct_operator_tuples_out_total Tuples that it gave.',
@@ -132,7 +132,7 @@ def _inputs(inputs: tuple[InputMoment, ...]) -> Iterator[Metric]:
     yield from (lag, age, ended)
 
 
-def _boxes(boxes: tuple[Box, ...]) -> Iterator[Metric]:
+def _boxes(boxes: tuple[OperatorBox, ...]) -> Iterator[Metric]:
     label_names = ["id", "operator"]
     for name, text in _BOX_COUNTS.items():
         counter = CounterMetricFamily(f"xmlpunct_operator_{name}", text, labels=label_names)

@@ -16,7 +16,7 @@ SELECT = "SELECT"
 
 
 @dataclass(frozen=True)
-class Box:
+class OperatorBox:
     """An operator of the plan with its counters.
 
     ``what`` has the operator's parameters. ``inputs`` has the numbers of its input operators. ``waits`` has, for each
@@ -82,7 +82,7 @@ class Moment:
     state: str
     engine: str
     seconds: float
-    boxes: tuple[Box, ...]
+    boxes: tuple[OperatorBox, ...]
     inputs: tuple[InputMoment, ...] = ()
     idle: tuple[Idle, ...] = ()
     slices: int = 0
@@ -110,7 +110,7 @@ class Moment:
 class Drawn:
     """The operators of a query, inputs before their consumers, and its results, with all counters zero."""
 
-    boxes: tuple[Box, ...]
+    boxes: tuple[OperatorBox, ...]
     outputs: tuple[OutputMoment, ...]
 
 
@@ -122,7 +122,9 @@ def plan_of(query: Query) -> Drawn:
         input_numbers = tuple(child.number for child in node.inputs)
         serves = tuple(name or SELECT for name in sinks.get(node.number, ()))
         boxes.append(
-            Box(node.number, node.name, node.parameters, input_numbers, stream, node.waiting, sinks=serves)
+            OperatorBox(
+                node.number, node.name, node.parameters, input_numbers, stream, node.waiting, sinks=serves
+            )
         )
     outputs = tuple(OutputMoment(answer.name or SELECT, answer.root.number) for answer in query.answers)
     return Drawn(tuple(boxes), outputs)
@@ -185,14 +187,14 @@ def _counts(stats: RunStats) -> dict[object, int]:
     return counts
 
 
-def _waits(box: Box, stats: RunStats, waits: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
+def _waits(box: OperatorBox, stats: RunStats, waits: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
     """The number of retained tuples that wait for each input. With one input, all unreleased tuples wait for it."""
     if box.part and len(box.inputs) == 1:
         return (stats.holding.kept(box.id, box.part).count,)
     return tuple(waits.get(box.id, ()))
 
 
-def _box(plain: Box, counted: OperatorStats, waits: tuple[int, ...], rates: Rates) -> Box:
+def _box(plain: OperatorBox, counted: OperatorStats, waits: tuple[int, ...], rates: Rates) -> OperatorBox:
     return replace(
         plain,
         tuples_in=counted.tuples_in,

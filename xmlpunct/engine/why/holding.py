@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from xmlpunct.base.frames import Snapshot, grouped
+from xmlpunct.base.frames import Snapshot, nested_snapshot
 from xmlpunct.operators.retained_outline import COUNT, EVERYTHING, HIGH, NULL, Outline
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -116,11 +116,11 @@ class Holding:
         """The part of ``p`` that a stream has not closed yet, or a superset of it; None if ``p`` is closed."""
         return self.said[stream].missing(p)
 
-    def kept(self, number: int, part: str) -> Boxes:
+    def kept(self, number: int, part: str) -> RetainedBoxes:
         """The boxes of a part of an operator's state (`EVERYTHING`: of all parts), from all shards."""
         keys = (key.split("/") for key in self._kept)
         own = [key for key in keys if key[1] == str(number) and part in (key[2], EVERYTHING)]
-        return Boxes([self._kept["/".join(key)] for key in own])
+        return RetainedBoxes([self._kept["/".join(key)] for key in own])
 
     def still(self) -> Holding:
         """A copy that does not change while the run continues."""
@@ -141,22 +141,22 @@ class Holding:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Restore a snapshot."""
-        parts = grouped(snapshot)
+        parts = nested_snapshot(snapshot)
         self._kept = parts.get(_KEPT, {})
         if _TOLD in snapshot:
             self.told, self.started = dict(snapshot[_TOLD].rows()), snapshot[_STARTED].item()
-        for name, frames in grouped(parts.get(_SAID, {})).items():
+        for name, frames in nested_snapshot(parts.get(_SAID, {})).items():
             self.said[name].restore(frames)
 
 
-class Boxes:
+class RetainedBoxes:
     """Bounding boxes of retained tuples."""
 
     def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
         self._frames = [frame for frame in frames if frame.height]
 
     @classmethod
-    def together(cls, some: Iterable[Boxes]) -> Boxes:
+    def together(cls, some: Iterable[RetainedBoxes]) -> RetainedBoxes:
         """The union of several."""
         return cls(frame for boxes in some for frame in boxes._frames)
 
@@ -173,7 +173,7 @@ class Boxes:
         """The time of the oldest box."""
         return float(min(frame[SINCE].min() for frame in self._frames))  # type: ignore[type-var, arg-type]
 
-    def meeting(self, p: Punctuation, names: Mapping[str, str] | None = None) -> Boxes:
+    def meeting(self, p: Punctuation, names: Mapping[str, str] | None = None) -> RetainedBoxes:
         """The boxes in which a tuple may match ``p``. ``names`` maps its attributes to columns of the boxes."""
         frames = self._frames
         for place in p.constrained:
@@ -186,7 +186,7 @@ class Boxes:
                 for frame in frames
                 if frame.height
             ]
-        return Boxes(frames)
+        return RetainedBoxes(frames)
 
     def pattern(self, type_: Type, name: str) -> Pattern:
         """A pattern that covers all values of a column: a list, a range, or ``*`` if there are nulls."""

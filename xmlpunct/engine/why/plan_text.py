@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from xmlpunct.engine.partition.fragments import Fragments, cut
+from xmlpunct.engine.partition.fragments import Fragments, cut_plan
 from xmlpunct.engine.plan import Node, PartialDupElim, PartialGroupBy, Project, Query, Receive
 from xmlpunct.engine.rule_options import DROP_DUPELIMS, EDGE_AGGREGATION, EDGE_DUPELIM, RULE_OPTIONS, Rules
 from xmlpunct.engine.rules.drop_ignored import ignored
@@ -112,7 +112,7 @@ def _node_list(root: Node, last: int) -> str:
 
 
 def _fragments_of(query: Query, rules: Rules) -> Fragments:
-    return cut(query.roots, [stream.name for stream in query.streams], rules)
+    return cut_plan(query.roots, [stream.name for stream in query.streams], rules)
 
 
 def rule_options(query: Query) -> Iterator[str]:

@@ -25,7 +25,7 @@ from xmlpunct.engine.plan import (
     constraints,
     is_changing,
 )
-from xmlpunct.engine.why.holding import Boxes, Holding
+from xmlpunct.engine.why.holding import Holding, RetainedBoxes
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT, SIDES
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.types.pattern import WILDCARD, Pattern
@@ -119,7 +119,9 @@ class Tracing:
         """What is missing until one input's promise goes through: that, and that nothing retained matches it."""
         mine = _speakable(node.inputs[side], mine)
         missing = self.promise(node.inputs[side], mine, held)
-        retained = Boxes.together(self._holding.kept(node.number, f"retained{side}_{i}") for i in (0, 1))
+        retained = RetainedBoxes.together(
+            self._holding.kept(node.number, f"retained{side}_{i}") for i in (0, 1)
+        )
         kept = retained.meeting(mine, _stored(node, side))
         coming = held if self.release(node.inputs[side], mine) else None
         if _combines(node, side) and kept.count < retained.count and any(m.begun for m in missing):
@@ -139,7 +141,7 @@ class Tracing:
         return found
 
     def _closing(
-        self, node: TwoSided, side: int, mine: Punctuation, kept: Boxes, coming: Held | None
+        self, node: TwoSided, side: int, mine: Punctuation, kept: RetainedBoxes, coming: Held | None
     ) -> list[Missing]:
         """What is missing until the other input has closed all tuples of ``mine`` that are kept, or are coming."""
         if not kept and coming is None:
@@ -153,7 +155,7 @@ class Tracing:
         assert held is not None
         return self.promise(other, Punctuation(other.schema, patterns), held)
 
-    def _held(self, node: Node, kept: Boxes) -> Held:
+    def _held(self, node: Node, kept: RetainedBoxes) -> Held:
         return Held(f"{node.name} #{node.number}", kept.since if kept else self._holding.started)
 
 
@@ -187,7 +189,7 @@ def _speaks(node: Node, name: str, pattern: Pattern) -> bool:
     return bool(below) and all(q is not WILDCARD and _speaks(node.inputs[i], n, q) for i, n, q in below)
 
 
-def _within(p: Punctuation, kept: Boxes, names: Mapping[str, str] | None = None) -> Punctuation:
+def _within(p: Punctuation, kept: RetainedBoxes, names: Mapping[str, str] | None = None) -> Punctuation:
     """What a punctuation says of the tuples that are kept."""
     of = {a.name: (names or {}).get(a.name, a.name) for a in p.schema}
     around = Punctuation(p.schema, [kept.pattern(a.type, of[a.name]) for a in p.schema])

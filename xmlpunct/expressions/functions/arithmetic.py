@@ -12,13 +12,13 @@ import polars as pl
 from xmlpunct.base.doubles import canonical, divided, paired
 from xmlpunct.expressions.expression import (
     Call,
+    CallText,
     Doc,
     Expression,
     Function,
+    FunctionResult,
     Literal,
     Notation,
-    Outcome,
-    Pieces,
     Syntax,
     Typing,
     infix,
@@ -87,19 +87,19 @@ def _type_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
 _LOW, _HIGH = -(2**63), 2**63 - 1
 
 
-def to_int(wide: pl.Expr) -> Outcome:
+def to_int(wide: pl.Expr) -> FunctionResult:
     """128-bit results as INT. A result that does not fit fails."""
     overflows = ~wide.is_between(int128(_LOW), int128(_HIGH))
-    return Outcome(wide.cast(pl.Int64, strict=False), [(overflows, "INT overflow")])
+    return FunctionResult(wide.cast(pl.Int64, strict=False), [(overflows, "INT overflow")])
 
 
 def _operation(
     operation: Callable[[Any, Any], Any],
-    of_decimals: Callable[[DecimalType, list[DecimalType], pl.Expr, pl.Expr], Outcome],
-) -> Callable[[Call, pl.Expr, pl.Expr], Outcome]:
-    def evaluate(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+    of_decimals: Callable[[DecimalType, list[DecimalType], pl.Expr, pl.Expr], FunctionResult],
+) -> Callable[[Call, pl.Expr, pl.Expr], FunctionResult]:
+    def evaluate(call: Call, a: pl.Expr, b: pl.Expr) -> FunctionResult:
         if call.type is DOUBLE:
-            return Outcome(canonical(operation(a, b)))
+            return FunctionResult(canonical(operation(a, b)))
         if isinstance(call.type, DecimalType):
             return of_decimals(call.type, [as_decimal(argument.type) for argument in call.args], a, b)
         return to_int(operation(a.cast(pl.Int128), b.cast(pl.Int128)))
@@ -107,7 +107,7 @@ def _operation(
     return evaluate
 
 
-def _product(type_: DecimalType, types: list[DecimalType], a: pl.Expr, b: pl.Expr) -> Outcome:
+def _product(type_: DecimalType, types: list[DecimalType], a: pl.Expr, b: pl.Expr) -> FunctionResult:
     x, y = unscaled(a), unscaled(b)
     bound = int128(10**type_.precision - 1)
     limit = bound // pl.when(y == 0).then(int128(1)).otherwise(y).abs()
@@ -115,7 +115,9 @@ def _product(type_: DecimalType, types: list[DecimalType], a: pl.Expr, b: pl.Exp
     return _to_decimal(x * y, type_, [] if always_fits else [(y != 0) & (x.abs() > limit)])
 
 
-def _sum(type_: DecimalType, types: list[DecimalType], a: pl.Expr, b: pl.Expr, sign: int = 1) -> Outcome:
+def _sum(
+    type_: DecimalType, types: list[DecimalType], a: pl.Expr, b: pl.Expr, sign: int = 1
+) -> FunctionResult:
     p, q = types
     x, x_fails = rescale(unscaled(a), p, type_.scale)
     y, y_fails = rescale(unscaled(b), q, type_.scale)
@@ -128,33 +130,35 @@ def _sum(type_: DecimalType, types: list[DecimalType], a: pl.Expr, b: pl.Expr, s
     return _to_decimal(x + y, type_, overflows)
 
 
-def _to_decimal(wide: pl.Expr, type_: DecimalType, overflows: Sequence[pl.Expr]) -> Outcome:
+def _to_decimal(wide: pl.Expr, type_: DecimalType, overflows: Sequence[pl.Expr]) -> FunctionResult:
     """Unscaled results as decimals. They fail where a condition in ``overflows`` holds."""
     if not overflows:
-        return Outcome(to_decimal(wide, type_))
+        return FunctionResult(to_decimal(wide, type_))
     fails = reduce(lambda a, b: a | b, overflows)
-    return Outcome(to_decimal(pl.when(~fails).then(wide), type_), [(fails, f"{type_} overflow")])
+    return FunctionResult(to_decimal(pl.when(~fails).then(wide), type_), [(fails, f"{type_} overflow")])
 
 
-def _quotient(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+def _quotient(call: Call, a: pl.Expr, b: pl.Expr) -> FunctionResult:
     divisor = call.args[1]
     if call.type is DOUBLE:
         constant = divisor.value if isinstance(divisor, Literal) else None
-        return Outcome(canonical(divided(a, b if constant is None else constant)), _by_zero(call, b))
+        return FunctionResult(canonical(divided(a, b if constant is None else constant)), _by_zero(call, b))
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
     magnitude = x.abs() // y.abs()
     value, overflow = to_int(pl.when((x < 0) == (y < 0)).then(magnitude).otherwise(minus(magnitude)))
     may_overflow = not isinstance(divisor, Literal) or divisor.value == -1
-    return Outcome(value, [*_by_zero(call, b), *(overflow if may_overflow else ())])
+    return FunctionResult(value, [*_by_zero(call, b), *(overflow if may_overflow else ())])
 
 
-def _remainder(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+def _remainder(call: Call, a: pl.Expr, b: pl.Expr) -> FunctionResult:
     if call.type is DOUBLE:
-        return Outcome(canonical(paired(np.fmod, a, b)), _by_zero(call, b))  # exact, with the dividend's sign
+        return FunctionResult(
+            canonical(paired(np.fmod, a, b)), _by_zero(call, b)
+        )  # exact, with the dividend's sign
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
     magnitude = x.abs() % y.abs()
     value = pl.when(x < 0).then(minus(magnitude)).otherwise(magnitude).cast(pl.Int64, strict=False)
-    return Outcome(value, _by_zero(call, b))
+    return FunctionResult(value, _by_zero(call, b))
 
 
 def _by_zero(call: Call, divisor: pl.Expr) -> list[tuple[pl.Expr, str]]:
@@ -166,13 +170,13 @@ def _by_zero(call: Call, divisor: pl.Expr) -> list[tuple[pl.Expr, str]]:
 
 def _sign_operation(
     wide: Callable[[pl.Expr], pl.Expr], double: Callable[[pl.Expr], pl.Expr]
-) -> Callable[[Call, pl.Expr], Outcome]:
-    def evaluate(call: Call, a: pl.Expr) -> Outcome:
+) -> Callable[[Call, pl.Expr], FunctionResult]:
+    def evaluate(call: Call, a: pl.Expr) -> FunctionResult:
         if call.type is INT:
             return to_int(wide(a.cast(pl.Int128)))
         if isinstance(call.type, DecimalType):
-            return Outcome(to_decimal(wide(unscaled(a)), call.type))
-        return Outcome(double(a))
+            return FunctionResult(to_decimal(wide(unscaled(a)), call.type))
+        return FunctionResult(double(a))
 
     return evaluate
 
@@ -215,7 +219,7 @@ def _type_whole_quotient(record: Function, args: tuple[Expression, ...]) -> Expr
     return quotient
 
 
-def _write_negative(call: Call) -> Pieces:
+def _write_negative(call: Call) -> CallText:
     (argument,) = call.args
     if isinstance(argument, Literal) and str(argument).startswith("-"):
         return ["-(", argument, ")"]

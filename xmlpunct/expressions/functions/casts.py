@@ -13,7 +13,7 @@ import polars as pl
 from xmlpunct.base.doubles import divided
 from xmlpunct.base.frames import join
 from xmlpunct.expressions.compiler import attempted
-from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Notation, Outcome
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, FunctionResult, Literal, Notation
 from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
 from xmlpunct.expressions.non_null import of_first
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, Value, decimal
@@ -263,13 +263,13 @@ def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     raise ValueError("CAST wants a type")
 
 
-def _cast(call: Call, value: pl.Expr) -> Outcome:
+def _cast(call: Call, value: pl.Expr) -> FunctionResult:
     result, fails = cast_to(call.args[0].type, call.type, value)
-    return Outcome(result, [] if fails is None else [(fails, f"no {call.type}")])
+    return FunctionResult(result, [] if fails is None else [(fails, f"no {call.type}")])
 
 
-def _try_cast(call: Call, value: pl.Expr) -> Outcome:
-    return Outcome(cast_to(call.args[0].type, call.type, value)[0])
+def _try_cast(call: Call, value: pl.Expr) -> FunctionResult:
+    return FunctionResult(cast_to(call.args[0].type, call.type, value)[0])
 
 
 CAST = Function(
@@ -287,7 +287,7 @@ TRY_CAST = Function(
             "x as another type, null where it has no such value.",
             "TRY_CAST('2,5' AS INT)"))  # fmt: skip
 TRY = Function(
-    "TRY", lambda record, args: record.call(args[0].type, *args), lambda call, value: Outcome(value),
+    "TRY", lambda record, args: record.call(args[0].type, *args), lambda call, value: FunctionResult(value),
     called=("TRY",), arity=(1, 1), nullable=lambda args: True, non_null=of_first, compile=attempted, takes_whole=True,
     doc=Doc("TRY(x)",
             "x, null where it fails.",

@@ -16,17 +16,17 @@ from xmlpunct.expressions.compiler import branches, decided, in_pairs, until
 from xmlpunct.expressions.expression import (
     MANY,
     Call,
+    CallText,
     Doc,
     Expression,
     Function,
+    FunctionResult,
     Literal,
     Notation,
-    Outcome,
-    Pieces,
     Syntax,
     any_null,
+    comma_separated,
     infix,
-    listed,
 )
 from xmlpunct.expressions.functions.casts import cast, fold, literal, of_type, unify
 from xmlpunct.expressions.int128 import int128, unscaled
@@ -68,7 +68,7 @@ def _type_unified(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(unified[0].type, *unified)
 
 
-def _case(call: Call, *operands: pl.Expr) -> Outcome:
+def _case(call: Call, *operands: pl.Expr) -> FunctionResult:
     tests, results = operands[:-1:2], [*operands[1::2], operands[-1]]
 
     def branch(low: int, high: int) -> pl.Expr:
@@ -79,14 +79,14 @@ def _case(call: Call, *operands: pl.Expr) -> Outcome:
         is_early = pl.any_horizontal(tests[low:middle])
         return pl.when(is_early).then(branch(low, middle)).otherwise(branch(middle, high))
 
-    return Outcome(branch(0, len(results)))
+    return FunctionResult(branch(0, len(results)))
 
 
-def _single(call: Call, value: pl.Expr, count: pl.Expr) -> Outcome:
-    return Outcome(value, [(count > 1, "a query that stands for one value gives more than one")])
+def _single(call: Call, value: pl.Expr, count: pl.Expr) -> FunctionResult:
+    return FunctionResult(value, [(count > 1, "a query that stands for one value gives more than one")])
 
 
-def _write_case(call: Call) -> Pieces:
+def _write_case(call: Call) -> CallText:
     pairs = zip(call.args[::2], call.args[1::2], strict=False)
     whens = [piece for when, then in pairs for piece in (" WHEN ", when, " THEN ", then)]
     return ["CASE", *whens, " ELSE ", call.args[-1], " END"]
@@ -223,45 +223,45 @@ def _parts(type_: Type, other: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     return wide // unit, (wide % unit) * int128(10 ** (max(scales) - scales[0]))
 
 
-def _is_member(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
+def _is_member(call: Call, subject: pl.Expr, *_: pl.Expr) -> FunctionResult:
     members = [a.value for a in call.args[1:] if isinstance(a, Literal)]
     values = pl.Series([m for m in members if m is not None], dtype=call.args[0].type.dtype)
     is_member = subject.is_in(values.implode())
-    return Outcome(is_member if len(values) == len(members) else pl.when(is_member).then(True))
+    return FunctionResult(is_member if len(values) == len(members) else pl.when(is_member).then(True))
 
 
-def _extreme(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome]:
+def _extreme(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., FunctionResult]:
     """Evaluation of the greatest or least operand that is not null. ``worse`` compares two operands."""
 
     def better(a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return pl.when(a.is_null() | worse(a, b)).then(b).otherwise(a)
 
-    return lambda call, *operands: Outcome(reduce(better, operands))
+    return lambda call, *operands: FunctionResult(reduce(better, operands))
 
 
 # fmt: off
 OR = Function(
-    "OR", _type_call, lambda call, *operands: Outcome(pl.any_horizontal(operands)),
+    "OR", _type_call, lambda call, *operands: FunctionResult(pl.any_horizontal(operands)),
     Syntax("Or", "this expression"), infix(1), compile=decided(lambda v: v), associative=True, idempotent=True,
     non_null=_non_null_or,
     doc=Doc("a OR b",
             "Whether one of them is true. Where one is, the other may fail.",
             "1 = 2 OR 2 = 2"))
 AND = Function(
-    "AND", _type_call, lambda call, *operands: Outcome(pl.all_horizontal(operands)),
+    "AND", _type_call, lambda call, *operands: FunctionResult(pl.all_horizontal(operands)),
     Syntax("And", "this expression"), infix(2), compile=decided(lambda v: ~v), associative=True, idempotent=True,
     non_null=_non_null_and,
     doc=Doc("a AND b",
             "Whether both are true. Where one is false, the other may fail.",
             "1 = 2 AND 2 = 2"))
 NOT = Function(
-    "NOT", _type_call, lambda call, value: Outcome(~value), Syntax("Not"), arity=(1, 1),
+    "NOT", _type_call, lambda call, value: FunctionResult(~value), Syntax("Not"), arity=(1, 1),
     notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3), non_null=lambda call, args: args[0].negated,
     doc=Doc("NOT a",
             "Whether a is false.",
             "NOT 1 = 2"))
 IS_NULL = Function(
-    "IS NULL", lambda record, args: record.call(BOOLEAN, *args), lambda call, value: Outcome(value.is_null()),
+    "IS NULL", lambda record, args: record.call(BOOLEAN, *args), lambda call, value: FunctionResult(value.is_null()),
     arity=(1, 1), takes_whole=True, nullable=_never_null, non_null=_non_null_is_null,
     notation=Notation(lambda call: [*call.operand(0), " IS NULL"], 5),
     doc=Doc("a IS [NOT] NULL",
@@ -278,7 +278,7 @@ SINGLE = Function(
     nullable=lambda args: True, non_null=of_first)
 """A value, and the number of rows of the scalar subquery it comes from. It cannot be written in SQL."""
 COALESCE = Function(
-    "COALESCE", _type_unified, lambda call, *operands: Outcome(pl.coalesce(operands)),
+    "COALESCE", _type_unified, lambda call, *operands: FunctionResult(pl.coalesce(operands)),
     Syntax("Coalesce", "this expressions", unread="is_nvl is_null"), arity=MANY, nullable=_all_null,
     non_null=of_any, compile=until(lambda v: v.is_not_null()),
     doc=Doc("COALESCE(a, b, ...)",
@@ -296,13 +296,13 @@ NON_NULL = {
 def _comparison(
     name: str, node: str, compare: Comparison, mixed: Mixed, holds: tuple[bool, bool, bool], meaning: str
 ) -> Function:
-    def evaluate(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+    def evaluate(call: Call, a: pl.Expr, b: pl.Expr) -> FunctionResult:
         s, t = (argument.type for argument in call.args)
         if s != t:
-            return Outcome(mixed(s, t, a, b))
+            return FunctionResult(mixed(s, t, a, b))
         if isinstance(call.args[0], Literal):  # column > literal: polars may give literal < column one row
-            return Outcome(_MIRRORED.get(compare, compare)(b, a))
-        return Outcome(compare(a, b))
+            return FunctionResult(_MIRRORED.get(compare, compare)(b, a))
+        return FunctionResult(compare(a, b))
 
     return Function(
         name, _type_comparison, evaluate, Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
@@ -333,7 +333,7 @@ NOT_DISTINCT = _comparison(
     "Whether they are equal, where null equals null.")
 IN = Function(
     "IN", _type_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize), non_null=_non_null_in,
-    notation=Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5),
+    notation=Notation(lambda call: [*call.operand(0), " IN (", *comma_separated(call.args[1:]), ")"], 5),
     doc=Doc("a [NOT] IN (b, c, ...)",
             "Whether a equals one of them.",
             "2 IN (1, 2)"))

@@ -14,13 +14,13 @@ import polars as pl
 from xmlpunct.expressions.expression import (
     FUNCTIONS,
     Call,
+    CallText,
     Doc,
     Expression,
     Function,
+    FunctionResult,
     Literal,
     Notation,
-    Outcome,
-    Pieces,
 )
 from xmlpunct.expressions.functions.casts import cast, is_null, literal, of_type
 from xmlpunct.expressions.int128 import int128
@@ -42,10 +42,10 @@ def unit_of(name: str) -> str:
     return unit
 
 
-def interval(text: str, unit: str) -> tuple[Expression, str]:
+def interval_units(text: str, unit: str) -> tuple[Expression, str]:
     """A constant interval as a whole number and its unit. Raises ValueError for other numbers.
 
-    >>> [str(part) for part in interval("1.5", "hours")]
+    >>> [str(part) for part in interval_units("1.5", "hours")]
     ['5400000000', 'MICROSECOND']
     """
     unit = unit_of(unit)
@@ -115,7 +115,7 @@ _ENDS: dict[Type, tuple[int, int]] = {
 """The first and last instants of a type, in days or microseconds since 1970."""
 
 
-def _shift(call: Call, moment: pl.Expr, amount: pl.Expr, _: pl.Expr) -> Outcome:
+def _shift(call: Call, moment: pl.Expr, amount: pl.Expr, _: pl.Expr) -> FunctionResult:
     unit = _constant(call.args[2])
     if unit in MONTHS:
         return _shift_months(call, moment, amount.cast(pl.Int128) * int128(MONTHS[unit]))
@@ -123,15 +123,15 @@ def _shift(call: Call, moment: pl.Expr, amount: pl.Expr, _: pl.Expr) -> Outcome:
     return instant(call.type, moment.to_physical().cast(pl.Int128) + amount.cast(pl.Int128) * int128(step))
 
 
-def instant(type_: Type, number: pl.Expr) -> Outcome:
+def instant(type_: Type, number: pl.Expr) -> FunctionResult:
     """The DATE or TIMESTAMP ``number`` days or microseconds (128 bits) after 1970-01-01."""
     low, high = _ENDS[type_]
     fits = number.is_between(int128(low), int128(high))
     physical = pl.when(fits).then(number).cast(pl.Int32 if type_ is DATE else pl.Int64)
-    return Outcome(physical.cast(type_.dtype), [(~fits, f"{type_} overflow")])
+    return FunctionResult(physical.cast(type_.dtype), [(~fits, f"{type_} overflow")])
 
 
-def _shift_months(call: Call, moment: pl.Expr, months: pl.Expr) -> Outcome:
+def _shift_months(call: Call, moment: pl.Expr, months: pl.Expr) -> FunctionResult:
     """The same day and time ``months`` later, or the last day of that month if it is shorter."""
     month = (
         moment.dt.year().cast(pl.Int128) * int128(12) + moment.dt.month().cast(pl.Int128) - int128(1) + months
@@ -142,7 +142,9 @@ def _shift_months(call: Call, moment: pl.Expr, months: pl.Expr) -> Outcome:
     day = pl.min_horizontal(moment.dt.day(), first.dt.month_end().dt.day()).cast(pl.Int64)
     time = moment.to_physical() % TIME_UNITS["DAY"]
     physical = (first.to_physical().cast(pl.Int64) + day - 1) * TIME_UNITS["DAY"] + time
-    return Outcome(pl.when(fits).then(physical).cast(call.type.dtype), [(~fits, f"{call.type} overflow")])
+    return FunctionResult(
+        pl.when(fits).then(physical).cast(call.type.dtype), [(~fits, f"{call.type} overflow")]
+    )
 
 
 def _monotone_shift(call: Call) -> tuple[int, bool] | None:
@@ -158,7 +160,7 @@ def _monotone_shift(call: Call) -> tuple[int, bool] | None:
     return None
 
 
-def _write_shift(call: Call) -> Pieces:
+def _write_shift(call: Call) -> CallText:
     value, amount, unit = call.args
     if call.type is DATE:
         return [value, " + ", "(", amount, ")"] if isinstance(amount, Call) else [value, " + ", amount]
@@ -184,13 +186,13 @@ def _number_of(unit: str) -> Callable[[pl.Expr], pl.Expr]:
     return lambda moment: moment.to_physical() // TIME_UNITS[unit]
 
 
-def _difference(call: Call, _: pl.Expr, a: pl.Expr, b: pl.Expr) -> Outcome:
+def _difference(call: Call, _: pl.Expr, a: pl.Expr, b: pl.Expr) -> FunctionResult:
     unit = _constant(call.args[0])
     if unit == "WEEK":
         days = _number_of("DAY")(b) - _number_of("DAY")(a)
-        return Outcome(pl.when(days < 0).then(-(-days // 7)).otherwise(days // 7))
+        return FunctionResult(pl.when(days < 0).then(-(-days // 7)).otherwise(days // 7))
     number = _number_of(unit)
-    return Outcome(number(b) - number(a))
+    return FunctionResult(number(b) - number(a))
 
 
 def _monotone_difference(call: Call) -> tuple[int, bool] | None:

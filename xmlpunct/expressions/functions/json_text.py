@@ -11,27 +11,27 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, FunctionResult, Literal
 from xmlpunct.expressions.functions.casts import each, is_null, of_type
 from xmlpunct.types import BOOLEAN, INT, STRING
 
 _STEP = re.compile(r'\.("(?:[^"\\]|\\.)*"|[^.\["]+)|\[(#?-?[0-9]+)\]', re.DOTALL)
 
-Path = list[str | int]
+JsonPath = list[str | int]
 """Names of members and indices of items; a negative index counts from the end."""
 
 
-def read_path(text: str | int) -> Path:
+def read_json_path(text: str | int) -> JsonPath:
     """The steps of a path. A text without leading $ is the name of one member. Raises ValueError for a malformed path.
 
-    >>> read_path('$.a."b c"[0][#-1]'), read_path("b c"), read_path(2)
+    >>> read_json_path('$.a."b c"[0][#-1]'), read_json_path("b c"), read_json_path(2)
     (['a', 'b c', 0, -1], ['b c'], [2])
     """
     if isinstance(text, int):
         return [text]
     if not text.startswith(("$", "/")) and text:
         return [text]
-    path: Path = []
+    path: JsonPath = []
     position = 1
     while text.startswith("$") and position < len(text):
         step = _STEP.match(text, position)
@@ -70,7 +70,7 @@ _DECODER = json.JSONDecoder(
 _MISSING = object()
 
 
-def _value_at(text: str, path: Path) -> Any:
+def _value_at(text: str, path: JsonPath) -> Any:
     """The value at a path; `_MISSING` if there is none. Raises ValueError if the text is no JSON."""
     value = _DECODER.decode(text)
     if "\\u" in text:
@@ -130,14 +130,14 @@ def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
         return Literal(STRING, True, None)
     if not isinstance(path, Literal) or path.type not in (STRING, INT):
         raise ValueError(f"{record.name} wants a literal path: '$.name'")
-    read_path(path.value)
+    read_json_path(path.value)
     return record.call(STRING, text, path)
 
 
-def _of_path(to_text: Callable[[Any], str | None]) -> Callable[[Call, pl.Expr, pl.Expr], Outcome]:
-    def evaluate(call: Call, text: pl.Expr, _: pl.Expr) -> Outcome:
+def _of_path(to_text: Callable[[Any], str | None]) -> Callable[[Call, pl.Expr, pl.Expr], FunctionResult]:
+    def evaluate(call: Call, text: pl.Expr, _: pl.Expr) -> FunctionResult:
         (path_text,) = (a.value for a in call.args[1:] if isinstance(a, Literal))
-        path = read_path(path_text)
+        path = read_json_path(path_text)
 
         def extract(document: str) -> str | None:
             try:
@@ -149,7 +149,7 @@ def _of_path(to_text: Callable[[Any], str | None]) -> Callable[[Call, pl.Expr, p
             extract(document)
             return True
 
-        return Outcome(
+        return FunctionResult(
             each(text, extract, STRING), [(each(text, is_json, BOOLEAN).is_null(), "malformed JSON")]
         )
 

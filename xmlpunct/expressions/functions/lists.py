@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Outcome
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, FunctionResult
 from xmlpunct.expressions.functions.casts import of_type
 from xmlpunct.expressions.non_null import of_first
 from xmlpunct.schema.arrays import ArrayType, array_of
@@ -37,9 +37,9 @@ def items(text: pl.Expr, separator: pl.Expr) -> pl.Expr:
     )
 
 
-def _split(call: Call, text: pl.Expr, separator: pl.Expr) -> Outcome:
+def _split(call: Call, text: pl.Expr, separator: pl.Expr) -> FunctionResult:
     rows = items(text, separator).list.eval(pl.struct(pl.element().alias(ITEM)))
-    return Outcome(pl.when(text.is_not_null()).then(rows))
+    return FunctionResult(pl.when(text.is_not_null()).then(rows))
 
 
 SPLIT = Function(

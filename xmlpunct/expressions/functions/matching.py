@@ -8,13 +8,13 @@ import polars as pl
 
 from xmlpunct.expressions.expression import (
     Call,
+    CallText,
     Doc,
     Expression,
     Function,
+    FunctionResult,
     Literal,
     Notation,
-    Outcome,
-    Pieces,
     Syntax,
 )
 from xmlpunct.expressions.functions.casts import of_type
@@ -41,9 +41,9 @@ def _type_any_case(record: Function, args: tuple[Expression, ...]) -> Expression
     return LIKE(LOWER(text), pattern, *escape)
 
 
-def _like(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
+def _like(call: Call, text: pl.Expr, *_: pl.Expr) -> FunctionResult:
     pattern, *escape = (a.value for a in call.args[1:] if isinstance(a, Literal))
-    return Outcome(text.str.contains(like_regex(pattern, escape[0] if escape else "")))
+    return FunctionResult(text.str.contains(like_regex(pattern, escape[0] if escape else "")))
 
 
 def like_regex(pattern: str, escape: str) -> str:
@@ -64,7 +64,7 @@ def like_regex(pattern: str, escape: str) -> str:
     return f"^(?s:{''.join(out)})$"
 
 
-def _write_like(call: Call) -> Pieces:
+def _write_like(call: Call) -> CallText:
     if len(call.args) == 3:
         return [*call.operand(0), " LIKE ", call.args[1], " ESCAPE ", call.args[2]]
     return [*call.operand(0), " LIKE ", *call.operand(1)]
@@ -85,8 +85,8 @@ def _search_function(
     def type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
         return record.call(type_, *(of_type(name, a, STRING) for a in args))
 
-    def evaluate(call: Call, text: pl.Expr, part: pl.Expr) -> Outcome:
-        return Outcome(pl.when(part.is_not_null()).then(compute(text, part.fill_null(""))))
+    def evaluate(call: Call, text: pl.Expr, part: pl.Expr) -> FunctionResult:
+        return FunctionResult(pl.when(part.is_not_null()).then(compute(text, part.fill_null(""))))
 
     return Function(
         name, type_call, evaluate, syntax, called=(name, *called), doc=Doc(form, meaning, example)

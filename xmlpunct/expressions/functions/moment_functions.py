@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 
 from xmlpunct.base.doubles import divided
-from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome, Syntax
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, FunctionResult, Literal, Syntax
 from xmlpunct.expressions.functions.casts import cast, is_null, literal
 from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
 
@@ -30,7 +30,7 @@ def _part(
         return record.call(type_, a)
 
     record = Function(
-        name, type_call, lambda call, value: Outcome(part(value).cast(type_.dtype)), called=(name, *called),
+        name, type_call, lambda call, value: FunctionResult(part(value).cast(type_.dtype)), called=(name, *called),
         arity=(1, 1), monotone=lambda call: (0, True) if rises else None,
         doc=Doc(f"{name}(t)", meaning, f"{name}(TIMESTAMP '2024-02-29 23:59:59.5')"),
     )  # fmt: skip
@@ -142,9 +142,9 @@ def _type_truncation(record: Function, args: tuple[Expression, ...]) -> Expressi
     return record.call(TIMESTAMP, literal(STRING, unit.value.upper()), cast(a, TIMESTAMP))
 
 
-def _truncate(call: Call, _: pl.Expr, value: pl.Expr) -> Outcome:
+def _truncate(call: Call, _: pl.Expr, value: pl.Expr) -> FunctionResult:
     (unit,) = (a.value for a in call.args[:1] if isinstance(a, Literal))
-    return Outcome(value.dt.truncate(UNITS[unit]))
+    return FunctionResult(value.dt.truncate(UNITS[unit]))
 
 
 DATE_TRUNC = Function(

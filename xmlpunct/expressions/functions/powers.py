@@ -12,7 +12,7 @@ import polars as pl
 
 from xmlpunct.base.arrow_memory import floats
 from xmlpunct.base.doubles import canonical, divided
-from xmlpunct.expressions.expression import Doc, Expression, Function, Outcome, Syntax
+from xmlpunct.expressions.expression import Doc, Expression, Function, FunctionResult, Syntax
 from xmlpunct.expressions.functions.arithmetic import of_number
 from xmlpunct.expressions.functions.casts import cast
 from xmlpunct.types import DOUBLE
@@ -40,7 +40,12 @@ _log10, _log2 = _of_array(np.log10), _of_array(np.log2)  # polars' log10(1000) i
 
 def _of_one(name: str, compute: Callable[[pl.Expr], pl.Expr], doc: Doc) -> Function:
     return Function(
-        name, _typing, lambda call, x: Outcome(canonical(compute(x))), called=(name,), arity=(1, 1), doc=doc
+        name,
+        _typing,
+        lambda call, x: FunctionResult(canonical(compute(x))),
+        called=(name,),
+        arity=(1, 1),
+        doc=doc,
     )
 
 
@@ -55,10 +60,10 @@ LN = _of_one("LN", pl.Expr.log, Doc("LN(x)", "The natural logarithm; -INF of 0, 
 LOG10 = _of_one("LOG10", _log10, Doc("LOG10(x)", "The logarithm to base 10.", "LOG10(1000)"))
 LOG2 = _of_one("LOG2", _log2, Doc("LOG2(x)", "The logarithm to base 2.", "LOG2(8)"))
 LOG = Function(
-    "LOG", _type_log, lambda call, base, x: Outcome(canonical(divided(_log2(x), _log2(base)))),
+    "LOG", _type_log, lambda call, base, x: FunctionResult(canonical(divided(_log2(x), _log2(base)))),
     called=("LOG",), arity=(1, 2),
     doc=Doc("LOG([base,] x)", "The logarithm, to base 10 unless another is given.", "LOG(2, 8)"))
 POWER = Function(
-    "POWER", _typing, lambda call, x, y: Outcome(canonical(x.pow(y))), Syntax("Pow", "this expression"),
+    "POWER", _typing, lambda call, x, y: FunctionResult(canonical(x.pow(y))), Syntax("Pow", "this expression"),
     called=("POWER", "POW"),
     doc=Doc("POWER(x, y), x ^ y, x ** y", "x to the power of y, as a DOUBLE.", "POWER(2, 10)"))

@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome, Syntax
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, FunctionResult, Literal, Syntax
 from xmlpunct.expressions.functions.casts import is_null, of_type
 from xmlpunct.expressions.functions.re2 import of_polars
 from xmlpunct.types import BOOLEAN, INT, STRING
@@ -104,10 +104,10 @@ def _rewrite(name: str, replacement: str, groups: int) -> str:
     return re.sub(r"\\(.?)", rewrite, replacement.replace("$", "$$"), flags=re.DOTALL)
 
 
-def _replace(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
+def _replace(call: Call, text: pl.Expr, *_: pl.Expr) -> FunctionResult:
     value = _rewrite(call.function, _text(call, 2), _groups(_text(call, 1)))
     pattern = of_polars(_text(call, 1))
-    return Outcome(
+    return FunctionResult(
         text.str.replace_all(pattern, value) if len(call.args) > 3 else text.str.replace(pattern, value)
     )
 
@@ -125,15 +125,15 @@ def _type_extraction(record: Function, args: tuple[Expression, ...]) -> Expressi
     return record.call(STRING, text, _literal(pattern), group)
 
 
-def _extract(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
+def _extract(call: Call, text: pl.Expr, *_: pl.Expr) -> FunctionResult:
     (group,) = (a.value for a in call.args[2:] if isinstance(a, Literal))
     value = text.str.extract(of_polars(_text(call, 1)), group).fill_null("")
-    return Outcome(pl.when(text.is_not_null()).then(value))
+    return FunctionResult(pl.when(text.is_not_null()).then(value))
 
 
 # fmt: off
 REGEXP_LIKE = Function(
-    "REGEXP_LIKE", _type_test, lambda call, text, *_: Outcome(text.str.contains(of_polars(_text(call, 1)))),
+    "REGEXP_LIKE", _type_test, lambda call, text, *_: FunctionResult(text.str.contains(of_polars(_text(call, 1)))),
     called=("REGEXP_LIKE", "REGEXP_MATCHES"), arity=(2, 3),
     doc=Doc("REGEXP_LIKE(s, pattern [, flags])",
             "Whether a part of s matches a pattern of RE2, whose \\d, \\w, \\s and \\b are about ASCII. Flags: i "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 
 from xmlpunct.base.doubles import canonical, divided
-from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome, Syntax
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, FunctionResult, Literal, Syntax
 from xmlpunct.expressions.functions.arithmetic import of_number, to_int
 from xmlpunct.expressions.functions.casts import cast, is_null, of_type
 from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
@@ -37,7 +37,7 @@ def _type_round(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(a.type, a, digits)
 
 
-def _round(call: Call, a: pl.Expr, _: pl.Expr) -> Outcome:
+def _round(call: Call, a: pl.Expr, _: pl.Expr) -> FunctionResult:
     (digits,) = (e.value for e in call.args[1:] if isinstance(e, Literal))
     if call.type is DOUBLE:
         factor = 10.0 ** abs(digits)
@@ -45,7 +45,7 @@ def _round(call: Call, a: pl.Expr, _: pl.Expr) -> Outcome:
         rounded = scaled.round(0, mode="half_away_from_zero")
         result = divided(rounded, factor) if digits >= 0 else rounded * factor
         is_integer = a.abs() >= _FIRST_INTEGERS * (1.0 if digits >= 0 else factor)
-        return Outcome(canonical(pl.when(is_integer).then(a).when(a.is_not_null()).then(result)))
+        return FunctionResult(canonical(pl.when(is_integer).then(a).when(a.is_not_null()).then(result)))
     is_decimal = isinstance(call.type, DecimalType)
     operand_type = call.args[0].type
     scale = operand_type.scale if isinstance(operand_type, DecimalType) else 0
@@ -64,9 +64,9 @@ def _round(call: Call, a: pl.Expr, _: pl.Expr) -> Outcome:
     rounded = pl.when(~overflows).then(rounded) * int128(unit)
     signed = pl.when(wide < 0).then(minus(rounded)).otherwise(rounded)
     if isinstance(call.type, DecimalType):
-        return Outcome(to_decimal(signed, call.type), [(overflows, f"{call.type} overflow")])
+        return FunctionResult(to_decimal(signed, call.type), [(overflows, f"{call.type} overflow")])
     value, failures = to_int(signed)
-    return Outcome(value, [(overflows | failures[0][0], failures[0][1])])
+    return FunctionResult(value, [(overflows | failures[0][0], failures[0][1])])
 
 
 def _type_to_integer(record: Function, args: tuple[Expression, ...]) -> Expression:
@@ -78,18 +78,18 @@ def _type_to_integer(record: Function, args: tuple[Expression, ...]) -> Expressi
 
 def _to_integer(
     double: Callable[[pl.Expr], pl.Expr], above: Callable[[pl.Expr], pl.Expr]
-) -> Callable[[Call, pl.Expr], Outcome]:
+) -> Callable[[Call, pl.Expr], FunctionResult]:
     """Evaluation of FLOOR and the like. ``double`` is for DOUBLEs; decimals are rounded up where ``above`` holds."""
 
-    def evaluate(call: Call, a: pl.Expr) -> Outcome:
+    def evaluate(call: Call, a: pl.Expr) -> FunctionResult:
         operand_type = call.args[0].type
         if not isinstance(operand_type, DecimalType) or not isinstance(call.type, DecimalType):
-            return Outcome(canonical(double(a)))
+            return FunctionResult(canonical(double(a)))
         wide, step = unscaled(a), int128(10**operand_type.scale)
         floor = wide // step  # polars divides integers rounding down
         fraction = wide - floor * step
         up = (fraction > 0) & above(wide)
-        return Outcome(to_decimal(floor + up.cast(pl.Int128), call.type))
+        return FunctionResult(to_decimal(floor + up.cast(pl.Int128), call.type))
 
     return evaluate
 
@@ -98,12 +98,12 @@ def _type_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(INT, of_number(record.name, args[0]))
 
 
-def _sign(call: Call, a: pl.Expr) -> Outcome:
+def _sign(call: Call, a: pl.Expr) -> FunctionResult:
     wide = unscaled(a) if isinstance(call.args[0].type, DecimalType) else a
     below, above = wide < 0, wide > 0
     if call.args[0].type is DOUBLE:
         above &= wide.is_not_nan()
-    return Outcome(above.cast(pl.Int64) - below.cast(pl.Int64))
+    return FunctionResult(above.cast(pl.Int64) - below.cast(pl.Int64))
 
 
 # fmt: off

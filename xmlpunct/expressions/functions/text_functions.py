@@ -16,7 +16,7 @@ from xmlpunct.expressions.expression import (
     Doc,
     Expression,
     Function,
-    Outcome,
+    FunctionResult,
     Syntax,
     Typing,
     infix,
@@ -42,7 +42,8 @@ def _unary(
 ) -> Function:
     """A function of one string."""
     return Function(
-        name, _type_call(type_), lambda call, text: Outcome(method(text)), Syntax(name.capitalize()) if node else None,
+        name, _type_call(type_), lambda call, text: FunctionResult(method(text)),
+        Syntax(name.capitalize()) if node else None,
         called=() if node else (name,), arity=(1, 1),
         doc=Doc(f"{name}(s)", meaning, f"{name}('Tromsø')"),
     )  # fmt: skip
@@ -107,13 +108,15 @@ def _type_concat(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(STRING, *(cast(a, STRING) for a in args))
 
 
-def _substring(call: Call, text: pl.Expr, *range_: pl.Expr) -> Outcome:
+def _substring(call: Call, text: pl.Expr, *range_: pl.Expr) -> FunctionResult:
     count, first = text.str.len_chars().cast(pl.Int128), range_[0].cast(pl.Int128)
     start = pl.when(first < 0).then(count + first).otherwise(first - 1)
     end = start + range_[1].cast(pl.Int128) if len(range_) > 1 else pl.max_horizontal(start, count)
     low, high = (extreme(start, end).clip(0, 2**62) for extreme in (pl.min_horizontal, pl.max_horizontal))
     no_nulls = text.is_not_null() & start.is_not_null() & end.is_not_null()
-    return Outcome(pl.when(no_nulls).then(text.str.slice(low.cast(pl.Int64), (high - low).cast(pl.UInt64))))
+    return FunctionResult(
+        pl.when(no_nulls).then(text.str.slice(low.cast(pl.Int64), (high - low).cast(pl.UInt64)))
+    )
 
 
 def _type_texts(type_: Type) -> Typing:
@@ -124,11 +127,11 @@ def _type_texts(type_: Type) -> Typing:
 def _trim_function(
     name: str, cut: Callable[[pl.Expr, pl.Expr], pl.Expr], where: str, *called: str
 ) -> Function:
-    def evaluate(call: Call, text: pl.Expr, chars: pl.Expr | None = None) -> Outcome:
+    def evaluate(call: Call, text: pl.Expr, chars: pl.Expr | None = None) -> FunctionResult:
         if chars is None:
-            return Outcome(cut(text, pl.lit(" ")))
+            return FunctionResult(cut(text, pl.lit(" ")))
         # For null, polars would strip white space.
-        return Outcome(pl.when(chars.is_not_null()).then(cut(text, chars)))
+        return FunctionResult(pl.when(chars.is_not_null()).then(cut(text, chars)))
 
     return Function(
         name, _type_texts(STRING), evaluate, called=called, arity=(1, 2),
@@ -142,20 +145,20 @@ def _type_part(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(STRING, text, separator, of_type(record.name, args[2], INT))
 
 
-def _part(call: Call, text: pl.Expr, separator: pl.Expr, number: pl.Expr) -> Outcome:
+def _part(call: Call, text: pl.Expr, separator: pl.Expr, number: pl.Expr) -> FunctionResult:
     index = pl.when(number > 0).then(number - 1).otherwise(number)
     size = items(text, separator).list.len().cast(pl.Int64)
     part = items(text, separator).list.get(index.clip(-(2**31), 2**31), null_on_oob=True)
     exists = (number != 0) & index.is_between(-size, size - 1)
     no_nulls = text.is_not_null() & separator.is_not_null() & number.is_not_null()
-    return Outcome(pl.when(no_nulls).then(pl.when(exists).then(part).otherwise(pl.lit(""))))
+    return FunctionResult(pl.when(no_nulls).then(pl.when(exists).then(part).otherwise(pl.lit(""))))
 
 
 def _part_function(
     name: str, cut: Callable[[pl.Expr, pl.Expr], pl.Expr], which: str, example: str
 ) -> Function:
     return Function(
-        name, _type_call(STRING), lambda call, text, count: Outcome(cut(text, count.clip(-LONGEST, LONGEST))),
+        name, _type_call(STRING), lambda call, text, count: FunctionResult(cut(text, count.clip(-LONGEST, LONGEST))),
         called=(name,),
         doc=Doc(f"{name}(s, n)", f"The {which} n characters of s; of a negative n all but so many.",
                 f"{name}('Oslo', 2)"),
@@ -172,10 +175,10 @@ def _repeated_text(text: pl.Expr, count: pl.Expr) -> pl.Expr:
     return pl.when(no_nulls).then(text.repeat_by(count.fill_null(0)).list.join(""))
 
 
-def _repeat(call: Call, text: pl.Expr, count: pl.Expr) -> Outcome:
+def _repeat(call: Call, text: pl.Expr, count: pl.Expr) -> FunctionResult:
     is_too_long = count.clip(0) > LONGEST // text.str.len_bytes().clip(1)
     times = pl.when(is_too_long).then(0).otherwise(count.clip(0))
-    return Outcome(_repeated_text(text, times), [(is_too_long, _TOO_LONG)])
+    return FunctionResult(_repeated_text(text, times), [(is_too_long, _TOO_LONG)])
 
 
 _TOO_LONG = f"a text of more than {LONGEST:,} bytes"
@@ -190,7 +193,7 @@ def _padding_function(
             STRING, of_type(name, text, STRING), of_type(name, length, INT), of_type(name, padding, STRING)
         )
 
-    def evaluate(call: Call, text: pl.Expr, length: pl.Expr, padding: pl.Expr) -> Outcome:
+    def evaluate(call: Call, text: pl.Expr, length: pl.Expr, padding: pl.Expr) -> FunctionResult:
         missing = length - text.str.len_chars().cast(pl.Int64)
         is_too_long, size = length > LONGEST // 4, padding.str.len_chars().cast(pl.Int64)
         padding_length = pl.when(is_too_long).then(0).otherwise(missing.clip(0))
@@ -201,7 +204,7 @@ def _padding_function(
             .then(pl.concat_str(joined(text, filling)))
             .otherwise(text.str.head(length.clip(0, LONGEST)))
         )
-        return Outcome(
+        return FunctionResult(
             pl.when(no_nulls).then(value),
             [(is_too_long, _TOO_LONG), ((missing > 0) & (size == 0), "nothing to pad with")],
         )
@@ -213,11 +216,11 @@ def _padding_function(
     )  # fmt: skip
 
 
-def _replace(call: Call, text: pl.Expr, old: pl.Expr, new: pl.Expr) -> Outcome:
+def _replace(call: Call, text: pl.Expr, old: pl.Expr, new: pl.Expr) -> FunctionResult:
     no_nulls = text.is_not_null() & old.is_not_null() & new.is_not_null()
     # Give a literal the height of the frame: polars joins a single list with a single separator.
     text = pl.when(no_nulls).then(text)
-    return Outcome(pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new)))
+    return FunctionResult(pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new)))
 
 
 def _with_separators(separator: pl.Expr, *texts: pl.Expr) -> pl.Expr:
@@ -253,20 +256,20 @@ SUBSTRING = Function(
             "A part of s, from a place on that counts from 1, or if negative from the end.",
             "SUBSTRING('abcd', 2, 2)"))
 JOIN = Function(
-    "||", _type_join, lambda call, *texts: Outcome(pl.concat_str(texts)),
+    "||", _type_join, lambda call, *texts: FunctionResult(pl.concat_str(texts)),
     Syntax("DPipe", "this expression", unread="safe"), infix(6), arity=MANY, associative=True,
     doc=Doc("s || t",
             "Both texts as one. What is no text is one as CAST makes it.",
             "'a' || 'b'"))
 CONCAT = Function(
-    "CONCAT", _type_concat, lambda call, *texts: Outcome(pl.concat_str(texts, ignore_nulls=True)),
+    "CONCAT", _type_concat, lambda call, *texts: FunctionResult(pl.concat_str(texts, ignore_nulls=True)),
     called=("CONCAT",), arity=MANY, nullable=lambda args: False, non_null=of_none,
     doc=Doc("CONCAT(s, t, ...)",
             "All texts as one, but for those that are null. What is no text is one as CAST makes it.",
             "CONCAT('a', NULLIF(1, 1), 2)"))
 CONCAT_WS = Function(
     "CONCAT_WS", _type_concat,
-    lambda call, *texts: Outcome(_with_separators(*texts)),
+    lambda call, *texts: FunctionResult(_with_separators(*texts)),
     called=("CONCAT_WS",), arity=(2, MANY[1]), nullable=lambda args: args[0].nullable, non_null=of_first,
     doc=Doc("CONCAT_WS(separator, s, t, ...)",
             "All texts that are not null as one, with the separator between them.",

@@ -6,7 +6,7 @@ from datetime import date
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, FunctionResult, Literal
 from xmlpunct.expressions.functions.casts import cast, is_null, literal, of_type
 from xmlpunct.expressions.functions.interval_arithmetic import MONTHS, instant
 from xmlpunct.expressions.functions.moment_functions import since_epoch
@@ -22,9 +22,9 @@ def _type_milliseconds(record: Function, args: tuple[Expression, ...]) -> Expres
     return record.call(TIMESTAMP, of_type(record.name, a, INT))
 
 
-def _milliseconds(call: Call, a: pl.Expr) -> Outcome:
+def _milliseconds(call: Call, a: pl.Expr) -> FunctionResult:
     if call.type is INT:
-        return Outcome((since_epoch(a) + 500) // 1000)
+        return FunctionResult((since_epoch(a) + 500) // 1000)
     return instant(TIMESTAMP, a.cast(pl.Int128) * int128(1000))
 
 
@@ -35,7 +35,7 @@ def _type_seconds(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(TIMESTAMP, cast(a, INT if a.type is INT else DOUBLE))
 
 
-def _seconds(call: Call, a: pl.Expr) -> Outcome:
+def _seconds(call: Call, a: pl.Expr) -> FunctionResult:
     if call.args[0].type is INT:
         return instant(TIMESTAMP, a.cast(pl.Int128) * int128(10**6))
     micros = a * 1e6
@@ -47,14 +47,14 @@ def _type_date(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(DATE, *(of_type(record.name, a, INT) for a in args))
 
 
-def _date(call: Call, *parts: pl.Expr) -> Outcome:
+def _date(call: Call, *parts: pl.Expr) -> FunctionResult:
     bounds = zip(parts, ((1, 9999), (1, 12), (1, 31)), strict=True)
     in_range = pl.all_horizontal([part.is_between(*bound) for part, bound in bounds])
     year, month, day = (pl.when(in_range).then(part) for part in parts)
     first = pl.date(year, month, 1)
     exists = in_range & (day <= first.dt.month_end().dt.day())
     days = first.to_physical() + pl.when(exists).then(day).cast(pl.Int32) - 1
-    return Outcome(days.cast(pl.Date), [(~exists, "no such day")])
+    return FunctionResult(days.cast(pl.Date), [(~exists, "no such day")])
 
 
 def _type_timestamp(record: Function, args: tuple[Expression, ...]) -> Expression:
@@ -89,7 +89,7 @@ def _type_bucket(record: Function, args: tuple[Expression, ...]) -> Expression:
     raise ValueError("TIME_BUCKET wants an interval: TIME_BUCKET(INTERVAL '10' MINUTE, t)")
 
 
-def _bucket(call: Call, moment: pl.Expr, *_: pl.Expr) -> Outcome:
+def _bucket(call: Call, moment: pl.Expr, *_: pl.Expr) -> FunctionResult:
     amount, unit, origin = (a.value for a in call.args[1:] if isinstance(a, Literal))
     if unit in TIME_UNITS:
         width, zero = int128(amount * TIME_UNITS[unit]), pl.lit(origin).to_physical().cast(pl.Int128)
@@ -100,7 +100,7 @@ def _bucket(call: Call, moment: pl.Expr, *_: pl.Expr) -> Outcome:
     in_range = start >= 12
     valid_month = pl.when(in_range).then(start)
     value = pl.date(valid_month // 12, valid_month % 12 + 1, 1).cast(TIMESTAMP.dtype)
-    return Outcome(value, [(~in_range, "TIMESTAMP overflow")])
+    return FunctionResult(value, [(~in_range, "TIMESTAMP overflow")])
 
 
 # fmt: off
@@ -121,7 +121,7 @@ MAKE_DATE = Function(
     "MAKE_DATE", _type_date, _date, called=("MAKE_DATE",), arity=(3, 3),
     doc=Doc("MAKE_DATE(year, month, day)", "The DATE of three INTs.", "MAKE_DATE(2024, 2, 29)"))
 LAST_DAY = Function(
-    "LAST_DAY", _type_last_day, lambda call, a: Outcome(a.dt.month_end()), called=("LAST_DAY",), arity=(1, 1),
+    "LAST_DAY", _type_last_day, lambda call, a: FunctionResult(a.dt.month_end()), called=("LAST_DAY",), arity=(1, 1),
     monotone=lambda call: (0, True),
     doc=Doc("LAST_DAY(t)", "The last day of the month.", "LAST_DAY(DATE '2024-02-03')"))
 TIME_BUCKET = Function(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, FunctionResult, Literal
 from xmlpunct.expressions.functions.casts import cast, is_null, literal, of_type
 from xmlpunct.types import DATE, STRING, TIMESTAMP
 
@@ -48,12 +48,12 @@ def _type_strftime(record: Function, args: tuple[Expression, ...]) -> Expression
     return record.call(STRING, cast(moment, TIMESTAMP), text)
 
 
-def _strftime(call: Call, moment: pl.Expr, _: pl.Expr) -> Outcome:
+def _strftime(call: Call, moment: pl.Expr, _: pl.Expr) -> FunctionResult:
     pattern = _SPECIFIER.sub(
         lambda match: match[0].replace("%f", "%6f") if match[0] == ".%f" else _WRITTEN[match[0]],
         _format(call.function, call.args[1], _WRITTEN),
     )
-    return Outcome(moment.dt.strftime(pattern))
+    return FunctionResult(moment.dt.strftime(pattern))
 
 
 def _type_strptime(record: Function, args: tuple[Expression, ...]) -> Expression:
@@ -104,13 +104,13 @@ STRFTIME = Function(
             "STRFTIME(TIMESTAMP '2024-02-29 17:05:00', '%d.%m.%Y %H:%M')"))
 STRPTIME = Function(
     "STRPTIME", _type_strptime,
-    lambda call, text, _: Outcome(_strptime(call, text), [(_strptime(call, text).is_null(), "no such moment")]),
+    lambda call, text, _: FunctionResult(_strptime(call, text), [(_strptime(call, text).is_null(), "no such moment")]),
     called=("STRPTIME",),
     doc=Doc("STRPTIME(s, format)", f"The TIMESTAMP that a text says in a format of `{' '.join(_READ)}`.",
             "STRPTIME('29.2.2024 17:05', '%d.%m.%Y %H:%M')"))
 TRY_STRPTIME = Function(
-    "TRY_STRPTIME", _type_strptime, lambda call, text, _: Outcome(_strptime(call, text)), called=("TRY_STRPTIME",),
-    nullable=lambda args: True,
+    "TRY_STRPTIME", _type_strptime, lambda call, text, _: FunctionResult(_strptime(call, text)),
+    called=("TRY_STRPTIME",), nullable=lambda args: True,
     doc=Doc("TRY_STRPTIME(s, format)", "STRPTIME, null where the text is no such moment.",
             "TRY_STRPTIME('today', '%Y-%m-%d')"))
 MONTHNAME = _month_or_day("MONTHNAME", "%B", "The month in English.")

@@ -13,14 +13,14 @@ import polars as pl
 from xmlpunct.base.escapes import IN_ATTRIBUTE, IN_TEXT, UNHOLDABLE, escaped
 from xmlpunct.expressions.expression import (
     Call,
+    CallText,
     Doc,
     Expression,
     Function,
+    FunctionResult,
     Literal,
     Notation,
-    Outcome,
-    Pieces,
-    listed,
+    comma_separated,
 )
 from xmlpunct.expressions.non_null import of_any, of_none
 from xmlpunct.schema.arrays import ArrayType
@@ -77,15 +77,15 @@ def _type_text(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(XML, argument)
 
 
-def _escape(call: Call, value: pl.Expr, references: Mapping[str, str]) -> Outcome:
+def _escape(call: Call, value: pl.Expr, references: Mapping[str, str]) -> FunctionResult:
     type_ = call.args[0].type
     if type_ is not STRING:
-        return Outcome(type_.format_column(value))
+        return FunctionResult(type_.format_column(value))
     forbidden = value.str.contains(UNHOLDABLE)
-    return Outcome(escaped(value, references), [(forbidden, "a character that XML cannot hold")])
+    return FunctionResult(escaped(value, references), [(forbidden, "a character that XML cannot hold")])
 
 
-def _element(call: Call, *operands: pl.Expr) -> Outcome:
+def _element(call: Call, *operands: pl.Expr) -> FunctionResult:
     opening, names = call.args[0], _names(call, 1)
     assert isinstance(opening, Literal)
     values, content = operands[2 : 2 + len(names)], operands[2 + len(names) :]
@@ -94,33 +94,33 @@ def _element(call: Call, *operands: pl.Expr) -> Outcome:
         for name, value in zip(names, values, strict=True)
     ]
     head, tail = pl.lit(f"<{opening.value}"), pl.lit(f"</{_names(call, 0)[0]}>")
-    return Outcome(pl.concat_str(head, *attributes, pl.lit(">"), *content, tail, ignore_nulls=True))
+    return FunctionResult(pl.concat_str(head, *attributes, pl.lit(">"), *content, tail, ignore_nulls=True))
 
 
-def _forest(call: Call, _: pl.Expr, *values: pl.Expr) -> Outcome:
+def _forest(call: Call, _: pl.Expr, *values: pl.Expr) -> FunctionResult:
     elements = [
         pl.concat_str(pl.lit(f"<{name}>"), value, pl.lit(f"</{name}>"))
         for name, value in zip(_names(call, 0), values, strict=True)
     ]
     exists = pl.any_horizontal(value.is_not_null() for value in values)
-    return Outcome(pl.when(exists).then(pl.concat_str(*elements, ignore_nulls=True)))
+    return FunctionResult(pl.when(exists).then(pl.concat_str(*elements, ignore_nulls=True)))
 
 
-def _with_names(names: Sequence[str], values: Sequence[Expression]) -> Pieces:
+def _with_names(names: Sequence[str], values: Sequence[Expression]) -> CallText:
     """The text of values with their names."""
-    pieces: Pieces = []
+    pieces: CallText = []
     for name, value in zip(names, values, strict=True):
         pieces += [", ", value, f' AS "{name}"']
     return pieces[1:]
 
 
-def _write_element(call: Call) -> Pieces:
+def _write_element(call: Call) -> CallText:
     names = _names(call, 1)
-    pieces: Pieces = [f'XMLELEMENT(NAME "{_names(call, 0)[0]}"']
+    pieces: CallText = [f'XMLELEMENT(NAME "{_names(call, 0)[0]}"']
     if names:
         pieces += [", XMLATTRIBUTES(", *_with_names(names, call.args[2 : 2 + len(names)]), ")"]
     content = call.args[2 + len(names) :]
-    return [*pieces, *([", "] if content else []), *listed(content), ")"]
+    return [*pieces, *([", "] if content else []), *comma_separated(content), ")"]
 
 
 _PLAIN = Notation(lambda call: [call.args[0]])

@@ -24,7 +24,7 @@ _MOST_LISTED = 20
 _OWN_TEXT = "value"
 """The column name for the text of a row's own element."""
 
-Columns = Mapping[str, tuple[Type, bool]]
+InferredColumns = Mapping[str, tuple[Type, bool]]
 """By path: the type of its value, and whether the value may be missing."""
 
 
@@ -44,9 +44,9 @@ class Inferred:
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
 
-def schema_of(columns: Columns) -> Schema:
+def inferred_schema(columns: InferredColumns) -> Schema:
     """The schema of these columns, with generated names."""
-    names = named(columns)
+    names = column_names(columns)
     return Schema.of(Attribute(names[path], type_, null, path) for path, (type_, null) in columns.items())
 
 
@@ -58,10 +58,10 @@ def shortened(left_out: Iterable[str]) -> tuple[str, ...]:
     return tuple(entries)
 
 
-def named(paths: Iterable[str]) -> dict[str, str]:
+def column_names(paths: Iterable[str]) -> dict[str, str]:
     """A column name for each path, distinct in SQL: the last step if that is unique, else all steps.
 
-    >>> named(["id", "@id", "from/place", "to/place", "."])
+    >>> column_names(["id", "@id", "from/place", "to/place", "."])
     {'id': 'id', '@id': 'id_2', 'from/place': 'from_place', 'to/place': 'to_place', '.': 'value'}
     """
     steps = {path: _steps(read_path(path)) for path in paths}

@@ -17,8 +17,8 @@ from xmlpunct.connectors.open_source import Source
 from xmlpunct.connectors.source import Texts
 from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.first_tuple import rereadable
-from xmlpunct.firehose.infer.sampled_values import Places, Target, type_of_texts
-from xmlpunct.firehose.libxml.malformed import new_parser, pieces
+from xmlpunct.firehose.infer.sampled_values import SampledValues, SampleTarget, type_of_texts
+from xmlpunct.firehose.libxml.malformed import feed_pieces, new_parser
 from xmlpunct.firehose.libxml.prologue import ready
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
@@ -126,7 +126,7 @@ def infer(
                 f"no element with attributes or children repeats in the first {sample.size:,} bytes: name the "
                 "tuples' element",
             )
-    values = Places(element, punct_namespace, sample.source, where, nested)
+    values = SampledValues(element, punct_namespace, sample.source, where, nested)
     error = _feed(sample, values)
     if not values.tuples:
         raise error or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
@@ -157,7 +157,7 @@ def _has_tuples(sample: Sample) -> bool:
     return True
 
 
-def _feed(sample: Sample, target: Target) -> SourceError | None:
+def _feed(sample: Sample, target: SampleTarget) -> SourceError | None:
     """Feed all documents of a sample to a target, up to the first error, which is returned."""
     with ExitStack() as opened:
         parser: etree.XMLParser | None = None
@@ -171,14 +171,14 @@ def _feed(sample: Sample, target: Target) -> SourceError | None:
                 guarded(sample.source, passing=(etree.XMLSyntaxError,)),
                 suppress(etree.XMLSyntaxError),  # it is ``error``; the target has received the data before it
             ):
-                for piece in pieces(prepared.data[: prepared.refused]):
+                for piece in feed_pieces(prepared.data[: prepared.refused]):
                     parser.feed(piece)
             if error is not None:
                 return error
     return None
 
 
-class _Elements(Target):
+class _Elements(SampleTarget):
     """Counts elements by name, and by name of their parent."""
 
     def __init__(self, punct_namespace: str) -> None:

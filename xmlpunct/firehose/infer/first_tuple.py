@@ -12,7 +12,7 @@ from xmlpunct.connectors.open_source import Source
 from xmlpunct.firehose.libxml.malformed import events
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
-from xmlpunct.firehose.spec import StreamSpec, elements_of, expanded
+from xmlpunct.firehose.spec import StreamSpec, elements_of, name_parts
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
@@ -72,8 +72,8 @@ def _children(split: Split, element: str, named: list[str]) -> Schema:
             continue
         tags = [child.tag for child in node if isinstance(child.tag, str)]
         break
-    space = expanded(tag)[0]
-    names = [expanded(tag)[1] for tag in tags if expanded(tag)[0] in ("", space)]
+    space = name_parts(tag)[0]
+    names = [name_parts(tag)[1] for tag in tags if name_parts(tag)[0] in ("", space)]
     return Schema.of(Attribute(name, STRING) for name in dict.fromkeys([*names, *named]))
 
 

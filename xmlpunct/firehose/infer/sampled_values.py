@@ -15,10 +15,10 @@ from xmlpunct.firehose.infer.columns import (
     MOST_ARRAYS,
     MOST_COLUMNS,
     Inferred,
-    schema_of,
+    inferred_schema,
     shortened,
 )
-from xmlpunct.firehose.spec import expanded
+from xmlpunct.firehose.spec import name_parts
 from xmlpunct.schema.arrays import array_of
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, SPACE, STRING, TIMESTAMP, Type
 
@@ -34,7 +34,7 @@ _EXACT_DIGITS = 15
 """A DOUBLE preserves this number of decimal digits."""
 
 
-class Target:
+class SampleTarget:
     """A target of lxml's parser that skips elements of no interest, with their content."""
 
     def __init__(self, punct_namespace: str) -> None:
@@ -181,7 +181,7 @@ class _PathStats:
         return inside + len(self.attributes) + (self.text_path is not None)
 
 
-class Places(Target):
+class SampledValues(SampleTarget):
     """Collects statistics of the tuples of one element, by path."""
 
     def __init__(
@@ -190,7 +190,7 @@ class Places(Target):
         super().__init__(punct_namespace)
         self.element, self._source, self._where, self._nested = element, source, where, nested
         self._names = read_element(element)
-        self._namespace = expanded(self._names[-1])[0]
+        self._namespace = name_parts(self._names[-1])[0]
         self._above: list[str] = []  # the names of all open elements
         self._open: list[_Element] = []  # the open elements from the tuple inwards
         self._tuples = _PathStats()
@@ -259,7 +259,9 @@ class Places(Target):
                 self._source, f"<{self.element}> has no attributes, children or text to be columns"
             )
         left_out = shortened(self._left_out)
-        return Inferred(self.element, schema_of(columns), tuples.count, left_out, prefixes=self._prefixes)
+        return Inferred(
+            self.element, inferred_schema(columns), tuples.count, left_out, prefixes=self._prefixes
+        )
 
     def _join_texts(self, stats: _PathStats, steps: tuple[str, ...]) -> None:
         """Turn mixed content below a path into a text column, without columns for its child elements."""
@@ -291,7 +293,7 @@ class Places(Target):
             if len(around) == MOST_ARRAYS:
                 self._leave_out(f"{'/'.join([*around, path])}, which repeats inside {MOST_ARRAYS} arrays")
             elif columns := dict(self._columns(child, (), False, (*around, path))):
-                yield path, (array_of(schema_of(columns)), True)
+                yield path, (array_of(inferred_schema(columns)), True)
 
     def _is_tuple(self, name: str, attributes: Mapping[str, str]) -> bool:
         if name != self._names[-1] or (self._open and not self._nested):
@@ -302,7 +304,7 @@ class Places(Target):
 
     def _step(self, name: str) -> str:
         """The name of an element in a path: without namespace if that is the tuples' namespace or none."""
-        namespace, local = expanded(name)
+        namespace, local = name_parts(name)
         return local if namespace in ("", self._namespace) else name
 
     def _leave_out_name(self, *last: str) -> bool:

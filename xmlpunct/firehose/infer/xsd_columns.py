@@ -12,13 +12,13 @@ from xmlpunct.firehose.infer.columns import (
     AMONG_TEXT,
     MOST_ARRAYS,
     MOST_COLUMNS,
-    Columns,
     Inferred,
-    schema_of,
+    InferredColumns,
+    inferred_schema,
     shortened,
 )
-from xmlpunct.firehose.infer.xsd_types import DEEPEST, XS, Declarations, Node
-from xmlpunct.firehose.spec import expanded
+from xmlpunct.firehose.infer.xsd_types import DEEPEST, XS, Declarations, XsdNode
+from xmlpunct.firehose.spec import name_parts
 from xmlpunct.schema.arrays import array_of
 from xmlpunct.types import STRING, Type
 
@@ -38,7 +38,7 @@ class _Item:
 
     min_occurs: float
     max_occurs: float
-    declarations: tuple[Node, ...] = ()
+    declarations: tuple[XsdNode, ...] = ()
     reason: str | None = None
 
 
@@ -52,13 +52,13 @@ class XsdFile(Declarations):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self._space = ""  # namespace of the tuples' element
-        self._items: dict[Node, _Items] = {}
+        self._items: dict[XsdNode, _Items] = {}
 
     def infer(self, element: str) -> Inferred:
         """The columns of an element, ``name`` or ``{uri}name``."""
         declared = {self.named(node): node for root in self.roots for node in root.iter(f"{XS}element")}
         if element not in declared:
-            alike = sorted(name for name in declared if expanded(name)[1] == expanded(element)[1])
+            alike = sorted(name for name in declared if name_parts(name)[1] == name_parts(element)[1])
             raise UsageError(
                 f"{self.path} has no element {element}; it has {', '.join(alike) or 'none so named'}"
             )
@@ -77,10 +77,10 @@ class XsdFile(Declarations):
                     location = node.get("schemaLocation")
                     raise UsageError(f"{self.path} includes {location}, which is not fetched: put it beside")
 
-    def _infer_element(self, name: str, node: Node) -> Inferred:
+    def _infer_element(self, name: str, node: XsdNode) -> Inferred:
         """Infer columns to the greatest depth at which they are not too many."""
-        self._space, self._items = expanded(name)[0], {}
-        best: tuple[_Columns, Columns] | None = None
+        self._space, self._items = name_parts(name)[0], {}
+        best: tuple[_Columns, InferredColumns] | None = None
         for deepest in count():
             reader = _Columns(self, name, deepest)
             try:
@@ -102,15 +102,17 @@ class XsdFile(Declarations):
             for prefix, uri in root.nsmap.items()
             if prefix and f"{{{uri}}}" != XS
         }
-        return Inferred(name, schema_of(columns), left_out=shortened(reader.left_out), prefixes=prefixes)
+        return Inferred(
+            name, inferred_schema(columns), left_out=shortened(reader.left_out), prefixes=prefixes
+        )
 
-    def items(self, part: Node, depth: int = 0) -> _Items:
+    def items(self, part: XsdNode, depth: int = 0) -> _Items:
         """The attributes and child elements in a type, a group or a part of one; cached."""
         if part not in self._items:
             self._items[part] = self._read(part, depth)
         return self._items[part]
 
-    def _read(self, part: Node, depth: int) -> _Items:
+    def _read(self, part: XsdNode, depth: int) -> _Items:
         if depth > DEEPEST:
             raise UsageError(f"{self._location(part)}: the types here are nested too deeply")
         kind = str(part.tag).removeprefix(XS)
@@ -144,14 +146,14 @@ class XsdFile(Declarations):
             for name, item in items.items()
         }
 
-    def _elements(self, part: Node) -> _Items:
+    def _elements(self, part: XsdNode) -> _Items:
         """The elements that can occur for an element of a type: itself, or a member of its substitution group."""
         if not part.get("ref"):
             return {self._step(part): _Item(1, 1, (part,))}
         node = self.referred("element", part, "ref")
         if node is None:
             return {str(part.get("ref")): _Item(0, 1, reason="which is declared elsewhere")}
-        waiting, nodes = [node], list[Node]()
+        waiting, nodes = [node], list[XsdNode]()
         while waiting:
             node = waiting.pop(0)
             if node not in nodes:
@@ -162,11 +164,11 @@ class XsdFile(Declarations):
         concrete = [node for node in nodes if node.get("abstract") not in _TRUE]
         return _choice_items([{self._step(n): _Item(1, 1, (n,))} for n in concrete])
 
-    def _attribute(self, part: Node) -> _Items:
+    def _attribute(self, part: XsdNode) -> _Items:
         node = self.referred("attribute", part, "ref") if part.get("ref") else part
         if node is None:
             qualified = self.qualified(part, "ref")
-            if qualified is None or expanded(qualified)[0] != XML_NAMESPACE:
+            if qualified is None or name_parts(qualified)[0] != XML_NAMESPACE:
                 return {f"@{part.get('ref')}": _Item(0, 1, reason="which is declared elsewhere")}
             name, node = qualified, part  # xml:lang and similar attributes need no declaration
         else:
@@ -174,12 +176,12 @@ class XsdFile(Declarations):
         use = part.get("use")
         return {f"@{name}": _Item(use == "required", use != "prohibited", (node,))}
 
-    def _step(self, node: Node) -> str:
+    def _step(self, node: XsdNode) -> str:
         """The name of an element in a path: without namespace if that is the tuples' namespace or none."""
-        namespace, local = expanded(self.named(node))
+        namespace, local = name_parts(self.named(node))
         return local if namespace in ("", self._space) else self.named(node)
 
-    def _occurs(self, part: Node, name: str) -> float:
+    def _occurs(self, part: XsdNode, name: str) -> float:
         text = part.get(name, "1").strip()
         if text == "unbounded":
             return float("inf")
@@ -207,9 +209,9 @@ class _Columns:
         steps: tuple[str, ...] = (),
         missing: bool = False,
         arrays: tuple[str, ...] = (),
-        around: tuple[Node | None, ...] = (),
+        around: tuple[XsdNode | None, ...] = (),
     ) -> Iterator[tuple[str, tuple[Type, bool]]]:
-        """The columns of an element, as items of `Columns`.
+        """The columns of an element, as items of `InferredColumns`.
 
         steps: the path within its row. missing: rows may lack the element. arrays: paths of the enclosing arrays.
         around: types of the enclosing elements.
@@ -250,7 +252,7 @@ class _Columns:
             elif len(arrays) == MOST_ARRAYS:
                 self._leave_out((*arrays, path), f"which repeats inside {MOST_ARRAYS} arrays")
             elif columns := dict(self.columns_of(inner, (), False, (*arrays, path), (*around, type_))):
-                yield path, (array_of(schema_of(columns)), True)
+                yield path, (array_of(inferred_schema(columns)), True)
 
     def _text(self, item: _Item, is_nil: bool) -> Type:
         """The type of an element's text: STRING if it may be empty, because of a default or as nil."""
@@ -268,7 +270,7 @@ class _Columns:
         self.left_out[f"{'/'.join(steps)}, {reason}"] = None
 
 
-def _is_mixed(type_: Node) -> bool:
+def _is_mixed(type_: XsdNode) -> bool:
     content = type_.find(f"{XS}complexContent")
     return any(node is not None and node.get("mixed") in _TRUE for node in (type_, content))
 

@@ -38,7 +38,7 @@ MOST_PARTS = 1_000
 Each reference to a group copies it: forty groups, each referred to twice by the next, would be 2**40 elements.
 """
 
-Node = etree._Element
+XsdNode = etree._Element
 
 
 class Declarations:
@@ -49,25 +49,25 @@ class Declarations:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.declared: dict[tuple[str, str], Node] = {}
-        self.roots: list[Node] = []
+        self.declared: dict[tuple[str, str], XsdNode] = {}
+        self.roots: list[XsdNode] = []
         self.files: set[Path] = set()
         self._load(Path(path))
 
-    def complex_of(self, node: Node) -> Node | None:
+    def complex_of(self, node: XsdNode) -> XsdNode | None:
         """The complex type of an element, if it has one."""
         node = self._typed(node)
         named = self.types_named(node, "type")
         type_ = node.find(f"{XS}complexType") if named is None else named
         return type_ if type_ is not None and type_.tag == f"{XS}complexType" else None
 
-    def is_known(self, node: Node) -> bool:
+    def is_known(self, node: XsdNode) -> bool:
         """True if an element has a declared type other than `xs:anyType`."""
         node = self._typed(node)
         is_inline = node.find(f"{XS}simpleType") is not None or node.find(f"{XS}complexType") is not None
         return is_inline or self.qualified(node, "type") not in (None, f"{XS}anyType")
 
-    def simple(self, node: Node, depth: int = 0) -> Type:
+    def simple(self, node: XsdNode, depth: int = 0) -> Type:
         """The type of the text in an element, attribute or type: the built-in type from which it is derived."""
         node = self._typed(node)
         if next(node.iter(f"{XS}list", f"{XS}union"), None) is not None:
@@ -88,9 +88,9 @@ class Declarations:
         """Raise `UsageError` for types and groups that are too many, or nested too deeply, once they are copied."""
         parts = (f"{XS}element", f"{XS}attribute", f"{XS}any", f"{XS}anyAttribute", f"{XS}simpleType")
         max_parts = max(MOST_PARTS, sum(1 for root in self.roots for _ in root.iter(*parts)))
-        sizes: dict[Node, tuple[int, int]] = {}  # by node, the number of its parts and their depth
+        sizes: dict[XsdNode, tuple[int, int]] = {}  # by node, the number of its parts and their depth
 
-        def measured(node: Node, around: int) -> tuple[int, int]:
+        def measured(node: XsdNode, around: int) -> tuple[int, int]:
             if node not in sizes:
                 below = [n for n in node.iterchildren(f"{XS}*") if n.tag not in parts[:2]]
                 inside = [*below, *(n for n in self._copied(node) if n is not None)]
@@ -111,7 +111,7 @@ class Declarations:
             for node in root.iter(f"{XS}complexType", f"{XS}simpleType", f"{XS}group", f"{XS}attributeGroup"):
                 measured(node, 0)
 
-    def _copied(self, node: Node) -> Iterator[Node | None]:
+    def _copied(self, node: XsdNode) -> Iterator[XsdNode | None]:
         """The groups and types whose content a reference in this node copies into it."""
         kind = str(node.tag).removeprefix(XS)
         if kind in ("group", "attributeGroup"):
@@ -121,10 +121,10 @@ class Declarations:
         for name in node.get("memberTypes", "").split():
             yield self.declared.get(("type", self._expanded(node, name)))
 
-    def _location(self, node: Node) -> str:
+    def _location(self, node: XsdNode) -> str:
         return f"{self.path}, line {node.sourceline}"
 
-    def _typed(self, node: Node) -> Node:
+    def _typed(self, node: XsdNode) -> XsdNode:
         """The declaration with an element's type: its own, or that of the head of its substitution group."""
         visited = [node]
         while node.get("type") is None and not len(node.findall(f"{XS}*")):
@@ -135,28 +135,28 @@ class Declarations:
             visited.append(node)
         return node
 
-    def types_named(self, node: Node, attribute: str) -> Node | None:
+    def types_named(self, node: XsdNode, attribute: str) -> XsdNode | None:
         """The global type that an attribute names."""
         qualified = self.qualified(node, attribute)
         return None if qualified is None else self.declared.get(("type", qualified))
 
-    def referred(self, kind: str, node: Node, attribute: str) -> Any:
+    def referred(self, kind: str, node: XsdNode, attribute: str) -> Any:
         """The global declaration of a kind that an attribute names; None if it is not declared in these files."""
         return self.declared.get((kind, self.qualified(node, attribute) or ""))
 
-    def qualified(self, node: Node | None, attribute: str) -> str | None:
+    def qualified(self, node: XsdNode | None, attribute: str) -> str | None:
         """The expanded form of the prefixed name in an attribute of the schema."""
         text = None if node is None else node.get(attribute)
         return None if node is None or text is None else self._expanded(node, text)
 
-    def _expanded(self, node: Node, name: str) -> str:
+    def _expanded(self, node: XsdNode, name: str) -> str:
         prefix, _, local = name.strip().rpartition(":")
         uri = {"xml": XML_NAMESPACE, **node.nsmap}.get(prefix or None) or (
             "" if prefix else self._target(node)
         )
         return f"{{{uri}}}{local}" if uri else local
 
-    def named(self, node: Node) -> str:
+    def named(self, node: XsdNode) -> str:
         """The expanded name of a declaration."""
         root, name = node.getroottree().getroot(), str(node.get("name", ""))
         is_global = node.getparent() is root
@@ -165,7 +165,7 @@ class Declarations:
         target = self._target(node) if is_qualified else ""
         return f"{{{target}}}{name}" if target else name
 
-    def _target(self, node: Node) -> str:
+    def _target(self, node: XsdNode) -> str:
         root = node.getroottree().getroot()
         return str(root.get("targetNamespace") or self.roots[0].get("targetNamespace") or "")
 
@@ -197,12 +197,12 @@ class Declarations:
             if kind in ("include", "import") and location and "://" not in location:
                 self._load(path.parent / location)
 
-    def _global(self, node: Node) -> str:
+    def _global(self, node: XsdNode) -> str:
         target = self._target(node)
         return f"{{{target}}}{node.get('name')}" if target else str(node.get("name"))
 
 
-def _narrowed(type_: Type, restriction: Node | None) -> Type:
+def _narrowed(type_: Type, restriction: XsdNode | None) -> Type:
     """A DECIMAL with the precision and scale of a restriction."""
     if not isinstance(type_, DecimalType) or restriction is None:
         return type_
@@ -215,7 +215,7 @@ def _narrowed(type_: Type, restriction: Node | None) -> Type:
     return decimal(total, min(total, fraction)) if fraction is not None else type_
 
 
-def _count(facet: Node) -> int:
+def _count(facet: XsdNode) -> int:
     """The value of a facet that counts digits. Raises `UsageError`."""
     text = facet.get("value", "").strip()
     if not (text.isascii() and text.isdigit() and len(text) < 10):

@@ -18,9 +18,9 @@ from xml.parsers import expat
 import numpy as np
 from lxml import etree
 
-from xmlpunct.base.errors import MOST_TEXT, SourceError, XmlPunctError, cut
+from xmlpunct.base.errors import MOST_TEXT, SourceError, XmlPunctError, cut_short
 from xmlpunct.base.library_guard import guarded
-from xmlpunct.firehose.cells import Ints
+from xmlpunct.firehose.cells import CellInts
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.libxml.parser_target import END
 from xmlpunct.firehose.libxml.prologue import ready
@@ -41,7 +41,7 @@ _LETTERS = bytes(c if c < 0x80 else ascii_letters.encode()[c % len(ascii_letters
 """Maps bytes beyond ASCII to ASCII letters: libexpat accepts fewer letters in names than XML."""
 
 
-class Places:
+class SplitPositions:
     """Converts between numbers of start tags, bytes and lines of a split. Computed only for error reports."""
 
     def __init__(self, split: Split) -> None:
@@ -79,18 +79,18 @@ class Places:
         """The byte in the source of an offset in the split."""
         return self.split.start.byte + offset
 
-    def offsets(self, numbers: Ints) -> Ints:
+    def offsets(self, numbers: CellInts) -> CellInts:
         """The offsets of start tags that are in the split."""
-        starts: Ints = self._split_tokens.start[np.asarray(self._starts)[numbers - 1]]
+        starts: CellInts = self._split_tokens.start[np.asarray(self._starts)[numbers - 1]]
         return starts
 
-    def lines(self, offsets: Ints) -> Ints:
+    def lines(self, offsets: CellInts) -> CellInts:
         """The lines of several offsets."""
         return self.split.start.line + np.searchsorted(np.asarray(self._lines), offsets)
 
     def text(self, number: int) -> str:
         """The element of the n-th start tag as it stands in the source, cut as `errors.cut` does."""
-        return shown(self.split.data, *self.extent(number, MOST_TEXT))
+        return shown_xml(self.split.data, *self.extent(number, MOST_TEXT))
 
     def extent(self, number: int, max_size: float = float("inf")) -> tuple[int, int]:
         """The start and end of the n-th start tag's element, or of its beginning if it is longer than ``max_size``."""
@@ -145,12 +145,12 @@ class Places:
         return stack[left - 1] if left > 0 else ""
 
 
-def shown(data: bytes, begin: int, end: int) -> str:
+def shown_xml(data: bytes, begin: int, end: int) -> str:
     """A piece of XML as text, cut as `errors.cut` does."""
-    return cut(data[begin : min(end, begin + MOST_TEXT + 1)].decode("utf-8", "replace"))
+    return cut_short(data[begin : min(end, begin + MOST_TEXT + 1)].decode("utf-8", "replace"))
 
 
-def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[int, int, str]:
+def locate_malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[int, int, str]:
     """Locate the error in ``data`` (the split's data after `ready`).
 
     Returns the offset of the error, the offset up to which everything is well formed (the beginning of the malformed
@@ -161,16 +161,16 @@ def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple
             return _locate(split, data, error)
     except SourceError as failure:  # only libxml2's own position is available
         at = _offset(split.start.prologue, data, error) if error is not None else 0
-        begin, _ = Places(split).token(min(at, max(len(data) - 1, 0)))
-        return begin, begin, failure.reason if error is None else reason(error)
+        begin, _ = SplitPositions(split).token(min(at, max(len(data) - 1, 0)))
+        return begin, begin, failure.reason if error is None else libxml_reason(error)
 
 
 def _locate(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[int, int, str]:
-    """`malformed`, with both parsers."""
+    """`locate_malformed`, with both parsers."""
     wrong, end = forbidden(data if split.final else data + TAIL)
     if wrong >= 0:  # ignore later data, which may or may not have arrived
         split, data, error = Split(split.source, split.start, split.data[:end], False), data[:end], None
-    prologue, positions = split.start.prologue, Places(split)
+    prologue, positions = split.start.prologue, SplitPositions(split)
     plain = data[:wrong].translate(_LETTERS) + data[wrong:] if wrong >= 0 else data.translate(_LETTERS)
     reader = expat.ParserCreate("UTF-8", " ")
     try:
@@ -197,18 +197,18 @@ def _locate(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[i
     if at >= len(data) and split.final:
         return truncated(split, positions)
     begin, _ = positions.token(min(at, max(len(data) - 1, 0)))
-    return min(at, len(data)), begin, reason(error) if error is not None else "malformed"
+    return min(at, len(data)), begin, libxml_reason(error) if error is not None else "malformed"
 
 
-def truncated(split: Split, positions: Places) -> tuple[int, int, str]:
-    """As `malformed`, for a document that ends too early."""
+def truncated(split: Split, positions: SplitPositions) -> tuple[int, int, str]:
+    """As `locate_malformed`, for a document that ends too early."""
     name, size = positions.innermost(), len(split.data)
     if name:
         return size, size, f"the document ends inside <{name}>: it is cut short"
     return size, size, "the document ends before its root element: it is cut short"
 
 
-def reason(entry: etree._LogEntry) -> str:
+def libxml_reason(entry: etree._LogEntry) -> str:
     """libxml2's message, in one line and without positions, which are relative to the data it was fed."""
     message = " ".join((entry.message or "malformed").split())
     if entry.type_name == "ERR_CDATA_NOT_FINISHED":
@@ -225,7 +225,7 @@ def complaint(parser: etree.XMLParser) -> etree._LogEntry | None:
     return next((entry for entry in parser.feed_error_log if entry.level_name != "WARNING"), None)
 
 
-def pieces(data: bytes) -> list[bytes]:
+def feed_pieces(data: bytes) -> list[bytes]:
     """``data`` in pieces for `feed`, cut before tags where possible."""
     parts, at = [], 0
     while len(data) - at > PIECE:
@@ -243,7 +243,7 @@ def events(split: Split, kinds: tuple[str, ...]) -> Iterator[tuple[str, etree._E
         no_network=True,
         resolve_entities="internal",  # type: ignore[arg-type]
     )
-    for piece in filter(None, (*pieces(split.start.prologue), *pieces(ready(split).data))):
+    for piece in filter(None, (*feed_pieces(split.start.prologue), *feed_pieces(ready(split).data))):
         with guarded(split.source, passing=(etree.XMLSyntaxError,)), suppress(etree.XMLSyntaxError):
             parser.feed(piece)
         for kind, element in parser.read_events():
@@ -288,17 +288,17 @@ def _complaint(prologue: bytes, data: bytes) -> str | None:
     target = _Silent()
     with new_parser(target) as parser:
         try:
-            for piece in (*pieces(prologue), *pieces(data), TAIL):
+            for piece in (*feed_pieces(prologue), *feed_pieces(data), TAIL):
                 if piece:
                     parser.feed(piece)
                 if (entry := complaint(parser)) is not None:
-                    return reason(entry)
+                    return libxml_reason(entry)
             if target.reached:
                 return None
             parser.close()
         except etree.XMLSyntaxError:
             if (entry := complaint(parser)) is not None:
-                return reason(entry)
+                return libxml_reason(entry)
     return "malformed: a tag that does not end"
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.base.unread import NAMESPACE, NESTED, STRANGER, UNDECLARED, Overlooked, gathered
 from xmlpunct.firehose.ancestors import Ancestors, Branch
-from xmlpunct.firehose.native.path_automaton import Kind, LimitError, Names, Node
+from xmlpunct.firehose.native.path_automaton import Kind, LimitError, PathState, SplitNames
 from xmlpunct.firehose.shape import Shape
-from xmlpunct.firehose.spec import expanded
+from xmlpunct.firehose.spec import name_parts
 from xmlpunct.types import SPACE
 
 (
@@ -35,7 +35,7 @@ class DoctypeError(XmlPunctError):
 
 
 @dataclass(slots=True)
-class Found:
+class ParsedStream:
     """The tuples and punctuations of one stream. Start tags are identified by their number in the split.
 
     cells: the tuples' texts, row after row of ``width``. at: by row, the start tag of the tuple.
@@ -72,14 +72,14 @@ class Target:
     """
 
     def __init__(
-        self, outside: Node, names: Names, shapes: list[Shape], ancestors: Ancestors | None = None
+        self, outside: PathState, names: SplitNames, shapes: list[Shape], ancestors: Ancestors | None = None
     ) -> None:
-        self.found = [Found(shape.width, len(shape.tables)) for shape in shapes]
+        self.found = [ParsedStream(shape.width, len(shape.tables)) for shape in shapes]
         self.shapes, self.ancestors = shapes, ancestors
         self.starts = 0
         self.reached = False
         self.node = outside
-        self.stack: list[Node] = []
+        self.stack: list[PathState] = []
         self.parts: list[str] = []
         self.data = self.parts.append
         self.names, self.limits = names, names.limits
@@ -148,7 +148,7 @@ class Target:
     def close(self) -> None:
         pass
 
-    def _begin(self, node: Node, name: str, attributes: Mapping[str, str]) -> None:
+    def _begin(self, node: PathState, name: str, attributes: Mapping[str, str]) -> None:
         if len(self.stack) > self.deepest:
             raise LimitError(f"elements nested more than {self.deepest} deep")
         parent = self.stack[-1]
@@ -200,7 +200,7 @@ class Target:
                     for slot in local:
                         self._set(slot, value)
                 elif key[:1] == "{":
-                    same = node.attributes.get(expanded(key)[1], ())
+                    same = node.attributes.get(name_parts(key)[1], ())
                     self.foreign.update(below for below in node.below if below[0] in same)
         if node.path is not None:
             for key in attributes:
@@ -209,7 +209,7 @@ class Target:
         for slot in node.raws:
             self._set(slot, str(self.starts))
 
-    def _chosen(self, node: Node, attributes: Mapping[str, str]) -> Node:
+    def _chosen(self, node: PathState, attributes: Mapping[str, str]) -> PathState:
         """The state that a CHOICE node selects for an element."""
         choice = node.chosen
         assert choice is not None
@@ -225,7 +225,7 @@ class Target:
             )
         )
 
-    def _finish(self, node: Node) -> None:
+    def _finish(self, node: PathState) -> None:
         kind, parts = node.kind, self.parts
         mark = self.marks.pop() if node.flows else 0
         if node.texts or node.owns:
@@ -281,14 +281,14 @@ class Target:
             for text in texts:
                 self._set(slot, text)
 
-    def _miss(self, stream: Found) -> None:
+    def _miss(self, stream: ParsedStream) -> None:
         """Count the values that the tuple ending here lacks because their elements have a wrong namespace."""
         for slot, path in sorted(self.foreign):
             if self.row[slot] is None:
                 stream.overlooked.append((self.row_at, NAMESPACE, path))
         self.foreign.clear()
 
-    def _overlook(self, node: Node, kind: str, name: str) -> None:
+    def _overlook(self, node: PathState, kind: str, name: str) -> None:
         self.found[node.stream].overlooked.append((self.starts, kind, name))
 
     def _set(self, slot: int, value: str) -> None:

@@ -13,9 +13,9 @@ from lxml import etree
 
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.library_guard import guarded
-from xmlpunct.firehose.cells import Ints
+from xmlpunct.firehose.cells import CellInts
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
-from xmlpunct.firehose.libxml.malformed import Places, events
+from xmlpunct.firehose.libxml.malformed import SplitPositions, events
 from xmlpunct.firehose.spec import Validity
 
 _validators = threading.local()  # one per thread: a validator stores the errors of its last tuple
@@ -47,7 +47,7 @@ def _validator(validity: Validity) -> etree.XMLSchema:
 
 
 def invalid(
-    validity: Validity, positions: Places, element: str, offsets: Ints
+    validity: Validity, positions: SplitPositions, element: str, offsets: CellInts
 ) -> tuple[dict[int, str], SourceError | None]:
     """By row, why a tuple is not valid. ``offsets`` are the offsets of the tuples in the split.
 

@@ -12,14 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from xmlpunct.firehose import native
-from xmlpunct.firehose.native.path_automaton import WHOLE, Choice, Kind, Names, Node, all_ups, states
+from xmlpunct.firehose.native.path_automaton import (
+    WHOLE,
+    ElementChoice,
+    Kind,
+    PathState,
+    SplitNames,
+    all_ups,
+    states,
+)
 from xmlpunct.firehose.shape import Shape, Step
 from xmlpunct.firehose.spec import (
     ElementName,
     Limits,
     StreamSpec,
     elements_of,
-    expanded,
+    name_parts,
     punctuation_element,
 )
 
@@ -62,7 +70,7 @@ _ANY = "\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class GrownTree:
     """A native tree and the meaning of its numbers.
 
     streams, labels: by node, its stream, and the path that precedes overlooked names (None outside of tuples).
@@ -86,7 +94,7 @@ def grown(
     all_specs: tuple[StreamSpec, ...],
     limits: Limits,
     level: int = 0,
-) -> Grown | None:
+) -> GrownTree | None:
     """The tree of streams whose elements all differ; ``all_specs`` are all streams of the source.
 
     It is for tuples inside ``level`` enclosing tuples. It is cached for all readers of these streams, because for
@@ -98,9 +106,9 @@ def grown(
         return None
 
 
-def bare(elements: Collection[ElementName], limits: Limits) -> native.Tree:
+def elements_only(elements: Collection[ElementName], limits: Limits) -> native.Tree:
     """A tree without paths that distinguishes these elements from all other elements."""
-    outside, inside = (Node(Kind.OTHER, Names(limits)) for _ in range(2))
+    outside, inside = (PathState(Kind.OTHER, SplitNames(limits)) for _ in range(2))
     for name in elements:
         outside.children[name] = inside
     return _Tree((), (), "", (), limits, outside, elements).build().tree
@@ -120,7 +128,7 @@ class _Tree:
         punct_namespace: str,
         all_specs: Sequence[StreamSpec],
         limits: Limits,
-        outside: Node | None = None,
+        outside: PathState | None = None,
         elements: Collection[ElementName] = (),
         level: int = 0,
     ) -> None:
@@ -133,7 +141,7 @@ class _Tree:
         for _, up, space in self.ups:
             names |= {name for hop in up.path.hops for name in (*hop.names(space), hop.attribute)}
             names.add(up.path.attribute or "")
-        used_spaces = {expanded(name)[0] for name in names}
+        used_spaces = {name_parts(name)[0] for name in names}
         used_spaces = used_spaces.union(*own_spaces, *(_spaces(shape.root) for shape in shapes)) - {""}
         self.spaces = ["", *sorted(used_spaces), _ANY]
         self.names = bytearray()
@@ -150,7 +158,7 @@ class _Tree:
         self.counters: dict[str, int] = {}  # by name of the elements whose positions matter
         around = dict.fromkeys(up.path.attribute for _, up, _ in self.ups if up.path.attribute is not None)
         self.around = {name: number for number, name in enumerate(around)}
-        self.unexpanded: list[Node] = []
+        self.unexpanded: list[PathState] = []
         self.numbers: dict[int, int] = {}  # by the identity of a node, or of shared children
         self.referenced: list[object] = []  # references, so that no identity is reused
         marks = [punctuation_element(spec.element, punct_namespace) for spec in specs]
@@ -164,14 +172,16 @@ class _Tree:
                 self.item_kinds[i, number] = len(self.widths)
                 self.widths.append(table.end - table.first)
         self.table([], [], 0)  # table 0: for nodes without children
-        self.number(outside or states([*specs], [*shapes], marks, all_specs, Names(limits), level, uncut))
+        self.number(
+            outside or states([*specs], [*shapes], marks, all_specs, SplitNames(limits), level, uncut)
+        )
         self.nodes[0][0] |= Flag.OUTSIDE
         self.punctuation_nodes = [
             self.punctuation(2 * i + 1, shape.root, allowed, Flag.ROW, shape.said, specs[i].where)
             for i, (shape, allowed) in enumerate(zip(shapes, own_spaces, strict=True))
         ]
 
-    def build(self) -> Grown:
+    def build(self) -> GrownTree:
         """The tree, after expanding all states."""
         while self.unexpanded:
             node = self.unexpanded.pop()
@@ -209,7 +219,7 @@ class _Tree:
                 limits.tag,
             ),
         )
-        return Grown(
+        return GrownTree(
             tree,
             [row // 2 for _, _, row, *_ in self.nodes],
             [
@@ -221,7 +231,7 @@ class _Tree:
             [(stream, up.slot) for stream, up, _ in self.ups],
         )
 
-    def number(self, node: Node, label: str = "") -> int:
+    def number(self, node: PathState, label: str = "") -> int:
         """The number of the node of a state; a new state gets a new node."""
         if node.kind == Kind.PUNCTUATION:
             return self.punctuation_nodes[node.stream]
@@ -236,7 +246,7 @@ class _Tree:
             self.unexpanded.append(node)
         return self.numbers[id(node)]
 
-    def outside_node(self, node: Node) -> int:
+    def outside_node(self, node: PathState) -> int:
         """A new node outside of tuples."""
         around = node.around
         assert around is not None
@@ -249,7 +259,7 @@ class _Tree:
         self.says += sorted(around.says)
         return number
 
-    def tuple_node(self, node: Node, label: str) -> int:
+    def tuple_node(self, node: PathState, label: str) -> int:
         """A new node inside a tuple."""
         values = (*node.texts, *node.owns)
         if (node.texts and node.owns) or (node.owns and node.flows == WHOLE) or len(node.raws) > 1:
@@ -277,7 +287,7 @@ class _Tree:
         self.several += [len(slots), *slots]
         return -2 - (len(self.several) - len(slots) - 1)
 
-    def choice(self, chosen: Choice) -> int:
+    def choice(self, chosen: ElementChoice) -> int:
         """The node at which an element's position among its siblings and its attributes decide its state."""
         counted = []
         for name in chosen.positions:
@@ -289,7 +299,7 @@ class _Tree:
             first = number
         return first
 
-    def choice_after(self, chosen: Choice, true: tuple[bool, ...]) -> int:
+    def choice_after(self, chosen: ElementChoice, true: tuple[bool, ...]) -> int:
         """The node that tests the remaining conditions of a choice; ``true`` answers the first ones."""
         if len(true) == len(chosen.conditions):
             return self.number(chosen.node(true))
@@ -301,7 +311,7 @@ class _Tree:
         if condition.position:
             test = [0, 0, self.counters[condition.name], condition.position, 0]
         else:
-            uri, local = expanded(condition.attribute)
+            uri, local = name_parts(condition.attribute)
             test = [*self.name(local), self.spaces.index(uri), *self.name(condition.value)]
         number = self.condition(test)
         ends = [self.choice_after(chosen, (*true, answer)) for answer in (True, False)]
@@ -315,7 +325,7 @@ class _Tree:
         self.conditions.append(test)
         return number
 
-    def item(self, number: int, node: Node) -> tuple[int, int, int]:
+    def item(self, number: int, node: PathState) -> tuple[int, int, int]:
         """Mark the node of an array's items; their row kind, the parent's row kind, and their first cell."""
         if not node.items:
             return 0, 0, 0
@@ -329,7 +339,7 @@ class _Tree:
 
     def add(self, flags: Flag, slot: int, row: int, attributes: Mapping[str, int], label: str = "") -> int:
         """A new node."""
-        locals_ = [*dict.fromkeys(expanded(name)[1] for name in attributes)]
+        locals_ = [*dict.fromkeys(name_parts(name)[1] for name in attributes)]
         slots = [
             [attributes.get(f"{{{uri}}}{local}" if uri else local, -1) for uri in self.spaces]
             for local in locals_
@@ -340,11 +350,11 @@ class _Tree:
         self.labels.append(label)
         return len(self.nodes) - 1
 
-    def table_below(self, node: Node) -> int:
+    def table_below(self, node: PathState) -> int:
         """The table of the names below a state."""
         below = node.children
         if id(below) not in self.numbers:
-            locals_ = [*dict.fromkeys(expanded(name)[1] for name in below)]
+            locals_ = [*dict.fromkeys(name_parts(name)[1] for name in below)]
             rows = []
             for local in locals_:
                 names = [f"{{{uri}}}{local}" if uri else local for uri in self.spaces]
@@ -353,7 +363,7 @@ class _Tree:
             self.referenced.append(below)
         return self.numbers[id(below)]
 
-    def child(self, node: Node, name: ElementName) -> int:
+    def child(self, node: PathState, name: ElementName) -> int:
         """The number of the state of an element below a state."""
         below = node.children.get(name) or node.children.other(name)
         return self.number(below, below.name.removesuffix(name))
@@ -387,7 +397,7 @@ class _Tree:
             ((hop, below), *more_hops) = hops
             is_clear = hop.is_plain and not more_hops
             number = self.punctuation(row, below, allowed) if is_clear else self.add(Flag.WRONG, -1, row, {})
-            spaces = {*allowed, *(expanded(hop.name)[0] for hop, _ in hops)}
+            spaces = {*allowed, *(name_parts(hop.name)[0] for hop, _ in hops)}
             rows.append([number if uri in spaces else other for uri in self.spaces])
         for slot in columns.values():
             number = self.add(Flag.SAYS | Flag.TEXT | Flag.VALUE, slot, row, {})
@@ -419,7 +429,7 @@ class _Tree:
 def _spaces(step: Step) -> set[str]:
     """The namespaces of the names in a step and below it."""
     hops = [name for hop, _ in step.below() for name in (hop.name, hop.attribute)]
-    spaces = {expanded(name)[0] for name in (*step.attributes, *hops)}
+    spaces = {name_parts(name)[0] for name in (*step.attributes, *hops)}
     return spaces.union(*(_spaces(below) for _, below in step.below()))
 
 

@@ -9,16 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from xmlpunct.base.unread import add
-from xmlpunct.firehose.cells import Cells, Ints
+from xmlpunct.firehose.cells import CellInts, Cells
 from xmlpunct.firehose.items import Items
-from xmlpunct.firehose.libxml.parser_target import Found
+from xmlpunct.firehose.libxml.parser_target import ParsedStream
 from xmlpunct.firehose.native.walk_results import Walked
 from xmlpunct.firehose.shape import Shape
 
 
-def merged(shape: Shape, outer: Found, inner: Found) -> Found:
+def merged_readings(shape: Shape, outer: ParsedStream, inner: ParsedStream) -> ParsedStream:
     """The rows of two passes over a split, in document order. Punctuations come from the first pass."""
-    passes, rows = (outer, inner), Found(outer.width, len(shape.tables))
+    passes, rows = (outer, inner), ParsedStream(outer.width, len(shape.tables))
     order = sorted((at, which, row) for which in (0, 1) for row, at in enumerate(passes[which].at))
     positions = [{(which, row): position for position, (_, which, row) in enumerate(order)}]
     for position, (at, which, row) in enumerate(order):
@@ -44,7 +44,7 @@ def merged(shape: Shape, outer: Found, inner: Found) -> Found:
 
 
 def interleaved(shape: Shape, outer: Walked, inner: Walked) -> Walked:
-    """`merged`, for two walks of the native reader."""
+    """`merged_readings`, for two walks of the native reader."""
     at = np.concatenate([outer.at, inner.at])
     order, positions = _order(at)
     faults = {int(positions[row]): fault for row, fault in outer.faults.items()}
@@ -73,7 +73,7 @@ def interleaved(shape: Shape, outer: Walked, inner: Walked) -> Walked:
     )
 
 
-def _order(keys: Ints) -> tuple[Ints, Ints]:
+def _order(keys: CellInts) -> tuple[CellInts, CellInts]:
     """The permutation that sorts the keys, and the position of each key in the sorted order."""
     order = np.argsort(keys, kind="stable")
     positions = np.empty_like(order)
@@ -81,5 +81,5 @@ def _order(keys: Ints) -> tuple[Ints, Ints]:
     return order, positions
 
 
-def _reordered(outer: list[Cells], inner: list[Cells], order: Ints) -> list[Cells]:
+def _reordered(outer: list[Cells], inner: list[Cells], order: CellInts) -> list[Cells]:
     return [first.and_also(second).take(order) for first, second in zip(outer, inner, strict=True)]

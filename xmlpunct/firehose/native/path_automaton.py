@@ -7,9 +7,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from xmlpunct.base.errors import XmlPunctError
-from xmlpunct.base.paths import Hop
+from xmlpunct.base.paths import ChildStep
 from xmlpunct.firehose.shape import Shape, Step, Up
-from xmlpunct.firehose.spec import Limits, StreamSpec, expanded
+from xmlpunct.firehose.spec import Limits, StreamSpec, name_parts
 
 
 class Kind(IntEnum):
@@ -29,14 +29,14 @@ class Kind(IntEnum):
 
 
 KNOWN = 10_000
-"""Maximum number of names that a node, or `Names`, caches."""
+"""Maximum number of names that a node, or `SplitNames`, caches."""
 
 
 WHOLE = 2
-"""`Node.flows` of a child whose text is part of its parent's text; 1: its text is only kept apart from the parent's."""
+"""`PathState.flows` of a child whose text is part of its parent's text; 1: its text is separate."""
 
 
-class Names:
+class SplitNames:
     """The undeclared names in a split. ``met`` counts their characters."""
 
     def __init__(self, limits: Limits) -> None:
@@ -46,7 +46,7 @@ class Names:
 
     def add(self, name: str) -> None:
         """Check, count and cache a name that is not cached yet. Raises `LimitError`."""
-        if len(expanded(name)[1]) > self.limits.name:
+        if len(name_parts(name)[1]) > self.limits.name:
             raise LimitError(f"a name longer than {self.limits.name:,} characters")
         self.met += len(name)
         if len(self.cached) < KNOWN:
@@ -57,13 +57,13 @@ class LimitError(XmlPunctError):
     """The source exceeds a limit at the element that has just begun."""
 
 
-class _Children(dict[str, "Node"]):
+class _Children(dict[str, "PathState"]):
     """The nodes below a node, by expanded name; ``other`` computes the node of a name that is absent."""
 
-    def __init__(self, names: Names, other: Callable[[str], Node]) -> None:
+    def __init__(self, names: SplitNames, other: Callable[[str], PathState]) -> None:
         self.names, self.other = names, other
 
-    def __missing__(self, name: str) -> Node:
+    def __missing__(self, name: str) -> PathState:
         self.names.add(name)
         node = self.other(name)
         if len(self) < KNOWN:
@@ -71,7 +71,7 @@ class _Children(dict[str, "Node"]):
         return node
 
 
-class Node:
+class PathState:
     """A state.
 
     texts: slots that receive all text in the element; a PLAIN node has a single ``slot`` instead.
@@ -91,7 +91,9 @@ class Node:
         "name", "owns", "path", "raws", "slot", "stream", "texts",
     )  # fmt: skip
 
-    def __init__(self, kind: Kind, names: Names, other: Callable[[str], Node] | Node | None = None) -> None:
+    def __init__(
+        self, kind: Kind, names: SplitNames, other: Callable[[str], PathState] | PathState | None = None
+    ) -> None:
         self.kind, self.slot, self.stream = int(kind), -1, -1
         self.texts: tuple[int, ...] = ()
         self.owns: tuple[int, ...] = ()
@@ -99,25 +101,27 @@ class Node:
         self.items: tuple[int, ...] = ()
         self.flows = 0
         self.counts = self.is_retained = False
-        self.chosen: Choice | None = None
+        self.chosen: ElementChoice | None = None
         self.around: Around | None = None
         self.path: str | None = None
         self.name = ""
         self.below: tuple[tuple[int, str], ...] = ()
         inner = other or self
-        self.children = _Children(names, (lambda _: inner) if isinstance(inner, Node) else inner)
+        self.children = _Children(names, (lambda _: inner) if isinstance(inner, PathState) else inner)
         self.attributes: dict[str, tuple[int, ...]] = {}
 
 
-class Choice:
+class ElementChoice:
     """The possible states of an element: ``resolve`` maps the answers to its conditions to a state."""
 
-    def __init__(self, conditions: Sequence[Hop], resolve: Callable[[tuple[bool, ...]], Node]) -> None:
+    def __init__(
+        self, conditions: Sequence[ChildStep], resolve: Callable[[tuple[bool, ...]], PathState]
+    ) -> None:
         self.conditions, self._resolve = conditions, resolve
         self.positions = sorted({hop.name for hop in conditions if hop.position})
-        self._cache: dict[tuple[bool, ...], Node] = {}
+        self._cache: dict[tuple[bool, ...], PathState] = {}
 
-    def node(self, true: tuple[bool, ...]) -> Node:
+    def node(self, true: tuple[bool, ...]) -> PathState:
         """The state for these answers."""
         if true not in self._cache:
             self._cache[true] = self._resolve(true)
@@ -129,10 +133,10 @@ def states(
     shapes: list[Shape],
     punctuations: list[str],
     all_specs: Iterable[StreamSpec],
-    names: Names,
+    names: SplitNames,
     level: int = 0,
     uncut: Collection[str] = (),
-) -> Node:
+) -> PathState:
     """The initial state, outside of all tuples and punctuations of these streams.
 
     all_specs: all streams of the source; the content of their tuples is not read for these streams.
@@ -179,38 +183,38 @@ class _States:
         shapes: list[Shape],
         punctuations: list[str],
         all_specs: Iterable[StreamSpec],
-        names: Names,
+        names: SplitNames,
         level: int,
         uncut: Collection[str],
     ) -> None:
         self.specs, self.shapes, self.names, self.level, self.uncut = specs, shapes, names, level, uncut
         self.all = [*specs, *(other for other in all_specs if other not in specs)]
-        self.inner = Node(Kind.INNER, names)
-        self.outsides: dict[Around, Node] = {}
-        self.grown: dict[tuple[object, ...], Node] = {}
+        self.inner = PathState(Kind.INNER, names)
+        self.outsides: dict[Around, PathState] = {}
+        self.grown: dict[tuple[object, ...], PathState] = {}
         self.ignored = [self.ignore(flows) for flows in range(WHOLE + 1)]
         self.retained_names = frozenset[str]().union(*(spec.said for spec in specs))
         self.ups = all_ups(specs, shapes)
-        self.marks: dict[str, Node] = {}
+        self.marks: dict[str, PathState] = {}
         for i, mark in enumerate(punctuations):
-            node = self.marks[mark] = Node(Kind.PUNCTUATION, names, self.inner)
+            node = self.marks[mark] = PathState(Kind.PUNCTUATION, names, self.inner)
             node.stream = i
 
-    def ignore(self, flows: int) -> Node:
+    def ignore(self, flows: int) -> PathState:
         """The state of an ignored element inside a tuple."""
-        ignored = Node(Kind.OTHER, self.names)
+        ignored = PathState(Kind.OTHER, self.names)
         ignored.flows = flows
         for i, spec in enumerate(self.specs):
             if spec.nested:
                 continue
-            nested = ignored.children[spec.tag] = Node(Kind.INSIDE, self.names)
+            nested = ignored.children[spec.tag] = PathState(Kind.INSIDE, self.names)
             nested.children, nested.stream, nested.name, nested.flows = ignored.children, i, spec.tag, flows
         return ignored
 
-    def outside(self, around: Around) -> Node:
+    def outside(self, around: Around) -> PathState:
         """The state of an element outside of tuples."""
         if around not in self.outsides:
-            node = Node(Kind.OUTSIDE, self.names, lambda name: self.element_outside(around, name))
+            node = PathState(Kind.OUTSIDE, self.names, lambda name: self.element_outside(around, name))
             node.is_retained, node.around, node.stream = around.is_retained, around, around.stranger
             self.outsides[around] = node
             leading = [name for spec in self.all for name in spec.names]
@@ -221,7 +225,7 @@ class _States:
                 node.children[name] = self.element_outside(around, name)
         return self.outsides[around]
 
-    def element_outside(self, around: Around, name: str) -> Node:
+    def element_outside(self, around: Around, name: str) -> PathState:
         """The state of an element that begins outside of tuples."""
         is_mark = name in self.marks
         if is_mark and self.level == 0:
@@ -239,10 +243,10 @@ class _States:
             for number, count, hop in self.hops(around)
             if name in hop.names(self.ups[number][2])
         ]
-        wheres = [(i, Hop("", attribute=w[0], value=w[1])) for i in matches if (w := self.all[i].where)]
+        wheres = [(i, ChildStep("", attribute=w[0], value=w[1])) for i in matches if (w := self.all[i].where)]
         tested = [hop for _, _, hop in hops if not hop.is_plain]
 
-        def choose(true: tuple[bool, ...]) -> Node:
+        def choose(true: tuple[bool, ...]) -> PathState:
             answers = iter(true)
             tuples = [i for i in matches if self.all[i].where is None or next(answers)]
             read_stream = next((i for i in tuples if i < len(self.specs)), None)
@@ -258,18 +262,18 @@ class _States:
         conditions = [*(hop for _, hop in wheres), *tested]
         if not conditions:
             return choose(())
-        node = Node(Kind.CHOICE, self.names)
-        node.chosen = Choice(conditions, choose)
+        node = PathState(Kind.CHOICE, self.names)
+        node.chosen = ElementChoice(conditions, choose)
         return node
 
     def stranger(self, name: str) -> int:
         """The stream whose tuples have this name in another namespace; -1 if none, or if level 0 counted it."""
         if self.level or any(spec.tag == name for spec in self.all):
             return -1
-        local = expanded(name)[1]
-        return next((i for i, spec in enumerate(self.specs) if expanded(spec.tag)[1] == local), -1)
+        local = name_parts(name)[1]
+        return next((i for i, spec in enumerate(self.specs) if name_parts(spec.tag)[1] == local), -1)
 
-    def hops(self, around: Around) -> list[tuple[int, int, Hop]]:
+    def hops(self, around: Around) -> list[tuple[int, int, ChildStep]]:
         """The next hops to ancestor values: (number of the value, hops so far with this one, hop)."""
         starts = [(number, up.path.hops, 0) for number, (_, up, _) in enumerate(self.ups)]
         starts += [(number, self.ups[number][1].path.hops, count) for number, count in sorted(around.says)]
@@ -297,18 +301,18 @@ class _States:
             level,
         )
 
-    def of_tuple(self, stream: int) -> Node:
+    def of_tuple(self, stream: int) -> PathState:
         """The state of a tuple."""
         return self.grow(stream, (self.shapes[stream].root,), Kind.TUPLE, "", 0)
 
-    def grow(self, stream: int, steps: tuple[Step, ...], kind: Kind, path: str, flows: int) -> Node:
+    def grow(self, stream: int, steps: tuple[Step, ...], kind: Kind, path: str, flows: int) -> PathState:
         """The state of an element that several declared steps match."""
         key = (stream, *map(id, steps), kind, flows)
         if key in self.grown:
             return self.grown[key]
         spec, shape = self.specs[stream], self.shapes[stream]
         hops = [hop for step in steps for hop, _ in step.below()]
-        node = Node(kind, self.names, lambda name: self.below(node, stream, steps, path, name))
+        node = PathState(kind, self.names, lambda name: self.below(node, stream, steps, path, name))
         node.stream, node.flows = stream, flows
         node.texts = tuple(step.text for step in steps if step.text >= 0)
         node.owns = tuple(step.own for step in steps if step.own >= 0)
@@ -338,9 +342,9 @@ class _States:
                 node.children.setdefault(other.tag, self.below(node, stream, steps, path, other.tag))
         return node
 
-    def below(self, node: Node, stream: int, steps: tuple[Step, ...], path: str, name: str) -> Node:
+    def below(self, node: PathState, stream: int, steps: tuple[Step, ...], path: str, name: str) -> PathState:
         """The state of an element below a declared element."""
-        spec, local = self.specs[stream], expanded(name)[1]
+        spec, local = self.specs[stream], name_parts(name)[1]
         apart = bool(node.owns) or (spec.guessed and node.kind == Kind.TUPLE)
         flows = WHOLE if node.texts else max(node.flows, int(apart))
         matches = [
@@ -351,7 +355,7 @@ class _States:
         ]
         conditions = [hop for hop, _ in matches if not hop.is_plain]
 
-        def choose(true: tuple[bool, ...]) -> Node:
+        def choose(true: tuple[bool, ...]) -> PathState:
             answers = iter(true)
             reached = tuple(child for hop, child in matches if hop.is_plain or next(answers))
             if reached:
@@ -360,18 +364,18 @@ class _States:
 
         if not conditions:
             return choose(())
-        choice = Node(Kind.CHOICE, self.names)
-        choice.chosen = Choice(conditions, choose)
+        choice = PathState(Kind.CHOICE, self.names)
+        choice.chosen = ElementChoice(conditions, choose)
         return choice
 
-    def strange(self, stream: int, steps: tuple[Step, ...], path: str, name: str, flows: int) -> Node:
+    def strange(self, stream: int, steps: tuple[Step, ...], path: str, name: str, flows: int) -> PathState:
         """The state of an undeclared element below declared elements."""
         spec, shape, ignored = self.specs[stream], self.shapes[stream], self.ignored[flows]
         if any(step.text >= 0 for step in steps) and spec.guessed:
             return ignored
         if any(name == other.tag and not other.nested for other in self.specs):
             return ignored.children[name]
-        local = expanded(name)[1]
+        local = name_parts(name)[1]
         same = [
             child
             for step in steps
@@ -380,7 +384,7 @@ class _States:
         ]
         if not same and not spec.guessed:
             return ignored
-        node = Node(Kind.UNDECLARED if spec.guessed else Kind.FOREIGN, self.names, ignored)
+        node = PathState(Kind.UNDECLARED if spec.guessed else Kind.FOREIGN, self.names, ignored)
         node.children, node.stream, node.name, node.flows = ignored.children, stream, path + name, flows
         node.below = tuple((slot, shape.paths[slot]) for child in same for slot in child.slots())
         return node

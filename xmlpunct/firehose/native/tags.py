@@ -17,7 +17,7 @@ from xmlpunct.base.escapes import in_attribute
 from xmlpunct.firehose import native
 from xmlpunct.firehose.spec import ElementName
 
-Ints = npt.NDArray[np.int64]
+TokenInts = npt.NDArray[np.int64]
 
 IN_DOCTYPE = rb"""(?:[^<>"'\[]++|"[^"]*+"|'[^']*+')*+"""
 """The content of a DOCTYPE up to its end, or to its internal subset."""
@@ -50,9 +50,9 @@ class Tokens:
     broken: no further bytes could complete a token at ``tail``.
     """
 
-    start: Ints
-    end: Ints
-    delta: Ints
+    start: TokenInts
+    end: TokenInts
+    delta: TokenInts
     element: npt.NDArray[np.bool_]
     tail: int
     broken: bool
@@ -98,7 +98,7 @@ def _tokens(
     return Tokens(starts, ends, deltas, elements.astype(np.bool_), tail, broken)
 
 
-def complete(data: bytes) -> int:
+def last_token_end(data: bytes) -> int:
     """The end of the last complete token; for large ``data``, which may be a single token."""
     at = end = 0
     step = _WINDOW
@@ -150,7 +150,7 @@ def terminator(head: bytes) -> tuple[int, bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class OpenElement:
     """An open element: its start tag, its expanded name, the namespaces in scope by prefix, and their declarations.
 
     ``raw`` is the start tag as in the source; a long one is reduced to its name and namespace declarations.
@@ -177,10 +177,10 @@ def tag_of(raw: str) -> str:
     return match[1] if match else ""
 
 
-def bare(raw: str) -> str:
+def names_only(raw: str) -> str:
     """A start tag reduced to its name and its namespace declarations.
 
-    >>> bare("<p:a b='1' xmlns:p='urn:x'>")
+    >>> names_only("<p:a b='1' xmlns:p='urn:x'>")
     '<p:a xmlns:p="urn:x">'
     """
     declarations = (
@@ -189,10 +189,10 @@ def bare(raw: str) -> str:
     return f"<{tag_of(raw)}{''.join(declarations)}>"
 
 
-def element(raw: str, parent: Element | None, keep_raw: bool = False) -> Element:
+def opened_element(raw: str, parent: OpenElement | None, keep_raw: bool = False) -> OpenElement:
     """The element that a start tag opens inside ``parent``. A long tag is reduced unless ``keep_raw``.
 
-    >>> element("<p:a b='1'>", element("<r xmlns:p='urn:x'>", None)).name
+    >>> opened_element("<p:a b='1'>", opened_element("<r xmlns:p='urn:x'>", None)).name
     '{urn:x}a'
     """
     namespaces, declared = (parent.namespaces, parent.declared) if parent else ({}, 0)
@@ -203,16 +203,16 @@ def element(raw: str, parent: Element | None, keep_raw: bool = False) -> Element
     if not colon:
         prefix, local = "", prefix
     if len(raw) > _LONG_TAG and not keep_raw:
-        raw = bare(raw)
+        raw = names_only(raw)
     uri = namespaces.get(prefix, "")
-    return Element(raw, f"{{{uri}}}{local}" if uri else local, namespaces, declared)
+    return OpenElement(raw, f"{{{uri}}}{local}" if uri else local, namespaces, declared)
 
 
-def elements(raws: tuple[str, ...], keep_raw: bool = False) -> tuple[Element, ...]:
+def elements(raws: tuple[str, ...], keep_raw: bool = False) -> tuple[OpenElement, ...]:
     """The elements that these start tags open, each inside the previous one."""
-    opened: list[Element] = []
+    opened: list[OpenElement] = []
     for raw in raws:
-        opened.append(element(raw, opened[-1] if opened else None, keep_raw))
+        opened.append(opened_element(raw, opened[-1] if opened else None, keep_raw))
     return tuple(opened)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xmlpunct.base.unread import Overlooked
-from xmlpunct.firehose.cells import Cells, Flags, Places
+from xmlpunct.firehose.cells import CellFlags, CellOffsets, Cells
 from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
@@ -23,15 +23,15 @@ class Walked:
     late: (start, end, slot) of each ancestor value that arrived after its tuple.
     """
 
-    at: Places
-    end: Places
+    at: CellOffsets
+    end: CellOffsets
     cells: list[Cells]
     items: list[Items]
     faults: dict[int, tuple[int, str]]
     patterns: list[Cells]
-    said: Places
-    before: Places
-    dropped: Flags
+    said: CellOffsets
+    before: CellOffsets
+    dropped: CellFlags
     overlooked: Overlooked
     late: list[tuple[int, int, int]]
 

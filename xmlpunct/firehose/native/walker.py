@@ -12,15 +12,15 @@ import numpy as np
 
 from xmlpunct.base.unread import NAMESPACE, NESTED, STRANGER, UNDECLARED
 from xmlpunct.firehose import native
-from xmlpunct.firehose.cells import Cells, Places
+from xmlpunct.firehose.cells import CellOffsets, Cells
 from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.libxml.parser_target import TEXT
 from xmlpunct.firehose.libxml.prologue import Ready, ready
-from xmlpunct.firehose.native.automaton_tables import Grown, bare, grown
+from xmlpunct.firehose.native.automaton_tables import GrownTree, elements_only, grown
 from xmlpunct.firehose.native.nested_tuples import interleaved
-from xmlpunct.firehose.native.tags import Element
+from xmlpunct.firehose.native.tags import OpenElement
 from xmlpunct.firehose.native.walk_results import Walked
-from xmlpunct.firehose.position import Said, Split
+from xmlpunct.firehose.position import AncestorValues, Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec
 
@@ -70,14 +70,14 @@ def _walk(
     data: bytes,
     opened: bytes,
     part: bool,
-    ancestor_values: tuple[Places, bytes] = _NO_VALUES,
+    ancestor_values: tuple[CellOffsets, bytes] = _NO_VALUES,
 ) -> Walk | None:
     values = tree.walk(data, opened, part, *ancestor_values)
     return None if values is None else Walk(*values)
 
 
 def boundaries(
-    split: Split, opened: Sequence[Element], uncut: frozenset[ElementName], limits: Limits
+    split: Split, opened: Sequence[OpenElement], uncut: frozenset[ElementName], limits: Limits
 ) -> Walk | None:
     """Walk as far as possible over a split inside ``opened`` elements, for boundaries only.
 
@@ -93,7 +93,7 @@ def boundaries(
 @lru_cache(maxsize=16)
 def _bare(uncut: frozenset[ElementName], limits: Limits) -> native.Tree:
     """A tree without paths."""
-    return bare(uncut, limits)
+    return elements_only(uncut, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ class Walker:
         self.specs, self.shapes, self.groups, self.limits = specs, shapes, groups, limits
         self._punct_namespace = punct_namespace
         self._stored: Known | None = None
-        self._levels: dict[tuple[int, int], Grown | None] = {}
-        self.trees: list[Grown] = []
+        self._levels: dict[tuple[int, int], GrownTree | None] = {}
+        self.trees: list[GrownTree] = []
         for group in groups if native.COMPILED else ():
             tree = self._tree(group, 0)
             if tree is None:
@@ -184,7 +184,7 @@ class Walker:
         stored, self._stored = self._stored, None
         return stored if stored is not None and stored.is_of(split) else None
 
-    def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
+    def ahead(self, split: Split) -> tuple[Walk, AncestorValues | None] | None:
         """For a `Splitter`: a walk as far as possible, and the ancestor values at its end (None: unknown).
 
         The walk is stored for `known`.
@@ -199,7 +199,7 @@ class Walker:
             return None
         return walk, self._open_values(prepared.data, tree, group, walk) if len(self.trees) == 1 else None
 
-    def said(self, split: Split) -> Said | None:
+    def said(self, split: Split) -> AncestorValues | None:
         """The ancestor values of the elements that are open at a split's end; None if libxml2 must read it."""
         prepared = ready(split) if self.trees else None
         if prepared is None or prepared.refused is not None:
@@ -213,12 +213,12 @@ class Walker:
                 by_tree.append(self._open_values(prepared.data, tree, group, walk))
         return tuple(tuple(sorted(chain(*values))) for values in zip(*by_tree, strict=True))
 
-    def _tree(self, group: Sequence[int], level: int) -> Grown | None:
+    def _tree(self, group: Sequence[int], level: int) -> GrownTree | None:
         streams = tuple(self.specs[i] for i in group), tuple(self.shapes[i] for i in group)
         return grown(*streams, self._punct_namespace, tuple(self.specs), self.limits, level)
 
     def _walk_over(
-        self, tree: Grown, group: Sequence[int], split: Split, data: bytes, part: bool = False
+        self, tree: GrownTree, group: Sequence[int], split: Split, data: bytes, part: bool = False
     ) -> Walk | None:
         """Walk over a split with the tree of a group."""
         numbers, texts = list[list[int]](), bytearray()
@@ -236,7 +236,7 @@ class Walker:
         return _walk(tree.tree, data, split.start.prologue, part, ancestor_values)
 
     @staticmethod
-    def _open_values(data: bytes, tree: Grown, group: Sequence[int], walk: Walk) -> Said:
+    def _open_values(data: bytes, tree: GrownTree, group: Sequence[int], walk: Walk) -> AncestorValues:
         """The ancestor values of the elements that are open at the end of a walk, by depth."""
         by_depth: list[list[tuple[int, int, tuple[str, ...], bool]]] = [[] for _ in range(walk.outside)]
         if not tree.ups:
@@ -248,7 +248,7 @@ class Walker:
             by_depth[depth].append((group[stream], slot, texts, bool(read)))
         return tuple(tuple(sorted(values)) for values in by_depth)
 
-    def _stream_rows(self, data: bytes, tree: Grown, index: int, stream: int, walk: Walk) -> Walked:
+    def _stream_rows(self, data: bytes, tree: GrownTree, index: int, stream: int, walk: Walk) -> Walked:
         """The rows that a walk filled for one stream, which has the index ``place`` in its group."""
         spec, shape = self.specs[stream], self.shapes[stream]
         paths, width = shape.paths, shape.width

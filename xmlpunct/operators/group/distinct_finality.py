@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.base.arrow_memory import booleans
-from xmlpunct.base.frames import Part
+from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.group.aggregate import Accumulator
 from xmlpunct.operators.group.open_groups import VALUE, Groups
 from xmlpunct.operators.hash_index import Rows
@@ -48,7 +48,7 @@ class DistinctTest:
         self.add(spans.opening())
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
         return {"closed": self._closed, "final": self._final, "few": self._few}
 

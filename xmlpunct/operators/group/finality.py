@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.base.frames import Part
+from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.group.aggregate import Accumulator, Aggregate
 from xmlpunct.operators.group.distinct_finality import DistinctTest
 from xmlpunct.operators.group.open_groups import Groups, grouping
@@ -23,7 +23,7 @@ from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.pattern import WILDCARD, Pattern, constant
 
 
-def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | None:
+def final_attributes(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | None:
     """The attributes on which punctuations may make a group final; None if it never is before it is closed.
 
     COUNT(*) never makes a group final, and neither does XMLAGG, because patterns do not constrain XML. COUNT, SUM and
@@ -31,9 +31,9 @@ def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | N
     are final with the first tuple and need no attribute. This is not so for ARG_MIN or with FILTER, because the first
     tuple may not count. Aggregates that count nulls are never final, because no pattern but ``*`` matches null.
 
-    >>> asked([Aggregate("MAX", "temp", False, "top"), Aggregate("MIN", "hour", False, "h")], ["hour"])
+    >>> final_attributes([Aggregate("MAX", "temp", False, "top"), Aggregate("MIN", "hour", False, "h")], ["hour"])
     ['temp']
-    >>> asked([Aggregate("COUNT", None, False, "n")], ["hour"])
+    >>> final_attributes([Aggregate("COUNT", None, False, "n")], ["hour"])
     """
     names = dict[str, None]()
     for a in aggregates:
@@ -46,7 +46,7 @@ def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | N
     return list(names) if names or keys else None
 
 
-class Test:
+class FinalityTest:
     """When an aggregate is final, as punctuations over a group's key and its partial extreme, if it has one.
 
     ``by`` are the attributes by which `Groups` has its rows.
@@ -75,7 +75,7 @@ class Test:
         self.add(spans.opening())
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
         return {"": self.final}
 
@@ -118,7 +118,7 @@ class Test:
 
 
 class Finality:
-    """The final groups, for which the `Test` or `DistinctTest` of each aggregate holds.
+    """The final groups, for which the `FinalityTest` or `DistinctTest` of each aggregate holds.
 
     MIN, MAX and DISTINCT aggregates of a grouping attribute have no test: they never change.
     """
@@ -129,26 +129,26 @@ class Finality:
         self._keys = keys
         self._spans = {name: Spans(schema, keys.names, name) for name in names}
         by = grouping(keys)
-        self._tests: list[tuple[str, Test | DistinctTest]] = []
+        self._tests: list[tuple[str, FinalityTest | DistinctTest]] = []
         for a in accumulators:
             name = str(a.aggregate.argument)
             if name in self._spans:
                 spans = self._spans[name]
                 is_distinct = a.aggregate.needs_values
-                test = DistinctTest(spans, by, a) if is_distinct else Test(spans, schema, by, a)
+                test = DistinctTest(spans, by, a) if is_distinct else FinalityTest(spans, schema, by, a)
                 self._tests.append((name, test))
         self._candidates: list[PunctuationSet] = []
 
     @staticmethod
     def of(schema: Schema, keys: Schema, accumulators: Sequence[Accumulator]) -> Finality | None:
         """The finality of groups with these aggregates; None if no group is final before it is closed."""
-        names = asked([a.aggregate for a in accumulators], keys.names)
+        names = final_attributes([a.aggregate for a in accumulators], keys.names)
         if names is None or any(name not in schema for name in names):
             return None
         return Finality(schema, keys, names, accumulators)
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
         spans = {f"spans{i}": part for i, part in enumerate(self._spans.values())}
         tests = enumerate(test for _, test in self._tests)

@@ -12,7 +12,7 @@ from xmlpunct.operators.group.finality import Finality
 from xmlpunct.operators.group.open_groups import Groups
 from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.state import Cell, State
+from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -72,7 +72,7 @@ class GroupBy(Operator):
         self._groups = Groups(source, self._keys, self._accumulators, partial=whole is not None)
         self._key_positions = [schema.index(key) for key in keys]
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._key_positions])
-        self._over = Cell(False)  # whether the one group has been released
+        self._over = StateCell(False)  # whether the one group has been released
         self._finality = Finality.of(schema, self._keys, self._accumulators)
         self._final_keys = Arrangement(self._keys.empty(), self._keys.names)
         """The keys of final groups that were released and are not closed yet."""

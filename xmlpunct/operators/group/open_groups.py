@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from xmlpunct.base.frames import Part, Snapshot, join, restore, snapshot_of
+from xmlpunct.base.frames import Snapshot, SnapshotPart, join, restore, snapshot_of
 from xmlpunct.operators.arrangement import Arrangement, distinct
 from xmlpunct.operators.group.aggregate import Accumulator
 from xmlpunct.operators.hash_index import Rows, ascending
@@ -22,7 +22,7 @@ VALUE = "$value"
 """The column of retained argument values."""
 
 
-class Kept(NamedTuple):
+class ValueKind(NamedTuple):
     """A kind of retained values: an argument with its sort columns (``columns``), ``every`` value or each value once.
 
     ``nulls``: null is a value. ``where``: the Boolean column that selects the tuples; empty for all tuples.
@@ -102,7 +102,7 @@ class Groups(Arrangement):
         """The arrangement of an aggregate's retained values, in the column `VALUE`."""
         return self._values[_value_kind(a)]
 
-    def _with_all_values(self, groups: pl.DataFrame, rows_by_kind: Mapping[Kept, Rows]) -> pl.DataFrame:
+    def _with_all_values(self, groups: pl.DataFrame, rows_by_kind: Mapping[ValueKind, Rows]) -> pl.DataFrame:
         """Removed groups, with the partial columns of their values; removes the values."""
         values = {kind: self._values[kind].remove(rows) for kind, rows in rows_by_kind.items()}
         for a in self._valued:
@@ -113,7 +113,7 @@ class Groups(Arrangement):
         partials = [e for a in self._plain for e in a.partials()]
         return tuples.group_by(self._by, maintain_order=True).agg(partials)
 
-    def _rows(self, tuples: pl.DataFrame, kind: Kept) -> pl.DataFrame:
+    def _rows(self, tuples: pl.DataFrame, kind: ValueKind) -> pl.DataFrame:
         """The group, value and sort columns of tuples, for one kind of retained values."""
         names = [VALUE, *_order(len(kind.columns) - 1)]
         if kind.where:
@@ -145,7 +145,7 @@ class Groups(Arrangement):
         return max([self.height, *map(len, self._values.values())])
 
     @property
-    def _parts(self) -> Mapping[str, Part]:
+    def _parts(self) -> Mapping[str, SnapshotPart]:
         return {str(i): values for i, values in enumerate(self._values.values())}
 
     def snapshot(self) -> Snapshot:
@@ -156,10 +156,10 @@ class Groups(Arrangement):
         restore(self._parts, snapshot)
 
 
-def _value_kind(a: Accumulator) -> Kept:
+def _value_kind(a: Accumulator) -> ValueKind:
     aggregate = a.aggregate
     columns = (str(aggregate.argument), *(key.column for key in aggregate.order))
-    return Kept(aggregate.needs_all, aggregate.takes_null, aggregate.where or "", columns)
+    return ValueKind(aggregate.needs_all, aggregate.takes_null, aggregate.where or "", columns)
 
 
 def _order(count: int) -> list[str]:

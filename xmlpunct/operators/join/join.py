@@ -14,7 +14,7 @@ from xmlpunct.operators.join.join_inputs import JoinInputs
 from xmlpunct.operators.join.join_keys import SIDES, Equalities, JoinKeys
 from xmlpunct.operators.join.join_output import JoinOutput
 from xmlpunct.operators.join.preserved import preserved_sides
-from xmlpunct.operators.state import Cell, State
+from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -66,7 +66,7 @@ class Join(JoinInputs):
         super().__init__(inputs, self._output.schema, k, residual, inputs, counts)
         self._preserved = preserved_sides(self.keys, self._output, self.pending)
         past = {f"past{side}": preserved.past for side, preserved in self._preserved.items()}
-        self._ended = Cell(0)  # bit by side
+        self._ended = StateCell(0)  # bit by side
         self._alignment = Alignment(self.schema, 2, possible=self._output.possible) if combines else None
         combining = {} if self._alignment is None else {"both": self._alignment}
         self.state = State(**self.sides, ended=self._ended, **past, **combining)

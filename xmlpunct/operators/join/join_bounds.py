@@ -35,7 +35,7 @@ Term = tuple[bool, Expression]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BoundCondition:
     """``subject compared_by own``, where the subject reads only columns of one side and ``own`` none of that side."""
 
     subject: Expression
@@ -108,7 +108,7 @@ def program_of(residual: Expression, sides: Sequence[Schema]) -> Program:
     return condition(residual, list(dict.fromkeys(implied)))
 
 
-def comparisons(part: Expression, other: Schema) -> Iterator[Comparison]:
+def comparisons(part: Expression, other: Schema) -> Iterator[BoundCondition]:
     """Comparisons of the other side's expressions with expressions of this side that a condition implies.
 
     If a comparison fails, a condition that is `tolerant` of that may hold: then there is no bound.
@@ -127,7 +127,7 @@ def comparisons(part: Expression, other: Schema) -> Iterator[Comparison]:
 
 def _isolate_subject(
     a: Expression, compared_by: Function, b: Expression, other: Schema
-) -> Iterator[Comparison]:
+) -> Iterator[BoundCondition]:
     """A comparison with all columns of the other side on its left; none if a term reads both sides.
 
     Terms of exact types are moved: ``ts - u <= 5`` is ``u >= ts - 5``.
@@ -149,7 +149,7 @@ def _isolate_subject(
     compared_by = compared_by if plus else _MIRRORED[compared_by]
     if not exact:
         compared_by = {LESS: AT_MOST, GREATER: AT_LEAST}.get(compared_by, compared_by)
-    yield Comparison(converted, compared_by, cast(own, converted.type))
+    yield BoundCondition(converted, compared_by, cast(own, converted.type))
 
 
 def _terms(e: Expression, plus: bool) -> Iterator[Term]:
@@ -191,7 +191,7 @@ def _common_type(subject: Expression, own: Expression) -> tuple[Expression, bool
     return cast(subject, type_), type_ is not DOUBLE
 
 
-def _bounds(c: Comparison, other: Schema) -> Iterator[Bound]:
+def _bounds(c: BoundCondition, other: Schema) -> Iterator[Bound]:
     """The bounds that a comparison sets."""
     image = None if isinstance(c.subject, Column) else Monotone.of(c.subject)
     attribute = (

@@ -7,7 +7,7 @@ from itertools import product
 
 import polars as pl
 
-from xmlpunct.base.frames import Part, any_of
+from xmlpunct.base.frames import SnapshotPart, any_of
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
 from xmlpunct.operators.join.join_bounds import Bound, bounds_of
@@ -62,7 +62,7 @@ class Box:
         self._add(self._spans.opening())
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
         return {"spans": self._spans, "closed": self._closed}
 
@@ -200,7 +200,7 @@ class Boxes:
         """Intersections of several boxes that single punctuations have closed."""
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
         parts = {f"{name}{i}": part for i, box in enumerate(self._boxes) for name, part in box.parts.items()}
         return {**parts, "common": self._common} if len(self._boxes) > 1 else parts

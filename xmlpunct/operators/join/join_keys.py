@@ -9,7 +9,7 @@ from operator import or_
 import polars as pl
 
 from xmlpunct.base.frames import any_of
-from xmlpunct.expressions.exclusions import outside
+from xmlpunct.expressions.exclusions import only_within
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import non_null
 from xmlpunct.punctuations.alignment import Alignment
@@ -56,7 +56,7 @@ class JoinKeys:
     def _impossible_keys(self, schema: Schema, port: int) -> Iterator[Punctuation]:
         """Punctuations over k on the values outside of an input's declared domains."""
         for name, key in zip(self.names[port], self.schema.names, strict=True):
-            yield from outside(self.schema, key, schema[name].domain)
+            yield from only_within(self.schema, key, schema[name].domain)
 
     def spread(self, ways: Ways, sifted: bool) -> None:
         """As `Operator.spread`."""

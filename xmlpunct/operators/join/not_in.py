@@ -9,7 +9,7 @@ from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join.join_inputs import JoinInputs
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.join.preserved import Preserved
-from xmlpunct.operators.state import Cell, State
+from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -52,7 +52,7 @@ class NotIn(JoinInputs):
         keys = JoinKeys((left, right), [(left_column, right_column)])
         super().__init__((left, right), left, keys, None, (left, Schema.of([right[right_column]])))
         ((self._waiting,), (self._values,)) = self.retained
-        self._empty, self._ended = Cell(True), Cell(False)
+        self._empty, self._ended = StateCell(True), StateCell(False)
         self._until_end = right[right_column].nullable
         self._left = Preserved(LEFT, keys, left, range(len(left)), self.pending[LEFT])
         self._all_values = JointCover(Schema.of([right[right_column]]), [0])

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.operators.arrangement import distinct, marked
+from xmlpunct.operators.arrangement import distinct, row_flags
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join.join_inputs import JoinInputs
@@ -82,7 +82,7 @@ class SemiJoin(JoinInputs):
     def _from_left(self, tuples: pl.DataFrame) -> pl.DataFrame:
         bounded, unmatchable = self.bounded(LEFT, tuples)
         possible = np.flatnonzero(~unmatchable.to_numpy())
-        has_partner = marked(possible[self.meet(LEFT, bounded[possible])[1]], tuples.height)
+        has_partner = row_flags(possible[self.meet(LEFT, bounded[possible])[1]], tuples.height)
         decided = unmatchable | self.closed_by(RIGHT, LEFT, bounded)
         self._waiting.append(bounded.filter(~has_partner & ~decided))
         return tuples.filter(~has_partner & decided if self.anti else has_partner)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.base.frames import Part
+from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator
@@ -40,7 +40,7 @@ class TwoInputs(Operator):
         self.pending = [Pending(schema) for schema in schemas]
         tuples = {f"retained{side}_{i}": part for side in SIDES for i, part in enumerate(retained[side])}
         pending = {f"pending{side}": self.pending[side] for side in SIDES}
-        self.sides: dict[str, Part] = {"closed": closed, **tuples, **pending}
+        self.sides: dict[str, SnapshotPart] = {"closed": closed, **tuples, **pending}
 
     def close(self, side: int, closed: PunctuationBatch) -> list[pl.DataFrame]:
         """ckeep: remove a side's tuples that the other side has closed; return them."""

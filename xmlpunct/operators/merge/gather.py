@@ -7,7 +7,7 @@ from itertools import product
 
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.merge.merge import Merge
-from xmlpunct.punctuations.ownership import Ways, listed
+from xmlpunct.punctuations.ownership import Ways, listed_values
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -23,7 +23,7 @@ def split_by_owner(p: Punctuation, keys: list[int], owners: Owners) -> dict[int,
     Ownership is decided by the set of values, not by its spelling: ``[0,1]`` is ``{0,1}``.
     """
     attributes = list(dict.fromkeys(keys))  # an attribute may be a key twice
-    members = listed(p, attributes)
+    members = listed_values(p, attributes)
     if members is None:
         return None
     points: list[Tuple] = list(product(*members))

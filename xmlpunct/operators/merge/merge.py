@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.base.frames import Part
+from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.alignment import Alignment
@@ -49,7 +49,7 @@ class Merge(Operator):
         self.alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        return named(tuples, self.schema)
+        return renamed_columns(tuples, self.schema)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         return self.schema.empty(), self.alignment.update(port, self._merged.to_output(port, batch))
@@ -66,7 +66,7 @@ class MergedInputs:
     """
 
     def __init__(self, inputs: Sequence[Schema]) -> None:
-        self.inputs, self.schema = inputs, merged(inputs)
+        self.inputs, self.schema = inputs, merged_schema(inputs)
         self._joint = [
             [
                 JointCover(schema, [i])
@@ -77,7 +77,7 @@ class MergedInputs:
         ]
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
         return {
             f"joint{port}_{i}": joint
@@ -106,13 +106,13 @@ def widens(attribute: Attribute, merged_attribute: Attribute) -> bool:
     ) or attribute.domain != merged_attribute.domain
 
 
-def named(tuples: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+def renamed_columns(tuples: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """Tuples with the column names of a schema, by position."""
     names = dict(zip(tuples.columns, schema.names, strict=True))
     return tuples if all(old == new for old, new in names.items()) else tuples.rename(names)
 
 
-def merged(inputs: Sequence[Schema]) -> Schema:
+def merged_schema(inputs: Sequence[Schema]) -> Schema:
     """The schema of a merge. An attribute has NOT NULL, or a domain, if all inputs declare the same.
 
     Raises ValueError if the inputs' attributes differ in number or type.

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.base.arrow_memory import floats
-from xmlpunct.base.frames import Part
+from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.group.aggregate import Accumulator
 from xmlpunct.operators.group.open_groups import ALL
 from xmlpunct.operators.relations.double_sums import ExactSums
@@ -16,7 +16,7 @@ from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.ordered import VALUE
 from xmlpunct.operators.relations.partials import Partials, withdraw
 from xmlpunct.operators.relations.slots import Numbers, Slots
-from xmlpunct.operators.relations.value_counts import SLOT, Values
+from xmlpunct.operators.relations.value_counts import SLOT, ValueCounts
 from xmlpunct.operators.relations.weights import COUNT, is_double_sum, is_extreme, weighted
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -27,7 +27,7 @@ class Retracted:
     """For each group its partial aggregates at its last closed instant, and their later changes.
 
     COUNT, SUM and AVG use sums (`Partials`); over DOUBLE they also use exact sums (`ExactSums`). MIN, MAX and the
-    DISTINCT forms use the number of copies of each value (`Values`). Aggregates of one argument share these.
+    DISTINCT forms use the number of copies of each value (`ValueCounts`). Aggregates of one argument share these.
     """
 
     def __init__(self, schema: Schema, keys: Sequence[str], accumulators: Sequence[Accumulator]) -> None:
@@ -43,7 +43,7 @@ class Retracted:
         self._later = Partials(partials, [*self._names, AT])
         self._closed = Partials(partials.drop(AT).hstack(of_values), self._names)
         self._values = {
-            name: Values(self._names, self._value_changes(empty, name))
+            name: ValueCounts(self._names, self._value_changes(empty, name))
             for name in sorted({_argument(a) for a in [*self._distinct, *self._extremes]})
         }
         self._sums = {
@@ -55,10 +55,10 @@ class Retracted:
         """The exact sums of tuples. Exact sums of DISTINCT values depend on changes of values instead."""
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
-        parts: dict[str, Part] = {"later": self._later, "now": self._closed}
-        tables: list[Values | ExactSums] = [*self._values.values(), *self._sums.values()]
+        parts: dict[str, SnapshotPart] = {"later": self._later, "now": self._closed}
+        tables: list[ValueCounts | ExactSums] = [*self._values.values(), *self._sums.values()]
         for i, table in enumerate(tables):
             parts |= {f"later {i}": table.later, f"now {i}": table.closed}
         return parts
@@ -95,7 +95,7 @@ class Retracted:
 
         ``first`` is an instant at which the only group without keys has a slot even without a change there.
         """
-        parts: list[Values | ExactSums] = [*self._values.values(), *self._tuple_sums.values()]
+        parts: list[ValueCounts | ExactSums] = [*self._values.values(), *self._tuple_sums.values()]
         tables = [self._later, *(part.later for part in parts)]
         new = self._pieces(tuples) if tuples.height else [table.empty for table in tables]
         moved = [table.move(piece, closed) for table, piece in zip(tables, new, strict=True)]
@@ -170,7 +170,7 @@ class Retracted:
 
     def forget(self, closed: PunctuationSet) -> None:
         """Remove the groups that match ``closed``."""
-        tables: list[Values | ExactSums] = [*self._values.values(), *self._sums.values()]
+        tables: list[ValueCounts | ExactSums] = [*self._values.values(), *self._sums.values()]
         for groups in (self._closed, *(table.closed for table in tables)):
             groups.close(closed)
 

@@ -14,7 +14,7 @@ from xmlpunct.operators.relations.aggregates import Retracted
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.slots import Numbers, Slots
 from xmlpunct.operators.relations.weights import COUNT, finished
-from xmlpunct.operators.state import Cell, State
+from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -62,7 +62,7 @@ class ChangeGroupBy(Operator):
         self._tuples = schema.empty()
         self._accumulators = accumulators(schema, aggregates)
         self._groups = Retracted(schema, keys, self._accumulators)
-        self._begun = Cell(
+        self._begun = StateCell(
             False
         )  # whether LO is closed: from then on, the only group without keys has a tuple
         self.state = State(**self._groups.parts, joint=self._joint, begun=self._begun)

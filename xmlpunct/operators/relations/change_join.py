@@ -20,7 +20,7 @@ from xmlpunct.operators.relations.counted import Counted, consolidated
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.least import InstantsOf, least_instants
 from xmlpunct.operators.relations.prefixes import OPEN, Prefixes, Sorted, split, with_at
-from xmlpunct.operators.state import Cell, State
+from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
@@ -97,7 +97,7 @@ class ChangeJoin(Operator):
         self._blocked = [Blocked(schema, instants) for schema in inputs]
         self._alignment = Alignment(self.schema, 2)
         self._at = self.schema.index(AT)
-        self._emitted = Cell[int | None](None)
+        self._emitted = StateCell[int | None](None)
         """The emitted bound of all tuples, if there is one."""
         self.state = State(
             keys=self.keys.alignment,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from xmlpunct.base.frames import Part
+from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.timeline import Grown, Timeline
 from xmlpunct.punctuations.joint_cover import JointCover
@@ -41,7 +41,7 @@ class Closing:
         self._timeline = Timeline(self._narrow, timestamp, instants)
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SnapshotPart]:
         """What is retained, for the state."""
         return {"joint": self._joint, "timeline": self._timeline}
 

@@ -11,7 +11,7 @@ from xmlpunct.base.arrow_memory import Flags
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.page import Page
 from xmlpunct.operators.relations.partials import Partials
-from xmlpunct.operators.relations.slots import Numbers, begins, numbered
+from xmlpunct.operators.relations.slots import Numbers, begins, group_numbers
 
 VALUE = "$value"
 _STEPS = 8
@@ -56,7 +56,7 @@ class _View:
         rows = page.alive.select(*groups, VALUE)
         order = rows.select(pl.arg_sort_by(*groups, VALUE)).to_series().to_numpy()
         keys = rows.select(groups)[order]
-        firsts = np.flatnonzero(begins(numbered(keys)[0]))
+        firsts = np.flatnonzero(begins(group_numbers(keys)[0]))
         self.rows = live[order]
         """The positions in the page's frame."""
         self.groups = Arrangement(keys.clear(), groups)

@@ -11,7 +11,7 @@ import polars as pl
 
 from xmlpunct.operators.arrangement import UNINDEXED_ROWS, Arrangement
 from xmlpunct.operators.hash_index import ascending
-from xmlpunct.operators.relations.slots import Numbers, begins, numbered, order_by
+from xmlpunct.operators.relations.slots import Numbers, begins, group_numbers, order_by
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 
@@ -63,7 +63,7 @@ class Partials(Arrangement):
         if not major or tuples.height < SORTED_ROWS or tuples[last].dtype != pl.Int64():
             return self._sum_by_key(tuples)
         tuples = tuples[:, self.empty.columns]
-        number, _ = numbered(tuples.select(major))
+        number, _ = group_numbers(tuples.select(major))
         minor = tuples[last].to_numpy()
         order = order_by(minor, number)
         is_new = begins(minor[order], number[order])

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.merge.merge import MergedInputs, named
+from xmlpunct.operators.merge.merge import MergedInputs, renamed_columns
 from xmlpunct.operators.relations.alone import Alone
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.sweep import Counts, Sweep, changes_of
@@ -20,7 +20,7 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 
-Function = Callable[[Sequence[Counts]], Counts]
+CountFunction = Callable[[Sequence[Counts]], Counts]
 """Maps the counts of tuples in the inputs to those in the output; shape (tuples,) each."""
 
 
@@ -28,7 +28,7 @@ def _number(flags: NDArray[np.bool_]) -> Counts:
     return flags.astype(np.int64)
 
 
-FUNCTIONS: dict[str, Function] = {
+FUNCTIONS: dict[str, CountFunction] = {
     "changes": lambda n: n[0],
     "distinct": lambda n: _number(n[0] > 0),
     "union": lambda n: _number(np.maximum.reduce(n) > 0),
@@ -92,7 +92,7 @@ class Pointwise(Operator):
         self._alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        self._sweep.later.add(named(tuples, self.schema), port)
+        self._sweep.later.add(renamed_columns(tuples, self.schema), port)
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from xmlpunct.base.frames import Snapshot, grouped
+from xmlpunct.base.frames import Snapshot, nested_snapshot
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.punctuations.pattern_expressions import match_expression
@@ -221,6 +221,6 @@ class Prefixes:
         (self.floor, *bounds), (_, *others) = frame[OPEN], from_frame(self.schema, frame.drop(OPEN))
         self._others = dict(zip(others, bounds, strict=True))
         self._others_set.update(others)
-        for name, pages in grouped(snapshot).items():
+        for name, pages in nested_snapshot(snapshot).items():
             if name != "others":
                 self._known(tuple(map(int, name.split("_")))).restore(pages)

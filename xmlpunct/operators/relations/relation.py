@@ -13,7 +13,7 @@ from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.relations.closing import Closing, is_outside
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.partials import Partials, withdraw
-from xmlpunct.operators.relations.slots import begins, numbered, order_by
+from xmlpunct.operators.relations.slots import begins, group_numbers, order_by
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -153,7 +153,7 @@ class Relation(Operator):
 
     def _apply(self, closed: pl.DataFrame) -> pl.DataFrame:
         """Apply closed changes, by tuple and instant; return the valid changes and reject excess deletes."""
-        number, first = numbered(closed.select(self._names))
+        number, first = group_numbers(closed.select(self._names))
         order = order_by(number, self.instants.ordinals(closed[AT]))
         closed, number = closed[order], number[order]
         tuples = closed.select(self._names)[np.flatnonzero(begins(number))]

@@ -14,7 +14,7 @@ from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.relations.closing import Closing, is_outside
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.partials import withdraw
-from xmlpunct.operators.relations.slots import Numbers, begins, numbered, order_by
+from xmlpunct.operators.relations.slots import Numbers, begins, group_numbers, order_by
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -108,7 +108,7 @@ class RowsWindow(Operator):
         """Add closed elements to the windows; return the changes of the windows."""
         if not elements.height:
             return self.schema.empty()
-        partition, _ = numbered(elements.select(self._by))
+        partition, _ = group_numbers(elements.select(self._by))
         order = order_by(partition, self.instants.ordinals(elements[AT]))
         elements, partition = elements[order], partition[order]
         starts = begins(partition)

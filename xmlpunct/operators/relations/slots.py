@@ -19,12 +19,12 @@ _SEED = secrets.randbits(63)
 """The seed of the hashes, so that nobody can choose keys that collide."""
 
 
-def numbered(keys: pl.DataFrame) -> tuple[Numbers, Rows]:
+def group_numbers(keys: pl.DataFrame) -> tuple[Numbers, Rows]:
     """The group number of each row, shape (rows,), and the position of each group's first row, shape (groups,).
 
     Groups are numbered in the order of their first rows. Nulls are equal, and so are NaNs.
 
-    >>> numbers, first = numbered(pl.DataFrame({"k": ["a", None, "a", "b"]}))
+    >>> numbers, first = group_numbers(pl.DataFrame({"k": ["a", None, "a", "b"]}))
     >>> numbers.tolist(), first.tolist()
     ([0, 1, 0, 2], [0, 1, 3])
     """
@@ -83,7 +83,7 @@ class Slots:
     """
 
     def __init__(self, keys: pl.DataFrame, at: Ordinals) -> None:
-        self.row_groups, first = numbered(keys)
+        self.row_groups, first = group_numbers(keys)
         """The group of each row."""
         self.groups = keys[first]
         """The keys of each group."""

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.base.frames import Part
+from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.relations.bounds import for_ever
 from xmlpunct.operators.relations.instants import Instants
@@ -67,7 +67,7 @@ class Sweep:
         """The counts of the tuples of all inputs, and the instant of each tuple's last closed change."""
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
         return {"later": self.later, "counts": self.counts}
 

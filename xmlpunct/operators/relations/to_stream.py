@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 import numpy as np
 import polars as pl
 
-from xmlpunct.base.frames import Part
+from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.relations.bounds import closed_bounds
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.open_changes import Later
 from xmlpunct.operators.relations.repeated import Repeated
-from xmlpunct.operators.state import Cell, State
+from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -96,7 +96,7 @@ class ToStream(Operator):
 class _Emitter(ABC):
     """Selects the elements of the stream, and its punctuations."""
 
-    parts: dict[str, Part]
+    parts: dict[str, SnapshotPart]
 
     def __init__(self, later: Later, instants: Instants) -> None:
         self.later, self.instants = later, instants
@@ -147,7 +147,7 @@ class _Repeating(_Emitter):
         self._at = schema.index(AT)
         self.joint = JointCover(schema, [i for i in range(len(schema)) if i != self._at])
         self._repeated = Repeated(later, instants, every, origin)
-        self._begun = Cell(False)
+        self._begun = StateCell(False)
         """Whether there was a change after LO."""
         self.parts = {"joint": self.joint, "there": self._repeated, "begun": self._begun}
 

@@ -11,7 +11,7 @@ import polars as pl
 from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.operators.relations.ordered import VALUE, Ordered
 from xmlpunct.operators.relations.partials import Partials, withdraw
-from xmlpunct.operators.relations.slots import Numbers, Slots, begins, numbered, order_by
+from xmlpunct.operators.relations.slots import Numbers, Slots, begins, group_numbers, order_by
 from xmlpunct.operators.relations.spans import least_over
 from xmlpunct.schema.change_columns import AT, DIFF
 
@@ -39,7 +39,7 @@ class Lives:
         return values.extend_constant(None, 1)[np.append(order, len(values))[least]]
 
 
-class Values:
+class ValueCounts:
     """The values of a column by group, with their numbers of copies: ``closed``, at the last closed instant, and
     ``later`` changes.
 
@@ -61,7 +61,7 @@ class Values:
         ``ends`` the least (False) or greatest (True) value in each slot.
         """
         pairs = changes.select(*self._keys, VALUE)
-        number, first = numbered(pairs)
+        number, first = group_numbers(pairs)
         positions, old = withdraw(self.closed, pairs[first])
         rows = pl.concat([old, changes.select(old.columns)])
         pair = np.concatenate((positions, number))

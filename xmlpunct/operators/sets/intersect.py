@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.operators.arrangement import marked
+from xmlpunct.operators.arrangement import row_flags
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.sets.set_operation import SetOperation
 from xmlpunct.slice import without
@@ -39,6 +39,6 @@ class Intersect(SetOperation):
         new = without(tuples, self.output.seen.has(tuples))
         positions, rows = self.stored[1 - port].probe(new)
         self.lose(1 - port, ascending(rows))
-        is_in_both = marked(positions, new.height)
+        is_in_both = row_flags(positions, new.height)
         self.store(port, without(new, is_in_both))
         return new.filter(is_in_both)

@@ -10,7 +10,7 @@ from xmlpunct.operators.arrangement import Arrangement, distinct
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT, SIDES
 from xmlpunct.operators.join.two_inputs import TwoInputs
-from xmlpunct.operators.merge.merge import MergedInputs, named
+from xmlpunct.operators.merge.merge import MergedInputs, renamed_columns
 from xmlpunct.operators.sets.dupelim import DupElim
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.alignment import Alignment
@@ -51,7 +51,7 @@ class SetOperation(TwoInputs):
         self.alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        new = distinct(named(tuples, self.schema))
+        new = distinct(renamed_columns(tuples, self.schema))
         return self.output.step(0, self.compare(port, new))
 
     def reduced(self, tuples: pl.DataFrame) -> pl.DataFrame:

@@ -69,12 +69,12 @@ def slack_of(type_: Type, text: str) -> float:
     return slack
 
 
-def advance(reached: pl.DataFrame, values: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
+def sender_maxima(reached: pl.DataFrame, values: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
     """The sender's maximum before each row of ``values``, and each sender's maximum after all rows.
 
     >>> nobody = pl.DataFrame(schema={"sender": pl.String, "value": pl.Int64})
     >>> values = pl.DataFrame({"sender": ["a", "b", "a", "a"], "value": [5, 1, 3, 7]})
-    >>> earlier, reached = advance(nobody, values)
+    >>> earlier, reached = sender_maxima(nobody, values)
     >>> earlier.to_list(), reached.rows()
     ([None, None, 5, 5], [('a', 7), ('b', 1)])
     """

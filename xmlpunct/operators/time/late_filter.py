@@ -12,7 +12,7 @@ from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.provenance import is_attribute, with_origin
 from xmlpunct.slice import Slice
-from xmlpunct.slice.lateness import Lateness, reason
+from xmlpunct.slice.lateness import Lateness, late_reason
 from xmlpunct.types import STRING
 
 LATE = "$late"
@@ -21,17 +21,17 @@ MOST = 1_000_000
 """The most punctuations or intervals that a guard retains. This bounds memory, and does not affect speed."""
 
 
-def guarded(schema: Schema) -> Schema:
+def guard_schema(schema: Schema) -> Schema:
     """The schema that a guard reads: a stream's attributes, each tuple's position in the input, and `LATE`."""
     return Schema.of((*with_origin(schema), Attribute(LATE, STRING)))
 
 
-def marked(slice_: Slice, schema: Schema) -> Slice:
+def guarded_slice(slice_: Slice, schema: Schema) -> Slice:
     """A slice as a guard reads it; ``schema`` is the stream's.
 
     Lateness within the slice is judged here, because the slice loses the order of its tuples and punctuations.
     """
-    output = guarded(schema)
+    output = guard_schema(schema)
     late = Lateness(schema).judge(slice_)
     sources = [i if i < len(schema) else None for i in range(len(output))]
     punctuations = slice_.punctuations.rebase(output, sources)
@@ -42,7 +42,7 @@ def reject_late(operator: Operator, tuples: pl.DataFrame, schemes: pl.Series) ->
     """Reject tuples; ``schemes`` are the kinds of punctuations that they violate."""
     schema = Schema.of(a for a in operator.schema if is_attribute(a.name))
     for row, scheme in zip(tuples.iter_rows(named=True), schemes, strict=True):
-        operator.reject(row, reason(schema, row, scheme))
+        operator.reject(row, late_reason(schema, row, scheme))
 
 
 class LateFilter(Operator):
@@ -52,8 +52,8 @@ class LateFilter(Operator):
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = []
 
-    It reads the slices of one source, each `marked`, in their order. Its state is limited: it counts the punctuations
-    that were ``forgotten``. It never finishes, because a tuple can be late by any time.
+    It reads the slices of one source, each a `guarded_slice`, in their order. Its state is limited: it counts the
+    punctuations that were ``forgotten``. It never finishes, because a tuple can be late by any time.
 
     See semantics 1.4.
 
@@ -68,7 +68,7 @@ class LateFilter(Operator):
     ends = False
 
     def __init__(self, stream: Schema) -> None:
-        super().__init__((guarded(stream),), with_origin(stream))
+        super().__init__((guard_schema(stream),), with_origin(stream))
         self.stream = stream
         self._received = Promised(stream, MOST)
         self.state = State(said=self._received)

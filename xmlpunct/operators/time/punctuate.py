@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.expressions.exclusions import news, outside
+from xmlpunct.expressions.exclusions import news, only_within
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.state import Cell, State
-from xmlpunct.operators.time.access_order import AccessOrder, advance
+from xmlpunct.operators.state import State, StateCell
+from xmlpunct.operators.time.access_order import AccessOrder, sender_maxima
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -57,14 +57,16 @@ class Punctuate(Operator):
         if self._type is STRING and order.slack:
             raise ValueError("SLACK makes no sense over STRING")
         sender = schema[order.by].type.dtype if order.by is not None else pl.Int32()
-        self._reached = Cell(pl.DataFrame(schema={"sender": sender, "value": self._type.dtype}))
-        self._emitted = Cell(self._reached.value)  # the maxima at the last emitted punctuation
+        self._reached = StateCell(pl.DataFrame(schema={"sender": sender, "value": self._type.dtype}))
+        self._emitted = StateCell(self._reached.value)  # the maxima at the last emitted punctuation
         self.state = State(reached=self._reached, said=self._emitted)
 
     def opening(self) -> list[Punctuation]:
         """Punctuations that close all senders that are not listed."""
         by = self.order.by
-        return [] if by is None else news(self.inputs[0], outside(self.schema, by, self.schema[by].domain))
+        return (
+            [] if by is None else news(self.inputs[0], only_within(self.schema, by, self.schema[by].domain))
+        )
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         order, sender = self.order, pl.lit(0, dtype=pl.Int32())
@@ -75,7 +77,7 @@ class Punctuate(Operator):
             reason = is_unlisted.then(pl.lit(f"{order.by} is not a listed sender"))
             tuples = self.reject_failures(tuples, tuples.select(reason).to_series())
         sender_values = tuples.select(sender.alias("sender"), pl.col(order.attribute).alias("value"))
-        earlier, self._reached.value = advance(self._reached.value, sender_values)
+        earlier, self._reached.value = sender_maxima(self._reached.value, sender_values)
         late = pl.when(order.is_late(self._type, tuples[order.attribute], earlier))
         problem = "not above the watermark" if order.watermark else "out of order by more than its slack"
         reason = late.then(pl.lit(f"late: {order.attribute} is {problem}"))

@@ -9,28 +9,28 @@ from typing import NamedTuple
 
 from xmlpunct.expressions.expression import Call, Column, Expression, Literal
 from xmlpunct.expressions.functions.conditions import COALESCE
-from xmlpunct.expressions.non_null import Names, union
+from xmlpunct.expressions.non_null import ColumnNames, union
 from xmlpunct.expressions.program import non_null
 
 MOST = 16
 """With more alternatives, columns computed by COALESCE carry no punctuations. It bounds memory, not time."""
 
-Columns = Sequence[tuple[str, Expression]]
+NamedExpressions = Sequence[tuple[str, Expression]]
 
 
 class Alternative(NamedTuple):
     """The output columns without COALESCE, for the tuples in which ``non_null`` are not null and ``null`` are null."""
 
-    columns: Columns
-    non_null: Names
+    columns: NamedExpressions
+    non_null: ColumnNames
     null: frozenset[str]
 
 
-class Choice(NamedTuple):
+class CoalesceChoice(NamedTuple):
     """The argument that each COALESCE takes in the tuples in which ``non_null`` are not null and ``null`` are."""
 
     values: Mapping[Expression, Expression]
-    non_null: Names
+    non_null: ColumnNames
     null: frozenset[str]
 
 
@@ -47,7 +47,7 @@ def coalesce_in(e: Expression) -> Call | None:
 
 
 def alternatives(
-    columns: Columns, derived: Mapping[str, Expression], together: Iterable[Sequence[str]] = ()
+    columns: NamedExpressions, derived: Mapping[str, Expression], together: Iterable[Sequence[str]] = ()
 ) -> list[Alternative]:
     """The alternatives of columns with COALESCE; empty without COALESCE, and for more than `MOST` alternatives.
 
@@ -81,20 +81,20 @@ def alternatives(
     return ways
 
 
-def _choices_of(call: Call) -> Iterator[Choice]:
+def _choices_of(call: Call) -> Iterator[CoalesceChoice]:
     """The arguments of one COALESCE: each is the value where all arguments before it are null."""
     args = list(_possible_values(call.args))
     for i, e in enumerate(args):
         names = non_null(e).value if i < len(args) - 1 else frozenset[str]()
-        yield Choice({call: e}, names, _columns(args[:i]))
+        yield CoalesceChoice({call: e}, names, _columns(args[:i]))
 
 
-def _of_full_join(calls: Sequence[Call]) -> list[Choice]:
+def _of_full_join(calls: Sequence[Call]) -> list[CoalesceChoice]:
     """The two sides of a full join. A key can be null on the side that has a tuple."""
     left, right = zip(*(call.args for call in calls), strict=True)
     return [
-        Choice(dict(zip(calls, left, strict=True)), frozenset(), frozenset()),
-        Choice(dict(zip(calls, right, strict=True)), frozenset(), _columns(left)),
+        CoalesceChoice(dict(zip(calls, left, strict=True)), frozenset(), frozenset()),
+        CoalesceChoice(dict(zip(calls, right, strict=True)), frozenset(), _columns(left)),
     ]
 
 

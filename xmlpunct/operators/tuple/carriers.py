@@ -12,7 +12,7 @@ from xmlpunct.schema import Schema
 
 Carrier = tuple[int, Monotone | None]
 """The index of an output column that carries an attribute, and the monotone expression if it is not plain."""
-Choice = dict[int, Carrier]
+CarrierChoice = dict[int, Carrier]
 """For each attribute that a punctuation constrains, the column that carries it."""
 
 
@@ -46,7 +46,7 @@ class Carriers:
             origins = {column: i for i, carriers in enumerate(self.by_attribute) for column, _ in carriers}
             self.origins = [origins.get(column) for column in range(len(columns))]
 
-    def choices(self, p: Punctuation) -> Iterator[Choice]:
+    def choices(self, p: Punctuation) -> Iterator[CarrierChoice]:
         """All ways to carry a punctuation that closes all values of the dropped attributes."""
         constrained = [i for i in p.constrained if self.by_attribute[i]]
         for choice in product(*(self.by_attribute[i] for i in constrained)):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from xmlpunct.base.frames import Part
-from xmlpunct.operators.tuple.carriers import Carriers, Choice
+from xmlpunct.base.frames import SnapshotPart
+from xmlpunct.operators.tuple.carriers import CarrierChoice, Carriers
 from xmlpunct.punctuations.fused import Fused
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -30,7 +30,7 @@ class Images:
         self._emitted = {column: Fused(schema) for column in sorted(column for _, column in fusing)}
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SnapshotPart]:
         """Received patterns of each attribute that an expression reads; emitted patterns of each expression."""
         received = {f"said{i}": fused for i, fused in self._received.items()}
         return {**received, **{f"given{column}": fused for column, fused in self._emitted.items()}}
@@ -40,7 +40,7 @@ class Images:
         for i in self._received.keys() & set(p.constrained):
             self._received[i].add(p, i)
 
-    def of(self, p: Punctuation, choice: Choice) -> Iterator[Punctuation]:
+    def of(self, p: Punctuation, choice: CarrierChoice) -> Iterator[Punctuation]:
         """The new output punctuations for ``p``, carried by the columns of ``choice``."""
         fused = [i for i, (_, monotone) in choice.items() if monotone is not None]
         if not fused:
@@ -50,7 +50,7 @@ class Images:
             for i in fused:
                 yield from self._images(p, choice, i)
 
-    def _images(self, p: Punctuation, choice: Choice, fused: int) -> Iterator[Punctuation]:
+    def _images(self, p: Punctuation, choice: CarrierChoice, fused: int) -> Iterator[Punctuation]:
         """The new images of ``p``, fused in one attribute with punctuations that agree on all other attributes."""
         attributes = self.source.attributes
         row = (fused, (*p.patterns[:fused], WILDCARD, *p.patterns[fused + 1 :]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.state import Cell, State
+from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -32,7 +32,7 @@ class Limit(Operator):
     def __init__(self, schema: Schema, count: int) -> None:
         super().__init__((schema,), schema)
         self.count = count
-        self._left, self._ended = Cell(count), Cell(False)
+        self._left, self._ended = StateCell(count), StateCell(False)
         self.state = State(left=self._left, ended=self._ended)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
 
 
-class Columns:
+class OutputColumns:
     """Output columns, each with its expression over the attributes of ``source``.
 
     ``chosen`` maps each plain column to its attribute, whose declaration it inherits.

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from xmlpunct.base.frames import Part
-from xmlpunct.expressions.exclusions import outside
+from xmlpunct.base.frames import SnapshotPart
+from xmlpunct.expressions.exclusions import only_within
 from xmlpunct.expressions.expression import Absent, Column, Expression, Literal
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.merge.merge import MergedInputs
@@ -16,7 +16,7 @@ from xmlpunct.operators.state import State
 from xmlpunct.operators.tuple.alternatives import alternatives
 from xmlpunct.operators.tuple.carriers import Carriers
 from xmlpunct.operators.tuple.images import Images
-from xmlpunct.operators.tuple.output_columns import Columns
+from xmlpunct.operators.tuple.output_columns import OutputColumns
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
@@ -67,12 +67,12 @@ class Project(Operator):
         together: Iterable[Sequence[str]] = (),
     ) -> None:
         follows = dict(derived)
-        self._columns, self._memory = Columns(schema, columns), memory
+        self._columns, self._memory = OutputColumns(schema, columns), memory
         super().__init__((schema,), self._columns.schema)
         self._carriers = Carriers(schema, columns, follows, memory)
         self._joint = JointCover(schema, self._carriers.dropped)
         self._images = Images(schema, self.schema, self._carriers)
-        parts: dict[str, Part] = {"joint": self._joint, **self._images.parts}
+        parts: dict[str, SnapshotPart] = {"joint": self._joint, **self._images.parts}
         chosen = alternatives(columns, follows, together) if memory else []
         self._ways = [Project(schema.without_nulls(way.non_null), way.columns, derived) for way in chosen]
         self._null = [way.null for way in chosen]
@@ -116,7 +116,7 @@ class Project(Operator):
         punctuations = [Punctuation.of(self.schema, **{name: "(,)"}) for name in absent]
         for port, schema in enumerate(self._merged.inputs if self._ways else ()):
             way = self._ways[port]
-            impossible = [p for a in schema for p in outside(schema, a.name, a.domain)]
+            impossible = [p for a in schema for p in only_within(schema, a.name, a.domain)]
             nulls = [name for name, source in way._columns.chosen.items() if source in self._null[port]]
             impossible += [Punctuation.of(schema, **{name: "(,)"}) for name in nulls]
             punctuations += self._combine(port, PunctuationBatch([*impossible, *way.opening()]))

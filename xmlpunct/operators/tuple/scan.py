@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xmlpunct.expressions.exclusions import outside
+from xmlpunct.expressions.exclusions import only_within
 from xmlpunct.operators.tuple.project import Project
 from xmlpunct.punctuations.punctuation import Punctuation
 
@@ -19,4 +19,4 @@ class Scan(Project):
     name = "scan"
 
     def opening(self) -> list[Punctuation]:
-        return [p for a in self.schema for p in outside(self.schema, a.name, a.domain)]
+        return [p for a in self.schema for p in only_within(self.schema, a.name, a.domain)]

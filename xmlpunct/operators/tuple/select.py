@@ -7,7 +7,7 @@ from functools import cached_property
 import polars as pl
 
 from xmlpunct.expressions.conjunctions import condition
-from xmlpunct.expressions.exclusions import never, news, remaining
+from xmlpunct.expressions.exclusions import never, news, open_values
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import non_null
 from xmlpunct.operators.iterator import Operator, Outcome
@@ -62,7 +62,7 @@ class Select(Operator):
     @cached_property
     def _open(self) -> dict[int, list[Pattern]]:
         """The values for which the predicate can be true, for each attribute that is NOT NULL in the output."""
-        left = remaining(self.schema, never(self.schema, self.predicate))
+        left = open_values(self.schema, never(self.schema, self.predicate))
         open_ = dict[int, list[Pattern]]()
         for i, a in enumerate(self.schema):
             if not a.nullable and a.type.comparable:

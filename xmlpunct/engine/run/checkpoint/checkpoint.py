@@ -28,7 +28,7 @@ from typing import IO, Any
 from xmlpunct.base.codec import load
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError, ended_by, undoing
 from xmlpunct.base.secrets import stored
-from xmlpunct.connectors.contract import scheme_of
+from xmlpunct.connectors.contract import url_scheme
 from xmlpunct.engine.partition.hashing import VERSION as HASH_VERSION
 from xmlpunct.engine.plan import Node, Query
 from xmlpunct.engine.run.checkpoint.commit import COMMIT, HELD, Commit, Frames
@@ -52,7 +52,7 @@ OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
 
 
 @dataclass
-class Found:
+class RestoredRun:
     """The state of a run from its checkpoint: inputs, spools to start, number of shards (None: a new run), the last
     commit, and the slices of the local engine since then, as `Checkpoint.put_down` recorded them."""
 
@@ -170,7 +170,7 @@ class Checkpoint:
                 with suppress(OSError):  # otherwise the refused run keeps the checkpoint
                     self._log.path.unlink(missing_ok=True)
 
-    def find(self) -> Found:
+    def find(self) -> RestoredRun:
         """Read the checkpoint, or begin a new run.
 
         Raises `UsageError` if the checkpoint belongs to another run, `SourceError` for a source that cannot be opened
@@ -179,7 +179,7 @@ class Checkpoint:
         if is_there(self.path / _OLD):
             raise self._of_another_version()
         if not is_there(self._log.path):
-            return Found(*find_inputs(self.query, self._spool), None, Commit.begun(self.query), [])
+            return RestoredRun(*find_inputs(self.query, self._spool), None, Commit.begun(self.query), [])
         records = self._log.read()
         if not (records and _JOB in records[0]):
             raise self._of_another_version() if self._log.is_old else DamagedError(self._log.path, 0)
@@ -198,7 +198,7 @@ class Checkpoint:
         self._over = commit.over
         spools = [] if commit.over else unfinished(inputs)
         slices = [json.loads(record[_SLICES]) for record in records if _SLICES in record]
-        return Found(inputs, spools, saved["shards"], commit, slices)
+        return RestoredRun(inputs, spools, saved["shards"], commit, slices)
 
     def _of_another_version(self) -> UsageError:
         return UsageError(
@@ -206,7 +206,7 @@ class Checkpoint:
             "or start again with another --checkpoint"
         )
 
-    def settle(self, restored: Found, shards: int) -> int:
+    def settle(self, restored: RestoredRun, shards: int) -> int:
         """Record the job of a new run. Returns its number of shards, ``shards`` for a new run."""
         if restored.shards is None:
             restored.shards = shards
@@ -314,7 +314,7 @@ def inferred_before(path: str | None) -> dict[str, list[Any]]:
 
 def _absolute_path(path: str | None) -> str | None:
     """An absolute path, or a URL unchanged."""
-    return path if path is None or scheme_of(path) else os.path.abspath(path)
+    return path if path is None or url_scheme(path) else os.path.abspath(path)
 
 
 def run_name() -> str:

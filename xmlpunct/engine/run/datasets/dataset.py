@@ -11,8 +11,8 @@ from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.connectors.contract import Form, Outlet, Results
 from xmlpunct.engine.run.datasets.dataset_files import FILE_BYTES, write_files
 from xmlpunct.engine.run.datasets.directory import Directory
-from xmlpunct.engine.run.datasets.staging import Partition, Staging
-from xmlpunct.engine.run.durable_files import save, writing
+from xmlpunct.engine.run.datasets.staging import OpenPartition, Staging
+from xmlpunct.engine.run.durable_files import save_durably, writing
 from xmlpunct.slice import Slice
 
 
@@ -55,7 +55,7 @@ class Dataset(Directory, Outlet):
             self._staging.sync([*self._open.values()])
             self._commits += 1
             self._kept = True
-            save(self._state(self._commits), pack(self._frames()))
+            save_durably(self._state(self._commits), pack(self._frames()))
             self._state(self._commits - 2).unlink(missing_ok=True)
         return self._commits
 
@@ -83,19 +83,19 @@ class Dataset(Directory, Outlet):
         for key, rows in slice_.tuples.partition_by(self._by, as_dict=True, maintain_order=True).items():
             self._staging.add(self._partition(key), rows.select(self._rest.names))
 
-    def _made(self, partitions: Iterable[Partition]) -> Iterator[Partition]:
+    def _made(self, partitions: Iterable[OpenPartition]) -> Iterator[OpenPartition]:
         for partition in partitions:
             self._make(partition)
             yield partition
 
-    def _make(self, partition: Partition) -> None:
+    def _make(self, partition: OpenPartition) -> None:
         ready, rows = self._ready(partition), self._staging.read(partition)
         ready.mkdir()
         most = FILE_BYTES if self._by else None
         write_files(self._format, self._rest, rows, lambda n: ready / self._file(partition, n), most)
 
-    def _drop(self, partition: Partition) -> None:
+    def _drop(self, partition: OpenPartition) -> None:
         self._staging.drop(partition)
 
-    def _look(self, partition: Partition) -> None:
+    def _look(self, partition: OpenPartition) -> None:
         self._staging.look(partition)

@@ -30,8 +30,8 @@ from xmlpunct.connectors.contract import Existing, Results
 from xmlpunct.connectors.last_group import LastGroup
 from xmlpunct.engine.run.checkpoint.commit import Frames
 from xmlpunct.engine.run.datasets.partition_names import check_columns, directory, unfit
-from xmlpunct.engine.run.datasets.staging import Partition
-from xmlpunct.engine.run.durable_files import make_folder, save, sync_folder, writing
+from xmlpunct.engine.run.datasets.staging import OpenPartition
+from xmlpunct.engine.run.durable_files import make_folder, save_durably, sync_folder, writing
 from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -64,7 +64,7 @@ class Directory(ABC):
         self._path, self._format, self._by = Path(path).absolute(), format_, list(by)
         self._name = path
         self._own = self._path / OWN
-        self._open = dict[tuple[Any, ...], Partition]()
+        self._open = dict[tuple[Any, ...], OpenPartition]()
         self._number = self._measure = 0
         self._complete = self._settled = self._kept = False
         self._lock = -1
@@ -72,15 +72,15 @@ class Directory(ABC):
         self._current = LastGroup(path)  # that was taken
 
     @abstractmethod
-    def _made(self, partitions: Iterable[Partition]) -> Iterator[Partition]:
+    def _made(self, partitions: Iterable[OpenPartition]) -> Iterator[OpenPartition]:
         """Write partitions' files to where `_ready` says, durably; each partition as soon as its files are."""
 
     @abstractmethod
-    def _drop(self, partition: Partition) -> None:
+    def _drop(self, partition: OpenPartition) -> None:
         """Forget the rows of a partition, which can be seen by now."""
 
     @abstractmethod
-    def _look(self, partition: Partition) -> None:
+    def _look(self, partition: OpenPartition) -> None:
         """Raise `XmlPunctError` if rows of a partition are gone that were committed."""
 
     def check(self, schema: Schema) -> None:
@@ -106,7 +106,7 @@ class Directory(ABC):
             if not (self._kept or self._settled):
                 shutil.rmtree(self._own, ignore_errors=True)
             elif self._complete or self._settled:
-                save(self._done, b"")
+                save_durably(self._done, b"")
                 for path in self._own.iterdir():
                     if path.name not in ("lock", self._done.name):
                         path.unlink()
@@ -152,7 +152,7 @@ class Directory(ABC):
         """The inverse of `_frames`."""
         self._number, self._measure = frames[_COUNTS].row(0)
         for number, length, *key in frames[_OPEN].iter_rows():
-            self._open[tuple(key)] = Partition(number, tuple(key), length)
+            self._open[tuple(key)] = OpenPartition(number, tuple(key), length)
         joint = {
             name.removeprefix(_JOINT): frame for name, frame in frames.items() if name.startswith(_JOINT)
         }
@@ -207,17 +207,17 @@ class Directory(ABC):
             for name in os.listdir(self._own):
                 if name != "lock" and not name.startswith("ready-"):
                     (self._own / name).unlink()
-            save(marker, self._run.encode())
+            save_durably(marker, self._run.encode())
 
     def _tidy(self) -> None:
         """Remove what was on its way when a run was killed."""
         for folder in self._own.glob("ready-*"):
             shutil.rmtree(folder)
 
-    def _partition(self, key: tuple[Any, ...]) -> Partition:
+    def _partition(self, key: tuple[Any, ...]) -> OpenPartition:
         partition = self._open.get(key)
         if partition is None:
-            partition = self._open[key] = Partition(self._number, key)
+            partition = self._open[key] = OpenPartition(self._number, key)
             self._number += 1
             if self._by and self._target(partition).exists() and not self._is_published(partition):
                 raise XmlPunctError(
@@ -228,7 +228,7 @@ class Directory(ABC):
     def _end(self) -> None:
         """Publish what is left: nothing follows."""
         self._publish(list(self._open))
-        save(self._path / COMPLETE, b"")
+        save_durably(self._path / COMPLETE, b"")
         self._complete = True
 
     def _publish_promised(self, punctuations: Sequence[Punctuation]) -> None:
@@ -241,7 +241,7 @@ class Directory(ABC):
 
     def _publish(self, keys: Iterable[tuple[Any, ...]]) -> None:
         """Let partitions be seen, unless they are, and forget them."""
-        fresh: list[Partition] = []
+        fresh: list[OpenPartition] = []
         for partition in map(self._open.pop, keys):
             if self._is_published(partition):
                 self._drop(partition)
@@ -249,7 +249,7 @@ class Directory(ABC):
                 fresh.append(partition)
         if fresh and self._current.number > self._last.number:
             last = json.dumps([self._current.number, self._current.digest])
-            save(self._marker, f"{self._run}\n{last}".encode())
+            save_durably(self._marker, f"{self._run}\n{last}".encode())
             self._last = self._current
         for partition in self._made(fresh):
             self._show(partition)
@@ -257,7 +257,7 @@ class Directory(ABC):
         if not self._by:
             self._measure = 0
 
-    def _show(self, partition: Partition) -> None:
+    def _show(self, partition: OpenPartition) -> None:
         """Let the files of a partition be seen, by one rename if they have a directory of their own."""
         ready, target = self._ready(partition), self._target(partition)
         sync_folder(ready)
@@ -268,7 +268,7 @@ class Directory(ABC):
             self._show_files(partition, ready)
         sync_folder(target.parent)
 
-    def _show_files(self, partition: Partition, ready: Path) -> None:
+    def _show_files(self, partition: OpenPartition, ready: Path) -> None:
         """Let files be seen, the first one last: where it is, all are. A run that was killed may have come to some."""
         names = sorted(os.listdir(ready), reverse=True)
         for left in self._path.glob(self._file(partition, "*")):
@@ -282,21 +282,21 @@ class Directory(ABC):
             os.rename(ready / name, self._path / name)
         shutil.rmtree(ready)
 
-    def _ready(self, partition: Partition) -> Path:
+    def _ready(self, partition: OpenPartition) -> Path:
         """The directory of a partition's files on their way to where they are seen."""
         return self._own / f"ready-{partition.number}"
 
-    def _file(self, partition: Partition, number: int | str) -> str:
+    def _file(self, partition: OpenPartition, number: int | str) -> str:
         return f"part-{partition.number:06d}-{number}.{self._format}"
 
-    def _target(self, partition: Partition) -> Path:
+    def _target(self, partition: OpenPartition) -> Path:
         """Where a partition is seen: its directory, or its first file."""
         if not self._by:
             return self._path / self._file(partition, 0)
         texts = self._keys.texts(self._keys.frame([partition.key])).row(0)
         return self._path / directory(self._by, texts)
 
-    def _is_published(self, partition: Partition) -> bool:
+    def _is_published(self, partition: OpenPartition) -> bool:
         """Whether it can be seen, by the same number."""
         target = self._target(partition)
         return (target / self._file(partition, 0) if self._by else target).exists()

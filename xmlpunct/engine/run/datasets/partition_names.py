@@ -18,10 +18,10 @@ _MOST = 255
 """Maximal length of a file name, in bytes."""
 
 
-def escaped(text: str) -> str:
+def directory_escaped(text: str) -> str:
     """Escape a text for use in a directory name.
 
-    >>> escaped("a/b=50%")
+    >>> directory_escaped("a/b=50%")
     'a%2Fb%3D50%25'
     """
     return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
@@ -34,7 +34,10 @@ def directory(names: Sequence[str], texts: Sequence[str | None]) -> str:
     'hour=17/sid=__HIVE_DEFAULT_PARTITION__'
     """
     parts = zip(names, texts, strict=True)
-    return "/".join(f"{escaped(name)}={NULL if text is None else escaped(text)}" for name, text in parts)
+    return "/".join(
+        f"{directory_escaped(name)}={NULL if text is None else directory_escaped(text)}"
+        for name, text in parts
+    )
 
 
 def check_columns(schema: Schema, names: Sequence[str]) -> None:
@@ -65,7 +68,7 @@ def unfit(schema: Schema, names: Sequence[str], tuples: pl.DataFrame) -> pl.Seri
     texts = tuples.select(schema[name].type.format_column(pl.col(name)).alias(name) for name in names)
     reasons = []
     for name in names:
-        room = _MOST - len(f"{escaped(name)}=".encode())
+        room = _MOST - len(f"{directory_escaped(name)}=".encode())
         written = pl.col(name).str.len_bytes() + 2 * pl.col(name).str.count_matches(_ESCAPED.pattern)
         reasons += [
             pl.when(pl.col(name) == "").then(pl.lit(f"{name} is empty, and names a directory")),

@@ -15,7 +15,7 @@ from xmlpunct.engine.run.checkpoint.commit import Frames
 from xmlpunct.engine.run.datasets.chunks import ASIDE, Chunk, Making, Merging, in_groups
 from xmlpunct.engine.run.datasets.dataset_files import FILE_BYTES
 from xmlpunct.engine.run.datasets.directory import Directory
-from xmlpunct.engine.run.datasets.staging import Partition
+from xmlpunct.engine.run.datasets.staging import OpenPartition
 from xmlpunct.engine.run.durable_files import sync_folder, writing
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -26,7 +26,7 @@ MANY = 64
 _CHUNKS = "chunks"
 _CHUNK = {"$number": pl.Int64(), "$file": pl.String(), "$at": pl.Int64(), "$length": pl.Int64()}
 
-Keyed = tuple[tuple[object, ...], Chunk]
+KeyedChunk = tuple[tuple[object, ...], Chunk]
 """Rows that were put aside, behind the values of the columns to partition by that they have in common."""
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ class SharedDataset(Directory):
         return {**self._frames(), _CHUNKS: pl.DataFrame(rows, schema=_CHUNK, orient="row")}
 
     def write(
-        self, given: Iterable[Keyed], punctuations: Sequence[Punctuation], last: bool, group: Results
+        self, given: Iterable[KeyedChunk], punctuations: Sequence[Punctuation], last: bool, group: Results
     ) -> None:
         """Record the chunks of a micro-batch, and publish complete partitions; if it is the ``last``, all.
 
@@ -126,12 +126,12 @@ class SharedDataset(Directory):
             self._merged += run
         sync_folder(self.folder)
 
-    def _put(self, partition: Partition, chunks: Iterable[Chunk]) -> None:
+    def _put(self, partition: OpenPartition, chunks: Iterable[Chunk]) -> None:
         for chunk in chunks:
             partition.chunks.append(chunk)
             self._files[chunk.file] += 1
 
-    def _made(self, partitions: Iterable[Partition]) -> Iterator[Partition]:
+    def _made(self, partitions: Iterable[OpenPartition]) -> Iterator[OpenPartition]:
         made, files = list(partitions), list[Making]()
         for partition in made:
             ready = self._ready(partition)
@@ -143,7 +143,7 @@ class SharedDataset(Directory):
             self._workers.run(files)
         yield from made
 
-    def _drop(self, partition: Partition) -> None:
+    def _drop(self, partition: OpenPartition) -> None:
         self._forget(partition.chunks)
 
     def _forget(self, chunks: Iterable[Chunk]) -> None:
@@ -154,7 +154,7 @@ class SharedDataset(Directory):
                 del self._files[chunk.file]
                 (self.folder / chunk.file).unlink(missing_ok=True)
 
-    def _look(self, partition: Partition) -> None:
+    def _look(self, partition: OpenPartition) -> None:
         for name in {chunk.file for chunk in partition.chunks}:
             if not (self.folder / name).exists():
                 raise XmlPunctError(
@@ -163,6 +163,6 @@ class SharedDataset(Directory):
                 )
 
 
-def _small(partition: Partition) -> list[Chunk]:
+def _small(partition: OpenPartition) -> list[Chunk]:
     """The last chunks of a partition, as far as they are small."""
     return [*takewhile(lambda chunk: chunk.length < SMALL_BYTES, reversed(partition.chunks))][::-1]

@@ -36,7 +36,7 @@ _HEAD = 8
 
 
 @dataclass
-class Partition:
+class OpenPartition:
     """An open partition: its ``number``, in the order in which they came, its values, and its rows.
 
     ``length`` is how much of its file counts, ``rows`` what is not there yet, which takes about ``held`` bytes. Where
@@ -59,18 +59,18 @@ class Staging:
         self._held = 0
         self._unsynced = set[int]()
 
-    def path(self, partition: Partition) -> Path:
+    def path(self, partition: OpenPartition) -> Path:
         """Where the rows of a partition are."""
         return self.folder / f"open-{partition.number}"
 
-    def add(self, partition: Partition, rows: pl.DataFrame) -> None:
+    def add(self, partition: OpenPartition, rows: pl.DataFrame) -> None:
         """Take rows of a partition. `spill` bounds what that takes."""
         size = int(rows.estimated_size())
         partition.rows.append(rows)
         partition.held += size
         self._held += size
 
-    def spill(self, partitions: list[Partition]) -> None:
+    def spill(self, partitions: list[OpenPartition]) -> None:
         """Keep no more in memory than `MEMORY_BYTES`: write the largest down, to half of that. Raises OSError."""
         if self._held <= MEMORY_BYTES:
             return
@@ -79,7 +79,7 @@ class Staging:
                 return
             self._write(partition)
 
-    def sync(self, partitions: list[Partition]) -> None:
+    def sync(self, partitions: list[OpenPartition]) -> None:
         """Come back when all rows are on disk. Raises OSError."""
         for partition in partitions:
             self._write(partition)
@@ -97,7 +97,7 @@ class Staging:
             sync_folder(self.folder)
         self._unsynced.clear()
 
-    def read(self, partition: Partition) -> Iterator[pl.DataFrame]:
+    def read(self, partition: OpenPartition) -> Iterator[pl.DataFrame]:
         """All rows of a partition, in the order in which they came. Raises OSError."""
         if partition.length:
             with open(self.path(partition), "rb") as file:
@@ -106,20 +106,20 @@ class Staging:
                     yield load(piece)
         yield from partition.rows
 
-    def drop(self, partition: Partition) -> None:
+    def drop(self, partition: OpenPartition) -> None:
         """Forget the rows of a partition, which are elsewhere now."""
         self._held -= partition.held
         self._unsynced.discard(partition.number)
         self.path(partition).unlink(missing_ok=True)
 
-    def look(self, partition: Partition) -> None:
+    def look(self, partition: OpenPartition) -> None:
         """Raise `XmlPunctError` if rows that were made durable are gone."""
         path = self.path(partition)
         size = path.stat().st_size if path.exists() else 0
         if size < partition.length:
             raise XmlPunctError(f"{path} is shorter than what was committed to it")
 
-    def _write(self, partition: Partition) -> None:
+    def _write(self, partition: OpenPartition) -> None:
         if not partition.rows:
             return
         piece = dump(pl.concat(partition.rows))

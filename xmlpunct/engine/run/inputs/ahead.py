@@ -20,15 +20,15 @@ from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.reader import Cuts, InputReader, Standing
 from xmlpunct.firehose import StreamSpec
 from xmlpunct.firehose.builder import Parsed
-from xmlpunct.operators.driver import Ahead
+from xmlpunct.operators.driver import Precomputed
 
 _JOIN_SECONDS = 1.0
 """How long the end of a run waits for a thread that still reads: one that hangs in a connection keeps nobody."""
 
 Task = Callable[[], None]
-Further = Callable[[Parsed], Sequence[Ahead]]
+Further = Callable[[Parsed], Sequence[Precomputed]]
 """What else is done of what was parsed: for each of its streams."""
-Found = tuple[Parsed, Standing, Sequence[Ahead]] | BaseException | None
+Found = tuple[Parsed, Standing, Sequence[Precomputed]] | BaseException | None
 """What was read ahead: nothing at the end of an input."""
 
 
@@ -125,7 +125,7 @@ class AheadReader(InputReader):
     ) -> None:
         super().__init__(given, specs, punct_namespace, bell, alone)
         self._helpers, self.parses_ahead, self._precompute = helpers, not spread, precompute
-        self.precomputed: Sequence[Ahead] = ()
+        self.precomputed: Sequence[Precomputed] = ()
         self._sizes: deque[int] = deque()  # of what is to be cut next
         self._cutting = False
         self._cuts = self._taken = 0  # how many were cut, and how many of them were taken

@@ -23,10 +23,10 @@ from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.run.inputs.parts import Part
 from xmlpunct.engine.run.inputs.ranges import Extent, splits
 from xmlpunct.firehose import native
-from xmlpunct.firehose.native.tags import bare, tag_of
 from xmlpunct.firehose.native.tags import elements as opened_by
+from xmlpunct.firehose.native.tags import names_only, tag_of
 from xmlpunct.firehose.position import Position
-from xmlpunct.firehose.spec import ElementName, expanded
+from xmlpunct.firehose.spec import ElementName, name_parts
 from xmlpunct.firehose.splitter import Splitter
 
 SPAN_BYTES = 32 * 2**20
@@ -159,7 +159,7 @@ class _Stepper:
 
 def _local_names(elements: Collection[ElementName]) -> list[bytes]:
     """The names of elements, whatever their namespaces."""
-    return sorted({expanded(name)[1].encode() for name in elements})
+    return sorted({name_parts(name)[1].encode() for name in elements})
 
 
 def find_cuts(parts: Sequence[tuple[Part, frozenset[ElementName]]], scan_all: Scan) -> list[list[Piece]]:
@@ -280,7 +280,7 @@ def _shape(open_: tuple[str, ...]) -> list[tuple[object, ...]]:
 
 def _marked(open_: tuple[str, ...]) -> tuple[str, ...]:
     """The same elements, so that they are known again."""
-    return tuple(f"{bare(raw)[:-1]} xmlpunct-guess='{number}'>" for number, raw in enumerate(open_))
+    return tuple(f"{names_only(raw)[:-1]} xmlpunct-guess='{number}'>" for number, raw in enumerate(open_))
 
 
 def _absolute(there: Position, base: Position) -> Position:

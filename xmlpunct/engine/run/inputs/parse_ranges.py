@@ -14,7 +14,7 @@ from xmlpunct.base.errors import SourceError, TransientError, reading
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import Extent, Range, Readable, Stamp, open_at, splits
-from xmlpunct.firehose.builder import Parsed, together
+from xmlpunct.firehose.builder import Parsed, joined_splits
 from xmlpunct.firehose.labels import Label, labels_of
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
@@ -58,11 +58,11 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
         except TransientError:
             raise
         except SourceError as error:
-            found.append(together(parser.specs, []))
+            found.append(joined_splits(parser.specs, []))
             found[-1].error = error
         if found and found[-1].error is not None:
             break
-    return Read(together(parser.specs, found), size, checksums)
+    return Read(joined_splits(parser.specs, found), size, checksums)
 
 
 def _parse(parser: Parser, split: Split, label: tuple[Label, ...], broken: bool) -> Parsed:

@@ -15,7 +15,7 @@ from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.ranges import STEP, Cursor, advance, behind, check_read, release
 from xmlpunct.engine.run.inputs.streams import FileStream, SpoolStream
 from xmlpunct.firehose import FirehoseReader, StreamSpec
-from xmlpunct.firehose.builder import Parsed, together
+from xmlpunct.firehose.builder import Parsed, joined_splits
 from xmlpunct.firehose.reader import PartStream, Piece
 
 AGAIN_BYTES = 4 * 2**20
@@ -122,8 +122,8 @@ class InputReader(FirehoseReader):
         for piece, here in cuts.pieces:
             parts.append(self.parse(piece).settle())
             if parts[-1].error is not None:
-                return together(self.specs, parts), here
-        return together(self.specs, parts), cuts.behind
+                return joined_splits(self.specs, parts), here
+        return joined_splits(self.specs, parts), cuts.behind
 
     def take(self, parsed: Parsed, at: Standing) -> Parsed:
         """The last third: go to where it stands. In the order in which it was cut, and none behind an error."""

@@ -15,7 +15,7 @@ from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.base.doubles import canonical_column
 from xmlpunct.base.errors import Reject, SourceError, UsageError
 from xmlpunct.firehose.items import lists
-from xmlpunct.firehose.typed_columns import outside, shown
+from xmlpunct.firehose.typed_columns import outside_domain, shown_text
 from xmlpunct.operators.iterator import as_text
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
@@ -197,8 +197,8 @@ def _column(values: pl.Series, attribute: Attribute) -> tuple[pl.Series, dict[in
     if not attribute.nullable:
         wrong |= dict.fromkeys(values.is_null().arg_true(), f"attribute {name}: missing, and it is NOT NULL")
     if attribute.domain is not WILDCARD:
-        for row in outside(attribute, read.alias(name)):
-            text = shown(type_.format(read[row]))
+        for row in outside_domain(attribute, read.alias(name)):
+            text = shown_text(type_.format(read[row]))
             wrong[row] = f"attribute {name}: {text} is outside its domain {attribute.domain}"
     return read, wrong
 
@@ -206,7 +206,7 @@ def _column(values: pl.Series, attribute: Attribute) -> tuple[pl.Series, dict[in
 def _told(values: pl.Series, row: int) -> str:
     """A value that is none of its type. Python has no date for such a moment."""
     if not values.dtype.is_temporal():
-        return shown(str(values[row]))
+        return shown_text(str(values[row]))
     unit = values.dtype.time_unit if isinstance(values.dtype, pl.Datetime) else "days"
     return f"{values.to_physical()[row]} {unit} since 1970"
 

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from xmlpunct.base.errors import Reject, SourceError, StrictError, XmlPunctError
-from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, Found
+from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, RestoredRun
 from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.run.inputs.ranges import Cursor
 from xmlpunct.engine.run.inputs.segments import READ_AT_ONCE
@@ -43,7 +43,7 @@ class Ledger:
         running: LocalRun,
         sink: Sink,
         checkpoint: Checkpoint | None,
-        restored: Found | None,
+        restored: RestoredRun | None,
         limit: RejectLimit | None = None,
     ) -> None:
         self._running, self._sink, self._checkpoint, self._limit = running, sink, checkpoint, limit
@@ -167,7 +167,7 @@ class Ledger:
         self._saved = time.monotonic()
         self._cost = self._saved - began
 
-    def _continue(self, restored: Found) -> None:
+    def _continue(self, restored: RestoredRun) -> None:
         """Restore the saved state, and repeat the slices since then."""
         assert self._checkpoint is not None
         commit, path = restored.commit, self._checkpoint.path

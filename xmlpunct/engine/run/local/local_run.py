@@ -29,7 +29,7 @@ from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.run.stop import Stop
 from xmlpunct.slice import Slice
 
-Progress = Callable[[RunStats], None]
+ProgressCallback = Callable[[RunStats], None]
 
 
 def open_sources(
@@ -59,7 +59,7 @@ def run(
     query: Query,
     options: RunOptions,
     stats: RunStats,
-    on_progress: Progress | None = None,
+    on_progress: ProgressCallback | None = None,
     stop: Stop | None = None,
     sayings: Sayings | None = None,
 ) -> None:

@@ -11,7 +11,7 @@ from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.run.inputs.ahead import AheadReader
 from xmlpunct.engine.run.inputs.injected_punctuations import Plain
 from xmlpunct.firehose import Parsed
-from xmlpunct.operators.driver import Ahead
+from xmlpunct.operators.driver import Precomputed
 from xmlpunct.slice import Slice
 
 
@@ -31,7 +31,7 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """A batch of a table as tuples of stream ``number``, with its rejects; or the end of the table."""
 
     number: int
@@ -51,8 +51,8 @@ class Portion:
     feed: Feed | None = None
     parsed: Parsed | None = None
     injected: Plain | None = None
-    rows: Rows | None = None
-    precomputed: Sequence[Ahead] = ()
+    rows: TableRows | None = None
+    precomputed: Sequence[Precomputed] = ()
 
     @property
     def position(self) -> list[Any] | None:

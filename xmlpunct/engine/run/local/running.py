@@ -24,14 +24,14 @@ from xmlpunct.engine.run.inputs.pacing import MOST_BYTES, Pace, first_bytes, sta
 from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.ranges import Cursor
 from xmlpunct.engine.run.inputs.tables import Table
-from xmlpunct.engine.run.local.portion import Feed, Portion, Rows
-from xmlpunct.engine.run.reject_limit import RejectLimit, in_order, marked
+from xmlpunct.engine.run.local.portion import Feed, Portion, TableRows
+from xmlpunct.engine.run.reject_limit import RejectLimit, rejected_flags, source_positions
 from xmlpunct.engine.run.run_options import ONE_ANSWER
 from xmlpunct.engine.run.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
 from xmlpunct.engine.why.holding import Holding
 from xmlpunct.firehose import Parsed
 from xmlpunct.operators import Counters, Pipeline
-from xmlpunct.operators.driver import NOT_AHEAD, Ahead
+from xmlpunct.operators.driver import NOT_PRECOMPUTED, Precomputed
 from xmlpunct.operators.retained_outline import outline
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice, concat
@@ -195,8 +195,8 @@ class LocalRun:
             counts = self.stats.judged.setdefault(stream.name, [0, 0])
             bad = pl.Series(dtype=pl.Boolean())
             if parsed is not None:
-                tuples = in_order(parts, parsed.slices[index], parsed.rejects[index])
-                bad = marked(tuples, rejects)
+                tuples = source_positions(parts, parsed.slices[index], parsed.rejects[index])
+                bad = rejected_flags(tuples, rejects)
             failure = failure or limit.share(stream.name, counts, bad, feed.done)
         return failure
 
@@ -353,17 +353,17 @@ class LocalRun:
         waits = self._waits() if silent else {}
         self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
 
-    def _precompute(self, streams: Sequence[tuple[int, Stream]], parsed: Parsed) -> list[Ahead]:
+    def _precompute(self, streams: Sequence[tuple[int, Stream]], parsed: Parsed) -> list[Precomputed]:
         """Run stateless operators on slices read ahead; called in reader threads."""
         pairs = zip(streams, parsed.slices, strict=True)
         return [self._pipeline.precompute(i, stream.taken(slice_).tuples) for (i, stream), slice_ in pairs]
 
     def _push(
-        self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice], done: Sequence[Ahead] = ()
+        self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice], done: Sequence[Precomputed] = ()
     ) -> list[Slice]:
         results = [] if self._opened else [self._pipeline.open_all()]
         self._opened = True
-        done = done or [NOT_AHEAD] * len(slices)
+        done = done or [NOT_PRECOMPUTED] * len(slices)
         for (i, stream), slice_, done_of_stream in zip(streams, slices, done, strict=True):
             if slice_:
                 if slice_.punctuations:
@@ -400,12 +400,12 @@ class LocalRun:
             if all(self._pipeline.is_stopped(i) for i, _ in feed.streams):
                 feed.done = True
 
-    def _rows_of(self, tables: Sequence[tuple[int, Stream, Table]]) -> Iterator[Rows]:
+    def _rows_of(self, tables: Sequence[tuple[int, Stream, Table]]) -> Iterator[TableRows]:
         """The batches of all tables, each table followed by its end."""
         for number, stream, table in tables:
             for tuples, rejects in table.slices(stream.layout):
-                yield Rows(number, stream, tuples, rejects)
-            yield Rows(number, stream, self._end(stream), [])
+                yield TableRows(number, stream, tuples, rejects)
+            yield TableRows(number, stream, self._end(stream), [])
 
     def _end(self, stream: Stream) -> Slice:
         return Slice(stream.layout.empty(), [Punctuation.everything(stream.schema)], [0])
@@ -441,6 +441,6 @@ class LocalRun:
         return [f for f in self._feeds if declared in (s.declared for _, s in f.streams)]
 
 
-def _no_results(_: Parsed) -> list[Ahead]:
+def _no_results(_: Parsed) -> list[Precomputed]:
     """Replaces `_precompute` for fewer than `MANY` threads."""
     return []

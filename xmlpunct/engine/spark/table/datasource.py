@@ -12,10 +12,10 @@ from xmlpunct.base.paths import read_element
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.spark.table.stream import TableStreamReader
 from xmlpunct.engine.spark.table.table_batch import TableReader
-from xmlpunct.engine.spark.table.table_files import listed
+from xmlpunct.engine.spark.table.table_files import table_parts
 from xmlpunct.engine.spark.table.table_options import READING, WATCHING, WRITING, TableOptions
 from xmlpunct.engine.spark.table.table_writer import TableStreamWriter, TableWriter
-from xmlpunct.engine.spark.table.tasks import Table
+from xmlpunct.engine.spark.table.tasks import TableRead
 from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.document import infer, take_sample
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
@@ -38,10 +38,10 @@ class XmlTable(DataSource):  # type: ignore[misc]
         return inferred_columns(TableOptions.read(self.options, WATCHING))
 
     def reader(self, schema: spark.StructType) -> TableReader:
-        return TableReader(Table(schema, self._reading(schema, READING)))
+        return TableReader(TableRead(schema, self._reading(schema, READING)))
 
     def streamReader(self, schema: spark.StructType) -> TableStreamReader:  # noqa: N802 - Spark's name
-        return TableStreamReader(Table(schema, self._reading(schema, WATCHING)))
+        return TableStreamReader(TableRead(schema, self._reading(schema, WATCHING)))
 
     def writer(self, schema: spark.StructType, overwrite: bool) -> TableWriter:
         return TableWriter(
@@ -79,7 +79,7 @@ def _inferred(options: TableOptions) -> Inferred:
 
 
 def _sampled(options: TableOptions) -> Inferred:
-    parts = listed(options.paths)
+    parts = table_parts(options.paths)
     source = Source(
         ", ".join(options.paths),
         tuple((part.name, part.size) for part in parts),

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from xmlpunct.base.errors import StrictError, UsageError
 from xmlpunct.engine.spark.table.table_options import DOCUMENTS, Mode, TableOptions
-from xmlpunct.engine.spark.table.tasks import Table
+from xmlpunct.engine.spark.table.tasks import TableRead
 from xmlpunct.firehose import Parser, Position, Split
 
 _NAME = "<document>"
@@ -57,7 +57,7 @@ class Documents:
 
     def __init__(self, columns: spark.StructType, options: TableOptions) -> None:
         self.options, self._columns = options, columns
-        self._parsers: dict[str, tuple[Table, Parser]] = {}
+        self._parsers: dict[str, tuple[TableRead, Parser]] = {}
         self._parser(options.element or "row")  # raises errors of the columns early
 
     def __reduce__(self) -> tuple[type[Documents], tuple[spark.StructType, TableOptions]]:
@@ -109,10 +109,10 @@ class Documents:
             return (tuples.clear(), corrupt[-1:]) if corrupt else (tuples, [])
         return tuples, corrupt
 
-    def _parser(self, element: str) -> tuple[Table, Parser]:
+    def _parser(self, element: str) -> tuple[TableRead, Parser]:
         """The table and parser for tuples of an element."""
         if element not in self._parsers:
-            table = Table(self._columns, replace(self.options, element=element))
+            table = TableRead(self._columns, replace(self.options, element=element))
             if len(self._parsers) >= _MOST_ROOTS:
                 self._parsers.clear()
             self._parsers[element] = table, Parser([table.spec], self.options.punct_namespace)

@@ -14,7 +14,7 @@ from pyspark.sql import types as spark
 
 from xmlpunct.base.errors import SchemaError
 from xmlpunct.base.paths import XML_NAMESPACE, read_path
-from xmlpunct.engine.spark.table.spark_columns import Field, Layout, spark_type, type_of
+from xmlpunct.engine.spark.table.spark_columns import Layout, SparkField, spark_type, type_of_spark
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
 from xmlpunct.schema.attribute import Attribute
@@ -63,35 +63,37 @@ class Naming:
 
     def _read(
         self, columns: spark.StructType, steps: tuple[str, ...], writing: bool
-    ) -> tuple[tuple[Field, ...], list[Attribute]]:
-        fields: list[Field] = []
+    ) -> tuple[tuple[SparkField, ...], list[Attribute]]:
+        fields: list[SparkField] = []
         attributes: list[Attribute] = []
         for column in columns.fields:
             path, type_ = self._path(column, steps, writing), column.dataType
             if isinstance(type_, spark.StructType):
                 inside, inner_attributes = self._read(type_, (path,), writing)
-                fields.append(Field(column.name, type_, None, inside))
+                fields.append(SparkField(column.name, type_, None, inside))
                 attributes += inner_attributes
                 continue
             if isinstance(type_, spark.ArrayType):
                 field_, attribute = self._array(column.name, type_, path, writing)
             else:
-                field_ = Field(column.name, type_, path)
-                attribute = Attribute(path, type_of(type_, column.name))
+                field_ = SparkField(column.name, type_, path)
+                attribute = Attribute(path, type_of_spark(type_, column.name))
             fields.append(field_)
             attributes.append(replace(attribute, nullable=column.nullable, path=path))
         return tuple(fields), attributes
 
-    def _array(self, name: str, type_: spark.ArrayType, path: str, writing: bool) -> tuple[Field, Attribute]:
+    def _array(
+        self, name: str, type_: spark.ArrayType, path: str, writing: bool
+    ) -> tuple[SparkField, Attribute]:
         """The field and the attribute of an array."""
         if isinstance(type_.elementType, spark.StructType):
             inside, inner_attributes = self._read(type_.elementType, (), writing)
             rows = Schema.of(_in_writing_order(inner_attributes) if writing else inner_attributes)
-            return Field(name, type_, path, inside), Attribute(path, array_of(rows))
+            return SparkField(name, type_, path, inside), Attribute(path, array_of(rows))
         if isinstance(type_.elementType, spark.ArrayType):
             raise SchemaError(f"column {name}: an array of arrays has no place in XML: ARRAY<STRUCT<...>>")
-        item = Attribute(_ITEM, type_of(type_.elementType, name))
-        return Field(name, type_, path), Attribute(path, array_of([item]))
+        item = Attribute(_ITEM, type_of_spark(type_.elementType, name))
+        return SparkField(name, type_, path), Attribute(path, array_of([item]))
 
     def _path(self, column: spark.StructField, steps: tuple[str, ...], writing: bool = False) -> str:
         """The path of a column's value in the tuple, or in the row of an array."""

@@ -56,10 +56,10 @@ _INSTEAD = {
 }
 
 
-def type_of(dtype: spark.DataType, name: str) -> Type:
+def type_of_spark(dtype: spark.DataType, name: str) -> Type:
     """Our type for an atomic Spark type, in the column ``name``. Raises `SchemaError`.
 
-    >>> type_of(spark.DecimalType(5, 2), "price"), type_of(spark.ShortType(), "n")
+    >>> type_of_spark(spark.DecimalType(5, 2), "price"), type_of_spark(spark.ShortType(), "n")
     (DECIMAL(5,2), INT)
     """
     if isinstance(dtype, spark.DecimalType):
@@ -91,7 +91,7 @@ def spark_schema(attributes: Iterable[Attribute]) -> spark.StructType:
 
 
 @dataclass(frozen=True)
-class Field:
+class SparkField:
     """A Spark column, or a field of a struct: its ``type``, and the attribute ``source`` of its values.
 
     A struct has ``fields`` instead of a source. An array of structs has both: ``fields`` refer to the attributes of the
@@ -101,7 +101,7 @@ class Field:
     name: str
     type: spark.DataType
     source: str | None
-    fields: tuple[Field, ...] = ()
+    fields: tuple[SparkField, ...] = ()
 
     @cached_property
     def arrow(self) -> pa.DataType:
@@ -159,7 +159,7 @@ class Field:
     def outside(self, value: pl.Expr) -> pl.Expr | None:
         """Test for values that are too large for Spark's type, over the attribute's ``value``; None if all fit."""
         if isinstance(self.type, spark.ArrayType):
-            inside = self.fields or (Field("", self.type.elementType, _ITEM),)
+            inside = self.fields or (SparkField("", self.type.elementType, _ITEM),)
             tests = [_outside(field, pl.element()) for field in inside]
             if not (possible_tests := [test for test in tests if test is not None]):
                 return None
@@ -174,8 +174,8 @@ _ITEM = "."
 """The attribute of the rows of an array of atomic items."""
 
 
-def _outside(field: Field, row: pl.Expr) -> pl.Expr | None:
-    """`Field.outside` for a field in a row of an array."""
+def _outside(field: SparkField, row: pl.Expr) -> pl.Expr | None:
+    """`SparkField.outside` for a field in a row of an array."""
     if field.source is None:
         tests = [_outside(inner, row) for inner in field.fields]
         possible_tests = [test for test in tests if test is not None]
@@ -184,7 +184,7 @@ def _outside(field: Field, row: pl.Expr) -> pl.Expr | None:
 
 
 def _struct(
-    fields: Iterable[Field], columns: Mapping[str, pa.Array], height: int, has_nulls: bool
+    fields: Iterable[SparkField], columns: Mapping[str, pa.Array], height: int, has_nulls: bool
 ) -> pa.Array:
     """A struct's values; with ``has_nulls``, a struct of null fields is null."""
     fields = tuple(fields)
@@ -208,7 +208,7 @@ class Layout:
     True
     """
 
-    fields: tuple[Field, ...]
+    fields: tuple[SparkField, ...]
     schema: Schema
 
     @classmethod
@@ -251,7 +251,7 @@ class Layout:
         return too_narrow if too_narrow.null_count() < len(too_narrow) else None
 
 
-def _too_large(field: Field) -> pl.Expr | None:
+def _too_large(field: SparkField) -> pl.Expr | None:
     """Test for tuples with values that are too large for a column; None if all fit."""
     if field.source is None:
         possible_tests = [test for inner in field.fields if (test := _too_large(inner)) is not None]
@@ -259,10 +259,10 @@ def _too_large(field: Field) -> pl.Expr | None:
     return field.outside(pl.col(field.source))
 
 
-def _flat_fields(attributes: Iterable[Attribute]) -> Iterator[Field]:
+def _flat_fields(attributes: Iterable[Attribute]) -> Iterator[SparkField]:
     for a in attributes:
         inside = tuple(_flat_fields(a.type.attributes)) if isinstance(a.type, ArrayType) else ()
-        yield Field(a.name, spark_type(a.type), a.name, inside)
+        yield SparkField(a.name, spark_type(a.type), a.name, inside)
 
 
 def _exported(series: pl.Series) -> pa.Array:

@@ -22,14 +22,14 @@ from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.inputs.held import Held
 from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.run.inputs.ranges import Cursor, advance, grouped
-from xmlpunct.engine.spark.table.table_batch import Pieces, tasks
-from xmlpunct.engine.spark.table.table_files import TablePart, labels, listed, waits
-from xmlpunct.engine.spark.table.tasks import Piece, Table, input_of
+from xmlpunct.engine.spark.table.table_batch import TaskPieces, tasks
+from xmlpunct.engine.spark.table.table_files import TablePart, labels, table_parts, waits
+from xmlpunct.engine.spark.table.tasks import TablePiece, TableRead, input_of
 from xmlpunct.firehose.labels import Label
 from xmlpunct.firehose.spec import elements_of
 
-Offset = dict[str, Any]
-Key = tuple[str, ...]
+TableOffset = dict[str, Any]
+FileKey = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Progress:
     last: str = ""
     cursor: Cursor | None = None
 
-    def to_json(self) -> Offset:
+    def to_json(self) -> TableOffset:
         """As plain values."""
         cursor = None if self.cursor is None else self.cursor.to_json()
         return {"files": self.files, "bytes": self.bytes, "last": self.last, "cursor": cursor}
 
     @classmethod
-    def from_json(cls, values: Offset) -> Progress:
+    def from_json(cls, values: TableOffset) -> Progress:
         """The inverse of `to_json`."""
         cursor = values["cursor"]
         return cls(values["files"], values["bytes"], values["last"], cursor and Cursor.from_json(cursor))
@@ -67,11 +67,11 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     supported here: `xmlpunct.spark.query` follows them.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TableRead) -> None:
         self.table = table
         self._available_now: list[TablePart] | None = None
 
-    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
+    def initialOffset(self) -> TableOffset:  # noqa: N802 - Spark's names
         return Progress().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -83,7 +83,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._available_now = self._listed()
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+    def latestOffset(self, start: TableOffset, limit: ReadLimit) -> TableOffset:  # noqa: N802
         at = Progress.from_json(start)
         parts = self._unread(at)
         files, size = self._limits(limit)
@@ -99,7 +99,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             files, size = files - 1, size - unread_bytes
         return at.to_json()
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+    def partitions(self, start: TableOffset, end: TableOffset) -> Sequence[InputPartition]:
         before, after = Progress.from_json(start), Progress.from_json(end)
         parts = [part for part in self._unread(before) if part.key <= _key(after.last)] if after.files else []
         if (
@@ -111,7 +111,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
                 f"files up to {after.last} were added, removed or written anew",
             )
         of_part = dict(zip(parts, labels(self.table.spec, parts, grows=True), strict=True))
-        tasks_: list[Pieces] = []
+        tasks_: list[TaskPieces] = []
         if before.cursor is not None and parts:
             first = parts.pop(0)
             tasks_ += self._between(first, of_part[first], before.cursor, None)
@@ -119,7 +119,9 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             first = self._next(before)
             (label,) = labels(self.table.spec, [first], grows=True)
             return self._between(first, label, before.cursor, after.cursor)
-        tasks_ += [Pieces(pieces) for pieces in tasks(self.table, [(part, of_part[part]) for part in parts])]
+        tasks_ += [
+            TaskPieces(pieces) for pieces in tasks(self.table, [(part, of_part[part]) for part in parts])
+        ]
         if after.cursor is not None and after != before:
             following = self._next(after)
             (label,) = labels(self.table.spec, [following], grows=True)
@@ -127,10 +129,10 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         return tasks_
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Pieces)
+        assert isinstance(partition, TaskPieces)
         return self.table.read(partition.pieces)
 
-    def commit(self, end: Offset) -> None:
+    def commit(self, end: TableOffset) -> None:
         """Nothing to do: files are not removed."""
 
     def stop(self) -> None:
@@ -152,7 +154,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
 
     def _listed(self) -> list[TablePart]:
         available_paths = [path for path in self.table.options.paths if not waits(path)]
-        return sorted(listed(available_paths), key=lambda part: part.key) if available_paths else []
+        return sorted(table_parts(available_paths), key=lambda part: part.key) if available_paths else []
 
     def _unread(self, at: Progress) -> list[TablePart]:
         """The parts that are not read yet; with the trigger availableNow, of the parts at its start."""
@@ -174,13 +176,15 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
 
     def _between(
         self, part: TablePart, part_labels: tuple[Label, ...], start: Cursor, stop: Cursor | None
-    ) -> list[Pieces]:
+    ) -> list[TaskPieces]:
         """The tasks for a part between two cursors; without ``stop``, up to its end."""
         ranges, end = self._advance(part, start, sys.maxsize, stop)
         if stop is not None and end != stop:
             raise ChangedError.of(part.name, "it does not hold what was read of it before")
         partition_bytes = self.table.options.partition_bytes
-        return [Pieces((Piece(part, part_labels, group),)) for group in grouped(ranges, partition_bytes)]
+        return [
+            TaskPieces((TablePiece(part, part_labels, group),)) for group in grouped(ranges, partition_bytes)
+        ]
 
     def _advance(self, part: TablePart, start: Cursor, size: int, stop: Cursor | None = None) -> Any:
         elements = elements_of([self.table.spec], self.table.options.punct_namespace)
@@ -188,5 +192,5 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         return advance(input_of(part), elements, start, size, at_once, stop=stop, held=Held())
 
 
-def _key(name: str) -> Key:
+def _key(name: str) -> FileKey:
     return TablePart("", name, None, None).key

@@ -60,7 +60,7 @@ class TablePart:
             return not reader.transcoded
 
 
-def listed(paths: Iterable[str]) -> list[TablePart]:
+def table_parts(paths: Iterable[str]) -> list[TablePart]:
     """List the current parts of sources.
 
     Raises `SourceError` for a missing source, and `UsageError` for a source that can be read only once.

@@ -53,14 +53,14 @@ _PACK: dict[str, tuple[str, Callable[[str, str], Any]]] = {
 
 
 @dataclass
-class Written(WriterCommitMessage):  # type: ignore[misc]
+class WrittenFiles(WriterCommitMessage):  # type: ignore[misc]
     """The files that a task has written to a folder."""
 
     folder: Path
     names: tuple[str, ...]
 
 
-class Target:
+class TableDirectory:
     """The directory of a table, and the layout of its files.
 
     Tasks write to a staging folder, which one rename turns into a slice.
@@ -85,7 +85,7 @@ class Target:
         self.layout = options.naming.layout(spark.StructType(data), writing=True)
         self._writer()  # raises errors of the columns early
 
-    def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, batches: Iterator[pa.RecordBatch]) -> WrittenFiles:
         """Write the rows of a task. Raises `XmlPunctError` for a value that XML cannot represent."""
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
@@ -126,14 +126,14 @@ class Target:
                     + writer.body(Slice(self.layout.schema.empty(), punctuations))
                     + writer.end()
                 )
-        return Written(self.staging, tuple(names))
+        return WrittenFiles(self.staging, tuple(names))
 
-    def publish(self, messages: list[Written | None], batch: int = 0) -> None:
+    def publish(self, messages: list[WrittenFiles | None], batch: int = 0) -> None:
         """Publish the files of tasks as a slice, unless this run has published ``batch`` already."""
         written = [message for message in messages if message is not None and message.names]
         slices = self._slices()  # listed once: if another run publishes meanwhile, the rename below fails
         if (written or self.overwrite) and not self._is_published(slices, batch):
-            # Tasks may have another `Target` object, with another staging folder.
+            # Tasks may have another `TableDirectory` object, with another staging folder.
             folder = written[0].folder if written else self.staging
             counted = {name for message in written for name in message.names}
             with writing(self.path):
@@ -209,10 +209,10 @@ class TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Writes a data frame as one slice."""
 
     def __init__(self, columns: spark.StructType, options: TableOptions, overwrite: bool) -> None:
-        self.target = Target(columns, options, overwrite, uuid.uuid4().hex)
+        self.target = TableDirectory(columns, options, overwrite, uuid.uuid4().hex)
         self.target.check()
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         return self.target.write(iterator)
 
     def commit(self, messages: list[Any]) -> None:
@@ -230,9 +230,9 @@ class TableStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
             raise UsageError(
                 'what is written once has to be known again: option("checkpointLocation", ...) beside the others'
             )
-        self.target = Target(columns, options, overwrite, _query_id(options.checkpoint))
+        self.target = TableDirectory(columns, options, overwrite, _query_id(options.checkpoint))
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         return self.target.write(iterator)
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803 - Spark's name

@@ -12,7 +12,7 @@ from pyspark.sql import types as spark
 
 from xmlpunct.base.errors import Reject, SchemaError, StrictError, UsageError
 from xmlpunct.base.paths import read_element
-from xmlpunct.base.unread import Watch
+from xmlpunct.base.unread import UnreadCounter
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.run.inputs.parse_ranges import range_bytes
 from xmlpunct.engine.run.inputs.parts import Input, Part
@@ -32,7 +32,7 @@ SLICE_BYTES = 2**20
 
 
 @dataclass(frozen=True)
-class Piece:
+class TablePiece:
     """A part, or ``ranges`` of it, with the labels in its name."""
 
     part: TablePart
@@ -40,7 +40,7 @@ class Piece:
     ranges: tuple[Range, ...] | None = None
 
 
-class Table:
+class TableRead:
     """Reads XML with these columns and options.
 
     Beside the columns of tuples there may be a column of punctuations and one of corrupt records. Raises `SchemaError`
@@ -86,13 +86,13 @@ class Table:
         mode = self.options.mode
         return mode is Mode.DROPMALFORMED or (mode is Mode.PERMISSIVE and self.has_corrupt)
 
-    def read(self, pieces: tuple[Piece, ...]) -> Iterator[pa.RecordBatch]:
+    def read(self, pieces: tuple[TablePiece, ...]) -> Iterator[pa.RecordBatch]:
         """Read the rows of pieces. Raises `SourceError`, and in mode FAILFAST `StrictError` for a reject."""
         parser = Parser([self.spec], self.options.punct_namespace)
         log = RejectLog()
         try:
             for piece in pieces:
-                watch = Watch(piece.part.name, self.spec.element)
+                watch = UnreadCounter(piece.part.name, self.spec.element)
                 for parsed in self._parsed(piece, parser):
                     rejects = [*parsed.rejects[0]]
                     slice_ = parsed.slices[0]
@@ -149,7 +149,7 @@ class Table:
                 arrays.append(pa.concat_arrays([array, pa.nulls(nulls, array.type)]) if nulls else array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
-    def _parsed(self, piece: Piece, parser: Parser) -> Iterator[Parsed]:
+    def _parsed(self, piece: TablePiece, parser: Parser) -> Iterator[Parsed]:
         """Parse a piece in splits."""
         if piece.ranges is not None:
             yield from _in_ranges(piece, parser)
@@ -162,7 +162,7 @@ class Table:
             reader.close()
 
 
-def _in_ranges(piece: Piece, parser: Parser) -> Iterator[Parsed]:
+def _in_ranges(piece: TablePiece, parser: Parser) -> Iterator[Parsed]:
     part = input_of(piece.part).parts[0]
     for r in piece.ranges or ():
         data = range_bytes(part, r)

@@ -9,7 +9,7 @@ from sqlglot import exp
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.paths import read_condition, read_element
 from xmlpunct.connectors.open_source import FOLLOW, columns_named, paths_of
-from xmlpunct.connectors.tcp import Address
+from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.run.inputs.tables import Table
@@ -145,7 +145,7 @@ def _source(options: Mapping[str, str], override: str | None, statement: exp.Exp
             refuse("connections = N goes with a source tcp-listen://host:port", statement)
         source = f"{source}?connections={count}"
         try:
-            Address.parse(source)
+            SocketAddress.parse(source)
         except UsageError as error:
             refuse(str(error), statement)
     if flag(options, "follow", statement):

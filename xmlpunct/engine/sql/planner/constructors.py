@@ -8,13 +8,13 @@ from sqlglot import exp
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.escapes import in_attribute
-from xmlpunct.engine.sql.planner.scope import Relation
+from xmlpunct.engine.sql.planner.scope import PlannedRelation
 from xmlpunct.engine.sql.syntax.arguments import only, take
 from xmlpunct.engine.sql.syntax.xml_syntax import XmlAttributes
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.functions.xml import ELEMENT, FOREST
-from xmlpunct.firehose.result_elements import check_uri, expand
+from xmlpunct.firehose.result_elements import check_uri, expanded_name
 from xmlpunct.schema.column_attributes import namespaces_of
 from xmlpunct.schema.sql_errors import at, refuse
 from xmlpunct.types import STRING
@@ -25,7 +25,7 @@ Reading = Generator[exp.Expr, Expression, Expression]
 _REMEDY = "XMLELEMENT(NAME ..., XMLNAMESPACES('URI' AS {}), ...) around it does"
 
 
-def element(node: exp.Expr, relation: Relation) -> Reading:
+def plan_element(node: exp.Expr, relation: PlannedRelation) -> Reading:
     """XMLELEMENT over a relation."""
     name, parts = take(node, "this", "expressions")
     content = list(parts or ())
@@ -60,7 +60,7 @@ def element(node: exp.Expr, relation: Relation) -> Reading:
         return ELEMENT(_constant(" ".join(opening)), _constant(" ".join(names)), *arguments)
 
 
-def forest(node: exp.Expr, relation: Relation) -> Reading:
+def forest(node: exp.Expr, relation: PlannedRelation) -> Reading:
     """XMLFOREST over a relation."""
     parts = only(node, "expressions")
     names, values = _names_and_values(parts, relation)
@@ -77,7 +77,9 @@ def _constant(names: str) -> Expression:
     return fn.literal(STRING, names)
 
 
-def _names_and_values(items: Iterable[exp.Expr], relation: Relation) -> tuple[list[str], list[exp.Expr]]:
+def _names_and_values(
+    items: Iterable[exp.Expr], relation: PlannedRelation
+) -> tuple[list[str], list[exp.Expr]]:
     """Names and values of a list with AS; the default name of a column is its declared name."""
     names, values = [], []
     for item in items:
@@ -116,4 +118,4 @@ def _expanded(name: str, where: exp.Expr, node: exp.Expr) -> str:
             declared = _declared(outer) | declared
         outer = outer.parent
     with at(where):
-        return expand(name, declared, _REMEDY)
+        return expanded_name(name, declared, _REMEDY)

@@ -48,13 +48,13 @@ def declaration(
     lines = [f"-- {comment if comment.isprintable() else ascii(comment)}" for comment in comments]
     used_prefixes = _prefixes(schema, prefixes)
     spaces = [
-        f"{quoted(uri)} AS {identifier(prefix)}"
+        f"{string_literal(uri)} AS {identifier(prefix)}"
         for uri, prefix in used_prefixes.items()
         if uri != XML_NAMESPACE
     ]
     columns = [f"XMLNAMESPACES({', '.join(spaces)})"] if spaces else []
     columns += [_column(attribute, used_prefixes, "  ") for attribute in schema]
-    options = f"source = {quoted(source)}, element = {quoted(element)}"
+    options = f"source = {string_literal(source)}, element = {string_literal(element)}"
     body = ",\n  ".join(columns)
     return "\n".join([*lines, f"CREATE STREAM {identifier(name)} (", f"  {body}", f") WITH ({options});"])
 
@@ -85,7 +85,7 @@ def clause(schemes: Iterable[Collection[str]]) -> str:
     return "PUNCTUATED BY " + ", ".join(f"({', '.join(scheme)})" for scheme in names)
 
 
-def quoted(text: str) -> str:
+def string_literal(text: str) -> str:
     """A text as a string literal."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -97,7 +97,7 @@ def _column(attribute: Attribute, prefixes: Mapping[str, str] = {}, indent: str 
         path = _NAMESPACE.sub(
             lambda match: f"{prefixes[match[1]]}:" if match[1] in prefixes else match[0], attribute.path
         )
-        parts.append(f"PATH {quoted(path)}")
+        parts.append(f"PATH {string_literal(path)}")
     if not isinstance(attribute.type, ArrayType):
         parts[1] = str(attribute.type)
         return " ".join(parts)

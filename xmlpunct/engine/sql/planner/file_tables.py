@@ -9,14 +9,14 @@ from sqlglot import exp
 from xmlpunct.base.paths import read_element
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Stream
-from xmlpunct.engine.sql.planner.declaration import quoted
+from xmlpunct.engine.sql.planner.declaration import string_literal
 from xmlpunct.schema.sql_errors import at, refuse
 
 READ_XML = "read_xml"
 _USAGE = "read_xml('feeds/*.xml', element => 'item'): a source, and perhaps the tuples' element"
 
 
-class Files:
+class FileTables:
     """The undeclared streams of files in FROM, with inferred columns.
 
     ``streams`` maps the text in FROM to the stream.
@@ -49,8 +49,10 @@ class Files:
             element = value.name
             with at(value):
                 read_element(element)
-        suffix = "" if element is None else f", element => {quoted(element)}"
-        return self._stream(f"{READ_XML}({quoted(source.name)}{suffix})", source.name, element), READ_XML
+        suffix = "" if element is None else f", element => {string_literal(element)}"
+        return self._stream(
+            f"{READ_XML}({string_literal(source.name)}{suffix})", source.name, element
+        ), READ_XML
 
     def _stream(self, name: str, source: str, element: str | None) -> Stream:
         if name not in self.streams:

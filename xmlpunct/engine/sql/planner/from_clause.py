@@ -9,9 +9,16 @@ from sqlglot import exp
 
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Key, Node, Punctuate, Scan, Stream, is_changing
-from xmlpunct.engine.sql.planner.file_tables import READ_XML, Files
-from xmlpunct.engine.sql.planner.join_planner import Values, both, conditions, join_on, join_using, joined
-from xmlpunct.engine.sql.planner.promises import punctuated
+from xmlpunct.engine.sql.planner.file_tables import READ_XML, FileTables
+from xmlpunct.engine.sql.planner.join_planner import (
+    SubqueryValues,
+    both,
+    conditions,
+    join_on,
+    join_using,
+    joined,
+)
+from xmlpunct.engine.sql.planner.promises import punctuate_relation
 from xmlpunct.engine.sql.planner.relation_planner import (
     check_alike,
     constant_relation,
@@ -19,7 +26,7 @@ from xmlpunct.engine.sql.planner.relation_planner import (
     windowed,
 )
 from xmlpunct.engine.sql.planner.scalars import Scalars
-from xmlpunct.engine.sql.planner.scope import Field, Namespace, Relation
+from xmlpunct.engine.sql.planner.scope import Field, Namespace, PlannedRelation
 from xmlpunct.engine.sql.planner.unnesting import unnested
 from xmlpunct.engine.sql.planner.values_clause import constant_stream, is_constant, with_nulls
 from xmlpunct.engine.sql.planner.windowing import with_windows
@@ -53,16 +60,16 @@ class Context:
 
     streams: Namespace[Stream]
     named: Namespace[Named]
-    outer: Relation | None = None
-    files: Files = field(default_factory=lambda: Files(Inference()))
+    outer: PlannedRelation | None = None
+    files: FileTables = field(default_factory=lambda: FileTables(Inference()))
     instants: Instants = field(default_factory=lambda: Instants(INT))
     sinks: frozenset[str] = frozenset()
 
 
-Planner = Callable[[exp.Expr, Context], Relation]
+TablePlanner = Callable[[exp.Expr, Context], PlannedRelation]
 
 
-class Tables:
+class FromClause:
     """Plans the FROM clause of one query. ``plan`` plans its subqueries.
 
     ``correlated``: conditions of WHERE may refer to the enclosing query, so column names must differ from its names.
@@ -72,16 +79,16 @@ class Tables:
     def __init__(
         self,
         context: Context,
-        plan: Planner,
+        plan: TablePlanner,
         correlated: bool,
-        values_over: Callable[[Relation], Values] | None = None,
+        values_over: Callable[[PlannedRelation], SubqueryValues] | None = None,
     ) -> None:
         self.context, self._plan, self._correlated, self._values = context, plan, correlated, values_over
         self._around = context.outer.node.schema.names if correlated and context.outer else ()
 
     def read(
         self, first: exp.Expr, joins: Sequence[exp.Expr], where: list[exp.Expr]
-    ) -> tuple[Relation, list[exp.Expr]]:
+    ) -> tuple[PlannedRelation, list[exp.Expr]]:
         """The relation of FROM, and the remaining conditions of WHERE.
 
         JOIN binds tighter than a comma. Equalities of WHERE between tables that commas separate become join keys.
@@ -94,7 +101,7 @@ class Tables:
             else:
                 groups[-1].append(join)
         groups = [part for group in groups for part in _crossed(group)]
-        relations: list[Relation] = []
+        relations: list[PlannedRelation] = []
         for head, *chained_joins in groups:
             chained = self._chain(self.table(head), chained_joins)
             relations.append(self._rename(relations, chained, head))
@@ -103,11 +110,11 @@ class Tables:
         relation, where = _pooled(relations, where, self._correlated)
         return relation.apart(self._around), where
 
-    def table(self, node: exp.Expr) -> Relation:
+    def table(self, node: exp.Expr) -> PlannedRelation:
         """The relation of an item of FROM: a stream, a query of WITH, a subquery, or joins in parentheses."""
         return replace(self._table(node), outer=self.context.outer)
 
-    def _table(self, node: exp.Expr) -> Relation:
+    def _table(self, node: exp.Expr) -> PlannedRelation:
         if isinstance(node, exp.Lateral):
             refuse("LATERAL and APPLY are not supported", node)
         if isinstance(node, exp.Subquery):
@@ -118,7 +125,7 @@ class Tables:
                 name, columns = take(alias, "this", "columns")
                 relation = relabel(relation, name.name if name else None, tuple(columns or ()))
             if order is not None:
-                relation = punctuated(relation, order)
+                relation = punctuate_relation(relation, order)
             return self._chain(relation, joins or ())
         if isinstance(node, exp.Unnest):
             refuse(
@@ -136,7 +143,7 @@ class Tables:
         table, alias, joins, window = take(node, "this", "alias", "joins", WINDOW)
         label, columns = take(alias, "this", "columns") if alias else (None, None)
         shown = label.name if label else None
-        named: tuple[Relation, str | None]
+        named: tuple[PlannedRelation, str | None]
         if isinstance(table, exp.Anonymous) and table.name.lower() == READ_XML:
             stream, name = self.context.files.read_xml(table)
             named = _scan(stream, shown or name, table), shown or name
@@ -152,15 +159,15 @@ class Tables:
         relation = self._windowed(relation, window)
         return self._chain(relabel(relation, name, tuple(columns or ())), joins or ())
 
-    def _windowed(self, relation: Relation, window: exp.Expr | None) -> Relation:
+    def _windowed(self, relation: PlannedRelation, window: exp.Expr | None) -> PlannedRelation:
         return relation if window is None else windowed(relation, window, self.context.instants)
 
-    def _window_table(self, table: WindowTable, label: str | None) -> tuple[Relation, str | None]:
+    def _window_table(self, table: WindowTable, label: str | None) -> tuple[PlannedRelation, str | None]:
         """The relation of a window table function, and its table name: that of its input."""
         relation = with_windows(table, self.table(table.this))
         return relation, label or next(iter(relation.tables), None)
 
-    def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
+    def _named(self, table: exp.Expr, label: str | None) -> tuple[PlannedRelation, str]:
         """The relation of a stream or a query of WITH, and its table name."""
         for names in (self.context.named, self.context.streams):
             declared = names.meant(table)
@@ -187,12 +194,12 @@ class Tables:
         names_in_scope = ", ".join([*self.context.named, *self.context.streams]) or "none"
         return refuse(f"no stream {table.name}: there are {names_in_scope}", table)
 
-    def _chain(self, left: Relation, joins: Sequence[exp.Expr]) -> Relation:
+    def _chain(self, left: PlannedRelation, joins: Sequence[exp.Expr]) -> PlannedRelation:
         for join in joins:
             left = self._join(left, join)
         return left
 
-    def _join(self, left: Relation, join: exp.Expr) -> Relation:
+    def _join(self, left: PlannedRelation, join: exp.Expr) -> PlannedRelation:
         if isinstance(join.this, exp.Unnest):
             return unnested(left, join, left.outer or self.context.outer)
         if join.meta.get("comma"):
@@ -223,13 +230,15 @@ class Tables:
             refuse("a JOIN wants ON or USING; without a condition it is a CROSS JOIN", join)
         return join_on(left, relation, join_kind, conditions(on), self._values)
 
-    def _align(self, relations: list[Relation]) -> list[Relation]:
+    def _align(self, relations: list[PlannedRelation]) -> list[PlannedRelation]:
         """The same list; if some of them are changing relations, VALUES becomes a constant relation."""
         if not any(is_changing(r.node) for r in relations):
             return relations
         return [constant_relation(r, self.context.instants) if is_constant(r.node) else r for r in relations]
 
-    def _rename(self, tables: Sequence[Relation], relation: Relation, node: exp.Expr) -> Relation:
+    def _rename(
+        self, tables: Sequence[PlannedRelation], relation: PlannedRelation, node: exp.Expr
+    ) -> PlannedRelation:
         """A further table, with column names that differ from those of the other tables."""
         for other in tables:
             double = set(other.tables) & set(relation.tables)
@@ -257,7 +266,7 @@ _KINDS = {
 """Join kinds by the words before JOIN."""
 
 
-def _origin(relation: Relation, otherwise: exp.Expr) -> exp.Expr:
+def _origin(relation: PlannedRelation, otherwise: exp.Expr) -> exp.Expr:
     """The syntax of a relation's first table."""
     return relation.fields[0].origin if relation.fields else otherwise
 
@@ -280,8 +289,8 @@ def _crossed(group: list[exp.Expr]) -> list[list[exp.Expr]]:
 
 
 def _pooled(
-    relations: list[Relation], where: list[exp.Expr], correlated: bool
-) -> tuple[Relation, list[exp.Expr]]:
+    relations: list[PlannedRelation], where: list[exp.Expr], correlated: bool
+) -> tuple[PlannedRelation, list[exp.Expr]]:
     """Join tables that commas separate, by equalities of WHERE between two of them."""
     if len(relations) == 1:
         return relations[0], where
@@ -314,20 +323,20 @@ def _pooled(
     return replace(result, fields=fields), [n for n in where if not any(n is u for u in used)]
 
 
-def _is_seen(condition: exp.Expr, relation: Relation) -> bool:
+def _is_seen(condition: exp.Expr, relation: PlannedRelation) -> bool:
     """True if all columns of a condition are in scope, or in the enclosing query, and none is an alias."""
     in_scope = [r for r in (relation, relation.outer) if r is not None]
     columns = [(c.this, c.args.get("table"), c) for c in condition.find_all(exp.Column)]
     return all(any(r.sees(*c) for r in in_scope) for c in columns)
 
 
-def _owners(expression: Expression, relations: Sequence[Relation]) -> set[int]:
+def _owners(expression: Expression, relations: Sequence[PlannedRelation]) -> set[int]:
     """Indices of the relations whose columns an expression reads."""
     names = set(expression.columns())
     return {i for i, r in enumerate(relations) if names & set(r.node.schema.names)}
 
 
-def _scan(stream: Stream, label: str, origin: exp.Expr) -> Relation:
+def _scan(stream: Stream, label: str, origin: exp.Expr) -> PlannedRelation:
     if stream.source is None:
         refuse(
             f"stream {stream.name} has no source: WITH (source = '...') or -s {stream.name}=SOURCE", origin
@@ -345,10 +354,10 @@ def _scan(stream: Stream, label: str, origin: exp.Expr) -> Relation:
         sender_column = stream.order.by and f"{label}.{stream.order.by}"
         order = replace(stream.order, attribute=f"{label}.{stream.order.attribute}", by=sender_column)
         node = Punctuate(node, order)
-    return Relation(node, tuple(fields))
+    return PlannedRelation(node, tuple(fields))
 
 
-def relabel(relation: Relation, table: str | None, columns: tuple[exp.Expr, ...]) -> Relation:
+def relabel(relation: PlannedRelation, table: str | None, columns: tuple[exp.Expr, ...]) -> PlannedRelation:
     """The relation under an alias, optionally with new column names."""
     fields = [replace(field, table=table) for field in relation.listed()]
     if columns:

@@ -12,7 +12,7 @@ from xmlpunct.engine.plan import ChangeGroupBy, GroupBy, Project, instants_of, i
 from xmlpunct.engine.sql.planner.aliases import Aliases
 from xmlpunct.engine.sql.planner.grouping_sets import KeySet
 from xmlpunct.engine.sql.planner.scalars import Scalars, SubqueryHandler
-from xmlpunct.engine.sql.planner.scope import Relation, Unused
+from xmlpunct.engine.sql.planner.scope import PlannedRelation, Unused
 from xmlpunct.engine.sql.syntax.aggregate_syntax import Asked, taken_apart
 from xmlpunct.engine.sql.syntax.arguments import only, take
 from xmlpunct.expressions import functions as fn
@@ -36,7 +36,7 @@ class Grouping:
 
     def __init__(
         self,
-        relation: Relation,
+        relation: PlannedRelation,
         sets: Sequence[KeySet],
         aliases: Aliases | None = None,
         subquery: SubqueryHandler | None = None,

@@ -15,14 +15,14 @@ from xmlpunct.engine.plan import (
     Select,
     SemiJoin,
     attributes,
-    column,
     is_changing,
+    node_column,
     plain,
     timing,
 )
 from xmlpunct.engine.sql.planner.relation_planner import joined_relations
 from xmlpunct.engine.sql.planner.scalars import Scalars
-from xmlpunct.engine.sql.planner.scope import Field, Relation, Unused
+from xmlpunct.engine.sql.planner.scope import Field, PlannedRelation, Unused
 from xmlpunct.engine.sql.syntax.arguments import take
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.conjunctions import conjunction, conjuncts, tolerant
@@ -64,7 +64,7 @@ def conditions(node: exp.Expr | None) -> list[exp.Expr]:
     return parts
 
 
-def split(
+def split_conditions(
     nodes: Iterable[exp.Expr], scalars: Scalars, left: Node, right: Node
 ) -> tuple[list[Equality], list[Expression]]:
     """Split conditions into equalities between the two sides, and other conditions except TRUE."""
@@ -167,12 +167,12 @@ def key_type(left: Expression, right: Expression) -> Type:
 
 
 def joined(
-    left: Relation,
-    right: Relation,
+    left: PlannedRelation,
+    right: PlannedRelation,
     kind: str,
     equalities: Iterable[Equality] = (),
     others: Sequence[Expression] = (),
-) -> Relation:
+) -> PlannedRelation:
     """Join two relations with disjoint column names; ``kind`` may also be semi or anti."""
     sides = Sides(left.node, right.node, equalities)
     inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), sides.keys
@@ -185,7 +185,7 @@ def joined(
     node = Join(*inputs, keys, kind, residual)
     shared = {r: le for le, r in keys} if kind == "inner" else {}
     fields = (*left.fields, *(replace(f, column=shared.get(f.column, f.column)) for f in right.fields))
-    return Relation(node, fields, left.outer)
+    return PlannedRelation(node, fields, left.outer)
 
 
 def selected(node: Node, tests: Sequence[Expression]) -> Node:
@@ -208,7 +208,7 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
         inner, source = replace(node, kind=kind), {}
         if kind == "inner":
             source = {right: left for left, right in node.keys}
-        columns = [(name, column(inner, source.get(name, name))) for name in node.schema.names]
+        columns = [(name, node_column(inner, source.get(name, name))) for name in node.schema.names]
         return Project(selected(inner, tests), tuple(columns))
     if not node.inner:
         return Select(node, conjunction(tests))
@@ -223,41 +223,45 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
     return Select(node, conjunction(tests))
 
 
-def both(left: Relation, right: Relation) -> Relation:
+def both(left: PlannedRelation, right: PlannedRelation) -> PlannedRelation:
     """The relation in scope of a condition between two relations."""
     if is_changing(left.node):
         return joined_relations(left, right, "inner", (left.node, right.node), (), None)
-    return Relation(Join(left.node, right.node, ()), (*left.fields, *right.fields), left.outer)
+    return PlannedRelation(Join(left.node, right.node, ()), (*left.fields, *right.fields), left.outer)
 
 
-class Values(Protocol):
+class SubqueryValues(Protocol):
     """Collects the scalar subqueries in conditions."""
 
     def add(self, node: exp.Expr) -> Expression:
         """The value of a scalar subquery."""
 
-    def beside(self, left: Relation, right: Relation) -> tuple[Relation, Relation]:
+    def beside(
+        self, left: PlannedRelation, right: PlannedRelation
+    ) -> tuple[PlannedRelation, PlannedRelation]:
         """The two sides of a join, with the columns of the subqueries."""
 
 
 def join_on(
-    left: Relation,
-    right: Relation,
+    left: PlannedRelation,
+    right: PlannedRelation,
     kind: str,
     nodes: Iterable[exp.Expr],
-    values_over: Callable[[Relation], Values] | None = None,
-) -> Relation:
+    values_over: Callable[[PlannedRelation], SubqueryValues] | None = None,
+) -> PlannedRelation:
     """left kind JOIN right ON the conditions. ``values_over`` creates a collector of scalar subqueries."""
     scope = both(left, right)
     values = values_over(scope) if values_over is not None else None
     scalars = Scalars(scope, "ON", subquery=values.add if values is not None else None)
-    equalities, residual = split(nodes, scalars, left.node, right.node)
+    equalities, residual = split_conditions(nodes, scalars, left.node, right.node)
     if values is not None:
         left, right = values.beside(left, right)
     return joined(left, right, kind, equalities, residual)
 
 
-def join_using(left: Relation, right: Relation, kind: str, names: Iterable[exp.Expr]) -> Relation:
+def join_using(
+    left: PlannedRelation, right: PlannedRelation, kind: str, names: Iterable[exp.Expr]
+) -> PlannedRelation:
     """left kind JOIN right USING (names). Each name becomes one column; the columns of the tables are hidden."""
     equalities, pairs = [], []
     for name in names:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan import Limit, Node, Project, Sort, column
+from xmlpunct.engine.plan import Limit, Node, Project, Sort, node_column
 from xmlpunct.engine.sql.planner.scalars import Scalars
-from xmlpunct.engine.sql.planner.scope import Names, Relation, unique
+from xmlpunct.engine.sql.planner.scope import Names, PlannedRelation, unique
 from xmlpunct.engine.sql.syntax.arguments import only, take
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.schema.sql_errors import check_comparable, refuse
@@ -66,20 +66,20 @@ class Ordering:
             self.key_indices.append(index)
         return hidden
 
-    def over(self, relation: Relation) -> Relation:
+    def over(self, relation: PlannedRelation) -> PlannedRelation:
         """A query with the columns that ORDER BY computes from its output only."""
         names = list(relation.node.schema.names)
-        output_columns = [column(relation.node, name) for name in names]
+        output_columns = [node_column(relation.node, name) for name in names]
         reader = Scalars(relation, "ORDER BY")
         hidden = self.resolve([(f.name, f.origin) for f in relation.fields], list(output_columns), reader)
         if not hidden:
             return relation
         hidden_names = unique([f"({e})" for e in hidden], names)
         columns = [*zip(names, output_columns, strict=True), *zip(hidden_names, hidden, strict=True)]
-        return Relation(Project(relation.node, tuple(columns)), relation.fields)
+        return PlannedRelation(Project(relation.node, tuple(columns)), relation.fields)
 
 
-def arranged(relation: Relation, ordering: Ordering) -> Relation:
+def arranged(relation: PlannedRelation, ordering: Ordering) -> PlannedRelation:
     """A query's output, sorted and limited, without the columns that only ORDER BY needs."""
     node: Node = relation.node
     names = node.schema.names
@@ -94,8 +94,8 @@ def arranged(relation: Relation, ordering: Ordering) -> Relation:
         node = Limit(node, ordering.limit)
     shown = [f.column for f in relation.fields]
     if list(names) != shown:
-        node = Project(node, tuple((name, column(node, name)) for name in shown))
-    return Relation(node, relation.fields)
+        node = Project(node, tuple((name, node_column(node, name)) for name in shown))
+    return PlannedRelation(node, relation.fields)
 
 
 def _expression(item: exp.Expr) -> exp.Expr:

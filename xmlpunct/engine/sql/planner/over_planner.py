@@ -11,7 +11,7 @@ from xmlpunct import operators as ops
 from xmlpunct.engine.plan import Node, Over, Project, plain
 from xmlpunct.engine.sql.planner.aliases import Aliases
 from xmlpunct.engine.sql.planner.scalars import Scalars
-from xmlpunct.engine.sql.planner.scope import Names, Relation, Unused
+from xmlpunct.engine.sql.planner.scope import Names, PlannedRelation, Unused
 from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of
 from xmlpunct.engine.sql.syntax.aggregate_syntax import taken_apart
 from xmlpunct.engine.sql.syntax.arguments import only, take
@@ -65,7 +65,7 @@ class Overs:
     """
 
     def __init__(
-        self, relation: Relation, windows: Sequence[exp.Expr], aliases: Aliases | None = None
+        self, relation: PlannedRelation, windows: Sequence[exp.Expr], aliases: Aliases | None = None
     ) -> None:
         self._relation, self._scalars = relation, Scalars(relation, "OVER", aliases=aliases)
         self._windows = {only(w, "this", tuple(w.args)).name: w for w in windows}

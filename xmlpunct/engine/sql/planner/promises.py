@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from xmlpunct.connectors.open_source import senders_of
 from xmlpunct.engine.plan import Key, Project, Punctuate, Scan, Select
-from xmlpunct.engine.sql.planner.scope import Relation
+from xmlpunct.engine.sql.planner.scope import PlannedRelation
 from xmlpunct.engine.sql.planner.window_lengths import length_of
 from xmlpunct.engine.sql.planner.windowing import watermark_order
 from xmlpunct.engine.sql.syntax.promise_syntax import ORDER_OF, SCHEMES, OrderOf
@@ -50,7 +50,7 @@ def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
     return None if order is None else _order(order, declared)
 
 
-def punctuated(relation: Relation, order: OrderOf) -> Relation:
+def punctuate_relation(relation: PlannedRelation, order: OrderOf) -> PlannedRelation:
     """A relation of FROM with its PUNCTUATE, which requires the tuples of one source in their order."""
     node = relation.node
     while not isinstance(node, Scan):

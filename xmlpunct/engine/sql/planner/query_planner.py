@@ -19,13 +19,13 @@ from xmlpunct.engine.plan import (
     timing,
 )
 from xmlpunct.engine.sql.planner.aliases import Aliases
-from xmlpunct.engine.sql.planner.from_clause import Context, Named, Tables, relabel
+from xmlpunct.engine.sql.planner.from_clause import Context, FromClause, Named, relabel
 from xmlpunct.engine.sql.planner.grouping import Grouping
 from xmlpunct.engine.sql.planner.grouping_sets import KeySet, key_sets
 from xmlpunct.engine.sql.planner.join_planner import conditions, selected
 from xmlpunct.engine.sql.planner.ordering import Ordering, arranged
 from xmlpunct.engine.sql.planner.over_planner import Overs
-from xmlpunct.engine.sql.planner.relation_planner import NO_ORDER, changes, to_stream
+from xmlpunct.engine.sql.planner.relation_planner import NO_ORDER, canonical_changes, to_stream
 from xmlpunct.engine.sql.planner.scalar_subqueries import (
     ONE_COLUMN,
     Single,
@@ -34,13 +34,13 @@ from xmlpunct.engine.sql.planner.scalar_subqueries import (
     of_one_column,
 )
 from xmlpunct.engine.sql.planner.scalars import Scalars
-from xmlpunct.engine.sql.planner.scope import Field, Namespace, Relation, unique
+from xmlpunct.engine.sql.planner.scope import Field, Namespace, PlannedRelation, unique
 from xmlpunct.engine.sql.planner.set_operations import plan_set
-from xmlpunct.engine.sql.planner.stars import expanded
+from xmlpunct.engine.sql.planner.stars import select_columns
 from xmlpunct.engine.sql.planner.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.syntax.aggregate_syntax import is_aggregate
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.stream_syntax import View
+from xmlpunct.engine.sql.syntax.stream_syntax import CreateView
 from xmlpunct.engine.sql.syntax.window_syntax import StreamOf
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.schema.sql_errors import check_comparable, refuse
@@ -48,7 +48,7 @@ from xmlpunct.schema.sql_errors import check_comparable, refuse
 __all__ = ["Context", "plan_outermost", "plan_query", "with_views"]
 
 
-def plan_outermost(node: exp.Expr, context: Context) -> Relation:
+def plan_outermost(node: exp.Expr, context: Context) -> PlannedRelation:
     """The plan of an outermost query; only this one may have ORDER BY and LIMIT."""
     order = node.args.get("order") or node.args.get("limit")
     ordering = Ordering.of(node)
@@ -59,11 +59,11 @@ def plan_outermost(node: exp.Expr, context: Context) -> Relation:
     if is_changing(relation.node):
         if order is not None:
             refuse(NO_ORDER, order)
-        return changes(relation, node)
+        return canonical_changes(relation, node)
     return arranged(relation if isinstance(node, exp.Select) else ordering.over(relation), ordering)
 
 
-def plan_query(node: exp.Expr, context: Context) -> Relation:
+def plan_query(node: exp.Expr, context: Context) -> PlannedRelation:
     """The plan of a query, and its output columns, without table names."""
     if isinstance(node, exp.Select):
         return _plan_select(node, context)
@@ -82,16 +82,16 @@ def plan_query(node: exp.Expr, context: Context) -> Relation:
     return refuse("this is no query: SELECT ..., VALUES, UNION, INTERSECT, EXCEPT, WITH", node)
 
 
-def _plan_values(node: exp.Values, context: Context) -> Relation:
+def _plan_values(node: exp.Values, context: Context) -> PlannedRelation:
     """VALUES as a query of its own."""
-    read = Tables(context, plan_query, False).table(node)
+    read = FromClause(context, plan_query, False).table(node)
     names = [field.name for field in read.fields]
     columns = tuple((f.name, read.column(f)) for f in read.fields)
     fields = (Field(None, name, name, node) for name in names)
-    return Relation(Project(read.node, columns), tuple(fields))
+    return PlannedRelation(Project(read.node, columns), tuple(fields))
 
 
-def _plan_stream(node: StreamOf, context: Context) -> Relation:
+def _plan_stream(node: StreamOf, context: Context) -> PlannedRelation:
     """ISTREAM, DSTREAM or RSTREAM of a query."""
     inner, kind, with_ = take(node, "this", "kind", "with_", unread=("every", "origin"))
     context = _with(with_, context)
@@ -118,7 +118,7 @@ def _with(node: exp.Expr | None, context: Context) -> Context:
     return context
 
 
-def with_views(views: Iterable[View], context: Context) -> Context:
+def with_views(views: Iterable[CreateView], context: Context) -> Context:
     """The context with the queries of CREATE VIEW; each can read earlier views."""
     for view in views:
         name, columns, query = take(view, "this", "columns", "expression")
@@ -135,13 +135,15 @@ def _with_named(name: exp.Expr, query: exp.Expr, columns: list[exp.Expr] | None,
     return replace(context, named=Namespace({**context.named, name.name: named}))
 
 
-def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> Relation:
+def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> PlannedRelation:
     """One SELECT. Expressions of ``ordering`` that are not in SELECT become columns without fields."""
     context = _with(node.args.get("with_"), context)
     return _plan_items(node, _read(node, context, False), context, ordering)
 
 
-def _plan_items(node: exp.Select, read: Read, context: Context, ordering: Ordering | None = None) -> Relation:
+def _plan_items(
+    node: exp.Select, read: SelectInput, context: Context, ordering: Ordering | None = None
+) -> PlannedRelation:
     """Apply grouping, OVER, SELECT and DISTINCT to the input of a SELECT."""
     group, having, distinct, windows, qualify = take(
         node, "group", "having", "distinct", "windows", "qualify", unread=_READ
@@ -218,10 +220,10 @@ def _plan_items(node: exp.Select, read: Read, context: Context, ordering: Orderi
     for (name, item), column in zip(listed, names, strict=False):
         alias = item.parent if isinstance(item.parent, exp.Alias) else item
         fields.append(Field(None, name, column, alias))
-    return Relation(planned, tuple(fields))
+    return PlannedRelation(planned, tuple(fields))
 
 
-def _key_sets(group: exp.Expr | None, read: Read, values: SingleValues) -> list[KeySet]:
+def _key_sets(group: exp.Expr | None, read: SelectInput, values: SingleValues) -> list[KeySet]:
     """The grouping sets of GROUP BY, whose items are positions, aliases, columns, expressions, and sets of these."""
     scalars = Scalars(read.relation, "GROUP BY", aliases=read.aliases, subquery=values.add)
     listed = read.listed
@@ -250,16 +252,16 @@ _READ = ("expressions", "from_", "joins", "where", "with_")
 
 
 @dataclass(frozen=True)
-class Read:
+class SelectInput:
     """The input of a SELECT after WHERE, its items, and conditions that refer to the enclosing query."""
 
-    relation: Relation
+    relation: PlannedRelation
     listed: list[tuple[str, exp.Expr]]
     aliases: Aliases
     correlated: list[exp.Expr]
 
 
-def _read(node: exp.Select, context: Context, correlated: bool) -> Read:
+def _read(node: exp.Select, context: Context, correlated: bool) -> SelectInput:
     """The input of a SELECT: FROM, restricted by WHERE.
 
     ``correlated``: return conditions that refer to the enclosing query, instead of refusing them.
@@ -278,11 +280,11 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> Read:
         refuse("a query reads from a stream: FROM is missing; of constants say VALUES (1, 'a')", node)
     parts = conditions(only(where, "this")) if where is not None else []
     plain = [part for part in parts if not is_subquery(part)]
-    tables = Tables(
+    tables = FromClause(
         context, plan_query, correlated, lambda relation: SingleValues(relation, context, plan_single)
     )
     relation, plain = tables.read(only(from_, "this"), joins or (), plain)
-    listed = expanded(items, relation)
+    listed = select_columns(items, relation)
     aliases = Aliases(listed)
     values = SingleValues(relation, context, plan_single)
     scalars = Scalars(relation, "WHERE", outer=correlated, aliases=aliases, subquery=values.add)
@@ -300,7 +302,7 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> Read:
     for part in parts:
         if is_subquery(part):
             relation = restrict(relation, part, context, plan_inner, aliases)
-    return Read(relation, listed, aliases, left)
+    return SelectInput(relation, listed, aliases, left)
 
 
 def plan_inner(node: exp.Expr, context: Context) -> Inner:

@@ -13,8 +13,8 @@ from xmlpunct.engine.plan import (
     ChangeJoin,
     ChangeSemi,
     Declared,
+    EquiKeys,
     Key,
-    Keys,
     Lasting,
     Merge,
     Node,
@@ -29,14 +29,14 @@ from xmlpunct.engine.plan import (
     Unnest,
     Window,
     attributes,
-    column,
     instants_of,
     is_changing,
+    node_column,
     plain,
     timestamp_name,
     timing,
 )
-from xmlpunct.engine.sql.planner.scope import Field, Names, Namespace, Relation, Unused
+from xmlpunct.engine.sql.planner.scope import Field, Names, Namespace, PlannedRelation, Unused
 from xmlpunct.engine.sql.planner.window_lengths import LONGEST, length_of, origin_of
 from xmlpunct.engine.sql.syntax.arguments import take
 from xmlpunct.expressions import functions as fn
@@ -117,7 +117,7 @@ def _ends(timestamp: Attribute) -> tuple[int | None, int | None]:
 # Streams to relations
 
 
-def declared_relation(stream: Stream, relation: Relation, instants: Instants) -> Relation:
+def declared_relation(stream: Stream, relation: PlannedRelation, instants: Instants) -> PlannedRelation:
     """The relation of CREATE RELATION, from the stream of its tuples or changes."""
     columns = {f.name: f.column for f in relation.fields}
     time = {name: columns.get(name or "") for name in (stream.timestamp, stream.change)}
@@ -127,12 +127,12 @@ def declared_relation(stream: Stream, relation: Relation, instants: Instants) ->
     return _over_node(relation, node)
 
 
-def constant_relation(relation: Relation, instants: Instants) -> Relation:
+def constant_relation(relation: PlannedRelation, instants: Instants) -> PlannedRelation:
     """A constant relation with the tuples of a stream."""
     return replace(relation, node=Declared(relation.node, instants, None, None, "at"))
 
 
-def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relation:
+def windowed(relation: PlannedRelation, window: exp.Expr, instants: Instants) -> PlannedRelation:
     """The relation of a window over a stream."""
     kind, size, slide, start, partition = take(window, "kind", "size", "slide", "origin", "by")
     if is_changing(relation.node):
@@ -184,12 +184,12 @@ def _slide(
         return every, origin_of(type_, start)
 
 
-def _over_node(relation: Relation, node: Node) -> Relation:
+def _over_node(relation: PlannedRelation, node: Node) -> PlannedRelation:
     """The relation over a new node, with the fields whose columns the node has."""
     return replace(relation, node=node, fields=tuple(f for f in relation.fields if f.column in node.schema))
 
 
-def _timestamp(relation: Relation, window: exp.Expr) -> str:
+def _timestamp(relation: PlannedRelation, window: exp.Expr) -> str:
     """The timestamp column of a stream."""
     candidates = _timestamps(relation.node)
     shown = {f.column: f.name for f in relation.fields}
@@ -240,7 +240,7 @@ def _timestamps(node: Node) -> dict[str, str]:
 # Relations to streams
 
 
-def to_stream(node: exp.Expr, kind: str, relation: Relation, instants: Instants) -> Relation:
+def to_stream(node: exp.Expr, kind: str, relation: PlannedRelation, instants: Instants) -> PlannedRelation:
     """ISTREAM, DSTREAM or RSTREAM of a relation: its columns, and the timestamp."""
     every, start = node.args.get("every"), node.args.get("origin")
     if not is_changing(relation.node):
@@ -263,21 +263,23 @@ def to_stream(node: exp.Expr, kind: str, relation: Relation, instants: Instants)
     transient = lasting is not Lasting.FOR_EVER
     below = _listed(relation)
     above = ToStream(below, kind.lower(), stamp, instants, step, first, transient)
-    return Relation(above, (*relation.fields, Field(None, name, stamp, node)), relation.outer)
+    return PlannedRelation(above, (*relation.fields, Field(None, name, stamp, node)), relation.outer)
 
 
-def changes(relation: Relation, query: exp.Expr) -> Relation:
+def canonical_changes(relation: PlannedRelation, query: exp.Expr) -> PlannedRelation:
     """The output of a query whose result is a relation: its canonical changes."""
     _refuse_double(relation, ["at", "diff"], "a relation's changes")
     below = Pointwise((_listed(relation),), "changes", instants_of(relation.node))
     names = [(f.name, f.column) for f in relation.fields]
     names += [("at", AT), ("diff", DIFF)]
-    columns = tuple((shown, column(below, name)) for shown, name in names)
+    columns = tuple((shown, node_column(below, name)) for shown, name in names)
     added = (Field(None, shown, shown, query) for shown in ("at", "diff"))
-    return Relation(Project(below, columns), (*(replace(f, column=f.name) for f in relation.fields), *added))
+    return PlannedRelation(
+        Project(below, columns), (*(replace(f, column=f.name) for f in relation.fields), *added)
+    )
 
 
-def _listed(relation: Relation) -> Node:
+def _listed(relation: PlannedRelation) -> Node:
     """The node with only the columns that the query lists."""
     names = [f.column for f in relation.fields]
     if names == attributes(relation.node):
@@ -285,7 +287,7 @@ def _listed(relation: Relation) -> Node:
     return Project(relation.node, (*plain(relation.node, names), *timing(relation.node)))
 
 
-def _refuse_double(relation: Relation, names: Iterable[str], origin: str) -> None:
+def _refuse_double(relation: PlannedRelation, names: Iterable[str], origin: str) -> None:
     names_so_far: set[str] = set()
     for field in relation.fields:
         if field.name in names:
@@ -298,14 +300,14 @@ def _refuse_double(relation: Relation, names: Iterable[str], origin: str) -> Non
         names_so_far.add(field.name)
 
 
-def _table(relation: Relation, otherwise: exp.Expr) -> exp.Expr:
+def _table(relation: PlannedRelation, otherwise: exp.Expr) -> exp.Expr:
     """The syntax of the first table in FROM, if there is one."""
     query = otherwise.this
     from_ = query.args.get("from_") if isinstance(query, exp.Select) else None
     return from_.this if from_ is not None else otherwise
 
 
-def check_alike(relations: Iterable[tuple[Relation, exp.Expr]]) -> None:
+def check_alike(relations: Iterable[tuple[PlannedRelation, exp.Expr]]) -> None:
     """Refuse a mix of streams and relations."""
     pairs = list(relations)
     kinds = [is_changing(relation.node) for relation, _ in pairs]
@@ -318,13 +320,13 @@ def check_alike(relations: Iterable[tuple[Relation, exp.Expr]]) -> None:
 
 
 def joined_relations(
-    left: Relation,
-    right: Relation,
+    left: PlannedRelation,
+    right: PlannedRelation,
     kind: str,
     inputs: tuple[Node, Node],
-    keys: Keys,
+    keys: EquiKeys,
     residual: Expression | None,
-) -> Relation:
+) -> PlannedRelation:
     """Join two relations at each instant; for semi and anti, the left tuples with or without a partner."""
     instants = instants_of(inputs[LEFT])
     if kind in ("semi", "anti"):
@@ -342,11 +344,11 @@ def joined_relations(
                 sides.append(_null_supplied(Again(single), inputs, side, [right for _, right in pairs]))
         node = Merge(tuple(sides))
     fields = (*left.fields, *(replace(f, column=shared.get(f.column, f.column)) for f in right.fields))
-    return Relation(node, fields, left.outer)
+    return PlannedRelation(node, fields, left.outer)
 
 
 def _with_partner(
-    inputs: tuple[Node, Node], keys: Keys, residual: Expression | None, anti: bool, instants: Instants
+    inputs: tuple[Node, Node], keys: EquiKeys, residual: Expression | None, anti: bool, instants: Instants
 ) -> Node:
     """A semijoin or antijoin; without a residual, a semijoin is a join with distinct keys."""
     left, right = inputs
@@ -364,7 +366,7 @@ def _side_by_side(join: ChangeJoin) -> Node:
     """The pairs of an inner join, with all columns of both sides."""
     copied = {right: left for left, right in join.keys}
     names = [*attributes(join.left), *attributes(join.right)]
-    return Project(join, (*((n, column(join, copied.get(n, n))) for n in names), *timing(join)))
+    return Project(join, (*((n, node_column(join, copied.get(n, n))) for n in names), *timing(join)))
 
 
 def _null_supplied(without_partner: Node, inputs: tuple[Node, Node], side: int, keys: Sequence[str]) -> Node:
@@ -376,20 +378,22 @@ def _null_supplied(without_partner: Node, inputs: tuple[Node, Node], side: int, 
     for side_index, node in enumerate(inputs):
         for name in attributes(node):
             null = (Absent if name in absent_names else Literal)(node.schema[name].type, True, None)
-            columns.append((name, column(without_partner, name) if side_index == side else null))
+            columns.append((name, node_column(without_partner, name) if side_index == side else null))
     return Project(without_partner, (*columns, *timing(without_partner)))
 
 
-def not_in(relation: Relation, inputs: tuple[Node, Node], pair: tuple[str, str], keys: Keys) -> Relation:
+def not_in(
+    relation: PlannedRelation, inputs: tuple[Node, Node], pair: tuple[str, str], keys: EquiKeys
+) -> PlannedRelation:
     """The left tuples whose x is NOT IN the y of right tuples that agree on ``keys``, with nulls.
 
     For a null x there must be no such right tuple; otherwise none with a null y, and none with y = x.
     """
     left, right = inputs
     instants = instants_of(left)
-    x, y = column(left, pair[LEFT]), column(right, pair[RIGHT])
+    x, y = node_column(left, pair[LEFT]), node_column(right, pair[RIGHT])
 
-    def anti(a: Node, b: Node, on: Keys, residual: Expression | None = None) -> Node:
+    def anti(a: Node, b: Node, on: EquiKeys, residual: Expression | None = None) -> Node:
         return ChangeSemi(a, b, on, True, residual, instants=instants)
 
     is_key = any(pair[side] in (key[side] for key in keys) for side in (LEFT, RIGHT))

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan import GroupBy, Node, Project, column, is_changing
+from xmlpunct.engine.plan import GroupBy, Node, Project, is_changing, node_column
 from xmlpunct.engine.sql.planner.aliases import Aliases
 from xmlpunct.engine.sql.planner.from_clause import Context
 from xmlpunct.engine.sql.planner.grouping import Grouping
-from xmlpunct.engine.sql.planner.join_planner import Equality, joined, split
+from xmlpunct.engine.sql.planner.join_planner import Equality, joined, split_conditions
 from xmlpunct.engine.sql.planner.scalars import Scalars
-from xmlpunct.engine.sql.planner.scope import Relation, Unused, unique
+from xmlpunct.engine.sql.planner.scope import PlannedRelation, Unused, unique
 from xmlpunct.engine.sql.syntax.arguments import only
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression, replaced
@@ -27,9 +27,9 @@ from xmlpunct.schema.sql_errors import check_comparable, refuse
 
 ONE_COLUMN = "a query that stands for a value has one column, and this one has {}"
 
-Places = Mapping[str, exp.Expr]
-Above = Callable[[Expression, Places], Expression]
-"""Rewrites an expression over the input of a query as one over its groups; `Places` has the syntax of columns."""
+ExpressionsByName = Mapping[str, exp.Expr]
+Above = Callable[[Expression, ExpressionsByName], Expression]
+"""Rewrites an expression over the input of a query as one over its groups, given the syntax of columns by name."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Single:
     value: Expression
     equalities: tuple[Equality, ...] = ()
     empty: Mapping[str, Expression] = field(default_factory=dict)
-    syntax_by_column: Places = field(default_factory=dict)
+    syntax_by_column: ExpressionsByName = field(default_factory=dict)
 
 
-Planner = Callable[[exp.Expr, Context], Single]
+SubqueryPlanner = Callable[[exp.Expr, Context], Single]
 
 
 class SingleValues:
@@ -57,7 +57,11 @@ class SingleValues:
     """
 
     def __init__(
-        self, relation: Relation, context: Context, plan: Planner, other: SingleValues | None = None
+        self,
+        relation: PlannedRelation,
+        context: Context,
+        plan: SubqueryPlanner,
+        other: SingleValues | None = None,
     ) -> None:
         self._relation, self._plan = relation, plan
         self._context = Context(context.streams, context.named, relation, context.files, context.instants)
@@ -75,7 +79,7 @@ class SingleValues:
         single = self._plan(node, self._context)
         if is_changing(self._relation.node) or is_changing(single.node):
             refuse("over relations a query cannot stand for a value: join it", node)
-        columns = [column(single.node, name) for name in single.node.schema.names]
+        columns = [node_column(single.node, name) for name in single.node.schema.names]
         new = {c: self._unused.take(f"(subquery).{c.name}") for c in columns}
         self.names.update(new.values())
         renamed: dict[Expression, Expression] = {c: Column(c.type, True, name) for c, name in new.items()}
@@ -103,7 +107,9 @@ class SingleValues:
             below = _with_value(below, single, equalities)
         return below
 
-    def beside(self, left: Relation, right: Relation) -> tuple[Relation, Relation]:
+    def beside(
+        self, left: PlannedRelation, right: PlannedRelation
+    ) -> tuple[PlannedRelation, PlannedRelation]:
         """The two sides of a join, each with its correlated subqueries; the left one also with uncorrelated ones."""
         sides = [left, right]
         for node, (single, _) in self._values.items():
@@ -117,10 +123,10 @@ class SingleValues:
 
 
 def _with_value(below: Node, single: Single, equalities: Iterable[Equality]) -> Node:
-    return joined(Relation(below, ()), Relation(single.node, ()), "left", equalities).node
+    return joined(PlannedRelation(below, ()), PlannedRelation(single.node, ()), "left", equalities).node
 
 
-def of_one_column(relation: Relation, node: exp.Expr) -> Single:
+def of_one_column(relation: PlannedRelation, node: exp.Expr) -> Single:
     """A scalar subquery without correlation."""
     if len(relation.fields) != 1:
         refuse(ONE_COLUMN.format(len(relation.fields)), node)
@@ -131,14 +137,14 @@ def of_one_column(relation: Relation, node: exp.Expr) -> Single:
 
 
 def of_each_key(
-    relation: Relation, aliases: Aliases, correlated: Iterable[exp.Expr], having: exp.Expr | None
+    relation: PlannedRelation, aliases: Aliases, correlated: Iterable[exp.Expr], having: exp.Expr | None
 ) -> Single:
     """A correlated scalar subquery: one value for each key of its equalities."""
     assert relation.outer is not None
     outside = Scalars(relation, "WHERE", outer=True, aliases=aliases)
     equalities: list[Equality] = []
     for part in correlated:
-        equal, residual = split([part], outside, relation.outer.node, relation.node)
+        equal, residual = split_conditions([part], outside, relation.outer.node, relation.node)
         if residual:
             refuse(
                 "a query that stands for a value refers to the one around it by equalities: else join, and GROUP BY",
@@ -173,13 +179,13 @@ def _counted(
     value: Expression,
     keys: tuple[Expression, ...],
     equalities: Iterable[Equality],
-    syntax_by_column: Places,
+    syntax_by_column: ExpressionsByName,
     node: exp.Expr,
 ) -> Single:
     """The value by key: a single one if keys are unique, otherwise the smallest one, and the number of values."""
     names = unique([*map(str, keys), str(value)])
     columns = Project(below, tuple(zip(names, [*keys, value], strict=True)))
-    *of_keys, of_value = (column(columns, name) for name in names)
+    *of_keys, of_value = (node_column(columns, name) for name in names)
     by_key = dict(zip(keys, of_keys, strict=True))
     joins = tuple(Equality(e.left, by_key[e.right], e.node) for e in equalities)
     is_unique = columns.distinct_key is not None and columns.distinct_key <= {*names[:-1]}
@@ -192,5 +198,5 @@ def _counted(
         ops.Aggregate("COUNT", None, False, count),
     )
     grouped = GroupBy(columns, tuple(names[:-1]), aggregates)
-    single = SINGLE(column(grouped, least), column(grouped, count))
+    single = SINGLE(node_column(grouped, least), node_column(grouped, count))
     return Single(grouped, single, joins, syntax_by_column=syntax_by_column)

@@ -10,8 +10,8 @@ from sqlglot import exp
 from xmlpunct.base.trampoline import unrolled
 from xmlpunct.engine.plan import is_changing
 from xmlpunct.engine.sql.planner.aliases import Aliases
-from xmlpunct.engine.sql.planner.constructors import Reading, element, forest
-from xmlpunct.engine.sql.planner.scope import Field, Relation
+from xmlpunct.engine.sql.planner.constructors import Reading, forest, plan_element
+from xmlpunct.engine.sql.planner.scope import Field, PlannedRelation
 from xmlpunct.engine.sql.syntax.aggregate_syntax import is_aggregate
 from xmlpunct.engine.sql.syntax.arguments import only, take
 from xmlpunct.engine.sql.syntax.unsupported import PARAMETER, SUBQUERY, instead
@@ -45,7 +45,7 @@ class Scalars:
 
     def __init__(
         self,
-        relation: Relation,
+        relation: PlannedRelation,
         where: str,
         aggregate: AggregateHandler | None = None,
         outer: bool = False,
@@ -157,7 +157,7 @@ class Scalars:
             self._aliases.visible = visible
         return self._aliased[index]
 
-    def _field_column(self, relation: Relation, field: Field | None, node: exp.Expr) -> Expression:
+    def _field_column(self, relation: PlannedRelation, field: Field | None, node: exp.Expr) -> Expression:
         assert field is not None
         self.syntax_by_column.setdefault(field.column, node)
         return relation.column(field)
@@ -279,7 +279,7 @@ class Scalars:
         constant = amount.this if negative else amount
         with at(interval):
             if isinstance(constant, exp.Literal):
-                return interval_arithmetic.interval(f"{'-' * negative}{constant.name}", unit.name)
+                return interval_arithmetic.interval_units(f"{'-' * negative}{constant.name}", unit.name)
             return (yield amount), interval_arithmetic.unit_of(unit.name)
 
     def _trim(self, node: exp.Expr) -> Reading:
@@ -328,6 +328,6 @@ _READERS: dict[type[exp.Expr], Reader] = {
     exp.Add: Scalars._sum,
     exp.Sub: Scalars._sum,
     exp.Trim: Scalars._trim,
-    exp.XMLElement: lambda self, node: element(node, self.relation),
+    exp.XMLElement: lambda self, node: plan_element(node, self.relation),
     XmlForest: lambda self, node: forest(node, self.relation),
 }

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Node, Project, attributes, column, timing
+from xmlpunct.engine.plan import Node, Project, attributes, node_column, timing
 from xmlpunct.expressions.expression import Column
 from xmlpunct.schema.sql_errors import refuse
 
@@ -31,7 +31,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Relation:
+class PlannedRelation:
     """A part of the plan, and the names that the query gives its columns.
 
     ``outer`` is the relation that the enclosing query reads.
@@ -39,11 +39,11 @@ class Relation:
 
     node: Node
     fields: tuple[Field, ...]
-    outer: Relation | None = None
+    outer: PlannedRelation | None = None
 
     def column(self, field: Field) -> Column:
         """The expression of a field."""
-        return column(self.node, field.column)
+        return node_column(self.node, field.column)
 
     def find(self, name: exp.Expr, table: exp.Expr | None, node: exp.Expr) -> Field | None:
         """The field that a name refers to, or None. Refuses an ambiguous name, at ``node``."""
@@ -66,7 +66,7 @@ class Relation:
                 by_column.setdefault(field.column, field)
         return list(by_column.values())
 
-    def apart(self, used_names: Iterable[str]) -> Relation:
+    def apart(self, used_names: Iterable[str]) -> PlannedRelation:
         """The same relation, with plan columns renamed that are in ``used_names``."""
         names = attributes(self.node)
         used = set(used_names)
@@ -79,7 +79,7 @@ class Relation:
         ]
         new = dict(zip(names, unique(new_names, [*used, *names]), strict=True))
         new |= {n: n for n in names if n not in used}
-        columns = ((new[n], column(self.node, n)) for n in names)
+        columns = ((new[n], node_column(self.node, n)) for n in names)
         node = Project(self.node, (*columns, *timing(self.node)))
         return replace(self, node=node, fields=tuple(replace(f, column=new[f.column]) for f in self.fields))
 

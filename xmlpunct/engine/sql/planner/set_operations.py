@@ -19,7 +19,7 @@ from xmlpunct.engine.plan import (
 )
 from xmlpunct.engine.sql.planner.from_clause import Context
 from xmlpunct.engine.sql.planner.relation_planner import check_alike
-from xmlpunct.engine.sql.planner.scope import Field, Relation
+from xmlpunct.engine.sql.planner.scope import Field, PlannedRelation
 from xmlpunct.engine.sql.planner.stars import matched
 from xmlpunct.engine.sql.syntax.arguments import take
 from xmlpunct.expressions import functions as fn
@@ -27,15 +27,15 @@ from xmlpunct.expressions.expression import Column
 from xmlpunct.schema.sql_errors import at, check_comparable, refuse
 
 _UNITED = (Union, Merge)
-Fields = tuple[Field, ...]
+FieldTuple = tuple[Field, ...]
 
 
 def plan_set(
     node: exp.SetOperation,
     context: Context,
-    plan_query: Callable[[exp.Expr, Context], Relation],
+    plan_query: Callable[[exp.Expr, Context], PlannedRelation],
     with_: Callable[[exp.Expr | None, Context], Context],
-) -> Relation:
+) -> PlannedRelation:
     """Plan UNION, INTERSECT, EXCEPT. In sqlglot INTERSECT binds tighter, as in standard SQL.
 
     The left side of ``a UNION b UNION c`` is ``a UNION b``. All three become one node, without recursion.
@@ -56,15 +56,15 @@ def plan_set(
         if inputs:  # the relation over the first two inputs has the same columns as one over all inputs
             inputs += sides[1:]
         else:
-            relation = Relation(_planned(level, sides, context), fields)
+            relation = PlannedRelation(_planned(level, sides, context), fields)
             inputs = sides if isinstance(relation.node, _UNITED) else []
         syntax = level
     return _over(relation, inputs)
 
 
-def _over(relation: Relation, inputs: Sequence[Node]) -> Relation:
+def _over(relation: PlannedRelation, inputs: Sequence[Node]) -> PlannedRelation:
     """The relation over these inputs; without inputs, the relation itself."""
-    return Relation(relation.node.over(inputs), relation.fields) if inputs else relation
+    return PlannedRelation(relation.node.over(inputs), relation.fields) if inputs else relation
 
 
 def _kind(node: exp.SetOperation, sides: Sequence[Node]) -> type[Node]:
@@ -88,7 +88,9 @@ def _planned(node: exp.SetOperation, sides: Sequence[Node], context: Context) ->
     return kind(*sides)
 
 
-def _sides(node: exp.SetOperation, sides: Sequence[Relation], left: exp.Expr) -> tuple[list[Node], Fields]:
+def _sides(
+    node: exp.SetOperation, sides: Sequence[PlannedRelation], left: exp.Expr
+) -> tuple[list[Node], FieldTuple]:
     """The two sides of a set operation, with columns of the same types, and its fields.
 
     ``left`` is the syntax of the left side.

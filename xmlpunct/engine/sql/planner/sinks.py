@@ -9,11 +9,11 @@ from sqlglot import exp
 from xmlpunct.base.errors import SqlError, UsageError
 from xmlpunct.engine.run.run_options import OUTPUT_FORMATS, Destination, XmlForm
 from xmlpunct.engine.sql.planner.catalog import flag, option_of, options_of
-from xmlpunct.engine.sql.syntax.stream_syntax import SinkOf
+from xmlpunct.engine.sql.syntax.stream_syntax import CreateSink
 from xmlpunct.schema.sql_errors import refuse
 
 
-def destination(statement: SinkOf) -> Destination:
+def destination(statement: CreateSink) -> Destination:
     """The destination of a sink. Raises `SqlError` for missing or wrong options in WITH (...)."""
     options = options_of(statement)
     if "output" not in options:
@@ -36,13 +36,13 @@ def check_queries(queries: Sequence[exp.Expr]) -> frozenset[str]:
     Raises `SqlError` for two sinks with the same name, for a second query outside of sinks, and without any query.
     """
     names = set[str]()
-    plain_queries = [query for query in queries if not isinstance(query, SinkOf)]
+    plain_queries = [query for query in queries if not isinstance(query, CreateSink)]
     if not queries:
         raise SqlError("there is no query: SELECT ... is missing")
     for sink in queries:
-        if isinstance(sink, SinkOf) and sink.this.name in names:
+        if isinstance(sink, CreateSink) and sink.this.name in names:
             refuse(f"two sinks are named {sink.this.name}", sink.this)
-        if isinstance(sink, SinkOf):
+        if isinstance(sink, CreateSink):
             names.add(sink.this.name)
     if len(plain_queries) > 1:
         refuse(

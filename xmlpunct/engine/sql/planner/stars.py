@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from xmlpunct.engine.plan import Project, timing
 from xmlpunct.engine.sql.planner.scalars import FIELD
-from xmlpunct.engine.sql.planner.scope import Field, Fields, Relation, unique
+from xmlpunct.engine.sql.planner.scope import Field, Fields, PlannedRelation, unique
 from xmlpunct.engine.sql.syntax.arguments import take
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.functions import literal
@@ -18,7 +18,7 @@ Listed = list[tuple[str, exp.Expr]]
 """Output columns: name and syntax."""
 
 
-def expanded(items: Sequence[exp.Expr], relation: Relation) -> Listed:
+def select_columns(items: Sequence[exp.Expr], relation: PlannedRelation) -> Listed:
     """The output columns, each with its name: the alias, the column's declared name, or ``_1``, ``_2``..."""
     listed: Listed = []
     for item in items:
@@ -64,7 +64,7 @@ def _fields_named(name: exp.Expr, fields: Fields, clause: str) -> list[Field]:
     return matches
 
 
-def matched(left: Relation, right: Relation) -> list[Relation]:
+def matched(left: PlannedRelation, right: PlannedRelation) -> list[PlannedRelation]:
     """Two queries with matching columns, by name. Missing columns are null."""
     fields_by_side = [Fields(list(side.fields)) for side in (left, right)]
     new = [field for field in right.fields if not fields_by_side[0].of(_identifier(field))]
@@ -83,7 +83,7 @@ def matched(left: Relation, right: Relation) -> list[Relation]:
         fields = tuple(
             Field(None, f.name, n, f.origin) for f, n in zip((*left.fields, *new), names, strict=True)
         )
-        sides.append(Relation(node, fields, side.outer))
+        sides.append(PlannedRelation(node, fields, side.outer))
     return sides
 
 

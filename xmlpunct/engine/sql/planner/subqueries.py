@@ -10,10 +10,10 @@ from sqlglot import exp
 from xmlpunct.engine.plan import NotIn, is_changing
 from xmlpunct.engine.sql.planner.aliases import Aliases
 from xmlpunct.engine.sql.planner.from_clause import Context
-from xmlpunct.engine.sql.planner.join_planner import Equality, Sides, joined, split
+from xmlpunct.engine.sql.planner.join_planner import Equality, Sides, joined, split_conditions
 from xmlpunct.engine.sql.planner.relation_planner import check_alike, not_in
 from xmlpunct.engine.sql.planner.scalars import Scalars
-from xmlpunct.engine.sql.planner.scope import Relation
+from xmlpunct.engine.sql.planner.scope import PlannedRelation
 from xmlpunct.engine.sql.syntax.arguments import only, take
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT
@@ -24,7 +24,7 @@ from xmlpunct.schema.sql_errors import refuse
 class Inner:
     """A subquery: its input, its selected columns, and its conditions on the enclosing query."""
 
-    relation: Relation
+    relation: PlannedRelation
     columns: list[Expression]
     correlated: list[exp.Expr]
 
@@ -39,8 +39,12 @@ def is_subquery(node: exp.Expr) -> bool:
 
 
 def restrict(
-    relation: Relation, node: exp.Expr, context: Context, plan: InnerPlanner, aliases: Aliases | None = None
-) -> Relation:
+    relation: PlannedRelation,
+    node: exp.Expr,
+    context: Context,
+    plan: InnerPlanner,
+    aliases: Aliases | None = None,
+) -> PlannedRelation:
     """Select the tuples of a relation by a condition with a subquery."""
     negated, condition = _positive(node)
     values: list[exp.Expr] = []
@@ -59,7 +63,7 @@ def restrict(
     check_alike([(relation, condition), (inner.relation, condition)])
     equalities = [Equality(a, b, condition) for a, b in zip(read, inner.columns, strict=False)]
     outside = Scalars(inner.relation, "WHERE", outer=True)
-    keys, residual = split(inner.correlated, outside, relation.node, inner.relation.node)
+    keys, residual = split_conditions(inner.correlated, outside, relation.node, inner.relation.node)
     nullable = any(e.left.nullable or e.right.nullable for e in equalities)
     changing = is_changing(relation.node)
     if negated and nullable:

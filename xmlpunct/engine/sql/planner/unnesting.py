@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from xmlpunct.engine.plan import Node, Project, Unnest, attributes, is_changing, plain, timing
-from xmlpunct.engine.sql.planner.scope import Field, Relation, Unused
+from xmlpunct.engine.sql.planner.scope import Field, PlannedRelation, Unused
 from xmlpunct.engine.sql.syntax.arguments import take
 from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.schema.sql_errors import refuse
@@ -14,7 +14,7 @@ ORDINALITY = "ordinality"
 """Default name of the column of WITH ORDINALITY."""
 
 
-def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> Relation:
+def unnested(left: PlannedRelation, join: exp.Expr, outer: PlannedRelation | None = None) -> PlannedRelation:
     """A relation joined with the items of one of its arrays."""
     right, on, using, side, kind = take(join, "this", "on", "using", "side", "kind", unread=("pivots",))
     if (side or "", kind or "") not in (
@@ -63,4 +63,4 @@ def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> R
     below: Node = node
     if is_changing(node):
         below = Project(node, (*plain(node, attributes(node)), *timing(node)))
-    return Relation(below, (*left.fields, *item_fields), left.outer)
+    return PlannedRelation(below, (*left.fields, *item_fields), left.outer)

@@ -15,7 +15,7 @@ from xmlpunct.base.escapes import in_text
 from xmlpunct.connectors.contract import DATA
 from xmlpunct.engine.plan import Node, Project, Scan, Stream
 from xmlpunct.engine.sql.planner.scalars import Scalars
-from xmlpunct.engine.sql.planner.scope import Field, Relation
+from xmlpunct.engine.sql.planner.scope import Field, PlannedRelation
 from xmlpunct.engine.sql.syntax.arguments import only
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Expression
@@ -70,7 +70,7 @@ def constant_stream(node: exp.Values) -> tuple[Stream, dict[int, Type]]:
     return Stream(f"{_CALLED}{sha256(source.encode()).hexdigest()[:8]}", schema, "row", source), nulls
 
 
-def with_nulls(relation: Relation, nulls: Mapping[int, Type]) -> Relation:
+def with_nulls(relation: PlannedRelation, nulls: Mapping[int, Type]) -> PlannedRelation:
     """The relation of VALUES, with the null columns inserted at their indices."""
     if not nulls:
         return relation
@@ -96,7 +96,7 @@ def _row(row: exp.Expr) -> list[tuple[exp.Expr, Expression]]:
     for item in items:
         if (column := item.find(exp.Column, exp.Query)) is not None:
             refuse("VALUES has constants, and this is none", column)
-    scalars = Scalars(Relation(Node(), ()), "VALUES")
+    scalars = Scalars(PlannedRelation(Node(), ()), "VALUES")
     return [(item, scalars.read(item)) for item in items]
 
 

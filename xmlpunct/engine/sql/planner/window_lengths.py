@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 
-from xmlpunct.schema.sql_literals import literal
+from xmlpunct.schema.sql_literals import literal_value
 from xmlpunct.types import DATE, INT, TIMESTAMP, Type, parse_type
 from xmlpunct.types.durations import TIME_UNITS, epoch
 
@@ -41,7 +41,7 @@ def origin_of(type_: Type, node: exp.Expr | None) -> int:
         literal_type = parse_type(node.to.sql().upper())
         if literal_type is not type_:
             raise ValueError(f"an origin of {type_} is {_EXAMPLES[type_]} or a {type_}, no {literal_type}")
-        return type_.ordinal(literal(node, type_))
+        return type_.ordinal(literal_value(node, type_))
     return epoch(type_) + _signed(type_, node, "an origin")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from xmlpunct.engine.plan import Hop, Node, Session, WindowPromises, is_changing
-from xmlpunct.engine.sql.planner.scope import Field, Relation, Unused
+from xmlpunct.engine.sql.planner.scope import Field, PlannedRelation, Unused
 from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of, origin_of
 from xmlpunct.engine.sql.syntax.arguments import take
 from xmlpunct.engine.sql.syntax.window_tables import WindowTable
 from xmlpunct.operators.time.access_order import AccessOrder
-from xmlpunct.operators.time.windows.frame import Frame
+from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.schema import Schema
 from xmlpunct.schema.column_list_parser import Watermark
 from xmlpunct.schema.sql_errors import at, check_comparable, refuse
@@ -21,7 +21,7 @@ _MOST = 100_000
 """Maximal number of windows per row."""
 
 
-def with_windows(table: WindowTable, data: Relation) -> Relation:
+def with_windows(table: WindowTable, data: PlannedRelation) -> PlannedRelation:
     """A relation with the columns window_start and window_end for the windows of its rows."""
     if is_changing(data.node):
         kind = table.args["kind"]
@@ -48,10 +48,10 @@ def with_windows(table: WindowTable, data: Relation) -> Relation:
         node = WindowPromises(node, timestamp.column, frame, start, end)
     bounds = ((START, start), (END, end))
     fields = (Field(timestamp.table, name, column, table) for name, column in bounds)
-    return Relation(node, (*data.fields, *fields), data.outer)
+    return PlannedRelation(node, (*data.fields, *fields), data.outer)
 
 
-def _timestamp(column: exp.Expr, data: Relation) -> Field:
+def _timestamp(column: exp.Expr, data: PlannedRelation) -> Field:
     """The column of DESCRIPTOR."""
     field = _column(column, data)
     attribute = data.node.schema[field.column]
@@ -63,7 +63,7 @@ def _timestamp(column: exp.Expr, data: Relation) -> Field:
     return field
 
 
-def _column(column: exp.Expr, data: Relation) -> Field:
+def _column(column: exp.Expr, data: PlannedRelation) -> Field:
     if not isinstance(column, exp.Column):
         refuse("a column is wanted here", column)
     name, table = take(column, "this", "table")
@@ -71,7 +71,7 @@ def _column(column: exp.Expr, data: Relation) -> Field:
     return field or refuse(f"no column {column.sql()} here: there are {_names(data)}", column)
 
 
-def _key(column: exp.Expr, data: Relation, timestamp: Field) -> str:
+def _key(column: exp.Expr, data: PlannedRelation, timestamp: Field) -> str:
     """The column of PARTITION BY."""
     field = _column(column, data)
     if field.column == timestamp.column:
@@ -80,11 +80,11 @@ def _key(column: exp.Expr, data: Relation, timestamp: Field) -> str:
     return field.column
 
 
-def _names(data: Relation) -> str:
+def _names(data: PlannedRelation) -> str:
     return ", ".join(field.name for field in data.listed())
 
 
-def _frame(table: WindowTable, type_: Type) -> Frame:
+def _frame(table: WindowTable, type_: Type) -> HoppingWindows:
     """The windows of TUMBLE or HOP."""
     args = table.args
     with at(args["size"]):
@@ -103,7 +103,7 @@ def _frame(table: WindowTable, type_: Type) -> Frame:
             refuse(f"each row would be in more than {_MOST:,} windows: take a longer slide", args["slide"])
     origin = args.get("origin")
     with at(origin or table):
-        return Frame(type_, slide, size, origin_of(type_, origin))
+        return HoppingWindows(type_, slide, size, origin_of(type_, origin))
 
 
 def watermark_order(watermark: Watermark, schema: Schema) -> AccessOrder:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import TokenType
 
 from xmlpunct.base.errors import SqlError, UsageError
-from xmlpunct.engine.sql.planner.declaration import quoted
+from xmlpunct.engine.sql.planner.declaration import string_literal
 from xmlpunct.engine.sql.syntax.dialect import PunctSQL
 
 _LITERAL = re.compile(
@@ -61,7 +61,7 @@ def of_texts(texts: Mapping[str, str]) -> dict[str, str]:
     >>> of_texts({"n": "-2.5", "t": "S01", "q": "'17'", "d": "DATE '2026-01-01'", "z": "null"})
     {'n': '-2.5', 't': "'S01'", 'q': "'17'", 'd': "DATE '2026-01-01'", 'z': 'null'}
     """
-    return {name: text if _LITERAL.fullmatch(text) else quoted(text) for name, text in texts.items()}
+    return {name: text if _LITERAL.fullmatch(text) else string_literal(text) for name, text in texts.items()}
 
 
 def of_values(values: Mapping[str, object]) -> dict[str, str]:
@@ -79,7 +79,7 @@ def _literal(name: str, value: object) -> str:
     if value is None or isinstance(value, bool):
         return "NULL" if value is None else str(value).upper()
     if isinstance(value, str):
-        return quoted(value)
+        return string_literal(value)
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -2,8 +2,8 @@
 
 ``CREATE STREAM name (column list) WITH (key = value, ...)`` becomes an ``exp.Create`` of kind STREAM whose
 ``this`` is an ``exp.Schema`` of ``exp.ColumnDef`` and whose options stand in ``properties``; CREATE RELATION one of
-kind RELATION. ``CREATE VIEW name [(columns)] AS query`` becomes a `View`, and
-``CREATE SINK name WITH (key = value, ...) AS query`` a `SinkOf`.
+kind RELATION. ``CREATE VIEW name [(columns)] AS query`` becomes a `CreateView`, and
+``CREATE SINK name WITH (key = value, ...) AS query`` a `CreateSink`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ UNQUOTED = ("nested", "connections", "follow", "pretty")
 """Those whose values may stand without quotes: a number, true or false."""
 
 
-class View(exp.Expression):
+class CreateView(exp.Expression):
     """CREATE VIEW ``this`` [(``columns``)] AS ``expression``."""
 
     arg_types: ClassVar = {"this": True, "columns": False, "expression": True}
 
 
-class SinkOf(exp.Expression):
+class CreateSink(exp.Expression):
     """CREATE SINK ``this`` WITH (``properties``) AS ``expression``."""
 
     arg_types: ClassVar = {"this": True, "properties": True, "expression": True}
@@ -39,7 +39,7 @@ class SinkOf(exp.Expression):
 class StreamParser(PromiseParser):
     """Reads them."""
 
-    def _parse_create(self) -> exp.Create | View | SinkOf:  # type: ignore[override]
+    def _parse_create(self) -> exp.Create | CreateView | CreateSink:  # type: ignore[override]
         start = self._prev
         if self._match_text_seq("SINK"):
             return self._parse_sink()
@@ -69,16 +69,16 @@ class StreamParser(PromiseParser):
         create.meta.update(start=start.start, end=self._prev.end)
         return create
 
-    def _parse_view(self) -> View:
+    def _parse_view(self) -> CreateView:
         name = self._parse_id_var() or self._fail("a view needs a name")
         has_columns = self._curr and self._curr.token_type == TokenType.L_PAREN
         columns = self._parse_names() if has_columns else []
         if not self._match(TokenType.ALIAS):
             self._fail("CREATE VIEW name AS SELECT ...")
         query = self._parse_named_query() or self._fail("a view is of a query")
-        return View(this=name, columns=columns, expression=query)
+        return CreateView(this=name, columns=columns, expression=query)
 
-    def _parse_sink(self) -> SinkOf:
+    def _parse_sink(self) -> CreateSink:
         name = self._parse_id_var() or self._fail("a sink needs a name")
         if not self._match_text_seq("WITH"):
             self._fail("CREATE SINK name WITH (output = '...') AS SELECT ...")
@@ -86,7 +86,7 @@ class StreamParser(PromiseParser):
         if not self._match(TokenType.ALIAS):
             self._fail("CREATE SINK name WITH (...) goes on with AS SELECT ...")
         query = self._parse_named_query() or self._fail("a sink is of a query")
-        return SinkOf(this=name, properties=options, expression=query)
+        return CreateSink(this=name, properties=options, expression=query)
 
     def _parse_named_query(self) -> exp.Expr | None:
         query: exp.Expr | None = self._parse_set_operations(

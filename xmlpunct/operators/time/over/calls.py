@@ -54,7 +54,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Call:
+class WindowCall:
     """``function(argument)``, called ``name`` in the output.
 
     ``count`` is the offset of LAG and LEAD, the position of NTH_VALUE or the number of tiles. ``default`` is the

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from xmlpunct.base.arrow_memory import floats
 from xmlpunct.expressions.int128 import unscaled
 from xmlpunct.operators.group.aggregate import HALF, Accumulator
-from xmlpunct.operators.time.over.segment import Places
+from xmlpunct.operators.time.over.segment import RowPositions
 from xmlpunct.types import DOUBLE, INT, DecimalType
 
-Exact = NDArray[Any]
+ExactInts = NDArray[Any]
 """Python integers, so that no sum overflows; shape (n,), dtype object."""
 
-Before = tuple[pl.DataFrame, Places]
+Before = tuple[pl.DataFrame, RowPositions]
 """The summary of each partition's dropped rows, and for each frame the number of its partition."""
 
 _UNIT = 2**1074
@@ -41,7 +41,9 @@ class Sums:
         self._running = pl.concat([zero, terms.select(pl.all().cum_sum())])
         self._exact = _running_sums(rows[str(a.aggregate.argument)]) if is_exact(a) else None
 
-    def over(self, low: Places, high: Places, before: Before | None) -> tuple[pl.DataFrame, Exact | None]:
+    def over(
+        self, low: RowPositions, high: RowPositions, before: Before | None
+    ) -> tuple[pl.DataFrame, ExactInts | None]:
         """The partial columns of frames, and the exact sums."""
         sums = pl.DataFrame(
             [c.gather(high) - c.gather(low) for c in self._running.iter_columns()],
@@ -56,14 +58,14 @@ class Sums:
                 exact = exact + np.array([int(text, 16) for text in texts], dtype=object)[group]
         return sums, exact
 
-    def summary(self, low: Places, high: Places, before: Before) -> pl.DataFrame:
+    def summary(self, low: RowPositions, high: RowPositions, before: Before) -> pl.DataFrame:
         """The partial columns in the form in which summaries retain them."""
         sums, exact = self.over(low, high, before)
         if exact is None:
             return sums
         return sums.with_columns(pl.Series(f"{self._a.prefix}.exact", list(map(hex, exact)), dtype=pl.String))
 
-    def finish(self, sums: pl.DataFrame, exact: Exact | None) -> tuple[pl.Series, pl.Series]:
+    def finish(self, sums: pl.DataFrame, exact: ExactInts | None) -> tuple[pl.Series, pl.Series]:
         """The results, and whether each is outside the range of its type."""
         if exact is None:
             results = self._a.finish(sums)
@@ -83,7 +85,7 @@ def is_exact(a: Accumulator) -> bool:
     return a.aggregate.function in ("SUM", "AVG") and a.type is DOUBLE
 
 
-def nothing(a: Accumulator) -> Mapping[str, object]:
+def empty_partials(a: Accumulator) -> Mapping[str, object]:
     """The partial columns of no rows, in the form of summaries."""
     if not is_exact(a):
         return a.empty()
@@ -112,7 +114,7 @@ def _terms(a: Accumulator) -> list[pl.Expr]:
     return [count, value.fill_null(0).cast(pl.Int128).alias(f"{a.prefix}.sum")]
 
 
-def _running_sums(column: pl.Series) -> Exact:
+def _running_sums(column: pl.Series) -> ExactInts:
     """The exact sums of the finite values before each position, in units of 1 / _UNIT; shape (n + 1,)."""
     values = column.fill_null(0.0).to_numpy()
     values = np.where(np.isfinite(values), values, 0.0)
@@ -123,7 +125,7 @@ def _running_sums(column: pl.Series) -> Exact:
     return sums
 
 
-def _round_quotients(sums: Exact, counts: Exact | int) -> NDArray[np.float64]:
+def _round_quotients(sums: ExactInts, counts: ExactInts | int) -> NDArray[np.float64]:
     """Sums divided by counts, rounded once."""
     overflows = np.abs(sums) >= _OVERFLOW * counts
     infinite = np.where(sums > 0, np.inf, -np.inf)

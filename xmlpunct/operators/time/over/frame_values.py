@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from xmlpunct.base.arrow_memory import Flags, booleans, floats, integers
 from xmlpunct.operators.group.aggregate import Accumulator
-from xmlpunct.operators.time.over.calls import OFFSETS, RANKS, SHARES, VALUES, Call
-from xmlpunct.operators.time.over.frame_sums import Before, Sums, is_exact, nothing
-from xmlpunct.operators.time.over.segment import Places, Segment
+from xmlpunct.operators.time.over.calls import OFFSETS, RANKS, SHARES, VALUES, WindowCall
+from xmlpunct.operators.time.over.frame_sums import Before, Sums, empty_partials, is_exact
+from xmlpunct.operators.time.over.segment import RowPositions, Segment
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 
@@ -20,14 +20,14 @@ ROWS, PEERS = "$rows", "$peers"
 """The number of dropped rows of a partition; the number of its released groups of peers."""
 
 
-class Values:
+class FrameValues:
     """One call over the partitions of a segment.
 
     ``summaries`` has a row per partition, which summarizes rows that are in every frame but not in the segment: the
     rows before the segment, or with ``slides`` the rows that stay in the frame. `summary` defines its columns.
     """
 
-    def __init__(self, call: Call, number: int, schema: Schema, slides: bool = False) -> None:
+    def __init__(self, call: WindowCall, number: int, schema: Schema, slides: bool = False) -> None:
         self.call, self._schema = call, schema
         self._has_summary = call.is_running or slides
         self._type = INT if call.argument is None else schema[call.argument].type
@@ -46,14 +46,15 @@ class Values:
             return {ROWS: (pl.Int64(), 0), self._name: (self._type.dtype, None)}
         if is_exact(self._a):
             dtypes = {
-                k: pl.String() if isinstance(v, str) else pl.Int64() for k, v in nothing(self._a).items()
+                k: pl.String() if isinstance(v, str) else pl.Int64()
+                for k, v in empty_partials(self._a).items()
             }
-            return {name: (dtypes[name], value) for name, value in nothing(self._a).items()}
+            return {name: (dtypes[name], value) for name, value in empty_partials(self._a).items()}
         partials = empty.select(self._a.partials()).schema
-        return {name: (dtype, nothing(self._a)[name]) for name, dtype in partials.items()}
+        return {name: (dtype, empty_partials(self._a)[name]) for name, dtype in partials.items()}
 
     def of(
-        self, segment: Segment, summaries: pl.DataFrame, released: Places, rows: Places
+        self, segment: Segment, summaries: pl.DataFrame, released: RowPositions, rows: RowPositions
     ) -> tuple[pl.Series, pl.Series | None]:
         """The results for ``rows``, and whether each is outside the range of its type (None: none can be).
 
@@ -87,7 +88,7 @@ class Values:
         return sums.finish(*sums.over(low, high, before))
 
     def summarize(
-        self, segment: Segment, summaries: pl.DataFrame, low: Places, high: Places
+        self, segment: Segment, summaries: pl.DataFrame, low: RowPositions, high: RowPositions
     ) -> Iterable[pl.Series]:
         """The summary of each partition with its rows from ``low`` to ``high`` added.
 
@@ -103,7 +104,9 @@ class Values:
             return [self._extreme(segment, low, high, before).alias(self._name)]
         return Sums(self._a, segment.rows).summary(low, high, before).get_columns()
 
-    def _frame_value(self, column: pl.Series, low: Places, high: Places, before: Before | None) -> pl.Series:
+    def _frame_value(
+        self, column: pl.Series, low: RowPositions, high: RowPositions, before: Before | None
+    ) -> pl.Series:
         """FIRST_VALUE, LAST_VALUE, NTH_VALUE."""
         if self.call.function == "LAST_VALUE":
             values, exists = _gather(column, high - 1, high > low), high > low
@@ -119,7 +122,9 @@ class Values:
         values = _gather(column, positions, (positions >= low) & (positions < high))
         return values.zip_with(booleans(dropped <= index), summaries[self._name].gather(group))
 
-    def _rank(self, segment: Segment, summaries: pl.DataFrame, released: Places, rows: Places) -> pl.Series:
+    def _rank(
+        self, segment: Segment, summaries: pl.DataFrame, released: RowPositions, rows: RowPositions
+    ) -> pl.Series:
         """ROW_NUMBER, RANK, DENSE_RANK."""
         group = segment.group[rows]
         if self.call.function == "DENSE_RANK":
@@ -129,7 +134,7 @@ class Values:
         positions = rows if self.call.function == "ROW_NUMBER" else segment.peers(rows)[0]
         return integers("", summaries[ROWS].to_numpy()[group] + positions - segment.starts[group] + 1)
 
-    def _share(self, segment: Segment, rows: Places) -> pl.Series:
+    def _share(self, segment: Segment, rows: RowPositions) -> pl.Series:
         """CUME_DIST, PERCENT_RANK, NTILE; the segment contains the whole partition."""
         group = segment.group[rows]
         start, size = segment.starts[group], (segment.ends - segment.starts)[group]
@@ -146,7 +151,9 @@ class Values:
         )
         return integers("", tile + 1)
 
-    def _extreme(self, segment: Segment, low: Places, high: Places, before: Before | None) -> pl.Series:
+    def _extreme(
+        self, segment: Segment, low: RowPositions, high: RowPositions, before: Before | None
+    ) -> pl.Series:
         """MIN, MAX: a range-maximum query over the ranks of the values."""
         column = segment.rows[str(self.call.argument)]
         values = column if before is None else pl.concat([column, before[0][self._name]])
@@ -174,7 +181,7 @@ class Values:
         return best
 
 
-def _range_maxima(ranks: NDArray[np.int64], low: Places, high: Places) -> NDArray[np.int64]:
+def _range_maxima(ranks: NDArray[np.int64], low: RowPositions, high: RowPositions) -> NDArray[np.int64]:
     """The highest rank of each frame, 0 for an empty one; by tables of the highest of 1, 2, 4, 8... ranks."""
     highest = np.zeros(len(low), np.int64)
     lengths = high - low
@@ -187,7 +194,7 @@ def _range_maxima(ranks: NDArray[np.int64], low: Places, high: Places) -> NDArra
     return highest
 
 
-def _gather(column: pl.Series, positions: Places, exists: NDArray[np.bool_]) -> pl.Series:
+def _gather(column: pl.Series, positions: RowPositions, exists: NDArray[np.bool_]) -> pl.Series:
     """The values at ``positions``, null where there is none."""
     if not len(column):
         return column.clear(len(positions))

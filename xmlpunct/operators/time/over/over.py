@@ -15,10 +15,10 @@ from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.pending import Pending
 from xmlpunct.operators.state import State
-from xmlpunct.operators.time.over.calls import END, EXTREMES, SUMS, Call
+from xmlpunct.operators.time.over.calls import END, EXTREMES, SUMS, WindowCall
 from xmlpunct.operators.time.over.closed import ClosedPartitions
-from xmlpunct.operators.time.over.frame_values import PEERS, ROWS, Values
-from xmlpunct.operators.time.over.segment import GROUP, ROW, Places, Segment
+from xmlpunct.operators.time.over.frame_values import PEERS, ROWS, FrameValues
+from xmlpunct.operators.time.over.segment import GROUP, ROW, RowPositions, Segment
 from xmlpunct.operators.time.prefix import SortKey
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -43,7 +43,7 @@ class Over(Operator):
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.operators.time.over.calls import Frame
     >>> bids = Schema.parse("item STRING, price INT, ts INT NOT NULL")
-    >>> total = Call("SUM", "total", "price", frame=Frame("ROWS", -1, 0))
+    >>> total = WindowCall("SUM", "total", "price", frame=Frame("ROWS", -1, 0))
     >>> it = Over(bids, ["item"], [SortKey("ts")], [total])
     >>> show(it, "A 20 2; A 10 1; B 5 1", "P(A, *, (,2])", "A 50 3; P(*, *, (,3])")
     A 20 2; A 10 1; B 5 1 ->
@@ -54,7 +54,7 @@ class Over(Operator):
     name = "over"
 
     def __init__(
-        self, schema: Schema, keys: Sequence[str], order: Sequence[SortKey], calls: Sequence[Call]
+        self, schema: Schema, keys: Sequence[str], order: Sequence[SortKey], calls: Sequence[WindowCall]
     ) -> None:
         super().__init__((schema,), Schema.of([*schema, *(call.attribute(schema) for call in calls)]))
         self._release, *different = {call.release for call in calls}
@@ -67,7 +67,7 @@ class Over(Operator):
         """Whether rows that leave the frames are subtracted, so that the remaining rows need not be read."""
         self._narrows = is_sliding and functions <= {*EXTREMES}
         """Whether rows are dropped once better ones have arrived."""
-        self._values = [Values(call, i, schema, self._slides) for i, call in enumerate(calls)]
+        self._values = [FrameValues(call, i, schema, self._slides) for i, call in enumerate(calls)]
         self._rows_before = max(call.rows_before for call in calls)
         instants = max(call.instants_before for call in calls)
         self._instants_before = (
@@ -119,7 +119,9 @@ class Over(Operator):
             self._summary.remove(self._summary.matching(self._closed.older(ends, 0)))
         return results
 
-    def _advance(self, keys: pl.DataFrame, tail: Places, waiting: Places, bounds: Ordinals) -> pl.DataFrame:
+    def _advance(
+        self, keys: pl.DataFrame, tail: RowPositions, waiting: RowPositions, bounds: Ordinals
+    ) -> pl.DataFrame:
         """Release the final rows of the partitions ``keys``, which are closed up to ``bounds``."""
         numbers = keys.with_columns(integers(GROUP, np.arange(keys.height)))
         old, new = (
@@ -177,7 +179,7 @@ class Over(Operator):
         return summaries.with_columns(keys[name] for name in self._by)
 
     def _results(
-        self, segment: Segment, summaries: pl.DataFrame, first_new: Places, rows: Places
+        self, segment: Segment, summaries: pl.DataFrame, first_new: RowPositions, rows: RowPositions
     ) -> pl.DataFrame:
         """The released rows with their results; rejects rows with a result outside the range of its type."""
         source = self.inputs[0]
@@ -197,7 +199,7 @@ class Over(Operator):
         segment: Segment,
         keys: pl.DataFrame,
         summaries: pl.DataFrame,
-        first_new: Places,
+        first_new: RowPositions,
         final: Flags,
         bounds: Ordinals,
         for_ever: Flags,
@@ -237,8 +239,8 @@ class Over(Operator):
         self._summary.append(open_summaries.select(self._summary.empty.columns))
 
     def _summarize(
-        self, segment: Segment, summaries: pl.DataFrame, low: Places, high: Places
+        self, segment: Segment, summaries: pl.DataFrame, low: RowPositions, high: RowPositions
     ) -> pl.DataFrame:
-        """Summaries with the rows from ``low`` to ``high`` added or removed (`Values.summarize`)."""
+        """Summaries with the rows from ``low`` to ``high`` added or removed (`FrameValues.summarize`)."""
         columns = [c for values in self._values for c in values.summarize(segment, summaries, low, high)]
         return summaries.with_columns(columns)

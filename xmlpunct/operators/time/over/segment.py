@@ -15,7 +15,7 @@ from xmlpunct.operators.time.prefix import SortKey
 from xmlpunct.types import Type
 from xmlpunct.types.ordinals import Ordinals, ordinals_of
 
-Places = NDArray[np.int64]
+RowPositions = NDArray[np.int64]
 """Positions of rows in the segment, or bounds between them; shape (n,)."""
 
 Side = Literal["left", "right"]
@@ -51,9 +51,9 @@ class Segment:
         self.rows = rows[order_by_group] if old.height else new
         self.is_new: Flags = order_by_group >= old.height
         """Whether each row is new; shape (rows,)."""
-        self.group: Places = self.rows[GROUP].to_numpy().astype(np.int64)
-        self.starts: Places = np.searchsorted(self.group, np.arange(groups), side="left")
-        self.ends: Places = np.searchsorted(self.group, np.arange(groups), side="right")
+        self.group: RowPositions = self.rows[GROUP].to_numpy().astype(np.int64)
+        self.starts: RowPositions = np.searchsorted(self.group, np.arange(groups), side="left")
+        self.ends: RowPositions = np.searchsorted(self.group, np.arange(groups), side="right")
         first = np.ones(rows.height, np.bool_)
         if rows.height > 1:
             first[1:] = self.group[1:] != self.group[:-1]
@@ -64,13 +64,13 @@ class Segment:
         """Whether each row is the first of its peers; shape (rows,)."""
         self.instants: Ordinals = ordinals_of(type_, self.rows[order[0].column])
 
-    def peers(self, rows: Places) -> tuple[Places, Places]:
+    def peers(self, rows: RowPositions) -> tuple[RowPositions, RowPositions]:
         """The bounds of the peers of ``rows``."""
         firsts = np.flatnonzero(self.is_first_peer)
         number = np.searchsorted(firsts, rows, side="right")
         return firsts[number - 1], np.append(firsts, len(self.group))[number]
 
-    def frames(self, frame: Frame, rows: Places) -> tuple[Places, Places]:
+    def frames(self, frame: Frame, rows: RowPositions) -> tuple[RowPositions, RowPositions]:
         """The bounds of the frames of ``rows``. The bounds of an empty frame are equal."""
         starts, ends = self.starts[self.group[rows]], self.ends[self.group[rows]]
         if frame.unit == "ROWS":
@@ -94,7 +94,7 @@ class Segment:
             )
         return low, np.maximum(low, high)
 
-    def _offset_positions(self, rows: Places, offset: int, side: Side) -> Places:
+    def _offset_positions(self, rows: RowPositions, offset: int, side: Side) -> RowPositions:
         """The positions of the instants at an offset from ``rows``, before (``left``) or after equal ones."""
         instants = np.unique(self.instants)
         limit = len(instants) if offset > 0 else 0
@@ -107,7 +107,7 @@ class Segment:
             ranks = np.where(steps <= room, np.searchsorted(instants, shifted, side), limit)
         width = len(instants) + 1
         group_ranks = self.group * width + np.searchsorted(instants, self.instants)
-        positions: Places = np.searchsorted(group_ranks, self.group[rows] * width + ranks)
+        positions: RowPositions = np.searchsorted(group_ranks, self.group[rows] * width + ranks)
         return positions
 
 

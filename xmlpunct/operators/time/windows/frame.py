@@ -16,11 +16,11 @@ from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, ordinals
 
 
 @dataclass(frozen=True)
-class Frame:
+class HoppingWindows:
     """The windows [w, w + size) for all w = origin + j * slide, in ordinals of ``type``. TUMBLE: slide = size.
 
     >>> from xmlpunct.types import INT
-    >>> hop = Frame(INT, slide=5, size=10)
+    >>> hop = HoppingWindows(INT, slide=5, size=10)
     >>> hop.down(12), hop.up(12)
     (10, 15)
     >>> print(*hop.closed((7, 27)), *hop.closed((7, 18)))
@@ -53,7 +53,7 @@ class Frame:
 
         >>> from datetime import date
         >>> from xmlpunct.types import DATE
-        >>> week = Frame(DATE, slide=7, size=7)
+        >>> week = HoppingWindows(DATE, slide=7, size=7)
         >>> week.fits(DATE.ordinal(date(2000, 1, 1)), DATE.ordinal(date(9999, 1, 1)))
         True
         >>> week.fits(DATE.ordinal(date(2000, 1, 1)), DATE.ordinal(DATE.highest))

@@ -9,7 +9,7 @@ import polars as pl
 from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State
-from xmlpunct.operators.time.windows.frame import Frame
+from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.operators.time.windows.spans import Grown, Spans
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -33,7 +33,7 @@ class Hop(Operator):
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
-    >>> hop = Hop(Schema.parse("ts INT NOT NULL"), "ts", Frame(INT, slide=5, size=10), "start", "end")
+    >>> hop = Hop(Schema.parse("ts INT NOT NULL"), "ts", HoppingWindows(INT, slide=5, size=10), "start", "end")
     >>> show(hop, "12; -3", "P((,20])")
     12; -3   -> 12 5 15; 12 10 20; -3 -10 0; -3 -5 5
     P((,20]) -> P((,20], *, *)
@@ -43,7 +43,7 @@ class Hop(Operator):
     tuplewise = True
 
     def __init__(
-        self, schema: Schema, timestamp: str, frame: Frame, start: str | None, end: str | None
+        self, schema: Schema, timestamp: str, frame: HoppingWindows, start: str | None, end: str | None
     ) -> None:
         bounds = [Attribute(name, frame.type, False) for name in (start, end) if name is not None]
         super().__init__((schema,), Schema.of((*schema, *bounds)))
@@ -86,7 +86,7 @@ class WindowPromises(Operator):
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
     >>> s = Schema.parse("ts INT NOT NULL, start INT NOT NULL, end INT NOT NULL")
-    >>> show(WindowPromises(s, "ts", Frame(INT, 5, 10), "start", "end"), "12 5 15; 12 10 20", "P((,20],*,*)")
+    >>> show(WindowPromises(s, "ts", HoppingWindows(INT, 5, 10), "start", "end"), "12 5 15; 12 10 20", "P((,20],*,*)")
     12 5 15; 12 10 20 -> 12 5 15; 12 10 20
     P((,20],*,*)      -> P((,20], *, *); P(*, (,14], *); P(*, *, (,24])
     """
@@ -98,7 +98,7 @@ class WindowPromises(Operator):
         self,
         schema: Schema,
         timestamp: str,
-        frame: Frame,
+        frame: HoppingWindows,
         start: str | None,
         end: str | None,
         keeps: bool = True,

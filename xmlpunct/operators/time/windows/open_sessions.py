@@ -13,7 +13,7 @@ from xmlpunct.base.frames import Snapshot, restore, snapshot_of
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.relations.least import least_instants
-from xmlpunct.operators.relations.slots import begins, numbered, order_by
+from xmlpunct.operators.relations.slots import begins, group_numbers, order_by
 from xmlpunct.operators.time.windows.spans import Grown
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -29,7 +29,7 @@ _LOW, _HIGH = "$low", "$high"
 
 
 @dataclass(frozen=True)
-class Closed:
+class ClosedSessions:
     """Sessions that no later tuple can join, and their tuples."""
 
     sessions: pl.DataFrame
@@ -90,7 +90,7 @@ class OpenSessions:
         new = self._with_keys(tuples, {_CELL: instants // self._gap, _FIRST: instants, _LAST: instants})
         adjacent = self._take_adjacent(new)
         rows = pl.concat([adjacent.drop(_SESSION), new])
-        of_row, first = numbered(rows.select(self._cells.key))
+        of_row, first = group_numbers(rows.select(self._cells.key))
         cells = rows[first]
         lows, highs = _ends(of_row, rows)
         old = np.full(len(first), -1)
@@ -124,7 +124,7 @@ class OpenSessions:
 
         ``old`` has the former session numbers of the cells, -1 for none.
         """
-        key = numbered(cells.select(self._by))[0] if self._by else np.zeros(cells.height, np.int64)
+        key = group_numbers(cells.select(self._by))[0] if self._by else np.zeros(cells.height, np.int64)
         order = order_by(key, lows)
         key, old = key[order], old[order]
         has_gap = distance(highs[order][:-1], lows[order][1:]) >= np.uint64(self._gap)
@@ -201,12 +201,12 @@ class OpenSessions:
 
     # Closing
 
-    def close(self, grown: Iterable[Grown]) -> Closed:
+    def close(self, grown: Iterable[Grown]) -> ClosedSessions:
         """Remove and return the sessions that no later tuple can join."""
         closed = PunctuationSet(self.schema, self._closed_sessions(grown))
         sessions = self._sessions.remove(self._sessions.matching(closed))
         if not sessions.height:
-            return Closed(
+            return ClosedSessions(
                 sessions, self.tuples.empty.drop(_SESSION), np.empty(0, np.int64), np.empty(0, np.int64)
             )
         cells = self._cells.probe(sessions, [_SESSION], [_SESSION])[1]
@@ -215,7 +215,7 @@ class OpenSessions:
         order = np.argsort(rows)
         tuples, of_session = self.tuples.remove(rows[order]).drop(_SESSION), positions[order]
         firsts, lasts = (sessions[name].to_numpy()[of_session] for name in (_FIRST, _LAST))
-        return Closed(sessions, tuples, firsts, lasts)
+        return ClosedSessions(sessions, tuples, firsts, lasts)
 
     def _closed_sessions(self, grown: Iterable[Grown]) -> Iterable[Punctuation]:
         """Punctuations that match the sessions within closed intervals."""

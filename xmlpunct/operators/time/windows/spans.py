@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from xmlpunct.base.frames import Snapshot, restore, snapshot_of
-from xmlpunct.operators.state import Cell
+from xmlpunct.operators.state import StateCell
 from xmlpunct.punctuations.fused import Fused
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
@@ -68,7 +68,7 @@ class Spans:
         self._everything = Punctuation.everything(schema)
         self._rows = Fused(schema)
         self._outlines = PunctuationSet(schema)
-        self._ended = Cell(False)
+        self._ended = StateCell(False)
         self._ownership = ANYTHING
         outside = ~IntervalSet(self.type, [self._attribute.reach(ordinals(self.type, None, None))])
         self.opening = self._close(self._everything, outside) if len(outside) else []
