@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from xmlpunct.base.errors import TransientError, UsageError, XmlPunctError
-from xmlpunct.connectors.contract import Connector, Inlet, connector_of
+from xmlpunct.connectors.contract import Connector, connector_of
+from xmlpunct.connectors.inlet import Inlet
 from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.inputs import segments, spool

@@ -25,7 +25,7 @@ from tests.reliability.bench import Bench
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.connectors.contract import Form, Results
+from xmlpunct.connectors.outlet import Form, Results
 from xmlpunct.engine.run.datasets import Dataset, dataset, dataset_files, staging
 from xmlpunct.engine.run.datasets.partition_names import directory
 from xmlpunct.engine.run.local import ledger

@@ -23,9 +23,16 @@ from xmlpunct.base.secrets import hide
 
 
 class XmlPunctError(Exception):
-    """Base of every exception that xmlpunct raises on purpose. Its arguments are the lines of its text.
+    """Base of every exception that xmlpunct raises on purpose.
 
-    The text has no secret (see `xmlpunct.base.secrets`) and no control character (see `xmlpunct.base.printable`).
+    Parameters
+    ----------
+    *args : object
+        The lines of its text.
+
+    Notes
+    -----
+    The text contains no secret (see `xmlpunct.base.secrets`) and no control character (see `xmlpunct.base.printable`).
     """
 
     exit_code = 1
@@ -44,11 +51,19 @@ class UsageError(XmlPunctError):
 
 
 class SqlError(UsageError):
-    """A query that cannot run, and the position of the error.
+    """A query that cannot run, with the position of the fault.
 
-    ``sql`` is the text; ``start`` and ``end`` (exclusive) are character offsets into it, or None if the position is
-    unknown. ``str()`` returns the reason, and the line with the error underlined.
+    Parameters
+    ----------
+    reason : str
+        What is wrong.
+    sql : str
+        The text of the query.
+    start, end : int, optional
+        Character offsets into ``sql``, ``end`` exclusive; None if the position is unknown.
 
+    Examples
+    --------
     >>> print(SqlError("unknown column hours", "SELECT hours FROM s", 7, 12))
     unknown column hours (line 1, column 8)
       SELECT hours FROM s
@@ -83,10 +98,18 @@ class SchemaError(XmlPunctError):
 
 
 class PatternError(XmlPunctError):
-    """A malformed pattern.
+    """A pattern that cannot be read.
 
-    ``attribute`` is the attribute of the pattern (None if unknown), ``text`` the whole pattern and ``position`` the
-    0-based character in ``text`` at which parsing failed.
+    Parameters
+    ----------
+    reason : str
+        What is wrong.
+    text : str
+        The whole pattern.
+    position : int
+        The 0-based character of ``text`` at which reading failed.
+    attribute : str, optional
+        The attribute of the pattern; None if it is unknown.
     """
 
     def __init__(self, reason: str, text: str = "", position: int = 0, attribute: str | None = None):
@@ -99,10 +122,18 @@ class PatternError(XmlPunctError):
 
 
 class SourceError(XmlPunctError):
-    """A source failed. All elements before the failure were delivered; the stream has not ended.
+    """A source that failed. Everything before the fault has been delivered; the stream has not ended.
 
-    ``source`` is its name, ``line`` is 1-based, and ``byte`` is a 0-based offset into it. Both are None if the
-    failure has no position: for example, the file cannot be opened.
+    Parameters
+    ----------
+    source : str
+        The name of the source.
+    reason : str
+        What is wrong.
+    line : int, optional
+        The 1-based line of the fault; None if it has no position, as for a file that cannot be opened.
+    byte : int, optional
+        The 0-based byte of the fault, or None.
     """
 
     def __init__(self, source: str, reason: str, line: int | None = None, byte: int | None = None):
@@ -208,11 +239,19 @@ def cut_short(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A tuple that was rejected, and the reason.
+    """A tuple that a query left out, with the reason.
 
-    ``line`` (1-based) and ``byte`` (0-based) are the position at which it begins in ``source``; both are None for a
-    tuple that was computed rather than read. ``text`` is the XML of the tuple, or its values as JSON if an operator
-    rejected it; at most the first 64 KiB.
+    Parameters
+    ----------
+    source : str
+        The name of the source.
+    line, byte : int or None
+        Where the tuple begins in the source: the 1-based line and the 0-based byte. None for a tuple that an operator
+        computed.
+    reason : str
+        Why the tuple was left out.
+    text : str
+        The tuple as it is in the source, or its values as JSON if an operator rejected it. At most 64 KiB.
     """
 
     source: str

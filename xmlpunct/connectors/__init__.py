@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING
 from xmlpunct.base.lazy_imports import found_later
 
 if TYPE_CHECKING:
-    from xmlpunct.connectors.contract import Connector, Form, Inlet, Outlet, Results
+    from xmlpunct.connectors.contract import Connector
+    from xmlpunct.connectors.inlet import Inlet
+    from xmlpunct.connectors.outlet import Form, Outlet, Results
 else:
-    __getattr__, __dir__ = found_later(__name__, {"contract": "Connector Form Inlet Outlet Results"})
+    __getattr__, __dir__ = found_later(
+        __name__, {"contract": "Connector", "inlet": "Inlet", "outlet": "Form Outlet Results"}
+    )
 
 __all__ = ["Connector", "Form", "Inlet", "Outlet", "Results"]

@@ -17,9 +17,10 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 import polars as pl
 
 from xmlpunct.base.errors import UsageError, XmlPunctError
-from xmlpunct.connectors.contract import Connector, Existing, Form, Outlet, Results, url_scheme
+from xmlpunct.connectors.contract import Connector, url_scheme
 from xmlpunct.connectors.database_dialects import DIALECTS, Dialect, quoted_name
 from xmlpunct.connectors.last_group import LastGroup
+from xmlpunct.connectors.outlet import Existing, Form, Outlet, Results
 from xmlpunct.connectors.retries import Retries
 from xmlpunct.schema import Schema
 

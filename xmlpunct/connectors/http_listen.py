@@ -37,9 +37,10 @@ from http import HTTPStatus
 from typing import Any
 
 from xmlpunct.base.errors import TransientError, UsageError
-from xmlpunct.connectors.contract import Connector, Inlet, InletFile
+from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.http_server import HttpServer, RequestHandler, RequestRefused
+from xmlpunct.connectors.inlet import Inlet, InletFile
 from xmlpunct.connectors.part_reader import encoding_of
 from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, merged_source
 from xmlpunct.connectors.url import Address, short

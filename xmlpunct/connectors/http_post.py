@@ -16,7 +16,6 @@ from urllib.error import HTTPError
 
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.base.secrets import hide
-from xmlpunct.connectors.contract import Form, Outlet, Results, chained
 from xmlpunct.connectors.http import (
     HEAD_SECONDS,
     PAUSES,
@@ -27,6 +26,7 @@ from xmlpunct.connectors.http import (
     read_url,
 )
 from xmlpunct.connectors.http_listen import DIGEST, LAST, LINK, RUN, SEQUENCE
+from xmlpunct.connectors.outlet import Form, Outlet, Results, chained
 from xmlpunct.connectors.retries import Retries
 
 PIECE_BYTES = 2**23

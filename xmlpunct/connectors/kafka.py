@@ -22,7 +22,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError, ended_by
 from xmlpunct.base.secrets import hide
-from xmlpunct.connectors.contract import RUN, SEQUENCE, Connector, Form, Inlet, Outlet, Results, expand
+from xmlpunct.connectors.contract import Connector, expand
+from xmlpunct.connectors.inlet import Inlet
 from xmlpunct.connectors.messages import (
     ANSWER_SECONDS,
     CHOICES,
@@ -31,6 +32,7 @@ from xmlpunct.connectors.messages import (
     NumberedWriter,
     choose,
 )
+from xmlpunct.connectors.outlet import RUN, SEQUENCE, Form, Outlet, Results
 from xmlpunct.connectors.retries import Retries
 from xmlpunct.connectors.source import Source, without_password
 

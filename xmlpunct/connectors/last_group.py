@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xmlpunct.base.errors import XmlPunctError
-from xmlpunct.connectors.contract import Results
+from xmlpunct.connectors.outlet import Results
 
 OLDER = (
     "the checkpoint is older than the output, or another copy of it wrote there: restore both as they were at one "

@@ -9,8 +9,9 @@ from typing import Any
 from zlib import crc32
 
 from xmlpunct.base.errors import UsageError, XmlPunctError
-from xmlpunct.connectors.contract import Form, Inlet, Outlet
+from xmlpunct.connectors.inlet import Inlet
 from xmlpunct.connectors.last_group import OLDER
+from xmlpunct.connectors.outlet import Form, Outlet
 from xmlpunct.connectors.retries import Retries
 from xmlpunct.slice import Slice
 

@@ -22,19 +22,10 @@ from typing import Any
 
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.base.secrets import hide
-from xmlpunct.connectors.contract import (
-    DIGEST,
-    LINK,
-    RUN,
-    SEQUENCE,
-    Connector,
-    Form,
-    Inlet,
-    Outlet,
-    Results,
-    chained,
-)
+from xmlpunct.connectors.contract import Connector
+from xmlpunct.connectors.inlet import Inlet
 from xmlpunct.connectors.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, NumberedWriter
+from xmlpunct.connectors.outlet import DIGEST, LINK, RUN, SEQUENCE, Form, Outlet, Results, chained
 from xmlpunct.connectors.retries import Retries
 from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.tls import client_context

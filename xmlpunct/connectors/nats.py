@@ -19,7 +19,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.connectors.contract import RUN, SEQUENCE, Connector, Form, Inlet, Outlet, Results
+from xmlpunct.connectors.contract import Connector
+from xmlpunct.connectors.inlet import Inlet
 from xmlpunct.connectors.jetstream import AT_ONCE, Connection, Refused, Tail, check_extent
 from xmlpunct.connectors.messages import (
     CHOICES,
@@ -28,6 +29,7 @@ from xmlpunct.connectors.messages import (
     NumberedWriter,
     choose,
 )
+from xmlpunct.connectors.outlet import RUN, SEQUENCE, Form, Outlet, Results
 from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.url import Address, short
 

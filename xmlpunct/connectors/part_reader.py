@@ -88,7 +88,7 @@ class PartReader:
 
     @property
     def can_resume(self) -> bool:
-        """Whether `resume` can go on from a position: see `xmlpunct.connectors.contract.Inlet`."""
+        """Whether `resume` can go on from a position: see `xmlpunct.connectors.inlet.Inlet`."""
         return bool(getattr(self._file, "can_seek", False))
 
     @property

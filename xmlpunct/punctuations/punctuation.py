@@ -40,7 +40,27 @@ _UNKNOWN: PatternForm = (-1, (), -1)
 
 
 class Punctuation:
-    """One pattern per attribute of ``schema``. Punctuations are equal if their canonical patterns are equal."""
+    """A pattern for each attribute of a stream; no later tuple of the stream matches all of them.
+
+    Two punctuations are equal if their patterns are; patterns have one canonical form.
+
+    Parameters
+    ----------
+    schema : Schema
+        The schema of the stream.
+    patterns : sequence of Pattern
+        One pattern for each attribute, in order.
+
+    Examples
+    --------
+    >>> schema = Schema.parse("sid STRING, hour INT")
+    >>> print(Punctuation.of(schema, hour="[17,20)"))
+    <*, [17,19]>
+
+    Notes
+    -----
+    Semantics 2; the paper's Section 3.
+    """
 
     __slots__ = ("_constants", "_constrained", "_form", "_hash", "patterns", "schema")
 
@@ -55,8 +75,24 @@ class Punctuation:
     def parse(cls, schema: Schema, text: str) -> Punctuation:
         """Read ``<p1, p2, ...>``, one pattern for each attribute in order.
 
-        Raises `PatternError`.
+        Parameters
+        ----------
+        schema : Schema
+            The schema of the stream.
+        text : str
+            The patterns, separated by commas, between ``<`` and ``>``.
 
+        Returns
+        -------
+        Punctuation
+
+        Raises
+        ------
+        PatternError
+            If a pattern cannot be read, or their number is not that of the attributes.
+
+        Examples
+        --------
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> print(Punctuation.parse(s, "<*, [17,20)>"))
         <*, [17,19]>
@@ -81,10 +117,28 @@ class Punctuation:
 
     @classmethod
     def of(cls, schema: Schema, **patterns: object) -> Punctuation:
-        """A punctuation that constrains the named attributes. Each argument is a pattern's text or a value.
+        """A punctuation that constrains the named attributes; the pattern of any other attribute is ``*``.
 
-        Raises `SchemaError` for an attribute the schema lacks, `PatternError` for a wrong pattern.
+        Parameters
+        ----------
+        schema : Schema
+            The schema of the stream.
+        **patterns : str, Pattern or value
+            For each attribute the text of a pattern, a pattern, or a value of its type.
 
+        Returns
+        -------
+        Punctuation
+
+        Raises
+        ------
+        SchemaError
+            If the schema has no attribute of that name.
+        PatternError
+            If a pattern cannot be read.
+
+        Examples
+        --------
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> print(Punctuation.of(s, hour="[17,20)"), Punctuation.of(s, hour=5))
         <*, [17,19]> <*, 5>
@@ -199,19 +253,53 @@ Tuple = tuple[Value, ...]
 
 
 def match(t: Tuple, p: Punctuation) -> bool:
-    """Whether tuple ``t`` belongs to the tuples that ``p`` describes.
+    """Whether a tuple matches a punctuation.
 
+    Parameters
+    ----------
+    t : tuple
+        One value for each attribute, in schema order; None is null.
+    p : Punctuation
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> match(("S1", 18), Punctuation.parse(s, "<*, [17,20)>"))
     True
+
+    Notes
+    -----
+    Semantics 2; the paper's ``match``.
     """
     return all(p.patterns[i].matches(t[i]) for i in p.constrained)
 
 
 def combine(p: Punctuation, q: Punctuation) -> Punctuation | None:
-    """The punctuation that matches the tuples that both match; None (the paper's psi) if there are none.
+    """The punctuation that matches exactly the tuples that both punctuations match.
 
-    ``match(t, combine(p, q))`` if and only if ``match(t, p) and match(t, q)``.
+    Parameters
+    ----------
+    p, q : Punctuation
+        Punctuations of one schema.
+
+    Returns
+    -------
+    Punctuation or None
+        None (the paper's psi) if no tuple matches both.
+
+    Examples
+    --------
+    >>> s = Schema.parse("sid STRING, hour INT")
+    >>> print(combine(Punctuation.of(s, sid="S1"), Punctuation.of(s, hour="[1,5]")))
+    <S1, [1,5]>
+
+    Notes
+    -----
+    Semantics 2; the paper's ``combine``.
     """
     if p.is_empty:
         return None
@@ -224,9 +312,25 @@ def combine(p: Punctuation, q: Punctuation) -> Punctuation | None:
 
 
 def covers(p: Punctuation, q: Punctuation) -> bool:
-    """Whether ``p`` matches every tuple that ``q`` matches (and that the schema allows).
+    """Whether a punctuation matches every tuple that another one matches and that the schema allows.
 
-    Exact where the constrained attributes are of discrete types.
+    Parameters
+    ----------
+    p : Punctuation
+        The wider punctuation.
+    q : Punctuation
+        The narrower punctuation.
+
+    Returns
+    -------
+    bool
+        Exact if the constrained attributes have discrete types; otherwise True is certain.
+
+    Examples
+    --------
+    >>> s = Schema.parse("sid STRING, hour INT")
+    >>> covers(Punctuation.of(s, hour="[1,9]"), Punctuation.of(s, sid="S1", hour=5))
+    True
     """
     attributes = p.schema.attributes
     outside = (

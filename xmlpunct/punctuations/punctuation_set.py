@@ -30,8 +30,17 @@ def _form_of_batch(batch: PunctuationBatch) -> PatternForm | None:
 
 
 class PunctuationSet:
-    """A set of punctuations of one schema, with one index per form.
+    """A set of punctuations of one schema, indexed by the attributes that they constrain.
 
+    Parameters
+    ----------
+    schema : Schema
+        The schema of the stream.
+    punctuations : iterable of Punctuation
+        The first members.
+
+    Examples
+    --------
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> held = PunctuationSet(s, [Punctuation.of(s, hour=5), Punctuation.of(s, hour="[7,9]")])
     >>> held.mask(s.frame([("S1", 5), ("S1", 6), ("S2", 8)])).to_list()

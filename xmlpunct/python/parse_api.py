@@ -31,21 +31,44 @@ def parse(
     punct_namespace: str = PUNCT_NAMESPACE,
     on_reject: Callable[[Reject], object] | None = None,
 ) -> Iterator[Tuple | Punctuation]:
-    """The tuples and punctuations of a stream, in document order.
+    """Read the tuples and punctuations of a stream, in document order.
 
-    ``element`` is the tuples' element (``{uri}name`` if it is in a namespace). A tuple is a Python tuple in
-    schema order; null is None. A tuple that cannot be read is rejected: the reject is passed to ``on_reject``, or
-    logged as a warning on the logger ``xmlpunct``, where the first few rejects of a kind are logged, then their number.
-    Elements that look like data but are not read are logged there too, once for each name. If the source fails, the
-    iterator raises `SourceError` after all elements before the failure. No punctuation marks the end of the stream: the
-    iterator ends.
+    Parameters
+    ----------
+    source : str, os.PathLike, bytes, binary file or Source
+        The XML: a path, a URL, the bytes of a document, or an open binary file.
+    schema : Schema
+        The columns of a tuple.
+    element : str
+        The name of the tuples' element; ``{uri}name`` if it is in a namespace.
+    punct_namespace : str
+        The namespace of punctuations.
+    on_reject : callable, optional
+        Receives each `Reject`. Without it, rejects are logged as warnings on the logger ``xmlpunct``: the first few of
+        a kind, then their number.
 
-    Iterators are independent. Each may be used in any thread, by one thread at a time, and abandoned at any point. In a
-    forked process, a source must be opened in that process (`UsageError` otherwise). If polars was used before the
-    fork, its thread pool is missing in the forked process: reading is slower, `query` is refused, and the data frames
-    of `slices` support no computation, only access to their values. A fork while another thread reads may wait for
-    that thread's locks for ever, as with any library.
+    Yields
+    ------
+    tuple or Punctuation
+        A Python tuple in schema order, with None for null, or a punctuation. The end of the stream is the end of the
+        iterator.
 
+    Raises
+    ------
+    SourceError
+        If the source fails, after everything before the fault was yielded.
+    UsageError
+        If a forked process reads an iterator of its parent.
+
+    Notes
+    -----
+    Elements that look like data and are not read are logged once for each name. Each iterator may be used in any
+    thread, by one thread at a time. In a forked process that used polars before the fork, reading is slower, because
+    polars has no threads there; `query` is refused. A fork while another thread reads can wait for that thread's locks
+    for ever, as with any library.
+
+    Examples
+    --------
     >>> xml = b'''<s xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct">
     ...   <t><sid>S1</sid><hour>17</hour></t><punct:t><hour>(,17]</hour></punct:t></s>'''
     >>> list(parse(xml, Schema.parse("sid STRING, hour INT"), element="t"))
@@ -76,10 +99,33 @@ def slices(
     on_reject: Callable[[Reject], object] | None = None,
     guessed: bool = False,
 ) -> Iterator[Slice]:
-    """The slices of a stream, of about ``size`` bytes of XML each, in document order; none is empty.
+    """Read the slices of a stream, in document order. No slice is empty.
 
-    The other parameters are those of `parse`. A ``guessed`` schema was inferred from the first tuple: elements of later
-    tuples that it does not have are logged as overlooked.
+    Parameters
+    ----------
+    source, schema, element, punct_namespace, on_reject
+        As for `parse`.
+    size : int, default 1 MiB
+        About how many bytes of XML one slice is read from.
+    limits : Limits
+        Bounds on depth, values and tuples.
+    guessed : bool, default False
+        Whether the schema was inferred from the first tuple. Then other data in later tuples is logged as unread.
+
+    Yields
+    ------
+    Slice
+
+    Raises
+    ------
+    SourceError
+        If the source fails, after everything before the fault was yielded.
+
+    Examples
+    --------
+    >>> xml = b"<s><t><sid>S1</sid></t><t><sid>S2</sid></t></s>"
+    >>> [part.tuples.height for part in slices(xml, Schema.parse("sid STRING"), element="t")]
+    [2]
     """
     spec = StreamSpec(element, schema, element, guessed=guessed)
     return read_slices(FirehoseReader(opened(source), [spec], punct_namespace, limits), size, on_reject)

@@ -26,13 +26,35 @@ def scan_xml(
     punct_namespace: str = PUNCT_NAMESPACE,
     on_reject: Callable[[Reject], object] | None = None,
 ) -> pl.LazyFrame:
-    """The tuples of a stream as a polars LazyFrame, which reads XML whenever it is collected.
+    """The tuples of a stream as a polars LazyFrame, which reads the XML each time it is collected.
 
-    Only the selected columns are parsed, and only the tuples that pass the filter are retained. A ``head`` stops
-    reading early. A missing ``schema`` or ``element`` is inferred from the beginning of the source, which is read for
-    that at the call. The other parameters are those of `parse`; punctuations are left out. A source that can be read
-    only once raises `UsageError` when it is collected again.
+    Parameters
+    ----------
+    source : str, os.PathLike, bytes, binary file or Source
+        The XML, as for `parse`.
+    schema : Schema, optional
+        The columns. Without it, they are inferred now from the beginning of the source.
+    element : str, optional
+        The name of the tuples' element. Without it, it is inferred now.
+    punct_namespace, on_reject
+        As for `parse`. Punctuations are left out.
 
+    Returns
+    -------
+    polars.LazyFrame
+
+    Raises
+    ------
+    UsageError
+        If a source that can be read only once is collected again.
+
+    Notes
+    -----
+    Only the columns that the plan needs are parsed, and only the tuples that pass its filters are retained. A ``head``
+    stops reading early.
+
+    Examples
+    --------
     >>> xml = b"<s><t><sid>S1</sid><hour>17</hour></t><t><sid>S2</sid><hour>18</hour></t></s>"
     >>> scan_xml(xml).filter(pl.col("hour") > 17).select("sid").collect().rows()
     [('S2',)]

@@ -18,22 +18,39 @@ if TYPE_CHECKING:
 def query(
     sql: str, params: Mapping[str, object] | None = None, **sources: Readable | Tabular
 ) -> QueryResults:
-    """Plan a query. It runs in this process whenever its `QueryResults` are read.
+    """Plan a query. It runs in this process when its results are read.
 
-    ``sql`` declares the streams (CREATE STREAM) and holds one query, and no CREATE SINK. ``sources`` replace the
-    sources of streams, by name. A source is a path, bytes, or a binary file; or a table: a polars data frame or lazy
-    frame, a pandas data frame, or any object that exports Arrow data, such as a pyarrow table. A table is a constant
-    relation: all its rows, then the end of the stream. It need not be declared: by default its columns are those of the
-    data. A stream of Arrow data is read to its end at the call, and a lazy frame by each run. The index of a pandas
-    data frame is ignored. A null array is read as an empty array.
+    Parameters
+    ----------
+    sql : str
+        CREATE STREAM statements and one query, without CREATE SINK.
+    params : mapping, optional
+        A value for each ``:name`` of the query: None, bool, int, float, Decimal, str, date or datetime.
+    **sources : str, os.PathLike, bytes, binary file, Source or table
+        Replace the sources of streams, by name. A table is a polars data frame or lazy frame, a pandas data frame, or
+        an object with Arrow data, such as a pyarrow table. It is a constant relation: all its rows, then the end of
+        the stream. It needs no declaration; then it keeps its own columns.
 
-    ``params`` has a value for each ``:name`` of the query: None, bool, int, float, Decimal, str, date or datetime. A
-    stream of the name ``params`` takes its source from its declaration alone.
+    Returns
+    -------
+    QueryResults
 
-    Rejected tuples are logged as warnings on the logger ``xmlpunct``, the first few of a kind, then their number.
-    Raises `SqlError`, and `UsageError` for a column of a table that does not fit, before anything is read. If a source
-    fails, reading the results raises `SourceError` after all results that were certain by then.
+    Raises
+    ------
+    SqlError
+        If the query cannot run; the error underlines the position.
+    UsageError
+        For a wrong call, or a column of a table that does not fit its declaration.
 
+    Notes
+    -----
+    Reading the results raises `SourceError` if a source fails, after all results that were final by then. Rejects are
+    logged as warnings on the logger ``xmlpunct``: the first few of a kind, then their number. A stream of Arrow data
+    is read now, to its end; each run reads a lazy frame anew; the index of a pandas data frame is not read. A null
+    array is an empty array. A stream named ``params`` takes its source from its declaration.
+
+    Examples
+    --------
     >>> feed = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><hour>5</hour></t><t><hour>6</hour></t>
     ...   <p:t><hour>5</hour></p:t><t><hour>6</hour></t></s>'''
     >>> for result in query("CREATE STREAM t (hour INT); SELECT hour, COUNT(*) AS n FROM t GROUP BY hour", t=feed):

@@ -28,16 +28,19 @@ _RESULTS_PER_TURN = 1000
 
 
 class QueryResults:
-    """The results of `query`.
+    """The results of a query, as `query` returns them.
 
-    Iteration, with ``for`` or ``async for``, yields tuples and punctuations as they become certain. The columnar forms
-    have tuples only: `batches`, `to_polars`, and an Arrow stream, which DuckDB and pyarrow can read.
+    Iteration, with ``for`` or ``async for``, yields tuples and punctuations as soon as they are final. The column
+    forms hold tuples only: `batches`, `to_polars`, and the Arrow stream that DuckDB, pyarrow and pandas read.
 
-    The query runs anew each time its results are read, over its sources from their beginning; nothing is read before
-    that. A source that can be read only once (standard input, a socket, a pipe, a file object that cannot seek) raises
-    `UsageError` the second time. Dropping the iterator ends the run. Several iterators may run at the same time, in any
-    threads.
+    Notes
+    -----
+    Each reading runs the query anew over its sources from their beginning; nothing is read earlier. A source that can
+    be read only once (standard input, a socket, a pipe, a file object that cannot seek) raises `UsageError` the second
+    time. Closing or dropping an iterator ends its run. Several readings can be in progress at once, in any threads.
 
+    Examples
+    --------
     >>> import xmlpunct
     >>> feed = b"<s><t><hour>5</hour></t><t><hour>6</hour></t></s>"
     >>> results = xmlpunct.query("CREATE STREAM t (hour INT); SELECT hour, hour > 5 AS late FROM t", t=feed)
@@ -86,11 +89,23 @@ class QueryResults:
             await asyncio.shield(asyncio.wrap_future(closing))
 
     def batches(self) -> Iterator[pl.DataFrame]:
-        """The tuples as data frames, none of them empty, each as soon as its tuples are certain."""
+        """The tuples as data frames, each as soon as its tuples are final.
+
+        Yields
+        ------
+        polars.DataFrame
+            At least one row; columns and dtypes are those of ``schema.dtypes``.
+        """
         return self._run.batches()
 
     def to_polars(self) -> pl.DataFrame:
-        """All tuples as one data frame, once the sources have ended."""
+        """All tuples as one data frame, when the sources have ended.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns and dtypes are those of ``schema.dtypes``.
+        """
         return pl.concat([self.schema.empty(), *self.batches()])
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

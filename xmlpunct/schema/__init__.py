@@ -22,10 +22,23 @@ def _empty_column(dtype: pl.DataType) -> pl.Series:
 
 @dataclass(frozen=True)
 class Schema:
-    """The attributes of a stream, in order.
+    """The attributes of a stream, in order. Their names are unique.
 
-    >>> Schema.parse("sid STRING, hour INT NOT NULL, id INT PATH '@id'").names
-    ('sid', 'hour', 'id')
+    Parameters
+    ----------
+    attributes : tuple of Attribute
+        The attributes, in the order of a tuple's values.
+
+    Raises
+    ------
+    SchemaError
+        If two attributes have the same name.
+
+    Examples
+    --------
+    >>> schema = Schema.parse("sid STRING, hour INT NOT NULL")
+    >>> schema.names, schema["hour"].nullable
+    (('sid', 'hour'), False)
     """
 
     attributes: tuple[Attribute, ...]
@@ -36,9 +49,23 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str) -> Schema:
-        """Read the column list of a CREATE STREAM (without its parentheses).
+        """Read the column list of a CREATE STREAM, without its parentheses.
 
-        Raises `SqlError` where it cannot be read and `SchemaError` where it makes no sense.
+        Parameters
+        ----------
+        text : str
+            Columns with a type each, such as ``"sid STRING, hour INT NOT NULL PATH '@hour'"``.
+
+        Returns
+        -------
+        Schema
+
+        Raises
+        ------
+        SqlError
+            If the text is no column list; the error has the position.
+        SchemaError
+            If a column contradicts itself or another one.
         """
         # sqlglot takes a while to import, and few need it
         from xmlpunct.schema.column_attributes import parse_columns

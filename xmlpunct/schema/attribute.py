@@ -22,12 +22,30 @@ from xmlpunct.types.pattern import (
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute of a stream.
+    """One attribute of a stream: the name, type, position in the XML and domain of a column.
 
-    ``path`` says where its value stands in the XML element: a child (``sid``), a nested child (``a/b``) or
-    an XML attribute (``@id``, ``a/@id``); the default is the child of the attribute's own name. The reader refuses
-    anything that is no path. ``domain`` is the pattern of the values allowed (``*``: all); declaring one makes the
-    attribute NOT NULL.
+    Parameters
+    ----------
+    name : str
+        The name of the column in SQL.
+    type : Type
+        The type of its values, such as `xmlpunct.types.INT`.
+    nullable : bool, default True
+        Whether a value can be null. False for an attribute with a domain.
+    path : str, default ``name``
+        Where the value is in the tuple's element: a child (``sid``), a nested child (``a/b``) or an XML attribute
+        (``@id``, ``a/@id``). The reader refuses a text that is not a path.
+    domain : Pattern, default ``*``
+        The pattern of the allowed values.
+
+    Raises
+    ------
+    SchemaError
+        If no value satisfies the domain.
+
+    Notes
+    -----
+    Semantics 2.
     """
 
     name: str

@@ -17,11 +17,22 @@ _TUPLES, _PUNCTUATIONS = "tuples", "punctuations"
 
 @dataclass(slots=True, init=False)
 class Slice:
-    """Tuples as columns, and punctuations.
+    """Consecutive tuples of a stream as columns, and the punctuations among them.
 
-    In a grammatical stream no tuple after a punctuation matches it, so the order of tuples and punctuations inside a
-    slice carries no information. Only lateness needs it: ``before`` has, for each punctuation, the number of the
-    slice's tuples that precede it. It is empty where the order is unknown, as in the output of an operator.
+    Parameters
+    ----------
+    tuples : polars.DataFrame
+        One row for each tuple; names and dtypes are those of ``Schema.dtypes``.
+    punctuations : iterable of Punctuation
+        The punctuations, in the order of the stream.
+    before : list of int, optional
+        For each punctuation the number of the slice's tuples that precede it in the stream. Empty if the order is
+        unknown, as behind an operator.
+
+    Notes
+    -----
+    In a grammatical stream no tuple behind a punctuation matches it, so the order of tuples and punctuations inside a
+    slice carries no information. Only the check for late tuples reads ``before``. See semantics 1.
     """
 
     tuples: pl.DataFrame

@@ -18,15 +18,35 @@ def from_xml(
     options: Mapping[str, str] | None = None,
     **named_options: str,
 ) -> Column:
-    """Parse the XML documents in a column: a struct for each; or, with the option ``element``, an array of structs.
+    """Parse the XML documents of a column.
 
-    Without ``element`` the root of a document is the tuple, whatever its name. ``schema`` is a Spark schema or its DDL,
-    with the columns of ``format("xmlpunct")``. The other options, in a dict or by name, are the ones for elements,
-    ``mode`` (PERMISSIVE or FAILFAST), ``columnNameOfCorruptRecord`` and ``rowValidationXSDPath``.
+    Parameters
+    ----------
+    column : Column or str
+        A column of texts, one document each.
+    schema : StructType or str
+        Spark's schema or its DDL, with columns as ``format("xmlpunct")`` has them.
+    options : mapping, optional
+        The options of elements, ``mode`` (PERMISSIVE or FAILFAST), ``columnNameOfCorruptRecord`` and
+        ``rowValidationXSDPath``.
+    **named_options : str
+        The same options by name.
 
-    Null yields null. In the mode PERMISSIVE, an unreadable document yields a struct of nulls. If the schema has a
-    column for corrupt records, it holds the text or the error of the document. Raises `UsageError` and `SchemaError`
-    for wrong options and columns.
+    Returns
+    -------
+    Column
+        A struct for each document; with the option ``element``, an array of structs. Without ``element`` the root of a
+        document is the tuple, whatever its name. Null for null.
+
+    Raises
+    ------
+    UsageError, SchemaError
+        For wrong options and columns.
+
+    Notes
+    -----
+    In the mode PERMISSIVE, a document that cannot be read becomes a struct of nulls. Its column for corrupt records,
+    if the schema has one, holds the text, or the fault of the document.
     """
     need_spark()
     from xmlpunct.engine.spark.table.document_columns import read_documents

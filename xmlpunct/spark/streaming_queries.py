@@ -22,31 +22,47 @@ def query(
     spool: str | None = None,
     **frames: Any,
 ) -> DataFrame:
-    """A query as a streaming data frame of its result's tuples, for any of Spark's sinks.
+    """Run a query as a streaming data frame of its result's tuples, for any of Spark's sinks.
 
-    ``sql`` is as for `xmlpunct.query`, without ORDER BY and LIMIT. ``frames`` has the streams by name: data frames,
-    streaming or static, or paths of XML. A frame need not be declared: by default its columns are those of the frame.
-    Its punctuations are in a column (see `punctuated`), or follow from PUNCTUATE ORDER BY; the rows of a micro-batch
-    are in the order of its partitions. A static frame is written as XML at the call, and ends; a streaming one never
-    ends.
+    Parameters
+    ----------
+    spark : SparkSession
+    sql : str
+        As for `xmlpunct.query`, without ORDER BY and LIMIT.
+    columnNameOfPunctuation : str, optional
+        Adds a column of this name, which holds the text of a punctuation in its row; the other columns of the row are
+        null.
+    maxBytesPerTrigger : str, optional
+        How much XML a micro-batch reads, such as ``8MiB``. Without it, micro-batches begin with 32 MiB and adapt.
+    mode : str, default "PERMISSIVE"
+        In the mode FAILFAST the first reject ends the query.
+    shards : int, optional
+        The number of shards; by default the number of tasks that Spark runs at once.
+    spool : str, optional
+        A directory for copies of inputs that cannot be read twice: sockets, compressed files, frames that are not
+        streaming. Without it, the copies are deleted with this process, and a query over a socket cannot be restarted.
+    **frames : DataFrame or str
+        The streams by name: data frames, streaming or not, or paths of XML. A frame needs no declaration; then it
+        keeps its own columns. Its punctuations are in a column (see `punctuated`), or follow from PUNCTUATE ORDER BY.
 
-    With ``columnNameOfPunctuation`` the result has a column of that name. In the row of a punctuation it holds the
-    text of the punctuation, and the other columns are null. Results do not pass through the driver. Each result is
-    delivered exactly once if the sink commits each micro-batch once.
+    Returns
+    -------
+    DataFrame
 
-    The workers log rejects. In the ``mode`` FAILFAST the first reject ends the query. If a source fails, the
-    micro-batch with the failure fails, and with it the streaming query; the micro-batches before it are written.
+    Raises
+    ------
+    SqlError, UsageError
+        Before anything runs.
+    SourceError
+        For a source that cannot be opened.
 
-    ``maxBytesPerTrigger`` is the amount of XML that a micro-batch reads, such as ``8MiB``. Without it, micro-batches
-    begin with 32 MiB and adapt.
-
-    ``shards`` is the number of shards of the state; by default Spark's number of task slots. A checkpoint belongs to a
-    query, its inputs and its shards, and refuses any other. ``spool`` is a directory for inputs that are copied before
-    they are read: sockets, compressed files, static frames. Without it the copies are deleted with this process, and a
-    query over a socket cannot resume after a restart. Spark's tasks may run on other machines: paths and the spool
-    must be the same there.
-
-    Raises `SqlError` and `UsageError` before anything runs, and `SourceError` for a source that cannot be opened.
+    Notes
+    -----
+    Results do not pass the driver. Each result is written once if the sink writes each micro-batch once. A frame that
+    is not streaming is written as XML now, and ends; a streaming one never ends. Workers log rejects where they occur.
+    Where a source fails, the micro-batch with the fault fails, and with it the streaming query; earlier micro-batches
+    are written. A checkpoint belongs to a query, its inputs and its number of shards, and refuses any other. Paths
+    must be the same on all machines.
     """
     need_spark()
     from xmlpunct.engine.spark.dataframe import query_frame
@@ -56,10 +72,20 @@ def query(
 
 
 def punctuated(frame: DataFrame, column: str) -> Any:
-    """A data frame for `query` whose ``column`` has punctuations: texts such as ``<*, [17,20), *>``.
+    """A data frame for `query` with a column of punctuations.
 
-    A row in which ``column`` is null is a tuple. Any other row is a punctuation: its text has a pattern for each of the
-    other columns, in order, and their values are ignored. ``columnNameOfPunctuation`` writes the same form.
+    Parameters
+    ----------
+    frame : DataFrame
+        Tuples, and rows of punctuations.
+    column : str
+        The column with texts such as ``<*, [17,20), *>``: a pattern for each other column, in order. A row in which it
+        is null is a tuple; in any other row the other columns do not count.
+
+    Returns
+    -------
+    Punctuated
+        An argument for `query`. A result with ``columnNameOfPunctuation`` has the same form.
     """
     need_spark()
     from xmlpunct.engine.spark.dataframe import Punctuated

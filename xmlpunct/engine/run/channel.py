@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from xmlpunct.connectors.contract import Outlet, Results, chained
+from xmlpunct.connectors.outlet import Outlet, Results, chained
 from xmlpunct.engine.run.checkpoint.commit import Frames, Written
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.stats import RunStats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xmlpunct.connectors.contract import Form, Outlet, Results
+from xmlpunct.connectors.outlet import Form, Outlet, Results
 from xmlpunct.engine.run.durable_files import Appender
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.contract import Existing, url_scheme
+from xmlpunct.connectors.contract import url_scheme
+from xmlpunct.connectors.outlet import Existing
 from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.firehose.result_elements import Namespaces, read_namespaces
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from xmlpunct.base.errors import Reject, UsageError, ended_by
 from xmlpunct.base.frames import nested_snapshot
-from xmlpunct.connectors.contract import Existing, Form, Outlet, connector_of, expand
+from xmlpunct.connectors.contract import connector_of, expand
+from xmlpunct.connectors.outlet import Existing, Form, Outlet
 from xmlpunct.engine.plan import Answer, Query
 from xmlpunct.engine.run.channel import Channel, ResultChannel
 from xmlpunct.engine.run.checkpoint.commit import Commit, Frames, Written

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
-from xmlpunct.connectors.contract import Results, chained
+from xmlpunct.connectors.outlet import Results, chained
 from xmlpunct.engine.run.checkpoint.commit import Frames
 from xmlpunct.engine.run.datasets import SharedDataset
 from xmlpunct.engine.run.output import Output

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from xmlpunct.base.codec import pack
 from xmlpunct.base.errors import Reject
 from xmlpunct.base.frames import nested_snapshot
-from xmlpunct.connectors.contract import Outlet, Results, chained
+from xmlpunct.connectors.outlet import Outlet, Results, chained
 from xmlpunct.engine.run.checkpoint.commit import Frames, Written
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.stats import RunStats

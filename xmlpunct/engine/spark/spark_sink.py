@@ -13,7 +13,7 @@ import polars as pl
 from xmlpunct.base.codec import unpack
 from xmlpunct.base.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.base.frames import nested_snapshot
-from xmlpunct.connectors.contract import Outlet, Results, chained
+from xmlpunct.connectors.outlet import Outlet, Results, chained
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.checkpoint.commit import Commit, Written
 from xmlpunct.engine.run.output import Output

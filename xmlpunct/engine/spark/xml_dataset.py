@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.escapes import UNHOLDABLE
 from xmlpunct.base.xml_names import is_xml_name
-from xmlpunct.connectors.contract import Existing
+from xmlpunct.connectors.outlet import Existing
 from xmlpunct.engine.run.checkpoint.commit import Frames
 from xmlpunct.engine.run.datasets.chunks import Chunk, read_chunks
 from xmlpunct.engine.run.datasets.directory import OWN

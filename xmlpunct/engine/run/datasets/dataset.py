@@ -8,7 +8,7 @@ from typing import Any
 
 from xmlpunct.base.codec import pack, unpack
 from xmlpunct.base.errors import XmlPunctError
-from xmlpunct.connectors.contract import Form, Outlet, Results
+from xmlpunct.connectors.outlet import Form, Outlet, Results
 from xmlpunct.engine.run.datasets.dataset_files import FILE_BYTES, write_files
 from xmlpunct.engine.run.datasets.directory import Directory
 from xmlpunct.engine.run.datasets.staging import OpenPartition, Staging

@@ -26,8 +26,8 @@ from typing import Any
 import polars as pl
 
 from xmlpunct.base.errors import UsageError, XmlPunctError
-from xmlpunct.connectors.contract import Existing, Results
 from xmlpunct.connectors.last_group import LastGroup
+from xmlpunct.connectors.outlet import Existing, Results
 from xmlpunct.engine.run.checkpoint.commit import Frames
 from xmlpunct.engine.run.datasets.partition_names import check_columns, directory, unfit
 from xmlpunct.engine.run.datasets.staging import OpenPartition

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import polars as pl
 
 from xmlpunct.base.errors import XmlPunctError
-from xmlpunct.connectors.contract import Existing, Results
+from xmlpunct.connectors.outlet import Existing, Results
 from xmlpunct.engine.run.checkpoint.commit import Frames
 from xmlpunct.engine.run.datasets.chunks import ASIDE, Chunk, Making, Merging, in_groups
 from xmlpunct.engine.run.datasets.dataset_files import FILE_BYTES
