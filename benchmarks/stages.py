@@ -95,7 +95,7 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
         found = []
         for i, given in enumerate(job.inputs):
             ranges, _ = advance(given, job.elements(i), Cursor(), given.parts[0].size or 0, SLICE)
-            found += [edge.Task(i, ordinal, (r,)) for ordinal, r in enumerate(ranges)]
+            found += [edge.RangeTask(i, ordinal, (r,)) for ordinal, r in enumerate(ranges)]
         return found
 
     planned = [t for t in tasks() if not t.ranges[-1].last]
@@ -108,7 +108,9 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
         return sum(part.tuples.height for found in parsed for part in found.slices)
 
     def read() -> list[Any]:
-        return [row for t in planned for row in edge.read(job, t) if row.stage < job.sink and row.port >= 0]
+        return [
+            row for t in planned for row in edge.read_task(job, t) if row.stage < job.sink and row.port >= 0
+        ]
 
     def cuts() -> int:
         files = [(given.parts[0], job.elements(i)) for i, given in enumerate(job.inputs)]
@@ -273,7 +275,7 @@ def reports(job: Any, shards: int, rounds: int) -> float:
     from xmlpunct.engine.spark.shard_keys import shard_keys
 
     ranges, _ = advance(job.inputs[0], job.elements(0), Cursor(), job.inputs[0].parts[0].size or 0, SLICE)
-    read = edge.read(job, edge.Task(0, 0, (ranges[0],)))
+    read = edge.read_task(job, edge.RangeTask(0, 0, (ranges[0],)))
     given = [row for row in read if row.stage == 0 and row.shard == shard_keys(job.shards)[0]]
     said = [row for row in Shard(job, 0, 0).push(given) if row.stage == job.sink and row.port < 0]
     of_all = [row._replace(seq=shard) for shard in range(shards) for row in said]

@@ -89,7 +89,7 @@ class SocketAddress:
         Without a host it listens for this machine only; port 0 selects a free port.
 
         >>> SocketAddress.parse("tcp-listen://:7000?connections=2")
-        Address(host='127.0.0.1', port=7000, listen=True, connections=2)
+        SocketAddress(host='127.0.0.1', port=7000, listen=True, connections=2)
         """
         expected_form = (
             "tcp://host:port, or tcp-listen://host:port with ?connections=N where there are several peers"

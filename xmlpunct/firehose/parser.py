@@ -117,10 +117,7 @@ class Parser:
         return parsed
 
     def ahead(self, split: Split) -> tuple[Walk, AncestorValues | None] | None:
-        """For a `Splitter`: walks the next split in advance, as far as possible; see `known`.
-
-        The second value, the open elements' values for tuples after it, is None if it is unknown.
-        """
+        """For a `Splitter`: a walk of the next split, and the open elements' values after it; None if unknown."""
         return self._walker.ahead(split)
 
     def known(self, split: Split) -> Known | None:
@@ -139,9 +136,8 @@ class Parser:
             locate = partial(_tuple_at, split, result)
             offsets = partial(result.at.astype, np.int64)
             rows = SplitRows(len(result.at), result.cells, result.faults, locate, offsets, result.items)
-            rows.late = [
-                (at, malformed.shown_xml(split.data, at, end), slot) for at, end, slot in result.late
-            ]
+            text_of = partial(malformed.shown_xml, split.data)
+            rows.late = [(at, text_of(at, end), slot) for at, end, slot in result.late]
             builder.add(spec, shape, rows, punctuations, result.before.astype(np.int64), result.overlooked)
         return builder.parsed
 
@@ -242,9 +238,8 @@ class _Parse:
             if not any(result.at for result in level_results):
                 break
             pairs = zip(results, level_results, strict=True)
-            results = [
-                merged_readings(self.streams.shapes[i], *pair) for i, pair in zip(group, pairs, strict=True)
-            ]
+            shapes = [self.streams.shapes[i] for i in group]
+            results = [merged_readings(s, *pair) for s, pair in zip(shapes, pairs, strict=True)]
         for i, result in zip(group, results, strict=True):
             self.results[i] = result
         return fatal
@@ -291,11 +286,8 @@ class _Parse:
         fed = -len(self.prologue)
         with malformed.new_parser(target) as parser:
             try:
-                for piece in (
-                    *malformed.feed_pieces(self.prologue),
-                    *malformed.feed_pieces(data),
-                    malformed.TAIL,
-                ):
+                pieces = [*malformed.feed_pieces(self.prologue), *malformed.feed_pieces(data)]
+                for piece in (*pieces, malformed.TAIL):
                     target.reached = False
                     with guarded(self.split.source, passing=(etree.XMLSyntaxError,)):
                         if piece:
@@ -356,9 +348,8 @@ class _Parse:
             faults = {row: fault for row, fault in result.faults.items() if row < count}
             offsets = partial(self.offsets, result, count)
             cells = self.raw_cells(self.streams.shapes[i], cells, 0)
-            rows = SplitRows(
-                count, cells, faults, partial(self.tuple_at, result), offsets, self.items(i, result, count)
-            )
+            locate, items = partial(self.tuple_at, result), self.items(i, result, count)
+            rows = SplitRows(count, cells, faults, locate, offsets, items)
             rows.late = [(*self.element_at(number), slot) for number, slot in result.late if number < end]
             delivered = [(before, p) for number, before, p in punctuations[i] if number < end]
             before_counts, ps = np.array([n for n, _ in delivered], np.int64), [p for _, p in delivered]

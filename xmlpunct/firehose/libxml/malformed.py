@@ -89,7 +89,7 @@ class SplitPositions:
         return self.split.start.line + np.searchsorted(np.asarray(self._lines), offsets)
 
     def text(self, number: int) -> str:
-        """The element of the n-th start tag as it stands in the source, cut as `errors.cut` does."""
+        """The element of the n-th start tag as it stands in the source, cut as `errors.cut_short` does."""
         return shown_xml(self.split.data, *self.extent(number, MOST_TEXT))
 
     def extent(self, number: int, max_size: float = float("inf")) -> tuple[int, int]:
@@ -146,7 +146,7 @@ class SplitPositions:
 
 
 def shown_xml(data: bytes, begin: int, end: int) -> str:
-    """A piece of XML as text, cut as `errors.cut` does."""
+    """A piece of XML as text, cut as `errors.cut_short` does."""
     return cut_short(data[begin : min(end, begin + MOST_TEXT + 1)].decode("utf-8", "replace"))
 
 
