@@ -13,6 +13,7 @@ from xmlpunct.engine.plan import Node, Scan
 from xmlpunct.engine.sql.catalog import declared
 from xmlpunct.engine.sql.dialect import parse_statements
 from xmlpunct.engine.sql.queries import Context, plan_query
+from xmlpunct.engine.sql.scope import Namespace
 from xmlpunct.operators import run
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
@@ -36,7 +37,7 @@ def outline(node: Node, depth: int = 0) -> str:
 def unoptimized(sql: str, streams: str = STREAMS) -> Node:
     """The plan of a query as it is before any rule."""
     *creates, query = parse_statements(streams + sql)
-    return plan_query(query, Context(declared(creates, {}), {})).node
+    return plan_query(query, Context(Namespace(declared(creates, {})), Namespace())).node
 
 
 def evaluate(node: Node, streams: dict[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
