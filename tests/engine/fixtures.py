@@ -12,6 +12,7 @@ import polars as pl
 from xmlpunct.engine.plan import Node, Scan
 from xmlpunct.engine.sql.planner.catalog import declared
 from xmlpunct.engine.sql.planner.query_planner import Context, plan_query
+from xmlpunct.engine.sql.planner.scope import Namespace
 from xmlpunct.engine.sql.syntax.dialect import parse_statements
 from xmlpunct.operators import run
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -36,7 +37,7 @@ def outline(node: Node, depth: int = 0) -> str:
 def unoptimized(sql: str, streams: str = STREAMS) -> Node:
     """The plan of a query as it is before any rule."""
     *creates, query = parse_statements(streams + sql)
-    return plan_query(query, Context(declared(creates, {}), {})).node
+    return plan_query(query, Context(Namespace(declared(creates, {})), Namespace())).node
 
 
 def evaluate(node: Node, streams: dict[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
