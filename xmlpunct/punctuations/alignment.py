@@ -27,6 +27,12 @@ MANY = 16
 Set by `benchmarks/scaling.py --only agreement`: 1,000 shards that agree take 160 ms without it, 10 ms with it.
 """
 
+SORTED_PER_RANGE = 256
+"""So many retained ranges at most are sorted for each range that comes; among more it is looked up.
+
+Set by `benchmarks/scaling.py --only growth`: from there on looking up is quicker.
+"""
+
 
 class _Tally:
     """Which of many inputs retain which punctuations, as the bits of a number."""
@@ -237,7 +243,13 @@ class Alignment:
         """Whether all that is retained is of a batch's form, and none of all these overlaps another."""
         if not all(said.only(batch) for said in self.inputs):
             return False
-        return not batch.ranged or _are_apart([batch, *(said.all() for said in self.inputs if len(said))])
+        if not batch.ranged:
+            return True
+        if sum(map(len, self.inputs)) <= SORTED_PER_RANGE * len(batch):
+            return _are_apart([batch, *(said.all() for said in self.inputs if len(said))])
+        return _are_apart([batch]) and all(
+            said.overlapping(p) in ([], [p]) for p in batch for said in self.inputs
+        )
 
     def _update(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """`update` where everything retained has the batch's form, so that a punctuation meets only its equal."""
