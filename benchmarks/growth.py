@@ -16,8 +16,6 @@ import polars as pl
 
 SLICE = 20
 """Punctuations per slice, where a join is measured by itself."""
-FEWEST = 8
-"""Of large queries, so much smaller is the number of inputs than that of punctuations elsewhere."""
 Action = Callable[[], object]
 
 
@@ -97,7 +95,7 @@ def planned(statements: Callable[[int], Sequence[str]], separator: str, explaine
         from xmlpunct.engine.why.plan_text import explain
 
         streams = "CREATE STREAM s (k INT, v INT) WITH (source = 's.xml');"
-        sql = streams + separator.join(statements(n // FEWEST))
+        sql = streams + separator.join(statements(n))
         return lambda: explain(plan(sql)) if explained else plan(sql)
 
     return case
@@ -138,30 +136,33 @@ CASES: dict[str, Callable[[Path, int], Action]] = {
     "left join in slices": join_in_slices,
     "strings": over_two(_strings, None, "SELECT * FROM s UNION SELECT * FROM r"),
     "left join of strings": over_two(_strings, _strings, _JOINED.format("LEFT")),
+}
+"""Makers of what is measured, of a folder for its documents and a number of punctuations."""
+PLANNED: dict[str, Callable[[Path, int], Action]] = {
     "inputs of a union": planned(lambda n: [f"SELECT k FROM s WHERE v = {i}" for i in range(n)], " UNION "),
     "sinks": planned(sinks, ";"),
     "sinks, explained": planned(sinks, ";", explained=True),
     "sinks of views": planned(sinks_of_views, ";"),
 }
-"""Makers of what is measured, of a folder for its documents and a size."""
+"""The same, of a number of statements, or of inputs."""
 
 
 def growth(given: Any) -> dict[str, Any]:
     """CPU seconds of each case at a size, twice and four times that, and the greatest ratio of two in a row."""
     folder, figures = given.data / "growth", dict[str, Any]()
     folder.mkdir(parents=True, exist_ok=True)
-    for name, case in CASES.items():
-        points = []
-        case(folder, 5 * FEWEST)()  # what is done once, and what is imported
-        for n in (given.doubled, 2 * given.doubled, 4 * given.doubled):
-            times = []
-            for _ in range(given.rounds):
-                action = case(folder, n)
-                began = time.process_time()
-                action()
-                times.append(time.process_time() - began)
-            size = n // FEWEST if name.startswith(("sinks", "inputs")) else n
-            points.append({"n": size, "cpu": round(min(times), 3)})
-        ratios = [after["cpu"] / before["cpu"] for before, after in pairwise(points)]
-        figures[name] = {"points": points, "twice_the_work": round(max(ratios), 2)}
+    for cases, fewest in ((CASES, given.doubled), (PLANNED, given.statements)):
+        for name, case in cases.items():
+            case(folder, 5)()  # what is done once, and what is imported
+            points = []
+            for n in (fewest, 2 * fewest, 4 * fewest):
+                times = []
+                for _ in range(given.rounds):
+                    action = case(folder, n)
+                    began = time.process_time()
+                    action()
+                    times.append(time.process_time() - began)
+                points.append({"n": n, "cpu": round(min(times), 3)})
+            ratios = [after["cpu"] / before["cpu"] for before, after in pairwise(points)]
+            figures[name] = {"points": points, "twice_the_work": round(max(ratios), 2)}
     return figures

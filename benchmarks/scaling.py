@@ -19,8 +19,8 @@
   adding them to a set, matching tuples with it, and what three operators do with them. A range costs at most 1.5
   times what a constant does.
 - ``growth``: CPU of queries over more and more punctuations (UNION, EXCEPT, LEFT JOIN, ranges of strings), and of
-  planning more and more inputs of a UNION and sinks. ``--doubled`` is the smallest number of punctuations, of which an
-  eighth are sinks and inputs. Twice the work takes at most 2.5 times the CPU.
+  planning more and more inputs of a UNION and sinks. ``--doubled`` and ``--statements`` are the smallest numbers of
+  punctuations, and of inputs and sinks. Twice the work takes at most 2.5 times the CPU.
 - ``agreement``: a punctuation that all of 1,000 shards say costs their sink at most 10 ms.
 - ``output``: writing more and more results.
 - ``shards``: the auction on Spark with more shards; only if ``--shards`` names how many.
@@ -210,6 +210,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--doubled", type=int, default=2000, help="punctuations of the smallest that is doubled"
+    )
+    parser.add_argument(
+        "--statements", type=int, default=250, help="the same, of sinks and inputs of a UNION"
     )
     parser.add_argument("--large", type=int, default=1_000_000, help="tuples of a large slice")
     parser.add_argument("--slices", type=int, default=60, help="slices to measure with each of these")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +52,28 @@ def test_ranges_in_columns_are_aligned_as_they_are_one_by_one() -> None:
                 one_by_one = [c for p in ps for c in single.add(port, p)]
                 assert list(found) == list(dict.fromkeys(one_by_one))
         assert len(together) == len(single)
+
+
+INTERVALS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4)), min_size=1, max_size=4, unique=True)
+
+
+@given(
+    said=st.lists(st.tuples(st.integers(0, 1), INTERVALS), max_size=12),
+    most=st.sampled_from([0, alignment.SORTED_PER_RANGE]),
+)
+def test_ranges_in_columns_combine_as_they_do_one_by_one(
+    said: list[tuple[int, list[tuple[int, int]]]], most: int
+) -> None:
+    schema = Schema.parse("k INT, v INT")
+    in_columns, singly = (Alignment(schema, 2) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "SORTED_PER_RANGE", most)
+        for port, intervals in said:
+            lows, lengths = (pl.Series(ends, dtype=pl.Int64()) for ends in zip(*intervals, strict=True))
+            batch = PunctuationBatch.of_ranges(schema, 0, lows, lows + lengths)
+            expected = dict.fromkeys(c for p in list(batch) for c in singly.add(port, p))
+            assert set(in_columns.update(port, batch)) == expected.keys()
+            assert [set(one) for one in in_columns.inputs] == [set(one) for one in singly.inputs]
 
 
 def test_a_thousand_inputs_agree() -> None:

@@ -189,6 +189,30 @@ def test_of_many_ranges_those_near_are_those_that_overlap(steps: list[tuple[bool
     assert set(near) == {of[text] for text in numbers if combine(of[text], of[asked]) is not None}
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["update", "discard", "add", "remove"]), st.sets(RANGES, min_size=1, max_size=9)
+        )
+    )
+)
+def test_ranges_are_looked_up_whatever_came_in_columns_and_went(steps: list[tuple[str, set[str]]]) -> None:
+    schema = Schema.parse("a INT")
+    ps = [Punctuation.of(schema, a=f"[{40 + 3 * i},{41 + 3 * i}]") for i in range(20)]  # so they are not few
+    held = PunctuationSet(schema, ps)
+    asked = Punctuation.of(schema, a="[12,60]")
+    for kind, texts in steps:
+        some = [Punctuation.of(schema, a=text) for text in sorted(texts)]
+        if kind in ("update", "discard"):
+            getattr(held, kind)(column_in(some) or some)
+        else:
+            for p in some:
+                getattr(held, kind)(p)
+        near = held.overlapping(asked)
+        assert len(near) == len(set(near))
+        assert set(near) == {p for p in held if combine(p, asked) is not None}
+
+
 def test_an_empty_set_and_an_empty_slice() -> None:
     schema = Schema.parse("a INT")
     held = PunctuationSet(schema)

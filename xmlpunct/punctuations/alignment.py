@@ -27,6 +27,12 @@ MANY = 16
 Set by `benchmarks/scaling.py --only agreement`: 1,000 shards that agree take 160 ms without it, 10 ms with it.
 """
 
+SORTED_PER_RANGE = 256
+"""Most retained ranges per received range that are sorted; among more, a received range is looked up.
+
+Set by `benchmarks/scaling.py --only growth`: from there on looking up is quicker.
+"""
+
 
 class _Tally:
     """Maps each retained punctuation to the bit set of inputs that retain it."""
@@ -249,8 +255,12 @@ class Alignment:
         """Whether all retained punctuations have a batch's form, and they and the batch are pairwise disjoint."""
         if not all(retained.only(batch) for retained in self.inputs):
             return False
-        return not batch.ranged or _are_apart(
-            [batch, *(retained.all() for retained in self.inputs if len(retained))]
+        if not batch.ranged:
+            return True
+        if sum(map(len, self.inputs)) <= SORTED_PER_RANGE * len(batch):
+            return _are_apart([batch, *(retained.all() for retained in self.inputs if len(retained))])
+        return _are_apart([batch]) and all(
+            retained.overlapping(p) in ([], [p]) for p in batch for retained in self.inputs
         )
 
     def _update_equal(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
