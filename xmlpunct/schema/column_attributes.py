@@ -25,15 +25,17 @@ T = TypeVar("T")
 
 
 def parse_columns(text: str) -> tuple[Attribute, ...]:
-    """Read a column list without its parentheses (see `Schema.parse`). A key is refused: nothing would judge it.
+    """Read a column list without its parentheses (see `Schema.parse`). A key is refused: nothing would enforce it.
 
     >>> [attribute.name for attribute in parse_columns("sid STRING, hour INT NOT NULL")]
     ['sid', 'hour']
     """
     attributes, keys = columns_and_keys(text)
     if keys:
-        told = "a key is judged by a query alone (CREATE STREAM), and by check --schema; here write NOT NULL"
-        raise SqlError(f"{', '.join(keys[0])}: {told}", text, 0, len(text))
+        reason = (
+            "a key is judged by a query alone (CREATE STREAM), and by check --schema; here write NOT NULL"
+        )
+        raise SqlError(f"{', '.join(keys[0])}: {reason}", text, 0, len(text))
     return attributes
 
 
@@ -74,28 +76,28 @@ def attributes_of(create: exp.Expr) -> tuple[Attribute, ...]:
 
 
 def keys_of(create: exp.Expr, attributes: Iterable[Attribute]) -> tuple[tuple[str, ...], ...]:
-    """The keys of a CREATE STREAM: those of its columns, then those of its column list."""
+    """The keys of a CREATE STREAM: first keys declared with a column, then keys of several columns."""
     types = {a.name: a.type for a in attributes}
-    found: dict[tuple[str, ...], None] = {}
+    keys: dict[tuple[str, ...], None] = {}
     for item in create.this.expressions:
         if isinstance(item, exp.ColumnDef) and item.meta.get("key"):
             check_comparable(types[item.name], "a key", item)
-            found[(item.name,)] = None
+            keys[(item.name,)] = None
     for item in create.this.expressions:
         if isinstance(item, KeyClause):
-            found[named_columns(item, types, "a key")] = None
-    if () in found:
+            keys[named_columns(item, types, "a key")] = None
+    if () in keys:
         refuse("a key has a column at least", create)
-    return tuple(found)
+    return tuple(keys)
 
 
-def named_columns(node: exp.Expr, types: Mapping[str, Type], what: str) -> tuple[str, ...]:
-    """The columns that stand in parentheses, each once. ``types`` has the type of each column there is."""
+def named_columns(node: exp.Expr, types: Mapping[str, Type], clause: str) -> tuple[str, ...]:
+    """The distinct columns named in parentheses. ``types`` has the type of each column of the stream."""
     names: dict[str, None] = {}
     for column in node.expressions:
         if column.name not in types:
             refuse(f"no column {column.name} here: there are {', '.join(types)}", column)
-        check_comparable(types[column.name], what, column)
+        check_comparable(types[column.name], clause, column)
         if column.name in names:
             refuse(f"{column.name} stands there twice", column)
         names[column.name] = None
@@ -103,27 +105,28 @@ def named_columns(node: exp.Expr, types: Mapping[str, Type], what: str) -> tuple
 
 
 def namespaces_of(items: Iterable[exp.Expr]) -> dict[str, str]:
-    """The namespaces that XMLNAMESPACES among some items declares, by prefix (empty: the default one)."""
-    found: dict[str, str] = {}
+    """The namespaces that XMLNAMESPACES among some items declares, by prefix (empty: the default namespace)."""
+    uris: dict[str, str] = {}
     for item in items:
-        for one in item.expressions if isinstance(item, exp.Properties) else ():
-            prefix, uri = one.name, one.args["value"].name
+        for declaration in item.expressions if isinstance(item, exp.Properties) else ():
+            prefix, uri = declaration.name, declaration.args["value"].name
             if not uri or set("{}") & set(uri):
-                refuse(f"{uri!r} is no namespace: it is a URI", one)
+                refuse(f"{uri!r} is no namespace: it is a URI", declaration)
             if prefix and (not is_xml_name(prefix) or prefix in ("xml", "xmlns")):
-                refuse(f"{prefix} is no prefix that a namespace can have", one)
-            if prefix in found:
+                refuse(f"{prefix} is no prefix that a namespace can have", declaration)
+            if prefix in uris:
                 refuse(
-                    f"two namespaces have the prefix {prefix}" if prefix else "two default namespaces", one
+                    f"two namespaces have the prefix {prefix}" if prefix else "two default namespaces",
+                    declaration,
                 )
-            found[prefix] = uri
-    return found
+            uris[prefix] = uri
+    return uris
 
 
 def _attributes_of(
     columns: Sequence[exp.Expr], namespaces: Mapping[str, str], origin: exp.Expr, inside: bool
 ) -> tuple[Attribute, ...]:
-    """The attributes of a column list, ``inside`` an array or not."""
+    """The attributes of a column list; ``inside``: of an array."""
     if not columns:
         refuse("a column at least", origin)
     attributes: list[Attribute] = []
@@ -161,12 +164,12 @@ def _attributes_of(
 
 
 def _path_of(column: exp.Expr, namespaces: Mapping[str, str]) -> str:
-    """Where a column's value stands. Raises `SqlError` for a path, or a name without one, that cannot be read."""
-    given: exp.Expr | None = column.meta.get("path")
-    if given is None and not is_xml_name(column.name):
+    """The path of a column's value. Raises `SqlError` for a wrong path, or a wrong name without a path."""
+    path_node: exp.Expr | None = column.meta.get("path")
+    if path_node is None and not is_xml_name(column.name):
         refuse(f"no XML element can be named {column.name!r}: say with PATH where the value stands", column)
-    path = column.name if given is None else given.name
-    with at(given or column):
+    path = column.name if path_node is None else path_node.name
+    with at(path_node or column):
         return str(read_path(path, namespaces))
 
 
@@ -178,13 +181,13 @@ _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
 def _domain(node: exp.Expr, name: str, type_: Type) -> Pattern:
     """The pattern of the values that satisfy a CHECK over one column."""
     domain: Pattern = WILDCARD
-    waiting = [node]
-    while waiting:
-        part = waiting.pop()
+    conditions = [node]
+    while conditions:
+        part = conditions.pop()
         if isinstance(part, exp.Paren):
-            waiting.append(part.this)
+            conditions.append(part.this)
         elif isinstance(part, exp.And):
-            waiting += [part.right, part.left]
+            conditions += [part.right, part.left]
         else:
             with at(part):
                 pattern = _domain_of(part, name, type_)
@@ -195,19 +198,19 @@ def _domain(node: exp.Expr, name: str, type_: Type) -> Pattern:
 
 
 def _domain_of(node: exp.Expr, name: str, type_: Type) -> Pattern | None:
-    def mine(side: exp.Expr) -> bool:
+    def is_column(side: exp.Expr) -> bool:
         return isinstance(side, exp.Column) and side.name == name and not side.table
 
-    if isinstance(node, exp.Between) and mine(node.this):
+    if isinstance(node, exp.Between) and is_column(node.this):
         low, high = literal_value(node.args["low"], type_), literal_value(node.args["high"], type_)
         return pt.interval(type_, low, high, True, True)
-    if isinstance(node, exp.In) and mine(node.this) and node.expressions:
+    if isinstance(node, exp.In) and is_column(node.this) and node.expressions:
         return pt.values(type_, [literal_value(e, type_) for e in node.expressions])
     if type(node) in _MIRROR:
         kind, column, value = type(node), node.this, node.expression
-        if mine(value):
+        if is_column(value):
             kind, column, value = _MIRROR[kind], value, column
-        if not mine(column):
+        if not is_column(column):
             return None
         bound = literal_value(value, type_)
         if kind is exp.EQ:

@@ -32,7 +32,7 @@ _ARROWS = {TokenType.ARROW: "JSON_EXTRACT", TokenType.DARROW: "JSON_EXTRACT_STRI
 
 
 class ColumnListParser(InsideOut):
-    """Reads column lists. The operators are those of all our SQL."""
+    """Reads column lists, with the operators of all SQL of xmlpunct."""
 
     COLUMN_OPERATORS: ClassVar = {
         token: f for token, f in InsideOut.COLUMN_OPERATORS.items() if token not in _ARROWS
@@ -43,7 +43,7 @@ class ColumnListParser(InsideOut):
     EXPONENT: ClassVar = {TokenType.CARET: exp.Pow, TokenType.DSTAR: exp.Pow}
 
     def _parse_primary(self) -> exp.Expr | None:
-        """As sqlglot does; NULL, TRUE and FALSE also remember their place."""
+        """As sqlglot does; NULL, TRUE and FALSE also record their position."""
         token = self._curr
         primary: exp.Expr | None = super()._parse_primary()
         if isinstance(primary, exp.Null | exp.Boolean):
@@ -89,14 +89,14 @@ class ColumnListParser(InsideOut):
             self._fail("a column has NOT NULL, PATH '...', CHECK (...), PRIMARY KEY and UNIQUE, nothing else")
 
     def _parse_key(self) -> KeyClause | None:
-        """PRIMARY KEY (a, b) or UNIQUE (a, b); nothing was read if it is a column of such a name."""
+        """PRIMARY KEY (a, b) or UNIQUE (a, b); None, and nothing is consumed, for a column with that name."""
         start = self._curr
         if not (self._comes("PRIMARY KEY", "(") or self._comes("UNIQUE", "(")):
             return None
         self._advance()
-        found = KeyClause(expressions=self._parse_names())
-        found.meta.update(start=start.start, end=self._prev.end)
-        return found
+        node = KeyClause(expressions=self._parse_names())
+        node.meta.update(start=start.start, end=self._prev.end)
+        return node
 
     def _match_key(self) -> bool:
         """Read PRIMARY KEY or UNIQUE, if it comes."""
@@ -127,9 +127,9 @@ class ColumnListParser(InsideOut):
         begin = self._curr
         expression = self._parse_disjunction() or self._fail("ts, or ts - how far to wait")
         expression.meta.update(start=begin.start, end=self._prev.end)
-        found = Watermark(this=column, expression=expression)
-        found.meta.update(start=start.start, end=self._prev.end)
-        return found
+        node = Watermark(this=column, expression=expression)
+        node.meta.update(start=start.start, end=self._prev.end)
+        return node
 
     def _parse_namespaces(self) -> exp.Properties | None:
         """XMLNAMESPACES('uri' AS prefix, DEFAULT 'uri'), if that comes next."""
@@ -138,9 +138,9 @@ class ColumnListParser(InsideOut):
         if not (is_open and token and token.text.upper() == "XMLNAMESPACES"):
             return None
         self._advance()
-        found = exp.Properties(expressions=self._parse_wrapped_csv(self._parse_namespace))
-        found.meta.update(start=token.start, end=self._prev.end)
-        return found
+        node = exp.Properties(expressions=self._parse_wrapped_csv(self._parse_namespace))
+        node.meta.update(start=token.start, end=self._prev.end)
+        return node
 
     def _parse_namespace(self) -> exp.Expr:
         token = self._curr
@@ -149,12 +149,12 @@ class ColumnListParser(InsideOut):
         if not is_default and not self._match_text_seq("AS"):
             self._fail("AS and a prefix")
         prefix = None if is_default else self._parse_id_var(any_token=True) or self._fail("a prefix")
-        found = exp.Property(this=exp.Literal.string(prefix.name if prefix else ""), value=uri)
-        found.meta.update(start=token.start, end=self._prev.end)
-        return found
+        node = exp.Property(this=exp.Literal.string(prefix.name if prefix else ""), value=uri)
+        node.meta.update(start=token.start, end=self._prev.end)
+        return node
 
     def _comes(self, *texts: str, skip: int = 0) -> bool:
-        """Whether these tokens come next, behind some others."""
+        """Whether these tokens come next, after ``skip`` tokens."""
         at = self._index + skip
         coming = self._tokens[at : at + len(texts)]
         return [token.text.upper() for token in coming] == list(texts)
@@ -164,7 +164,7 @@ class ColumnListParser(InsideOut):
         raise AssertionError(message)  # not reached: errors are raised at once
 
     def _warn_unsupported(self) -> None:
-        """Say nothing: what becomes a Command is refused later, with its place."""
+        """No warning: statements that sqlglot parses as a Command are refused later, with their position."""
 
 
 class ColumnListSQL(Dialect):
@@ -179,7 +179,7 @@ class ColumnListSQL(Dialect):
         }
 
     class Parser(ColumnListParser):
-        # CHECK calls no function: one that stands there is read by its name, and refused with its place.
+        # CHECK calls no function. A function there is read by its name, and refused with its position.
         FUNCTIONS: ClassVar = {}
 
         def _parse_create(self) -> exp.Create:

@@ -1,4 +1,4 @@
-"""Errors about a node of an SQL tree, with its place in the text."""
+"""Errors about a node of an SQL tree, with its position in the text."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from xmlpunct.types import Type
 
 
 def place(node: exp.Expr) -> tuple[int | None, int | None]:
-    """Where a node stands in its SQL: character offsets, end exclusive; (None, None) if that is not known."""
-    at: exp.Expr | None = node
-    while at is not None:
-        metas = [n.meta for n in at.walk() if n.meta.get("end")]  # a * that stands nowhere is at 0
+    """The character offsets of a node in its SQL, end exclusive; (None, None) if they are unknown."""
+    ancestor: exp.Expr | None = node
+    while ancestor is not None:
+        metas = [n.meta for n in ancestor.walk() if n.meta.get("end")]  # a * without a position is at 0
         if metas:
             return min(m["start"] for m in metas), max(m["end"] for m in metas) + 1
-        at = at.parent
+        ancestor = ancestor.parent
     return None, None
 
 
@@ -28,10 +28,10 @@ def refuse(reason: str, node: exp.Expr) -> NoReturn:
     raise SqlError(reason, "", *place(node))
 
 
-def check_comparable(type_: Type, what: str, node: exp.Expr) -> None:
-    """Refuse to compare, group or order values that cannot be."""
+def check_comparable(type_: Type, clause: str, node: exp.Expr) -> None:
+    """Refuse to compare, group or order values of a type that is not comparable."""
     if not type_.comparable:
-        refuse(f"{what} does not take {type_.kind}, which is compared with nothing", node)
+        refuse(f"{clause} does not take {type_.kind}, which is compared with nothing", node)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ _SIGNS = (TokenType.NOT, TokenType.DASH)
 
 def depth(tokens: list[Token]) -> tuple[int, int, Token | None]:
     """How deeply operands and queries nest, and the first token that does so too deeply."""
-    deepest = most = signs = opened = 0
+    deepest = most_queries = signs = opened = 0
     queries: list[int] = []
     for token in tokens:
         kind = token.token_type
@@ -33,19 +33,19 @@ def depth(tokens: list[Token]) -> tuple[int, int, Token | None]:
         opened += (kind in _OPENING) - (kind in _CLOSING)
         while queries and queries[-1] > opened:
             queries.pop()
-        deepest, most = max(deepest, opened + signs), max(most, len(queries))
-        if deepest > DEEPEST or most > MOST_QUERIES:
-            return deepest, most, token
-    return deepest, most, None
+        deepest, most_queries = max(deepest, opened + signs), max(most_queries, len(queries))
+        if deepest > DEEPEST or most_queries > MOST_QUERIES:
+            return deepest, most_queries, token
+    return deepest, most_queries, None
 
 
 def check_depth(tokens: list[Token], sql: str) -> None:
-    """Refuse what nests too deeply."""
+    """Raise `SqlError` if a query nests too deeply."""
     deepest, _, token = depth(tokens)
     if token is not None:
         deep = deepest > DEEPEST
-        most = f"{DEEPEST:,} parentheses, CASE, NOT and -" if deep else f"{MOST_QUERIES} queries"
-        reason = f"this query is nested too deeply: at most {most} can stand inside each other"
+        limit = f"{DEEPEST:,} parentheses, CASE, NOT and -" if deep else f"{MOST_QUERIES} queries"
+        reason = f"this query is nested too deeply: at most {limit} can stand inside each other"
         raise SqlError(reason, sql, token.start, token.end + 1)
 
 
@@ -53,40 +53,40 @@ class InsideOut(parser.Parser):
     """Reads operands that nest deeply from the inside out. What sqlglot reads next is then never deep."""
 
     _read: list[Token] | None = None
-    _known: dict[int, tuple[exp.Expr, int]]
-    """The operands read so far: by the place of the first token, each with the place behind its last."""
+    _operands: dict[int, tuple[exp.Expr, int]]
+    """The operands parsed so far, by the index of the first token, each with the index after its last token."""
 
     def _parse_statement(self) -> exp.Expr | None:
         if self._tokens is not self._read:  # else it is a statement inside one
-            self._read, self._known = self._tokens, {}
+            self._read, self._operands = self._tokens, {}
             if depth(self._tokens)[0] > SHALLOW:
                 self._read_inside_out()
         statement: exp.Expr | None = super()._parse_statement()
         return statement
 
     def _read_inside_out(self) -> None:
-        here = self._index
-        for place in reversed(range(len(self._tokens))):
-            if self._tokens[place].token_type in (*_OPENING, *_SIGNS):
-                self._read_ahead(place)
-                if place and self._tokens[place - 1].token_type in self.FUNC_TOKENS:
-                    self._read_ahead(place - 1)
-        self._retreat(here)
+        start = self._index
+        for index in reversed(range(len(self._tokens))):
+            if self._tokens[index].token_type in (*_OPENING, *_SIGNS):
+                self._parse_operand(index)
+                if index and self._tokens[index - 1].token_type in self.FUNC_TOKENS:
+                    self._parse_operand(index - 1)
+        self._retreat(start)
 
-    def _read_ahead(self, place: int) -> None:
-        """Remember the operand that begins at a token, if one does."""
-        self._retreat(place)
+    def _parse_operand(self, index: int) -> None:
+        """Parse and store the operand that begins at a token, if there is one."""
+        self._retreat(index)
         try:
             operand = self._parse_unary()
         except ParseError:
             return
         if operand is not None:
-            self._known[place] = (operand, self._index)
+            self._operands[index] = (operand, self._index)
 
     def _parse_unary(self) -> exp.Expr | None:
-        if self._index not in self._known:
+        if self._index not in self._operands:
             operand: exp.Expr | None = super()._parse_unary()
             return operand
-        operand, end = self._known[self._index]
+        operand, end = self._operands[self._index]
         self._retreat(end)
         return operand
