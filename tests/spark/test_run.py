@@ -103,7 +103,7 @@ def test_restart(spark: Any, warehouse: Warehouse, tmp_path: Path, monkeypatch: 
     options["checkpoint"] = str(tmp_path / "checkpoint")
     append, calls = Appender.append, []
 
-    def die(self: Appender, data: bytes, length: int, *, more: bool = False) -> int:
+    def die(self: Appender, data: bytes, length: int, *, replaying: bool = False) -> int:
         new = append(self, data + b"<half-written", length)
         calls.append(new)
         if len(calls) == 3:
