@@ -34,7 +34,7 @@ from xmlpunct.engine.sql.planner.scalar_subqueries import (
     of_one_column,
 )
 from xmlpunct.engine.sql.planner.scalars import Scalars
-from xmlpunct.engine.sql.planner.scope import Field, Namespace, PlannedRelation, unique
+from xmlpunct.engine.sql.planner.scope import Field, PlannedRelation, unique
 from xmlpunct.engine.sql.planner.set_operations import plan_set
 from xmlpunct.engine.sql.planner.stars import select_columns
 from xmlpunct.engine.sql.planner.subqueries import Inner, is_subquery, restrict
@@ -132,7 +132,7 @@ def _with_named(name: exp.Expr, query: exp.Expr, columns: list[exp.Expr] | None,
     """The context with an additional named query."""
     named = Named(query, tuple(columns or ()), context)
     relabel(plan_query(query, context), name.name, named.columns)
-    return replace(context, named=Namespace({**context.named, name.name: named}))
+    return replace(context, named=context.named.extended(name.name, named))
 
 
 def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> PlannedRelation:

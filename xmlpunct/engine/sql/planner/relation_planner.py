@@ -63,11 +63,13 @@ def streams_read(
 ) -> dict[str, exp.Expr]:
     """The streams read ``before`` and by these queries, each with the node that names it first."""
     read = dict(before)
-    for table in (table for query in queries for table in query.find_all(exp.Table)):
-        name = table.this
-        if isinstance(name, exp.Identifier) and not _is_named(table):
-            for stream in streams.meant(name):
-                read.setdefault(stream, name)
+    for query in queries:
+        has_with = query.find(exp.With) is not None
+        for table in query.find_all(exp.Table):
+            name = table.this
+            if isinstance(name, exp.Identifier) and not (has_with and _is_named(table)):
+                for stream in streams.meant(name):
+                    read.setdefault(stream, name)
     return read
 
 

@@ -143,15 +143,29 @@ V = TypeVar("V")
 
 
 class Namespace(dict[str, V]):
-    """What names mean. It does not change."""
+    """The meaning of names; immutable. Identifiers are resolved as by `Names`."""
 
     @cached_property
-    def _names(self) -> Names:
-        return Names(list(self))
+    def _folded(self) -> dict[str, tuple[str, ...]]:
+        """The names in small letters, each with its spellings."""
+        folded: dict[str, tuple[str, ...]] = {}
+        for name in self:
+            folded[name.lower()] = (*folded.get(name.lower(), ()), name)
+        return folded
 
-    def meant(self, name: exp.Expr) -> list[str]:
-        """The names in it that an identifier means."""
-        return [self._names.names[i] for i in self._names.indices(name)]
+    def extended(self, name: str, value: V) -> Namespace[V]:
+        """A copy with one more name."""
+        copy = Namespace({**self, name: value})
+        if name not in self:
+            folded = self._folded
+            copy._folded = {**folded, name.lower(): (*folded.get(name.lower(), ()), name)}
+        return copy
+
+    def meant(self, name: exp.Expr) -> Sequence[str]:
+        """The names that an identifier can mean."""
+        if name.name in self:
+            return (name.name,)
+        return () if name.args.get("quoted") else self._folded.get(name.name.lower(), ())
 
 
 class Fields:
