@@ -359,4 +359,4 @@ def test_looking_for_columns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     _, again = sniffing.sniff(Source.of(BY_NAME["good tuples without a newline"].open(2**22), "s"), "t")
     file, _ = again.opener(0)
     assert len(b"".join(iter(lambda: file.read1(2**16), b""))) >= 2**22  # type: ignore[attr-defined]
-    assert not file.seen  # type: ignore[attr-defined]
+    assert not file.buffer  # type: ignore[attr-defined]
