@@ -29,10 +29,13 @@ def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
 
 
 def items(text: pl.Expr, separator: pl.Expr) -> pl.Expr:
-    """The parts of a text between separators. An empty text has one part; an empty separator splits characters."""
+    """The parts of a text between separators. An empty separator splits the text into its characters."""
+    whole = pl.concat_list(text)
     return (
-        pl.when((text == "") | separator.is_null())
-        .then(pl.concat_list(text))
+        pl.when(separator.is_null())
+        .then(whole)
+        .when(text == "")
+        .then(pl.when(separator == "").then(whole.list.head(0)).otherwise(whole))
         .otherwise(text.str.split(separator))
     )
 
