@@ -45,9 +45,8 @@ def defined_names(tree: ast.Module) -> set[str]:
 
 def is_node_and_operator(modules: list[str]) -> bool:
     """Whether the modules are a plan node's and its operator's."""
-    node, operator = [*sorted(modules), "", ""][:2]
-    are_both = node.startswith("xmlpunct.engine.plan.") and operator.startswith("xmlpunct.operators.")
-    return len(modules) == 2 and are_both
+    folders = [module.removeprefix("xmlpunct.").rpartition(".")[0] for module in sorted(modules)]
+    return len(folders) == 2 and folders[0] == "engine.plan" and folders[1].startswith("operators")
 
 
 def test_a_public_name_is_defined_once() -> None:

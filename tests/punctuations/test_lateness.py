@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.punctuations.test_promised import SCHEMA, TUPLES, punctuations
 from xmlpunct import Punctuation, Slice, match
-from xmlpunct.slice.lateness import Lateness, late_reason
+from xmlpunct.slice.lateness import _PIECE, Lateness, _pieces, late_reason
 
 ELEMENTS = st.lists(TUPLES | punctuations(), max_size=30)
 
@@ -50,3 +50,12 @@ def test_the_reason_names_what_is_violated_at_the_tuples_own_values() -> None:
     assert late_reason(SCHEMA, row, "a") == "late: <3, *, *> was closed before it"
     assert late_reason(SCHEMA, row, "a,x") == 'late: <3, *, "one, two"> was closed before it'
     assert late_reason(SCHEMA, row, "") == "late: <*, *, *> was closed before it"
+
+
+def test_many_punctuations_in_one_place_do_not_join_the_pieces_behind_them() -> None:
+    """Each punctuation is compared with all tuples of its piece, so a piece has few of the later punctuations."""
+    ranges = [Punctuation.of(SCHEMA, a=f"[{i},{i + 1}]") for i in range(4 * _PIECE)]
+    before = [0] * (2 * _PIECE) + [*range(1, 2 * _PIECE + 1)]
+    tuples = SCHEMA.frame([(0, None, None)] * (2 * _PIECE))
+    sizes = [len(punctuations) for _, punctuations in _pieces(Slice(tuples, ranges, before))]
+    assert sizes == [2 * _PIECE, _PIECE, _PIECE]

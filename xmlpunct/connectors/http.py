@@ -37,7 +37,7 @@ from xmlpunct.connectors.source import (
     member_pieces,
     without_password,
 )
-from xmlpunct.connectors.tls import client_context
+from xmlpunct.connectors.tls import client_context, end_reads
 from xmlpunct.connectors.unchanged import ChangedError
 
 PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)
@@ -163,9 +163,7 @@ class WebFile(io.RawIOBase):
         self._stopped.set()
         with self._lock:
             if self._socket is not None:
-                with suppress(OSError):
-                    # Not the method of the TLS socket, after which remaining data would be read undecrypted.
-                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+                end_reads(self._socket)
 
     def close(self) -> None:
         if not self.closed:

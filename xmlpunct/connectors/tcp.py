@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, urlsplit
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, merged_source
-from xmlpunct.connectors.tls import client_context
+from xmlpunct.connectors.tls import client_context, end_reads
 
 CONNECT_SECONDS = 10.0
 _GLANCE_SECONDS = 0.2  # how often waiting for a peer checks whether it was stopped
@@ -160,9 +160,7 @@ class Peer(io.RawIOBase):
         self._stopped.set()
         with self._lock:
             if self._socket is not None:
-                with suppress(OSError):
-                    # Not the method of the TLS socket, after which remaining data would be read undecrypted.
-                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+                end_reads(self._socket)
 
     def close(self) -> None:
         if not self.closed:

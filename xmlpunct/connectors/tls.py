@@ -1,8 +1,10 @@
-"""Certificate authorities for TLS: the system's, those in the file ``SSL_CERT_FILE``, or those in a configured file."""
+"""TLS: certificate authorities, from the system, ``SSL_CERT_FILE`` or a configured file; ending reads of a socket."""
 
 from __future__ import annotations
 
+import socket
 import ssl
+from contextlib import suppress
 
 from xmlpunct.base.errors import UsageError
 
@@ -18,3 +20,10 @@ def client_context(ca: str | None = None) -> ssl.SSLContext:
             else "it has no certificates"
         )
         raise UsageError(f"cannot read certificates from {ca}: {reason}") from None
+
+
+def end_reads(connection: socket.socket) -> None:
+    """Make a read that waits on a socket, in any thread, return no bytes."""
+    with suppress(OSError):
+        # Not the method of a TLS socket, after which remaining data would be read undecrypted.
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)

@@ -26,10 +26,10 @@ LATEST = 64
 
 
 class Outermost(PunctuationSet):
-    """Punctuations of the same attributes, without those that another one implies.
+    """Punctuations of the same attributes, without punctuations that another one implies.
 
-    ``<(,5], (,9]>`` goes when ``<(,6], (,9]>`` comes. Only those are compared that have the same constants. Beside
-    constants, ranges of a numbered type that touch are fused.
+    ``<(,6], (,9]>`` replaces ``<(,5], (,9]>``. Punctuations are compared if they have equal constants. Beside equal
+    constants, ranges of a numbered type are fused if they overlap or are adjacent.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> held = Outermost(s)
@@ -43,7 +43,7 @@ class Outermost(PunctuationSet):
 
     def __init__(self, schema: Schema) -> None:
         self._kinds: dict[tuple[Any, ...], dict[Punctuation, None]] = {}
-        """Those with a range or a list, by their attributes and constants, in the order in which they came."""
+        """Punctuations with a range or a list, by their attributes and constants, the oldest first."""
         super().__init__(schema)
 
     def add(self, p: Punctuation) -> bool:
@@ -67,11 +67,11 @@ class Outermost(PunctuationSet):
             self._kinds.pop(_kind(p), None)
 
     def implies(self, p: Punctuation) -> bool:
-        """Whether one of them says as much as ``p``."""
+        """Whether one of the punctuations implies ``p``."""
         return p in self or any(_implies(q, p) for q in self._near(p))
 
     def _near(self, p: Punctuation) -> list[Punctuation]:
-        """Those with which ``p`` is compared: all that it can touch, or else the latest ones of its kind."""
+        """The punctuations to compare with ``p``: all that it can fuse with, or otherwise the latest of its kind."""
         alike = self._kinds.get(_kind(p), {})
         if len(alike) <= FEW_PUNCTUATIONS or not _fuses(p):
             return list(islice(reversed(alike), LATEST))
@@ -91,7 +91,7 @@ def _implies(p: Punctuation, q: Punctuation) -> bool:
 
 
 def _fuses(p: Punctuation) -> bool:
-    """Whether a punctuation has one range, of a numbered type, and else only constants."""
+    """Whether a punctuation has exactly one range, of a numbered type, and otherwise constants."""
     return p.form is not None and p.form[0] == 1 and is_numbered(p.schema.attributes[p.form[2]].type)
 
 
@@ -104,7 +104,7 @@ def _ordinals(p: Punctuation) -> tuple[int, int]:
 
 
 def _touch(p: Punctuation, q: Punctuation) -> bool:
-    """Whether two punctuations of a kind fuse, and their ranges overlap or stand next to each other."""
+    """Whether two punctuations of a kind can fuse, and their ranges overlap or are adjacent."""
     if p.form != q.form or not _fuses(p):
         return False
     (low, high), (first, last) = _ordinals(p), _ordinals(q)
@@ -112,7 +112,7 @@ def _touch(p: Punctuation, q: Punctuation) -> bool:
 
 
 def _hull(touching: list[Punctuation]) -> Punctuation:
-    """Some punctuations that fuse, as one."""
+    """One punctuation for several whose ranges all touch the range of the first, so that no gap is between them."""
     if len(touching) == 1:
         return touching[0]
     firsts, lasts = zip(*map(_ordinals, touching), strict=True)
@@ -120,7 +120,7 @@ def _hull(touching: list[Punctuation]) -> Punctuation:
 
 
 def _between(p: Punctuation, first: int, last: int) -> Punctuation:
-    """A punctuation that fuses, with another range: from one ordinal to another."""
+    """``p`` with another range, between two ordinals."""
     assert p.form is not None
     place = p.form[2]
     range_ = pt.ordinals(p.schema.attributes[place].type, first, last)
@@ -128,7 +128,7 @@ def _between(p: Punctuation, first: int, last: int) -> Punctuation:
 
 
 def _fused(some: list[Punctuation]) -> list[Punctuation]:
-    """Punctuations that fuse, all with constants in the same attributes: fewer that match the same tuples.
+    """Fewer punctuations that match the same tuples. All have a range in one attribute, constants in equal other ones.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> _fused([Punctuation.of(s, k=k, v=v) for k, v in ((5, "[3,4]"), (6, "[1,2]"), (5, "[1,2]"))])

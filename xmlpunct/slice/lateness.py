@@ -63,7 +63,7 @@ def _pieces(slice_: Slice) -> Iterator[tuple[pl.DataFrame, list[PlacedPunctuatio
     """A slice in pieces: the tuples and punctuations of each. About `_PIECE` of these are compared one by one."""
     start, count, punctuations = 0, 0, list[PlacedPunctuation]()
     for before, p in zip(slice_.before, slice_.punctuations, strict=True):
-        if count == _PIECE and before > start:
+        if count >= _PIECE and before > start:
             yield slice_.tuples[start:before], punctuations
             start, count, punctuations = before, 0, []
         punctuations.append((before - start, p))
