@@ -11,7 +11,8 @@ import pytest
 
 from xmlpunct import Attribute, Punctuation, Schema
 from xmlpunct.punctuations.alignment import Alignment
-from xmlpunct.punctuations.joint_cover import Closed, JointCover, jointly_cover
+from xmlpunct.punctuations.closed_set import ClosedSet
+from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.types import INT
 from xmlpunct.types.interval_set import IntervalSet
 from xmlpunct.types.pattern import interval
@@ -30,8 +31,11 @@ def test_pieces_are_fused_before_the_question_is_asked(monkeypatch: pytest.Monke
         return covers(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(IntervalSet, "covers", counted)
-    assert not jointly_cover(pieces, Punctuation.of(schema, ts="(,5]"))
-    assert jointly_cover([*pieces, Punctuation.of(schema, id="(,)")], Punctuation.of(schema, id="[0,399]"))
+    closed = ClosedSet(schema)
+    closed.update(pieces)
+    assert not closed.cover(Punctuation.of(schema, ts="(,5]"))
+    closed.update([Punctuation.of(schema, id="(,)")])
+    assert closed.cover(Punctuation.of(schema, id="[0,399]"))
     assert asked <= 4
 
 
@@ -79,6 +83,6 @@ def test_inputs_that_promise_in_order_meet_at_the_same_cost(monkeypatch: pytest.
 def test_the_end_stays_whatever_else_matches_all_tuples() -> None:
     """A punctuation that closes a declared domain matches all that can come, and is no end."""
     s = Schema.of([Attribute("hour", INT, nullable=False, domain=interval(INT, 0, 9, True, True))])
-    closed = Closed(s)
+    closed = ClosedSet(s, drops_implied=True)
     closed.update([Punctuation.everything(s), Punctuation.of(s, hour="(,9]"), Punctuation.of(s, hour="(,)")])
-    assert closed.complete
+    assert closed.has_end

@@ -13,8 +13,7 @@ import polars as pl
 
 from xmlpunct.base import frames
 from xmlpunct.base.frames import Snapshot
-from xmlpunct.punctuations.fused import Past
-from xmlpunct.punctuations.joint_cover import Closed
+from xmlpunct.punctuations.closed_set import REMEMBERED, ClosedSet
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -89,9 +88,9 @@ class Alignment:
         self.schema, self.alike, self._is_possible = schema, alike, possible
         self.inputs = [PunctuationSet(schema) for _ in range(ports)]
         """The retained punctuations of each input."""
-        self.past = [Past(schema) for _ in range(ports)]
+        self.past = [ClosedSet(schema, limit=REMEMBERED) for _ in range(ports)]
         """On several shards: the dropped punctuations of each input that every shard emits."""
-        self._combinations = Closed(schema)
+        self._combinations = ClosedSet(schema, drops_implied=True)
         """The remembered combinations."""
         self._unapplied: list[Punctuation] = []
         """New combinations that `_purge` has not applied to the retained punctuations yet."""
@@ -361,7 +360,7 @@ class Alignment:
     @property
     def ended(self) -> bool:
         """Whether all inputs have ended."""
-        return self._combinations.complete
+        return self._combinations.has_end
 
     def waits(self, retained: pl.DataFrame | None = None) -> list[int]:
         """For each input, the number of retained tuples that another input has closed but this input has not.

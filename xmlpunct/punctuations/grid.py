@@ -11,10 +11,28 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import and_
 
-from xmlpunct.punctuations.fused import Part
 from xmlpunct.schema.attribute import Attribute
-from xmlpunct.types.cut_points import Cut
-from xmlpunct.types.pattern import WILDCARD
+from xmlpunct.types.cut_points import Cut, Interval, cuts, ends
+from xmlpunct.types.pattern import WILDCARD, Pattern, Wildcard
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some values of one attribute: intervals in ascending order, and whether null is among them."""
+
+    intervals: tuple[Interval, ...]
+    null: bool
+
+    @classmethod
+    def of(cls, attribute: Attribute, pattern: Pattern) -> Part:
+        """The values that a pattern matches."""
+        if isinstance(pattern, Wildcard):
+            return cls((ends(attribute.type),), True)
+        return cls(tuple(cuts(pattern)), False)
+
+
+NULL = Part((), True)
+"""Null alone, which no pattern describes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,73 +1,21 @@
-"""Punctuations taken together: what they cover, and what they close, that none of them does alone."""
+"""Joint covers: the punctuations that several punctuations close together, and none of them alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from functools import reduce
 from itertools import product
-from math import prod
 from operator import and_
 
 from xmlpunct.base import frames
 from xmlpunct.base.frames import Snapshot
-from xmlpunct.punctuations.fused import Fused, Part, Past, Row, liveliest
+from xmlpunct.punctuations.closed_set import REMEMBERED, ClosedSet, Row
 from xmlpunct.punctuations.grid import Axis, first_open, whole
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
-from xmlpunct.types import pattern as pt
-from xmlpunct.types.cut_points import between
 from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, Range
-
-
-class Closed(Fused):
-    """What has been closed, fused. It is remembered while it overlaps what somebody retains."""
-
-    def update(self, punctuations: Iterable[Punctuation]) -> None:
-        """Add some, and forget the rows that they cover: <(,5], (,5]> once <(,6], (,9]> is closed."""
-        for p in punctuations:
-            new = self.add(p, liveliest(p))
-            self.discard([row for row in self.near(p) if row != new and self._is_within(row, p)])
-
-    def _is_within(self, row: Row, p: Punctuation) -> bool:
-        """Whether ``p`` covers a row; only the end covers the end."""
-        place, patterns = row[0], list(row[1])
-        if place < 0:
-            return False
-        ends = self.values(row).ends
-        if ends is not None:
-            patterns[place] = between(self.schema.attributes[place].type, *ends)
-        return covers(p, Punctuation(self.schema, patterns))
-
-    def cover(self, p: Punctuation) -> bool:
-        """`jointly_cover` by all that is closed; only the end covers the end.
-
-        >>> s = Schema.parse("sid STRING, hour INT")
-        >>> closed = Closed(s)
-        >>> closed.update(Punctuation.of(s, hour=hour) for hour in (5, 6, 7))
-        >>> closed.cover(Punctuation.of(s, hour="[5,7]")), closed.cover(Punctuation.of(s, sid="S1"))
-        (True, False)
-        """
-        if p.is_everything:
-            return self.complete
-        return _cover(self, self.near(p), p)
-
-    def leave(self, p: Punctuation, is_retained: Callable[[Punctuation], bool]) -> None:
-        """Forget what overlaps ``p``, which is retained no longer, and overlaps nothing else that is."""
-        for row in self.near(p):
-            place, patterns = row[0], list(row[1])
-            if place < 0:
-                gone = not is_retained(self.outline(row))
-            else:
-                values = self.values(row)
-                for pattern in values.overlapping(p.patterns[place]):
-                    patterns[place] = pattern
-                    if not is_retained(Punctuation(self.schema, patterns)):
-                        values.remove(pattern)
-                gone = not len(values)
-            if gone:
-                self.discard([row])
 
 
 class JointCover:
@@ -90,8 +38,8 @@ class JointCover:
     def __init__(self, schema: Schema, dropped: Iterable[int]) -> None:
         self.schema, self._dropped = schema, frozenset(dropped)
         self._nullable = frozenset(i for i in self._dropped if schema.attributes[i].nullable)
-        self._open, self._closed = Fused(schema), Closed(schema)
-        self._past = Past(schema)
+        self._open, self._closed = ClosedSet(schema), ClosedSet(schema, drops_implied=True)
+        self._past = ClosedSet(schema, limit=REMEMBERED)
         self._ownership = ANYTHING
 
     def spread(self, ownership: Ownership) -> None:
@@ -124,7 +72,7 @@ class JointCover:
                 continue  # it is about no tuple that can come
             else:
                 row = self._open.add(lifted, open_places[0])
-                self._overtake(row, lifted.patterns[row[0]])
+                self._overtake(row, lifted.patterns[row.place])
                 rows[row] = None
             heard.append(p)
         for row in rows:
@@ -142,18 +90,16 @@ class JointCover:
 
     def _overtake(self, new: Row, values: Pattern) -> None:
         """Retain no longer what a new range covers: <S1, (,5]> once <S1, (,6]> is said."""
-        outline = self._open.outline(new)
-        if not any(isinstance(q, Range) for q in outline.patterns):
+        if not any(isinstance(q, Range) for q in new.outline.patterns):
             return
-        for row in self._open.near(outline, new[0]):
+        for row in self._open.overlapping_rows(new.outline, new.place):
             if row == new:
                 continue
-            other = self._open.outline(row)
-            if covers(outline, other) and not self._ownership.needs(self._lifted(other)):
+            if covers(new.outline, row.outline) and not self._ownership.needs(self._lifted(row.outline)):
                 known = self._open.values(row)
                 known.remove(values)
                 if not len(known):
-                    self._open.discard([row])
+                    self._open.remove([row])
 
     def _recall(self, heard: list[Punctuation], fresh: Collection[Punctuation]) -> list[Punctuation]:
         """What the past says about the values that some name, and what is new about values named before."""
@@ -163,7 +109,7 @@ class JointCover:
                 recalled += ((lifted, q) for q in self._past.overlapping(lifted))
         lasting = [q for q in fresh if self._ownership.lasts(q)]
         if lasting:
-            named = dict.fromkeys(self._lifted(self._open.outline(row)) for row in self._open)
+            named = dict.fromkeys(self._lifted(row.outline) for row in self._open)
             recalled += product(named, lasting)
             self._past.update(lasting)
         combined = [(combine(p, q), q) for p, q in recalled]
@@ -178,16 +124,16 @@ class JointCover:
 
     def _closures(self, new: Row) -> list[Punctuation]:
         """The largest punctuations that ``new`` and others close together."""
-        outline = self._lifted(self._open.outline(new))
-        rows = [new, *(row for row in self._open.near(outline) if row != new)]
+        outline = self._lifted(new.outline)
+        rows = [new, *(row for row in self._open.overlapping_rows(outline) if row != new)]
         attributes = self.schema.attributes
-        for i in self._dropped.intersection((new[0], *self._open.outline(new).constrained)):
+        for i in self._dropped.intersection((new.place, *new.outline.constrained)):
             # A value that none of the rows constraining i has is left to rows that do without all of those.
-            constraining = [row for row in rows if row[0] == i or row[1][i] is not WILDCARD]
-            if not _spans(whole(attributes[i]), self._open, constraining, i):
+            constraining = [row for row in rows if row.place == i or row.outline.patterns[i] is not WILDCARD]
+            if not self._open.may_span(whole(attributes[i]), constraining, i):
                 return []
-        outlines = [self._lifted(self._open.outline(row)) for row in rows]
-        said = {i for row in rows for i in (row[0], *self._open.outline(row).constrained)} & self._dropped
+        outlines = [self._lifted(row.outline) for row in rows]
+        said = {i for row in rows for i in (row.place, *row.outline.constrained)} & self._dropped
         axes = [Axis(attributes[i], [self._open.part(row, i) for row in rows]) for i in sorted(said)]
         everything = (1 << len(rows)) - 1
         if first_open(axes, everything) is not None:
@@ -227,22 +173,22 @@ class JointCover:
         """Remember what is closed while it overlaps what is retained; drop what it covers."""
         if not len(self._open) or not len(fresh):
             return
-        outlines = {row: self._lifted(self._open.outline(row)) for row in self._open}
+        outlines = {row: self._lifted(row.outline) for row in self._open}
         place = fresh.place
         if place is not None and any(outline.patterns[place] is WILDCARD for outline in outlines.values()):
-            self._closed.extend(fresh)
+            self._closed.update(fresh)
             touched = list(outlines)
         else:
-            near = {c: self._open.near(c) for c in fresh}
+            near = {c: self._open.overlapping_rows(c) for c in fresh}
             self._closed.update(c for c, rows in near.items() if rows)
             touched = list(dict.fromkeys(row for rows in near.values() for row in rows))
         covered = [row for row in touched if self._closed.cover(outlines[row])]
-        self._open.discard(covered)
+        self._open.remove(covered)
         for outline in dict.fromkeys(outlines[row] for row in covered):
-            self._closed.leave(outline, lambda c: bool(self._open.near(c)))
+            self._closed.leave(outline, lambda c: bool(self._open.overlapping_rows(c)))
 
     def __len__(self) -> int:
-        return len(self._open) + len(self._closed) + (0 if self._past.complete else len(self._past))
+        return len(self._open) + len(self._closed) + (0 if self._past.has_end else len(self._past))
 
     @property
     def _parts(self) -> dict[str, frames.SnapshotPart]:
@@ -258,7 +204,7 @@ class JointCover:
 
 
 _PATIENCE = 10_000
-"""How many choices for a cover, or places of a grid, are tried: a bound on what many overlaps can cost.
+"""How many choices for a cover are tried: a bound on what many overlaps can cost.
 
 Giving up loses a promise, never the truth.
 """
@@ -271,62 +217,3 @@ def _without(p: Punctuation, places: Container[int]) -> Punctuation:
         if i in places:
             patterns[i] = WILDCARD
     return Punctuation(p.schema, patterns)
-
-
-def jointly_cover(pieces: Iterable[Punctuation], covered: Punctuation) -> bool:
-    """Whether some punctuations together match whatever ``covered`` matches (and the schema allows).
-
-    The answer is exact for grids of at most 10,000 places. For larger ones only punctuations that differ in one
-    attribute are taken together.
-
-    >>> s = Schema.parse("sid STRING, hour INT")
-    >>> pieces = [Punctuation.of(s, hour=hour) for hour in ("(,4]", "[7,)")]
-    >>> pieces += [Punctuation.of(s, hour="[5,6]", sid=sid) for sid in ("(,S5]", "(S5,)")]
-    >>> [jointly_cover(pieces, Punctuation.of(s, hour=hour, sid="(,)")) for hour in ("[3,9]", "*")]
-    [True, False]
-    """
-    fused = Fused(covered.schema)
-    rows = [fused.add(piece, liveliest(piece)) for piece in pieces]
-    return _cover(fused, dict.fromkeys(rows), covered)
-
-
-def _cover(fused: Fused, rows: Iterable[Row], covered: Punctuation) -> bool:
-    """`jointly_cover` by some rows."""
-    attributes = covered.schema.attributes
-    near = Fused(covered.schema)  # the rows, with ``*`` for what has all that is to be covered
-    for place, rest in rows:
-        kept = [
-            WILDCARD if q is WILDCARD or pt.covers(q, attributes[i].reach(covered.patterns[i])) else q
-            for i, q in enumerate(rest)
-        ]
-        if place < 0 or fused.values((place, rest)).covers(attributes[place].reach(covered.patterns[place])):
-            left = Punctuation(covered.schema, kept)
-            if left.is_everything:
-                return True
-            near.add(left, left.constrained[-1])
-        else:
-            reach = attributes[place].reach(covered.patterns[place])
-            near.join((place, tuple(kept)), fused.values((place, rest)).overlapping(reach))
-    rows = list(near)
-    places = {i for row in rows for i in (row[0], *near.outline(row).constrained)}
-    within = {i: attributes[i].reach(covered.patterns[i]) for i in sorted(places)}
-    alone = [row for row in rows if not near.outline(row).constrained]
-    if any(near.values(row).covers(within[row[0]]) for row in alone):
-        return True
-    parts = {i: Part.of(attributes[i], reach) for i, reach in within.items()}
-    if len(rows) < 2 or not all(_spans(part, near, rows, i) for i, part in parts.items()):
-        return False
-    axes = [Axis(attributes[i], [near.part(row, i) for row in rows], within=parts[i]) for i in within]
-    small = prod(len(axis.cells) for axis in axes) <= _PATIENCE
-    return small and first_open(axes, (1 << len(rows)) - 1) is None
-
-
-def _spans(within: Part, fused: Fused, rows: Sequence[Row], place: int) -> bool:
-    """A quick no: whether the ends of what is to be covered at a place are among some rows at all."""
-    if within.null and not any(row[0] != place and row[1][place] is WILDCARD for row in rows):
-        return False
-    if not within.intervals:
-        return True
-    low, high = within.intervals[0][0], within.intervals[-1][1]
-    ends = [pair for row in rows if (pair := fused.ends(row, place)) is not None]
-    return any(first <= low for first, _ in ends) and any(last >= high for _, last in ends)

@@ -124,7 +124,7 @@ def _between(p: Punctuation, first: int, last: int) -> Punctuation:
     assert p.form is not None
     place = p.form[2]
     range_ = pt.ordinals(p.schema.attributes[place].type, first, last)
-    return Punctuation(p.schema, [*p.patterns[:place], range_, *p.patterns[place + 1 :]])
+    return p.with_pattern(place, range_)
 
 
 def _fused(some: list[Punctuation]) -> list[Punctuation]:
@@ -290,7 +290,7 @@ class Promised:
             if not missing:
                 return None
             if len(missing) == 1:
-                p = Punctuation(self.schema, [*p.patterns[:place], *missing, *p.patterns[place + 1 :]])
+                p = p.with_pattern(place, missing[0])
         return None if any(others.covers(p) for others in self._others.values()) else p
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:

@@ -226,6 +226,14 @@ class Punctuation:
         """A punctuation over another schema. ``positions``: for each of its attributes one here; None is ``*``."""
         return Punctuation(schema, [WILDCARD if i is None else self.patterns[i] for i in positions])
 
+    def with_pattern(self, place: int, pattern: Pattern) -> Punctuation:
+        """The punctuation with another pattern at one place.
+
+        >>> print(Punctuation.of(Schema.parse("sid STRING, hour INT"), sid="S1", hour=5).with_pattern(1, WILDCARD))
+        <S1, *>
+        """
+        return Punctuation(self.schema, (*self.patterns[:place], pattern, *self.patterns[place + 1 :]))
+
     def as_dict(self) -> dict[str, str]:
         """The texts of the patterns that are not ``*``, by attribute."""
         return {self.schema.names[i]: str(self.patterns[i]) for i in self.constrained}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from xmlpunct.base import frames
 from xmlpunct.base.frames import Snapshot
-from xmlpunct.punctuations.fused import Fused
+from xmlpunct.punctuations.closed_set import ClosedSet, Row
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
@@ -42,7 +42,7 @@ class Spans:
         self._places = [schema.index(key) for key in (*keys, name)]
         self.schema = Schema.of(schema.attributes[i] for i in self._places)
         self._joint = JointCover(schema, set(range(len(schema))).difference(self._places))
-        self._fused = Fused(self.schema)
+        self._fused = ClosedSet(self.schema)
         self._outlines = PunctuationSet(self.schema)
         """The keys of what is fused, with ``*`` for the attribute."""
         type_, domain = schema[name].type, schema[name].domain
@@ -80,11 +80,11 @@ class Spans:
             pattern = self._every if pattern is WILDCARD else pattern
             at = len(keys)
             row = self._fused.add(Punctuation(self.schema, (*keys, pattern)), at)
-            own = self._fused.outline(row)
+            own = row.outline
             self._outlines.add(own)
             near = [(own, self._fused.values(row))]
             others = [
-                (outline, self._fused.values((at, outline.patterns)))
+                (outline, self._fused.values(Row(at, outline)))
                 for outline in self._outlines.overlapping(own)
                 if outline != own
             ]
@@ -115,7 +115,7 @@ class Spans:
         outline, closed = Punctuation(self.schema, (*keys, WILDCARD)), _united(self._never, self._never)
         for q in self._outlines.overlapping(outline):
             if covers(q, outline):
-                closed.update(self._fused.values((len(keys), q.patterns)))
+                closed.update(self._fused.values(Row(len(keys), q)))
         return ~closed
 
     def forget(self, closed: Sequence[Punctuation]) -> None:
@@ -124,7 +124,7 @@ class Spans:
         for c in closed:
             gone = [outline for outline in self._outlines.overlapping(c) if covers(c, outline)]
             self._outlines.discard(gone)
-            self._fused.discard((at, outline.patterns) for outline in gone)
+            self._fused.remove(Row(at, outline) for outline in gone)
 
     def __len__(self) -> int:
         return len(self._joint) + len(self._fused)
@@ -140,7 +140,7 @@ class Spans:
     def restore(self, snapshot: Snapshot) -> None:
         """Take what a snapshot retained."""
         frames.restore(self._parts, snapshot)
-        self._outlines = PunctuationSet(self.schema, map(self._fused.outline, self._fused))
+        self._outlines = PunctuationSet(self.schema, (row.outline for row in self._fused))
 
 
 def _united(first: IntervalSet, *others: IntervalSet) -> IntervalSet:

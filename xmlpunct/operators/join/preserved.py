@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xmlpunct.operators.join.join_keys import SIDES, JoinKeys
 from xmlpunct.operators.join.join_output import JoinOutput
 from xmlpunct.operators.pending import Pending
-from xmlpunct.punctuations.fused import Past
+from xmlpunct.punctuations.closed_set import REMEMBERED, ClosedSet
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -42,7 +42,7 @@ class Preserved:
     ) -> None:
         self.side, self.keys, self.output, self.origins, self.pending = side, keys, output, origins, pending
         self.schema = pending.schema
-        self.past = Past(self.schema)
+        self.past = ClosedSet(self.schema, limit=REMEMBERED)
         self._ownership, self._sifted = ANYTHING, False
 
     def spread(self, ways: Ways, ownership: Ownership, sifted: bool) -> None:
@@ -80,7 +80,7 @@ class Preserved:
         """The combinations with ``closed``, newly closed values of the other input, as punctuations over k."""
         closed = self.keys.to_schema(closed, self.schema, self.side)
         waiting, past = self.pending.waiting, self.past
-        over = past.complete and not len(waiting) and not (self._sifted and len(past) > 1)
+        over = past.has_end and not len(waiting) and not (self._sifted and len(past) > 1)
         if over and closed.place is not None and not closed.ranged and not self._lasting(closed):
             return closed
         combinations = [p for c in closed for p in waiting.combinations(c)] if len(waiting) else []

@@ -45,7 +45,7 @@ def closed_bounds(closed: PunctuationBatch, tuples: pl.DataFrame, instants: Inst
     by_places: dict[Sequence[int], list[tuple[Punctuation, int]]] = {}
     for p in closed:
         at = p.schema.index(AT)
-        q = Punctuation(p.schema, [*p.patterns[:at], WILDCARD, *p.patterns[at + 1 :]])
+        q = p.with_pattern(at, WILDCARD)
         constants = all(isinstance(q.patterns[i], Constant) for i in q.constrained)
         by_places.setdefault(q.constrained if constants else (-1,), []).append(
             (q, instants.bound(p.patterns[at]))

@@ -32,8 +32,7 @@ def without_at(p: Punctuation) -> Punctuation:
 
 def with_at(q: Punctuation, prefix: Pattern) -> Punctuation:
     """Whose prefix it is, and the prefix: a prefix punctuation."""
-    at = q.schema.index(AT)
-    return Punctuation(q.schema, [*q.patterns[:at], prefix, *q.patterns[at + 1 :]])
+    return q.with_pattern(q.schema.index(AT), prefix)
 
 
 def split(closed: PunctuationBatch) -> tuple[PunctuationBatch, PunctuationBatch]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from xmlpunct.base.frames import Snapshot, restore, snapshot_of
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.punctuations.fused import Fused
+from xmlpunct.punctuations.closed_set import ClosedSet, Row, closed_values
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, from_frame, to_frame
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -52,7 +52,7 @@ class Timeline:
         self._queue: list[tuple[int, int, Punctuation]] = []
         """A heap of ``_reached``, by instant, with some that are there no longer."""
         self._pushed = 0
-        self._islands, self._outlines = Fused(schema), PunctuationSet(schema)
+        self._islands, self._outlines = ClosedSet(schema), PunctuationSet(schema)
         self._ownership = ANYTHING
         self._every = [None if a.nullable else interval(a.type, None, None, False, False) for a in schema]
         """For each NOT NULL attribute the pattern of all its values."""
@@ -74,12 +74,7 @@ class Timeline:
     def add(self, batch: PunctuationBatch) -> list[Grown]:
         """Take punctuations; return the prefixes that have grown."""
         if batch.place == self._place:
-            closed = IntervalSet(self.instants.type)
-            if batch.ranged:
-                closed.add_ranges(*batch.columns)
-            else:
-                closed.add_values(batch.values)
-            return self._add_spans(closed)
+            return self._add_spans(closed_values(batch))
         grown = _Growth()
         for p in batch:
             patterns = list(p.patterns)
@@ -142,7 +137,7 @@ class Timeline:
         if last < self.instants.last or q.is_everything:
             self._reach(q, last)
         for outline in self._outlines.overlapping(q) if len(self._outlines) else ():
-            row = self._place, outline.patterns
+            row = Row(self._place, outline)
             island = self._islands.values(row)
             touched = [(a, b) for a, b in _spans(island) if a <= last + 1]
             both = combine(q, outline)
@@ -151,16 +146,15 @@ class Timeline:
             if touched and covers(q, outline):
                 island.remove(ordinals(self.instants.type, None, touched[-1][1]))
                 if not len(island):
-                    self._islands.discard([row])
+                    self._islands.remove([row])
                     self._outlines.remove(outline)
 
     def _settle(self, q: Punctuation, first: int, last: int) -> Iterator[tuple[Punctuation, int, int]]:
         """Retain an island of q; give the prefixes that reach it already."""
-        patterns = list(q.patterns)
-        patterns[self._place] = ordinals(self.instants.type, first, last)
-        row = self._islands.add(Punctuation(self.schema, patterns), self._place)
+        span = ordinals(self.instants.type, first, last)
+        row = self._islands.add(q.with_pattern(self._place, span), self._place)
         self._outlines.add(q)
-        ((first, last),) = _spans(self._islands.values(row).overlapping(patterns[self._place]))
+        ((first, last),) = _spans(self._islands.values(row).overlapping(span))
         for r in self._whose.overlapping(q):
             both = combine(q, r)
             if both is not None and first - 1 <= self._reached[r] < last:
@@ -213,7 +207,7 @@ class Timeline:
         for bound, q in zip(frame["$bound"], from_frame(self.schema, frame.drop("$bound")), strict=True):
             self._reach(q, bound)
         restore({"islands": self._islands}, snapshot)
-        self._outlines = PunctuationSet(self.schema, map(self._islands.outline, self._islands))
+        self._outlines = PunctuationSet(self.schema, (row.outline for row in self._islands))
 
 
 Grown = tuple[Punctuation, int, int]

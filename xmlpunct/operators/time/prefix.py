@@ -9,8 +9,8 @@ from typing import NamedTuple
 import polars as pl
 
 from xmlpunct.base.frames import Snapshot, restore, snapshot_of
-from xmlpunct.punctuations.fused import NULL, Fused, Part, Row
-from xmlpunct.punctuations.grid import Axis, first_open
+from xmlpunct.punctuations.closed_set import ClosedSet, Row
+from xmlpunct.punctuations.grid import NULL, Axis, Part, first_open
 from xmlpunct.punctuations.pattern_expressions import pattern_expression
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -58,7 +58,7 @@ class Prefix:
         self.schema, self.order = schema, order
         self.levels: tuple[Level, ...] = ()
         self._positions = [schema.index(key.column) for key in order]
-        self._received = Fused(schema)
+        self._received = ClosedSet(schema)
 
     def add(self, punctuations: Iterable[Punctuation]) -> None:
         """Extend the prefix by punctuations."""
@@ -75,7 +75,7 @@ class Prefix:
             axes.append(Axis(self.schema[key.column], parts, key.descending, key.nulls_first))
         path = first_open(axes, (1 << len(rows) + len(closed)) - 1)
         self.levels = tuple(_levels(axes, path))
-        self._received.discard([row for row in self._received if self._covers(row)])
+        self._received.remove([row for row in self._received if self._covers(row)])
 
     def extend(self, other: Prefix) -> list[Punctuation]:
         """Extend ``other``, a part of this prefix, to this prefix; return the punctuations that do so.
@@ -125,7 +125,11 @@ class Prefix:
     def _covers(self, row: Row) -> bool:
         """Whether the prefix contains every tuple that a row of punctuations matches."""
         for key, position, level in zip(self.order, self._positions, self.levels, strict=False):
-            patterns = self._received.values(row).patterns() if row[0] == position else [row[1][position]]
+            patterns = (
+                self._received.values(row).patterns()
+                if row.place == position
+                else [row.outline.patterns[position]]
+            )
             attribute = self.schema[key.column]
             if all(_has(level, attribute, pattern) for pattern in patterns):
                 return True

@@ -7,7 +7,7 @@ from itertools import product
 
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.tuple.carriers import CarrierChoice, Carriers
-from xmlpunct.punctuations.fused import Fused
+from xmlpunct.punctuations.closed_set import ClosedSet, Row
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types.cut_points import cuts
@@ -26,8 +26,8 @@ class Images:
         fusing = [
             (i, column) for i, cs in enumerate(carriers.by_attribute) for column, m in cs if m is not None
         ]
-        self._received = {i: Fused(source) for i, _ in sorted(fusing)}
-        self._emitted = {column: Fused(schema) for column in sorted(column for _, column in fusing)}
+        self._received = {i: ClosedSet(source) for i, _ in sorted(fusing)}
+        self._emitted = {column: ClosedSet(schema) for column in sorted(column for _, column in fusing)}
 
     @property
     def parts(self) -> dict[str, SnapshotPart]:
@@ -53,7 +53,7 @@ class Images:
     def _images(self, p: Punctuation, choice: CarrierChoice, fused: int) -> Iterator[Punctuation]:
         """The new images of ``p``, fused in one attribute with punctuations that agree on all other attributes."""
         attributes = self.source.attributes
-        row = (fused, (*p.patterns[:fused], WILDCARD, *p.patterns[fused + 1 :]))
+        row = Row(fused, p.with_pattern(fused, WILDCARD))
         touched = self._received[fused].values(row).overlapping(p.patterns[fused])
         alternatives: list[list[tuple[int, Pattern]]] = []
         for i, (column, monotone) in choice.items():
@@ -76,7 +76,8 @@ class Images:
     def _emit_new(self, patterns: list[Pattern], column: int, image: Pattern) -> Iterator[Punctuation]:
         """The parts of an image in ``column`` that were not emitted yet, with these patterns in all other columns."""
         emitted = self._emitted[column]
-        for pattern in emitted.missing(column, [*patterns[:column], image, *patterns[column + 1 :]]):
-            punctuation = Punctuation(self.schema, [*patterns[:column], pattern, *patterns[column + 1 :]])
+        whole = Punctuation(self.schema, patterns).with_pattern(column, image)
+        for pattern in emitted.missing(whole, column):
+            punctuation = whole.with_pattern(column, pattern)
             emitted.add(punctuation, column)
             yield punctuation

@@ -9,7 +9,7 @@ import numpy as np
 
 from xmlpunct.base.frames import Snapshot, restore, snapshot_of
 from xmlpunct.operators.state import StateCell
-from xmlpunct.punctuations.fused import Fused
+from xmlpunct.punctuations.closed_set import ClosedSet, Row, closed_values
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -66,7 +66,7 @@ class Spans:
         self.type = self._attribute.type
         self.ends = self.type.ordinal(self.type.lowest), self.type.ordinal(self.type.highest)
         self._everything = Punctuation.everything(schema)
-        self._rows = Fused(schema)
+        self._rows = ClosedSet(schema)
         self._outlines = PunctuationSet(schema)
         self._ended = StateCell(False)
         self._ownership = ANYTHING
@@ -86,12 +86,7 @@ class Spans:
     def add(self, batch: PunctuationBatch) -> list[Grown]:
         """Take punctuations; return what has grown."""
         if batch.place == self._place:
-            closed = IntervalSet(self.type)
-            if batch.ranged:
-                closed.add_ranges(*batch.columns)
-            else:
-                closed.add_values(batch.values)
-            return self._close(self._everything, closed)
+            return self._close(self._everything, closed_values(batch))
         grown: list[Grown] = []
         for p in batch:
             if any(self.schema.attributes[i].reach(p.patterns[i]) is EMPTY for i in p.constrained):
@@ -140,17 +135,15 @@ class Spans:
         return _union(self.type, [self._values(r) for r in near if covers(r, q)])
 
     def _values(self, q: Punctuation) -> IntervalSet:
-        return self._rows.values((self._place, q.patterns))
+        return self._rows.values(Row(self._place, q))
 
     def _retain(self, q: Punctuation, closed: IntervalSet) -> None:
-        for pattern in closed:
-            patterns = (*q.patterns[: self._place], pattern, *q.patterns[self._place + 1 :])
-            self._rows.add(Punctuation(self.schema, patterns), self._place)
+        self._rows.add_values(Row(self._place, q), closed)
         self._outlines.add(q)
 
     def _forget(self, q: Punctuation) -> None:
         if q in self._outlines:
-            self._rows.discard([(self._place, q.patterns)])
+            self._rows.remove([Row(self._place, q)])
             self._outlines.remove(q)
 
     # As a part of the state
@@ -165,7 +158,7 @@ class Spans:
     def restore(self, snapshot: Snapshot) -> None:
         """Take what a snapshot retained."""
         restore({"rows": self._rows, "ended": self._ended}, snapshot)
-        self._outlines = PunctuationSet(self.schema, map(self._rows.outline, self._rows))
+        self._outlines = PunctuationSet(self.schema, (row.outline for row in self._rows))
 
 
 _PATIENCE = 256
