@@ -12,7 +12,6 @@ SHARED_NAMES = {
     "covers": "the same relation, of patterns and of punctuations",
     "query": "the entry points of Python and of PySpark",
     "run": "the entry points of the two engines, and the driver of operators",
-    "Grown": REPLACED_LATER,
     "Held": REPLACED_LATER,
     "Part": REPLACED_LATER,
     "Piece": REPLACED_LATER,
@@ -20,14 +19,12 @@ SHARED_NAMES = {
     "Read": REPLACED_LATER,
     "Readable": REPLACED_LATER,
     "Scan": REPLACED_LATER,
-    "Span": REPLACED_LATER,
-    "Spans": REPLACED_LATER,
     "Uncut": REPLACED_LATER,
     "open_at": REPLACED_LATER,
     "release": REPLACED_LATER,
 }
 """Public names that several modules define, each with the reason."""
-SHARED_MODULE_NAMES = {"reader": REPLACED_LATER, "spans": REPLACED_LATER}
+SHARED_MODULE_NAMES = {"reader": REPLACED_LATER}
 
 
 def defined_names(tree: ast.Module) -> set[str]:

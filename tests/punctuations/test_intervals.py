@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import polars as pl
@@ -49,7 +49,7 @@ def held(pool: Pool, found: IntervalSet) -> list[bool]:
     one_by_one = [v in found for v in pool.domain]
     column = pl.Series([None, *pool.domain, None], dtype=pool.type.dtype)
     assert found.mask(column).to_list() == [False, *one_by_one, False]
-    assert have(pool, found.patterns()) == one_by_one
+    assert have(pool, list(found)) == one_by_one
     assert [any(p.matches(v) for p in found) for v in pool.domain] == one_by_one
     return one_by_one
 
@@ -92,7 +92,7 @@ def test_what_overlaps_and_what_is_missing(case: tuple[Pool, list[list[Pattern]]
     found = IntervalSet(pool.type, pieces)
     for pattern in asked:
         near = [p for p in found if len(IntervalSet(pool.type, [p]) & IntervalSet(pool.type, [pattern]))]
-        assert found.overlapping(pattern).patterns() == near
+        assert list(found.overlapping(pattern)) == near
         missing = [m and not has for m, has in zip(have(pool, [pattern]), have(pool, pieces), strict=True)]
         assert held(pool, found.missing(pattern)) == missing
     assert found.overlapping(WILDCARD) == found
@@ -158,18 +158,6 @@ def test_nan_is_above_infinity_and_negative_zero_is_zero() -> None:
 def test_null_is_refused() -> None:
     with pytest.raises(ValueError, match="null"):
         IntervalSet(INT).add(WILDCARD)
-
-
-@pytest.mark.parametrize(
-    ("of", "expected"),
-    [
-        (lambda p: pt.interval(INT, -p.high, -p.low, True, True), "[-9,-8] [-3,-1]"),
-        (lambda p: pt.EMPTY, "{}"),
-    ],
-)
-def test_an_image_is_the_set_of_the_images(of: Callable[[Pattern], Pattern], expected: str) -> None:
-    found = IntervalSet(INT, [pt.interval(INT, 1, 3, True, True), pt.interval(INT, 8, 9, True, True)])
-    assert str(found.image(of, INT)) == expected
 
 
 @given(

@@ -34,7 +34,7 @@ def only_within(schema: Schema, name: str, pattern: Pattern) -> list[Punctuation
     """Punctuations that close all values of an attribute but null and the values of ``pattern``."""
     if pattern is WILDCARD:
         return []
-    gaps = (~IntervalSet(schema[name].type, [pattern])).patterns()
+    gaps = list(~IntervalSet(schema[name].type, [pattern]))
     if len(gaps) > GAPS:
         gaps = [gaps[0], gaps[-1]]
     return [Punctuation.of(schema, **{name: gap}) for gap in gaps]
@@ -110,7 +110,7 @@ def _never(
         return [Punctuation.of(schema, **{subject.name: pattern})] if pattern is not EMPTY else []
     assert monotone is not None
     results = IntervalSet(type_, [pattern])
-    possible = (results if truth == holds_inside else ~results).patterns()
+    possible = list(results if truth == holds_inside else ~results)
     source = schema[monotone.source]
     parts = [
         monotone.preimage(source, p)
@@ -119,7 +119,7 @@ def _never(
     if WILDCARD in parts:
         return []
     open_values = IntervalSet(source.type, parts)
-    return [Punctuation.of(schema, **{source.name: gap}) for gap in (~open_values).patterns()]
+    return [Punctuation.of(schema, **{source.name: gap}) for gap in ~open_values]
 
 
 def _common_punctuations(left: list[Punctuation], right: list[Punctuation]) -> list[Punctuation]:

@@ -14,8 +14,8 @@ searched at once, and adding an interval does not move a million other ones. Nul
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import pairwise, starmap
 
 import numpy as np
 import polars as pl
@@ -246,6 +246,16 @@ class IntervalSet:
             ends.append(_interval(*array_ends))
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """For a numbered type: the first and the last ordinal of each interval.
+
+        >>> from xmlpunct.types import INT
+        >>> IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).spans
+        [(5, 5), (7, 8)]
+        """
+        return [(low[1], high[1] - 1) for low, high in self.intervals()]
+
     def intervals(self) -> list[Interval]:
         """The intervals, each from one cut to another.
 
@@ -257,26 +267,15 @@ class IntervalSet:
             return list(zip(self._lows, self._highs, strict=True))
         return _intervals(self.bounds)
 
-    def patterns(self) -> list[Pattern]:
-        """The intervals as constants and ranges, in ascending order.
-
-        >>> from xmlpunct.types import INT
-        >>> IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).patterns()
-        [<Constant 5>, <Range [7,8]>]
-        """
-        return [ct.between(self.type, low, high) for low, high in self.intervals()]
-
-    def covers(self, pattern: Pattern) -> bool:
-        """Whether every value that a pattern describes is in the set. Always False for ``*``.
+    def covers(self, values: Pattern | IntervalSet) -> bool:
+        """Whether every value of a pattern, or of another set, is in the set. Always False for ``*``.
 
         >>> from xmlpunct.types import INT
         >>> hours = IntervalSet(INT, [pt.values(INT, [5, 7, 8])])
         >>> hours.covers(pt.values(INT, [5, 8])), hours.covers(pt.interval(INT, 5, 8, True, True))
         (True, False)
         """
-        if isinstance(pattern, Wildcard):
-            return False
-        return all(self._has(low, high) for low, high in ct.cuts(pattern))
+        return not isinstance(values, Wildcard) and all(starmap(self._has, _cuts(values)))
 
     def _has(self, low: Cut, high: Cut) -> bool:
         arrays = self._merged_arrays()
@@ -285,18 +284,24 @@ class IntervalSet:
         index = bisect_right(self._lows, low) - 1
         return index >= 0 and self._highs[index] >= high
 
-    def overlapping(self, pattern: Pattern) -> IntervalSet:
-        """The intervals that contain a value of a pattern: all of them for ``*``.
+    def overlapping(self, values: Pattern | IntervalSet) -> IntervalSet:
+        """The intervals that contain a value of a pattern, or of another set: all of them for ``*``.
 
         >>> from xmlpunct.types import INT
         >>> print(IntervalSet(INT, [pt.values(INT, [1, 5, 6, 9])]).overlapping(pt.values(INT, [2, 6])))
         [5,6]
         """
-        if isinstance(pattern, Wildcard):
+        if isinstance(values, Wildcard):
             return self
         overlaps = IntervalSet(self.type)
+        if self._numbered and isinstance(values, IntervalSet) and len(values) > FEW:
+            (firsts, lasts), (begins, ends) = self.bounds, values.bounds
+            index = np.minimum(ends.searchsorted(firsts), len(ends) - 1)
+            hit = (ends[index] >= firsts) & (begins[index] <= lasts)
+            overlaps._columns.append((firsts[hit], lasts[hit]))
+            return overlaps
         arrays = self._merged_arrays()
-        for low, high in ct.cuts(pattern):
+        for low, high in _cuts(values):
             first, last = bisect_right(self._highs, low), bisect_left(self._lows, high)
             intervals = list(zip(self._lows[first:last], self._highs[first:last], strict=True))
             if arrays is not None:
@@ -309,15 +314,15 @@ class IntervalSet:
                 overlaps._add(*interval)
         return overlaps
 
-    def missing(self, pattern: Pattern) -> IntervalSet:
-        """The values of a pattern that the set does not have.
+    def missing(self, values: Pattern | IntervalSet) -> IntervalSet:
+        """The values of a pattern, or of another set, that the set does not have.
 
         >>> from xmlpunct.types import INT
         >>> print(IntervalSet(INT, [pt.values(INT, [1, 5])]).missing(pt.interval(INT, 4, 9, True, True)))
         4 [6,9]
         """
-        described = IntervalSet(self.type, [pattern])
-        overlapping = self.overlapping(pattern)
+        described = values if isinstance(values, IntervalSet) else IntervalSet(self.type, [values])
+        overlapping = self.overlapping(values)
         return described & ~overlapping if len(overlapping) else described
 
     def mask(self, column: pl.Series) -> pl.Series:
@@ -348,13 +353,13 @@ class IntervalSet:
         return value is not None and self.covers(pt.constant(self.type, value))
 
     def __iter__(self) -> Iterator[Pattern]:
-        """The intervals as patterns.
+        """The intervals as constants and ranges, in ascending order.
 
-        >>> from xmlpunct.types import BOOLEAN
-        >>> list(IntervalSet(BOOLEAN, [pt.constant(BOOLEAN, True)]))
-        [<Constant true>]
+        >>> from xmlpunct.types import INT
+        >>> list(IntervalSet(INT, [pt.values(INT, [5, 7, 8])]))
+        [<Constant 5>, <Range [7,8]>]
         """
-        return iter(self.patterns())
+        return (ct.between(self.type, low, high) for low, high in self.intervals())
 
     def __len__(self) -> int:
         """The number of intervals.
@@ -415,16 +420,6 @@ class IntervalSet:
         gaps = [gap for gap in list(pairwise(marks))[::2] if gap[0] < gap[1]]
         return IntervalSet.of_intervals(self.type, gaps)
 
-    def image(self, function: Callable[[Pattern], Pattern], type_: Type) -> IntervalSet:
-        """The union of the images of its intervals; the images are of ``type_``.
-
-        >>> from xmlpunct.types import INT
-        >>> seconds = IntervalSet(INT, [pt.interval(INT, 0, 7199, True, True)])
-        >>> print(seconds.image(lambda p: pt.interval(INT, p.low // 3600, p.high // 3600, True, True), INT))
-        [0,1]
-        """
-        return IntervalSet(type_, map(function, self))
-
     def _merge(self) -> None:
         """Merge the lists and the columns into the arrays."""
         recent = [low[1] for low in self._lows], [high[1] - 1 for high in self._highs]
@@ -438,6 +433,11 @@ class IntervalSet:
         if self._columns:
             self._merge()
         return self._arrays
+
+
+def _cuts(values: Pattern | IntervalSet) -> list[Interval]:
+    """The intervals of a pattern or of a set."""
+    return values.intervals() if isinstance(values, IntervalSet) else ct.cuts(values)
 
 
 def _interval(first: int, last: int) -> Interval:

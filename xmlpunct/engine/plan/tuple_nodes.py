@@ -80,9 +80,7 @@ class Select(Unary):
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         """If few values of a column remain, they are closed jointly. An upper bound on a prefix ends the stream."""
         schema, left = self.schema, self._remaining
-        finite = {
-            n for n, values in left.items() if all(is_finite(values.type, v) for v in values.patterns())
-        }
+        finite = {n for n, values in left.items() if all(is_finite(values.type, v) for v in values)}
         offers, closes = (reduced(s, schema, finite) for s in (below[0].offers, below[0].closes))
         if any(self._is_passed(name, values) for name, values in left.items() if below[0].has_prefix(name)):
             offers = closes = THE_END

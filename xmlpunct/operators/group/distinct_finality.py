@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,10 @@ from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.group.aggregate import Accumulator
 from xmlpunct.operators.group.open_groups import VALUE, Groups
 from xmlpunct.operators.hash_index import Rows
+from xmlpunct.punctuations.closed_attribute import ClosedAttribute
 from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
-from xmlpunct.punctuations.spans import Spans
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import INT
@@ -37,15 +37,15 @@ class DistinctTest:
     attributes by which `Groups` has its rows.
     """
 
-    def __init__(self, spans: Spans, by: Schema, accumulator: Accumulator) -> None:
-        self._spans, self._by, self._accumulator = spans, by, accumulator
+    def __init__(self, attribute: ClosedAttribute, by: Schema, accumulator: Accumulator) -> None:
+        self._attribute, self._by, self._accumulator = attribute, by, accumulator
         self._closed = PunctuationSet(Schema.of([*by, Attribute(VALUE, accumulator.type, True)]))
         """The closed values, as punctuations over a group's key and a value."""
         self._final = PunctuationSet(Schema.of([*by, Attribute(_OPEN, INT)]))
         self._few = PunctuationSet(by)
         """The keys for which at most `MANY` values are open."""
-        self._count([WILDCARD] * (len(spans.schema) - 1))
-        self.add(spans.opening())
+        self._count(Punctuation.everything(attribute.schema))
+        self.add(attribute.punctuations(attribute.opening))
 
     @property
     def parts(self) -> dict[str, SnapshotPart]:
@@ -69,16 +69,16 @@ class DistinctTest:
             p = Punctuation(self._closed.schema, [*(key or [WILDCARD]), pattern])
             self._closed.discard([q for q in self._closed.overlapping(p) if covers(p, q)])
             self._closed.add(p)
-            keys[Punctuation(self._spans.schema, [*key, WILDCARD])] = None
+            keys[span.with_pattern(len(key), WILDCARD)] = None
         for outline in keys:
-            few = self._count(outline.patterns[:-1])
+            few = self._count(outline)
             if few is not None:
                 candidates.add(few)
         return candidates
 
-    def _count(self, key: Sequence[Pattern]) -> Punctuation | None:
+    def _count(self, outline: Punctuation) -> Punctuation | None:
         """Record the number of open values for a key; return the key if there are at most `MANY`."""
-        size = _size(self._spans.open(key))
+        size, key = _size(self._attribute.open(outline)), outline.patterns[:-1]
         if size is None or size > MANY:
             return None
         few = Punctuation(self._by, key or [WILDCARD])

@@ -13,11 +13,11 @@ from xmlpunct.operators.group.aggregate import Accumulator, Aggregate
 from xmlpunct.operators.group.distinct_finality import DistinctTest
 from xmlpunct.operators.group.open_groups import Groups, grouping
 from xmlpunct.operators.hash_index import Rows, ascending
+from xmlpunct.punctuations.closed_attribute import ClosedAttribute, inside, unbounded
 from xmlpunct.punctuations.ownership import Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
-from xmlpunct.punctuations.spans import Spans, inside, unbounded
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.pattern import WILDCARD, Pattern, constant
@@ -55,7 +55,9 @@ class FinalityTest:
     without a value, are final once all a are closed.
     """
 
-    def __init__(self, spans: Spans, source: Schema, by: Schema, accumulator: Accumulator) -> None:
+    def __init__(
+        self, attribute: ClosedAttribute, source: Schema, by: Schema, accumulator: Accumulator
+    ) -> None:
         self._type, column = accumulator.type, accumulator.extreme
         extreme = [] if column is None else [Attribute(column, self._type, True)]
         self.schema = Schema.of([*by, *extreme])
@@ -72,7 +74,7 @@ class FinalityTest:
                 self.schema, [*[WILDCARD] * len(by), constant(self._type, self._last)]
             )
             self.final.add(self._at_last)
-        self.add(spans.opening())
+        self.add(attribute.punctuations(attribute.opening))
 
     @property
     def parts(self) -> dict[str, SnapshotPart]:
@@ -127,15 +129,17 @@ class Finality:
         self, schema: Schema, keys: Schema, names: Iterable[str], accumulators: Sequence[Accumulator]
     ) -> None:
         self._keys = keys
-        self._spans = {name: Spans(schema, keys.names, name) for name in names}
+        self._attributes = {name: ClosedAttribute(schema, name, keys.names) for name in names}
         by = grouping(keys)
         self._tests: list[tuple[str, FinalityTest | DistinctTest]] = []
         for a in accumulators:
             name = str(a.aggregate.argument)
-            if name in self._spans:
-                spans = self._spans[name]
+            if name in self._attributes:
+                attribute = self._attributes[name]
                 is_distinct = a.aggregate.needs_values
-                test = DistinctTest(spans, by, a) if is_distinct else FinalityTest(spans, schema, by, a)
+                test = (
+                    DistinctTest(attribute, by, a) if is_distinct else FinalityTest(attribute, schema, by, a)
+                )
                 self._tests.append((name, test))
         self._candidates: list[PunctuationSet] = []
 
@@ -150,26 +154,28 @@ class Finality:
     @property
     def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
-        spans = {f"spans{i}": part for i, part in enumerate(self._spans.values())}
+        attributes = {f"closed{i}": part for i, part in enumerate(self._attributes.values())}
         tests = enumerate(test for _, test in self._tests)
-        return {**spans, **{f"final{i}{n}": part for i, test in tests for n, part in test.parts.items()}}
+        return {**attributes, **{f"final{i}{n}": part for i, test in tests for n, part in test.parts.items()}}
 
     def spread(self, ownership: Ownership) -> None:
-        """As `Spans.spread`."""
-        for spans in self._spans.values():
-            spans.spread(ownership)
+        """As `ClosedAttribute.spread`."""
+        for attribute in self._attributes.values():
+            attribute.spread(ownership)
 
     def receive(self, batch: PunctuationBatch) -> None:
         """Receive punctuations of the input. Punctuations on keys only close groups anyway, and are skipped."""
-        if not self._spans:
+        if not self._attributes:
             return
-        key_positions = {next(iter(self._spans.values())).place_of(key) for key in self._keys.names}
+        first = next(iter(self._attributes.values()))
+        key_positions = {first.position_of(key) for key in self._keys.names}
         if batch.place is not None and batch.place in key_positions:
             return
         relevant = [p for p in batch if not key_positions.issuperset(p.constrained)]
         if relevant:
             closed = {
-                name: spans.add(relevant, self._is_relevant(name)) for name, spans in self._spans.items()
+                name: attribute.punctuations(attribute.add(relevant, self._is_relevant(name)))
+                for name, attribute in self._attributes.items()
             }
             self._candidates += [test.add(closed[name]) for name, test in self._tests]
 
@@ -181,8 +187,8 @@ class Finality:
     def forget(self, closed: PunctuationBatch) -> None:
         """Drop the entries of closed groups; ``closed`` is over keys."""
         sources = [*range(len(self._keys)), None]
-        for spans in self._spans.values():
-            spans.forget(closed.rebase(spans.schema, sources))
+        for attribute in self._attributes.values():
+            attribute.forget(closed.rebase(attribute.schema, sources))
         for _, test in self._tests:
             test.forget(closed)
 

@@ -11,11 +11,11 @@ from xmlpunct.base.frames import SnapshotPart, any_of
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
 from xmlpunct.operators.join.join_bounds import Bound, bounds_of
+from xmlpunct.punctuations.closed_attribute import ClosedAttribute, inside, unbounded
 from xmlpunct.punctuations.ownership import Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
-from xmlpunct.punctuations.spans import Spans, inside, unbounded
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.cut_points import Cut, between, cuts, ends
@@ -46,7 +46,7 @@ class Box:
     ) -> None:
         self._attribute = other[bounds[0].attribute]
         self.position = other.index(self._attribute.name)
-        self._spans = Spans(other, keys[1 - side], self._attribute.name)
+        self._closed_values = ClosedAttribute(other, self._attribute.name, keys[1 - side])
         groups: dict[tuple[Expression, bool], list[Bound]] = {}
         for bound in bounds:
             groups.setdefault((bound.subject, bound.is_low), []).append(bound)
@@ -59,16 +59,16 @@ class Box:
         self._schema = Schema.of([*(stored[k] for k in keys[side]), *self.attributes])
         self._closed = PunctuationSet(self._schema)
         """The closed boxes, as punctuations over k and the bounds."""
-        self._add(self._spans.opening())
+        self._add(self._closed_values.punctuations(self._closed_values.opening))
 
     @property
     def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
-        return {"spans": self._spans, "closed": self._closed}
+        return {"values": self._closed_values, "closed": self._closed}
 
     def spread(self, ownership: Ownership) -> None:
-        """As `Spans.spread`."""
-        self._spans.spread(ownership)
+        """As `ClosedAttribute.spread`."""
+        self._closed_values.spread(ownership)
 
     def bounds(self, tuples: pl.DataFrame) -> tuple[list[pl.Series], pl.Series]:
         """The bounds of tuples, and whether the box of each tuple is empty."""
@@ -83,7 +83,8 @@ class Box:
 
     def receive(self, batch: PunctuationBatch) -> list[Punctuation]:
         """Receive punctuations of the other side; return the boxes that they close."""
-        return self._add(self._spans.add(batch, lambda pattern: bool(self.within(pattern))))
+        grown = self._closed_values.add(batch, lambda pattern: bool(self.within(pattern)))
+        return self._add(self._closed_values.punctuations(grown))
 
     def _add(self, spans: Sequence[Punctuation]) -> list[Punctuation]:
         closed = []
@@ -122,7 +123,7 @@ class Box:
     def forget(self, closed: PunctuationBatch) -> None:
         """Drop closed boxes of keys that this side has closed, as no more tuples need them; ``closed`` is over k."""
         key_positions = [*range(self._keys)]
-        self._spans.forget(closed.rebase(self._spans.schema, [*key_positions, None]))
+        self._closed_values.forget(closed.rebase(self._closed_values.schema, [*key_positions, None]))
         for c in closed.rebase(self._schema, [*key_positions, *[None] * len(self.attributes)]):
             self._closed.discard([q for q in self._closed.overlapping(c) if covers(c, q)])
 
@@ -206,7 +207,7 @@ class Boxes:
         return {**parts, "common": self._common} if len(self._boxes) > 1 else parts
 
     def spread(self, ownership: Ownership) -> None:
-        """As `Spans.spread`."""
+        """As `ClosedAttribute.spread`."""
         for box in self._boxes:
             box.spread(ownership)
 

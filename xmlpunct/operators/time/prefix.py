@@ -126,7 +126,7 @@ class Prefix:
         """Whether the prefix contains every tuple that a row of punctuations matches."""
         for key, position, level in zip(self.order, self._positions, self.levels, strict=False):
             patterns = (
-                self._received.values(row).patterns()
+                list(self._received.values(row))
                 if row.place == position
                 else [row.outline.patterns[position]]
             )

@@ -67,7 +67,7 @@ class Select(Operator):
         for i, a in enumerate(self.schema):
             if not a.nullable and a.type.comparable:
                 values = IntervalSet(a.type, [a.reach(WILDCARD)])
-                open_[i] = (values & left[a.name] if a.name in left else values).patterns()
+                open_[i] = list(values & left[a.name] if a.name in left else values)
         return open_
 
     def _closes(self, part: PunctuationBatch) -> bool:

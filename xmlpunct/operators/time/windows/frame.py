@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlpunct.base.arrow_memory import Flags
-from xmlpunct.operators.time.windows.spans import Span
 from xmlpunct.types import Type
 from xmlpunct.types.durations import epoch, in_words
 from xmlpunct.types.ordinals import Ordinals
@@ -88,7 +87,7 @@ class HoppingWindows:
         )
         return instants.view(np.uint64) - low, high - instants.view(np.uint64)
 
-    def closed(self, span: Span) -> tuple[Pattern, Pattern]:
+    def closed(self, span: tuple[int, int]) -> tuple[Pattern, Pattern]:
         """The closed values of window_start and of window_end, if all instants of ``span`` are closed.
 
         The windows within the span are closed, and so are all values between them and the adjacent windows. There are

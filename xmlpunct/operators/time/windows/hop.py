@@ -10,7 +10,7 @@ from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State
 from xmlpunct.operators.time.windows.frame import HoppingWindows
-from xmlpunct.operators.time.windows.spans import Grown, Spans
+from xmlpunct.punctuations.closed_attribute import ClosedAttribute, Growth
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -80,8 +80,8 @@ class WindowPromises(Operator):
 
     for each q and each interval [a, b] of timestamps that ps close completely for q: w1 = up(a) is the first window
     that begins in it, w2 = down(b + 1 - size) the last window that ends in it. An interval that reaches an end of the
-    type has no bound there. `Spans` retains the closed intervals. Without ``keeps``, the timestamp's column and the
-    patterns on it are dropped.
+    type has no bound there. `ClosedAttribute` retains the closed intervals. Without ``keeps``, the timestamp's column
+    and the patterns on it are dropped.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
@@ -107,16 +107,16 @@ class WindowPromises(Operator):
         super().__init__((schema,), Schema.of(schema.attributes[i] for i in self._sources))
         self.frame, self._position, self._keeps = frame, schema.index(timestamp), keeps
         self._bounds = [None if name is None else self.schema.index(name) for name in (start, end)]
-        self._spans = Spans(schema, timestamp)
-        self.state = State(spans=self._spans)
+        self._closed = ClosedAttribute(schema, timestamp, forgets_complete=True)
+        self.state = State(closed=self._closed)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        self._spans.spread(Ownership(self.inputs[0], ways, self.sifted))
+        self._closed.spread(Ownership(self.inputs[0], ways, self.sifted))
 
     def opening(self) -> list[Punctuation]:
         """Punctuations on windows outside of the timestamp's domain."""
-        return list(self._window_punctuations(self._spans.opening))
+        return list(self._window_punctuations(self._closed.opening))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return tuples if self._keeps else tuples.select(self.schema.names)
@@ -130,7 +130,7 @@ class WindowPromises(Operator):
             propagated = batch.closing([i for i in range(len(self.inputs[0])) if i != self._position])
         propagated = propagated.rebase(self.schema, self._sources)
         relevant = batch
-        if self._spans.is_simple:  # punctuations that leave the timestamp open imply no others on windows
+        if self._closed.is_simple:  # punctuations that leave the timestamp open imply no others on windows
             if batch.place not in (None, self._position):
                 return self.schema.empty(), propagated
             if batch.place is None:
@@ -138,17 +138,18 @@ class WindowPromises(Operator):
                 relevant = PunctuationBatch(
                     p for p in batch if p.is_everything or p.patterns[i] is not WILDCARD
                 )
-        implied = list(self._window_punctuations(self._spans.add(relevant)))
+        implied = list(self._window_punctuations(self._closed.add(relevant)))
         return self.schema.empty(), PunctuationBatch.union([propagated, implied]) if implied else propagated
 
-    def _window_punctuations(self, grown: list[Grown]) -> Iterator[Punctuation]:
+    def _window_punctuations(self, grown: list[Growth]) -> Iterator[Punctuation]:
         """The punctuations on windows that grown intervals newly imply."""
-        for key in grown:
-            emitted = {pattern for span in key.known() for pattern in self._patterns(span)}
-            for span in key.spans:
+        for growth in grown:
+            old_spans = growth.before.overlapping(growth.whole).spans
+            emitted = {pattern for span in old_spans for pattern in self._patterns(span)}
+            for span in growth.whole.spans:
                 for position, pattern in self._patterns(span):
                     if pattern is not EMPTY and (position, pattern) not in emitted:
-                        patterns = [key.q.patterns[i] for i in self._sources]
+                        patterns = [growth.outline.patterns[i] for i in self._sources]
                         if position is not None:
                             patterns[position] = pattern
                         yield Punctuation(self.schema, patterns)

@@ -14,7 +14,7 @@ from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.relations.least import least_instants
 from xmlpunct.operators.relations.slots import begins, group_numbers, order_by
-from xmlpunct.operators.time.windows.spans import Grown
+from xmlpunct.punctuations.closed_attribute import Growth
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -201,7 +201,7 @@ class OpenSessions:
 
     # Closing
 
-    def close(self, grown: Iterable[Grown]) -> ClosedSessions:
+    def close(self, grown: Iterable[Growth]) -> ClosedSessions:
         """Remove and return the sessions that no later tuple can join."""
         closed = PunctuationSet(self.schema, self._closed_sessions(grown))
         sessions = self._sessions.remove(self._sessions.matching(closed))
@@ -217,12 +217,12 @@ class OpenSessions:
         firsts, lasts = (sessions[name].to_numpy()[of_session] for name in (_FIRST, _LAST))
         return ClosedSessions(sessions, tuples, firsts, lasts)
 
-    def _closed_sessions(self, grown: Iterable[Grown]) -> Iterable[Punctuation]:
+    def _closed_sessions(self, grown: Iterable[Growth]) -> Iterable[Punctuation]:
         """Punctuations that match the sessions within closed intervals."""
         lowest, highest = self._reach
-        for key in grown:
-            keys = [key.q.patterns[i] for i in self._key_positions]
-            for first, last in key.spans:
+        for growth in grown:
+            keys = [growth.outline.patterns[i] for i in self._key_positions]
+            for first, last in growth.whole.spans:
                 low = WILDCARD if first == lowest else ordinals(self._type, first, None)
                 high = WILDCARD if last == highest else ordinals(self._type, None, last)
                 yield Punctuation(self.schema, [*keys, low, high])

@@ -14,7 +14,7 @@ from xmlpunct.operators.relations.blocked import Blocked
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.state import State
 from xmlpunct.operators.time.windows.open_sessions import OpenSessions, distance
-from xmlpunct.operators.time.windows.spans import Grown, Spans
+from xmlpunct.punctuations.closed_attribute import ClosedAttribute, Growth
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -36,9 +36,9 @@ class Session(Operator):
     - cprop(ts, ps)  = [p | p in ps, setNomatch(ts', p)] ++ [<q, window_end = (, C + 1]>, <q, window_start = (, S]>]
     - ckeep(ts, ps)  = ts' = [t | t in ts, its session is not closed by ps]
 
-    for each q whose prefix (, C] ps close, with S = C, or less than the first instant of ts' that q matches. `Spans`
-    retains the closed intervals. Null is a key like any value, but only ``*`` closes it. A session that ends outside
-    the range of the type is rejected.
+    for each q whose prefix (, C] ps close, with S = C, or less than the first instant of ts' that q matches.
+    `ClosedAttribute` retains the closed intervals. Null is a key like any value, but only ``*`` closes it. A session
+    that ends outside the range of the type is rejected.
 
     >>> from xmlpunct.operators.notation import show
     >>> session = Session(Schema.parse("k STRING, ts INT NOT NULL"), "ts", 3, ["k"], "start", "end")
@@ -67,10 +67,11 @@ class Session(Operator):
         self._start, self._end = (None if n is None else self.schema.index(n) for n in (start, end))
         constrained = {schema.index(name) for name in (*by, timestamp)}
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in constrained])
-        self._spans = Spans(schema, timestamp)
+        self._reach = self._type.ordinal(self._type.lowest), self._type.ordinal(self._type.highest)
+        self._closed = ClosedAttribute(schema, timestamp, forgets_complete=True)
         self._sessions = OpenSessions(schema, timestamp, gap, by)
         self._pending = Pending(schema)
-        self._instants = Instants(self._type, least=self._spans.ends[0])
+        self._instants = Instants(self._type, least=self._reach[0])
         keys = changes(Schema.of(schema[name] for name in dict.fromkeys(by)), self._type)
         self._keys = [keys.index(n) if n in keys else None for n in schema.names]
         self._starts = Blocked(keys, self._instants)
@@ -79,21 +80,21 @@ class Session(Operator):
             waiting=self._sessions.tuples,
             sessions=self._sessions,
             joint=self._joint,
-            spans=self._spans,
+            closed=self._closed,
             pending=self._pending,
             starts=self._starts,
         )
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        for part in (self._joint, self._spans):
+        for part in (self._joint, self._closed):
             part.spread(Ownership(self.inputs[0], ways, self.sifted))
         key_ways = [way for way in ways if set(way) <= set(self._by)]
         self._starts.spread(Ownership(self._starts.schema, key_ways, self.sifted))
 
     def opening(self) -> list[Punctuation]:
         """Punctuations on windows outside of the timestamp's domain."""
-        return list(self._window_punctuations(self._spans.opening))
+        return list(self._window_punctuations(self._closed.opening))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         self._sessions.add(tuples)
@@ -101,7 +102,7 @@ class Session(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         self._pending.add(batch)
-        grown = self._spans.add(self._joint.add(batch))
+        grown = self._closed.add(self._joint.add(batch))
         closed = self._sessions.close(grown)
         self._pending.lose(closed.tuples)
         self._starts.lose(closed.sessions)
@@ -113,7 +114,7 @@ class Session(Operator):
     # Tuples
 
     def _with_windows(self, tuples: pl.DataFrame, firsts: Ordinals, lasts: Ordinals) -> pl.DataFrame:
-        fits = distance(lasts, self._spans.ends[1]) >= np.uint64(self._gap)
+        fits = distance(lasts, self._reach[1]) >= np.uint64(self._gap)
         if not fits.all():
             reason = pl.when(~booleans(fits)).then(
                 pl.lit(f"a window of {self._timestamp} is beyond its type")
@@ -126,19 +127,19 @@ class Session(Operator):
 
     # Punctuations
 
-    def _window_punctuations(self, grown: list[Grown]) -> Iterator[Punctuation]:
+    def _window_punctuations(self, grown: list[Growth]) -> Iterator[Punctuation]:
         """The punctuations on window_end and window_start that closed prefixes imply."""
-        lowest, highest = self._spans.ends
+        lowest, highest = self._reach
         reached = []
-        for key in grown:
-            for first, last in key.spans:
+        for growth in grown:
+            for first, last in growth.whole.spans:
                 if first != lowest:
                     continue
-                reached.append(self._prefix(key.q, last))
+                reached.append(self._prefix(growth.outline, last))
                 if last == highest:  # all its tuples are released
-                    yield self._punctuation(key.q, None, WILDCARD)
+                    yield self._punctuation(growth.outline, None, WILDCARD)
                 elif self._end is not None:
-                    yield self._punctuation(key.q, self._end, ordinals(self._type, None, last + 1))
+                    yield self._punctuation(growth.outline, self._end, ordinals(self._type, None, last + 1))
         if self._start is not None:
             least = self._sessions.least
             for p in (*self._starts.add(reached, least), *self._starts.freed(least, all_asked=False)):
