@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from xmlpunct.base import frames
 from xmlpunct.base.frames import Snapshot
@@ -12,10 +13,11 @@ from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
 from xmlpunct.types import pattern as pt
-from xmlpunct.types.cut_points import cuts, ends, value_at
+from xmlpunct.types.cut_points import Cut, cuts, ends, value_at
 from xmlpunct.types.interval_set import IntervalSet
 from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 
@@ -30,27 +32,34 @@ Giving up delays a punctuation, and never makes one untrue.
 class Growth:
     """Newly closed values of the attribute, for all tuples that ``outline`` matches.
 
-    ``whole`` has the closed intervals that have grown, each with its old and its new values. ``before`` has all values
-    that were closed for the outline before.
+    ``whole`` has the closed intervals that have grown, each with its old and its new values; ``fresh`` the new values.
+    If the growth has to be emitted again for other shards, all values count as new.
     """
 
     outline: Punctuation
     whole: IntervalSet
-    before: IntervalSet
+    fresh: IntervalSet
+
+    @property
+    def before(self) -> IntervalSet:
+        """The old values of the intervals."""
+        return self.fresh.missing(self.whole)
 
 
 class ClosedAttribute:
     """The values of the attribute ``name`` that punctuations have closed, for each pattern of the other attributes.
 
     Several punctuations can match a tuple. All values that they close for the tuple are one set, so each `Growth` has
-    whole intervals, also for the intersections of outlines. Values outside of a declared domain are closed from the
-    start. Null is closed by ``*`` alone, and belongs to no interval.
+    whole intervals, also for the intersections of outlines. Values outside of a declared domain, or of the pattern
+    ``possible``, are closed from the start. Null is closed by ``*`` alone, and belongs to no interval.
 
     With ``keys``, outlines have patterns of these attributes only. A punctuation counts once it closes all values of
     the remaining attributes, alone or jointly (`JointCover`).
 
     Intervals are forgotten if another outline covers them. With ``forgets_complete``, outlines for which all values are
-    closed are forgotten: the operator drops their tuples, so it needs no more of their intersections.
+    closed are forgotten: the operator drops their tuples, so it needs no more of their intersections. With
+    ``prefixes_only``, the operator needs only intervals that begin with the least value of the type. So a prefix that
+    is closed for all tuples is compared with the outlines that it overtakes, not with the outlines ahead of it.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> closed = ClosedAttribute(s, "hour")
@@ -66,7 +75,13 @@ class ClosedAttribute:
     """
 
     def __init__(
-        self, schema: Schema, name: str, keys: Sequence[str] | None = None, forgets_complete: bool = False
+        self,
+        schema: Schema,
+        name: str,
+        keys: Sequence[str] | None = None,
+        possible: Pattern = WILDCARD,
+        forgets_complete: bool = False,
+        prefixes_only: bool = False,
     ) -> None:
         self._forgets_complete = forgets_complete
         self._positions = [*range(len(schema))] if keys is None else [schema.index(n) for n in (*keys, name)]
@@ -75,18 +90,23 @@ class ClosedAttribute:
         self._joint = JointCover(schema, set(range(len(schema))).difference(self._positions))
         self._everything = Punctuation.everything(self.schema)
         self._rows = ClosedSet(self.schema)
+        self._frontier = _Frontier(self._rows) if prefixes_only else None
         self._ownership = ANYTHING
+        self._every = [
+            None if a.nullable else pt.interval(a.type, None, None, False, False) for a in self.schema
+        ]
+        """The pattern of all values of each NOT NULL attribute."""
         attribute, self._place = self.schema[name], self.schema.index(name)
         self.type = attribute.type
+        reach = pt.intersect(attribute.domain, possible)
         self._outside = IntervalSet(self.type)
-        if attribute.domain is not WILDCARD:
-            self._outside = ~IntervalSet(self.type, [attribute.domain])
+        if reach is not WILDCARD:
+            self._outside = ~IntervalSet(self.type, [reach])
 
-    def spread(self, ownership: Ownership) -> None:
-        """Run on one of several shards. ``ownership`` is about the input; with keys, it applies to the joint covers."""
+    def spread(self, ownership: Ownership, of_outlines: Ownership = ANYTHING) -> None:
+        """Run on one of several shards. ``of_outlines`` applies to what is returned, ``ownership`` to the input."""
         self._joint.spread(ownership)
-        if self.schema is self._joint.schema:
-            self._ownership = ownership
+        self._ownership = of_outlines
 
     def position_of(self, name: str) -> int:
         """The position in the input of an attribute of the outlines."""
@@ -95,8 +115,8 @@ class ClosedAttribute:
     @property
     def opening(self) -> list[Growth]:
         """The values that are closed from the start."""
-        is_open = not len(self._outside)
-        return [] if is_open else [Growth(self._everything, self._outside, IntervalSet(self.type))]
+        outside = self._outside
+        return [Growth(self._everything, outside, outside)] if len(outside) else []
 
     @property
     def is_simple(self) -> bool:
@@ -104,9 +124,9 @@ class ClosedAttribute:
         return all(row.outline.is_everything for row in self._rows)
 
     def add(
-        self, punctuations: Sequence[Punctuation], is_needed: Callable[[Pattern], bool] = lambda _: True
+        self, punctuations: Sequence[Punctuation], is_needed: Callable[[Pattern], bool] | None = None
     ) -> list[Growth]:
-        """Receive punctuations; return what has grown.
+        """Receive punctuations; return what has grown, once for each outline.
 
         Intersections of outlines are looked for only if ``is_needed`` holds for one of the intervals that they can have
         together. It must hold for all intervals that contain an interval for which it holds.
@@ -114,66 +134,112 @@ class ClosedAttribute:
         batch = PunctuationBatch.of(punctuations)
         if self.schema is not self._joint.schema:
             batch = self._joint.add(batch).rebase(self.schema, self._positions)
+        grown = dict[Punctuation, Growth]()
         if batch.place == self._place:
-            return self._close(self._everything, closed_values(batch), is_needed)
-        attributes = self.schema.attributes
-        grown: list[Growth] = []
+            self._close(self._everything, closed_values(batch), is_needed, grown)
+            return list(grown.values())
         for p in batch:
-            if any(attributes[i].reach(p.patterns[i]) is EMPTY for i in p.constrained):
-                continue  # no tuple can match it
             patterns = list(p.patterns)
             for i in p.constrained:
-                if attributes[i].closed_by(patterns[i]):
-                    patterns[i] = WILDCARD
+                patterns[i] = self._possible(i, patterns[i])
+            if EMPTY in patterns:
+                continue
             at, patterns[self._place] = patterns[self._place], WILDCARD
             values = IntervalSet.everything(self.type) if at is WILDCARD else IntervalSet(self.type, [at])
-            grown += self._close(Punctuation(self.schema, patterns), values, is_needed)
-        return grown
+            self._close(Punctuation(self.schema, patterns), values, is_needed, grown)
+        return list(grown.values())
+
+    def _possible(self, place: int, pattern: Pattern) -> Pattern:
+        """A pattern of an attribute; ``*`` if it leaves no value open, ``{}`` if no tuple can match it."""
+        attribute = self.schema.attributes[place]
+        if attribute.domain is WILDCARD:
+            return WILDCARD if pattern == self._every[place] else pattern
+        if attribute.reach(pattern) is EMPTY:
+            return EMPTY
+        return WILDCARD if attribute.closed_by(pattern) else pattern
 
     def _close(
-        self, outline: Punctuation, values: IntervalSet, is_needed: Callable[[Pattern], bool]
-    ) -> list[Growth]:
-        """Record that values are closed for an outline; return what has grown."""
-        near = self._outlines_overlapping(outline)
-        before = self._closed_for(outline, near)
-        fresh = before.missing(values)
+        self,
+        outline: Punctuation,
+        values: IntervalSet,
+        is_needed: Callable[[Pattern], bool] | None,
+        grown: dict[Punctuation, Growth],
+    ) -> None:
+        """Record that values are closed for an outline; add to ``grown`` what has grown."""
+        row = Row(self._place, outline)
+        is_frontier = self._frontier is not None and outline.is_everything
+        near = [] if is_frontier else self._near(row)
+        wider = self._closed_by(near, outline)
+        fresh = self._united([*wider, self._rows.values(row)]).missing(values)
         if not len(fresh):
-            must_repeat = self._ownership.needs(outline)  # other shards may be unable to emit what implies it
-            whole = before.overlapping(values)
-            return [Growth(outline, whole, IntervalSet(self.type))] if must_repeat else []
-        all_closed = united(self.type, [before, values])
-        whole = all_closed.overlapping(fresh)
-        grown = [Growth(outline, whole, before)]
-        # Outlines with further values: their intersections with this outline have larger intervals.
-        further = [r for r in near if not covers(r, outline) and not all_closed.covers(self._values(r))]
-        most = united(self.type, [all_closed, *map(self._values, further)]) if further else all_closed
-        if further and any(map(is_needed, most.overlapping(fresh))):
-            for both in _intersections(outline, further):
-                known = self._closed_for(both, near)
-                larger = united(self.type, [known, values]).overlapping(fresh)
-                is_larger = not set(larger.intervals()) <= set(whole.intervals())
-                if is_larger and len(known.missing(fresh)):
-                    grown.append(Growth(both, larger, known))
+            if self._ownership.needs(outline):  # other shards may be unable to emit what implies it
+                whole = self._united([*wider, self._rows.values(row)]).overlapping(values)
+                _record(grown, Growth(outline, whole, whole))
+            return
+        self._rows.add_values(row, values)
+        closed = self._united([*wider, self._rows.values(row)])
+        growth = Growth(outline, closed.overlapping(fresh), fresh)
+        _record(grown, growth)
+        if self._frontier is not None:
+            if is_frontier:
+                overtaken = self._frontier.overtaken(growth.whole)
+                near = self._near(row) if overtaken is None else overtaken
+            else:
+                self._frontier.add(row)
+        further: list[Row] = []
         for r in near:
-            if r != outline and covers(outline, r) and all_closed.covers(self._values(r)):
-                self._rows.remove([Row(self._place, r)])
-                if self._ownership.needs(r):
-                    grown.append(Growth(r, whole, IntervalSet(self.type)))
-        if self._forgets_complete and _is_all(all_closed) and not outline.is_everything:
-            self._rows.remove([Row(self._place, outline)])
-        else:
-            self._rows.add_values(Row(self._place, outline), values)
-        return grown
+            if not closed.covers(self._rows.values(r)):
+                further += [] if self._rows.values(r).covers(fresh) else [r]
+            elif covers(outline, r.outline):
+                self._rows.remove([r])
+                grown.pop(r.outline, None)
+                if self._ownership.needs(r.outline):
+                    _record(grown, Growth(r.outline, growth.whole, growth.whole))
+        if further:
+            self._intersect(growth, closed, further, is_needed, grown)
+        if self._forgets_complete and _is_all(closed):
+            self._rows.remove([row])
+            if outline.is_everything:  # `_has_ended`
+                self._rows.add_values(row, closed)
 
-    def _outlines_overlapping(self, outline: Punctuation) -> list[Punctuation]:
-        return [row.outline for row in self._rows.overlapping_rows(outline)]
+    def _intersect(
+        self,
+        growth: Growth,
+        closed: IntervalSet,
+        further: Sequence[Row],
+        is_needed: Callable[[Pattern], bool] | None,
+        grown: dict[Punctuation, Growth],
+    ) -> None:
+        """Add the larger intervals of the intersections with outlines that have further values.
 
-    def _values(self, outline: Punctuation) -> IntervalSet:
-        return self._rows.values(Row(self._place, outline))
+        ``closed`` are all values that are closed for the outline now.
+        """
+        row = Row(self._place, growth.outline)
+        if is_needed is not None:
+            most = united(self.type, [closed, *map(self._rows.values, further)])
+            if not any(map(is_needed, most.overlapping(growth.fresh))):
+                return
+        for both in _intersections(growth.outline, further):
+            near = [r for r in self._rows.overlapping_rows(both) if r != row]
+            wider = self._united(self._closed_by(near, both))
+            fresh = wider.missing(growth.fresh)
+            if len(fresh):
+                whole = united(self.type, [wider, self._rows.values(row)]).overlapping(fresh)
+                if not set(whole.intervals()) <= set(growth.whole.intervals()):
+                    _record(grown, Growth(both, whole, fresh))
 
-    def _closed_for(self, outline: Punctuation, near: Iterable[Punctuation]) -> IntervalSet:
-        """The values that are closed for all tuples that an outline matches. ``near`` are the overlapping outlines."""
-        return united(self.type, [self._outside, *(self._values(r) for r in near if covers(r, outline))])
+    def _near(self, row: Row) -> list[Row]:
+        """The other rows whose outlines overlap the outline of a row."""
+        return [r for r in self._rows.overlapping_rows(row.outline) if r != row]
+
+    def _closed_by(self, rows: Iterable[Row], outline: Punctuation) -> list[IntervalSet]:
+        """The sets of values that some rows, or the domain, close for all tuples that an outline matches."""
+        outside = [self._outside] if len(self._outside) else []
+        return [*outside, *(self._rows.values(r) for r in rows if covers(r.outline, outline))]
+
+    def _united(self, sets: Sequence[IntervalSet]) -> IntervalSet:
+        """The values that any of the sets has. A single set is not copied."""
+        return sets[0] if len(sets) == 1 else united(self.type, sets)
 
     def open(self, outline: Punctuation) -> IntervalSet:
         """The values that are not closed for all tuples that an outline matches.
@@ -184,7 +250,7 @@ class ClosedAttribute:
         >>> print(closed.open(Punctuation.of(s, hour=5)))
         [0,79]
         """
-        return ~self._closed_for(outline, self._outlines_overlapping(outline))
+        return ~self._united(self._closed_by(self._rows.overlapping_rows(outline), outline))
 
     def punctuations(self, grown: Iterable[Growth]) -> list[Punctuation]:
         """The intervals that have grown, as punctuations over the outlines' schema.
@@ -208,8 +274,12 @@ class ClosedAttribute:
     # As a part of the state
 
     def __len__(self) -> int:
-        has_ended = self._forgets_complete and _is_all(self._values(self._everything))
-        return 0 if has_ended else len(self._joint) + len(self._rows)
+        return 0 if self._has_ended else len(self._joint) + len(self._rows)
+
+    @property
+    def _has_ended(self) -> bool:
+        """Whether nothing more is to be retained."""
+        return self._forgets_complete and _is_all(self._rows.values(Row(self._place, self._everything)))
 
     @property
     def _parts(self) -> dict[str, frames.SnapshotPart]:
@@ -222,17 +292,78 @@ class ClosedAttribute:
     def restore(self, snapshot: Snapshot) -> None:
         """Restore the closed values from a snapshot."""
         frames.restore(self._parts, snapshot)
+        if self._frontier is not None:
+            for row in self._rows:
+                self._frontier.add(row)
 
 
-def _intersections(outline: Punctuation, others: Iterable[Punctuation]) -> list[Punctuation]:
-    """The intersections of an outline with one or several others, each once, without the outline itself."""
-    intersections: dict[Punctuation, None] = {}
-    for r in others:
-        for q in [outline, *intersections][:MANY]:
-            both = combine(q, r)
+class _Frontier:
+    """The rows of `ClosedAttribute` by how far they have come, but for the row of all tuples."""
+
+    def __init__(self, rows: ClosedSet) -> None:
+        self._rows = rows
+        self._prefixes: list[tuple[Cut, int, Row]] = []
+        """A heap of the rows that are one prefix, by its end; with some that have changed since."""
+        self._others: dict[Row, None] = {}
+        """The rows with values after a gap; with some that were removed."""
+        self._added, self._many = 0, 64
+
+    def add(self, row: Row) -> None:
+        """Add a row whose values have changed."""
+        if row.outline.is_everything:
+            return
+        end = self._end(row)
+        if end is None:
+            self._others[row] = None
+            return
+        self._others.pop(row, None)
+        if len(self._prefixes) > self._many:
+            self._prefixes = [(e, i, r) for e, i, r in self._prefixes if self._end(r) == e]
+            heapify(self._prefixes)
+            self._many = 2 * len(self._prefixes) + 64
+        self._added += 1
+        heappush(self._prefixes, (end, self._added, row))
+
+    def _end(self, row: Row) -> Cut | None:
+        """The end of the prefix that a row consists of; None if it has other values."""
+        values = self._rows.values(row)
+        first = values.ends
+        return (
+            first[1] if first is not None and len(values) == 1 and first[0] == ends(values.type)[0] else None
+        )
+
+    def overtaken(self, whole: IntervalSet) -> list[Row] | None:
+        """The rows that a prefix of all tuples reaches or overtakes; None if ``whole`` is no prefix."""
+        interval = whole.ends
+        if interval is None or len(whole) != 1 or interval[0] != ends(whole.type)[0]:
+            return None
+        rows = {row: None for row in self._others if len(self._rows.values(row))}
+        self._others = dict(rows)
+        while self._prefixes and self._prefixes[0][0] <= interval[1]:
+            end, _, row = heappop(self._prefixes)
+            if self._end(row) == end:
+                rows[row] = None
+        return list(rows)
+
+
+def _record(grown: dict[Punctuation, Growth], growth: Growth) -> None:
+    """Add a growth; an outline that has grown several times has the union."""
+    if (earlier := grown.get(growth.outline)) is not None:
+        type_ = growth.whole.type
+        whole = united(type_, [earlier.whole, growth.whole])
+        growth = Growth(growth.outline, whole, united(type_, [earlier.fresh, growth.fresh]))
+    grown[growth.outline] = growth
+
+
+def _intersections(outline: Punctuation, rows: Iterable[Row]) -> PunctuationSet:
+    """The intersections of an outline with the outlines of one or several rows, without the outline itself."""
+    intersections = PunctuationSet(outline.schema)
+    for r in rows:
+        for q in [outline, *intersections.overlapping(r.outline)][:MANY]:
+            both = combine(q, r.outline)
             if both is not None and both != outline:
-                intersections[both] = None
-    return list(intersections)
+                intersections.add(both)
+    return intersections
 
 
 def _is_all(values: IntervalSet) -> bool:

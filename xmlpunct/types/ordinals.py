@@ -5,6 +5,8 @@ INT, DATE, TIMESTAMP, BOOLEAN and DECIMAL of up to 18 digits are such types.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ _EPOCH = 719163
 """The ordinal of 1970-01-01, the first day in the numbering of polars."""
 
 
+@cache
 def is_numbered(type_: Type) -> bool:
     """Whether the ordinals of a type fit 64 bits.
 

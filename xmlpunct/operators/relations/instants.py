@@ -90,6 +90,16 @@ class Instants:
         assert ends is not None
         return min(ends[1], self.last)
 
+    def outside_reason(self, timestamp: str, first: int) -> str:
+        """The reason why a tuple is rejected whose instant is before ``first`` or after T's end.
+
+        >>> from xmlpunct.types import INT
+        >>> Instants(INT, 0, 9).outside_reason("ts", 0)
+        'ts is no instant from 0 to 9'
+        """
+        least, last = (self.type.format(self.type.at(i)) for i in (first, self.last))
+        return f"{timestamp} is no instant from {least} to {last}"
+
     # Columns
 
     def ordinals(self, column: pl.Series) -> Ordinals:

@@ -10,7 +10,7 @@ import polars as pl
 from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.operators.group.open_groups import ALL
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.relations.closing import Closing, is_outside
+from xmlpunct.operators.relations.closed_prefixes import ClosedPrefixes
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.partials import Partials, withdraw
 from xmlpunct.operators.relations.slots import begins, group_numbers, order_by
@@ -72,12 +72,8 @@ class Relation(Operator):
             return
         self._names = [a.name for a in attributes] or [ALL]
         # A relation may have the instant LO, which no element of a stream has.
-        self._closing = Closing(
-            schema,
-            [a.name for a in attributes],
-            timestamp,
-            Instants(instants.type, instants.lo, instants.greatest),
-        )
+        from_lo = Instants(instants.type, instants.lo, instants.greatest)
+        self._closed = ClosedPrefixes(schema, timestamp, from_lo, [a.name for a in attributes])
         empty = (
             self.schema.empty()
             if attributes
@@ -85,18 +81,20 @@ class Relation(Operator):
         )
         self._later = Partials(empty, [*self._names, AT])
         self._current = Partials(empty.drop(AT), self._names)
-        self.state = State(later=self._later, now=self._current, **self._closing.parts)
+        self.state = State(later=self._later, now=self._current, closed=self._closed)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
         if self._timestamp is not None:
-            self._closing.spread(ways, self.sifted)
+            self._closed.spread(ways, self.sifted)
 
     def opening(self) -> list[Punctuation]:
         before = self.instants.prefix(self.instants.lo - 1)
         wildcards = [WILDCARD] * (len(self.schema) - 2)
         started = [] if before is EMPTY else [Punctuation(self.schema, [*wildcards, before, WILDCARD])]
-        return started if self._timestamp is None else [*started, *self._closing.opening(self.schema)]
+        if self._timestamp is None:
+            return started
+        return [*started, *self._closed.punctuations(self._closed.opening, self.schema)]
 
     # Tuples
 
@@ -118,7 +116,7 @@ class Relation(Operator):
         """The reason why a tuple is not a valid change, or null."""
         at, type_ = pl.col(str(self._timestamp)), self.instants.type
         first, last = (type_.at(i) for i in (self.instants.lo, self.instants.last))
-        problem = is_outside(str(self._timestamp), self.instants, self.instants.lo)
+        problem = self.instants.outside_reason(str(self._timestamp), self.instants.lo)
         outside = ~at.is_between(pl.lit(first, dtype=type_.dtype), pl.lit(last, dtype=type_.dtype))
         reason = pl.when(outside).then(pl.lit(problem))
         if self._change is None:
@@ -146,7 +144,8 @@ class Relation(Operator):
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         if self._timestamp is None:
             return self.schema.empty(), batch.rebase(self.schema, self._sources)
-        closed = PunctuationSet(self.schema, self._closing.add(batch, self.schema))
+        prefixes = self._closed.punctuations(self._closed.add(batch), self.schema)
+        closed = PunctuationSet(self.schema, prefixes)
         results = self._apply(self._later.close(closed)) if len(closed) else self.schema.empty()  # pass, keep
         self._current.close(PunctuationSet(self.schema, (p for p in closed if p.patterns[-2] is WILDCARD)))
         return results, closed.all()  # prop

@@ -11,7 +11,7 @@ from xmlpunct.base.arrow_memory import Flags, booleans
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.group.open_groups import ALL
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.relations.closing import Closing, is_outside
+from xmlpunct.operators.relations.closed_prefixes import ClosedPrefixes
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.partials import withdraw
 from xmlpunct.operators.relations.slots import Numbers, begins, group_numbers, order_by
@@ -57,31 +57,31 @@ class RowsWindow(Operator):
         super().__init__((schema,), changes(Schema.of(attributes), instants.type))
         self.instants, self._timestamp, self._count = instants, timestamp, count
         self._by = list(by) or [ALL]
-        self._closing = Closing(schema, by, timestamp, instants)
+        self._closed = ClosedPrefixes(schema, timestamp, instants, by)
         empty = self._with_keys(schema.empty())
         numbers = [pl.Series(name, [], pl.Int64()) for name in (NUMBER, FIRST, BEHIND)]
         self._later = Arrangement(empty, [*self._by, AT])
         self._window = Arrangement(empty.drop(AT).hstack(numbers), [*self._by, NUMBER])
         self._ends = Arrangement(empty[:, self._by].hstack(numbers[1:]), self._by)
         """For each partition with a window, the numbers of its elements, from `FIRST` to `BEHIND` (exclusive)."""
-        self.state = State(later=self._later, window=self._window, ends=self._ends, **self._closing.parts)
+        self.state = State(later=self._later, window=self._window, ends=self._ends, closed=self._closed)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        self._closing.spread(ways, self.sifted)
+        self._closed.spread(ways, self.sifted)
 
     def opening(self) -> list[Punctuation]:
         before = self.instants.prefix(self.instants.first - 1)
         wildcards = [WILDCARD] * (len(self.schema) - 2)
         started = [] if before is EMPTY else [Punctuation(self.schema, [*wildcards, before, WILDCARD])]
-        return [*started, *self._closing.opening(self.schema)]
+        return [*started, *self._closed.punctuations(self._closed.opening, self.schema)]
 
     # Tuples
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         within = self.instants.within(self.instants.ordinals(tuples[self._timestamp]))
         if not within.all():
-            problem = is_outside(self._timestamp, self.instants, self.instants.first)
+            problem = self.instants.outside_reason(self._timestamp, self.instants.first)
             reasons = tuples.select(pl.when(~booleans(within)).then(pl.lit(problem)).alias("reason"))
             tuples = self.reject_failures(tuples, reasons.to_series())
         self._later.append(self._with_keys(tuples))
@@ -95,7 +95,8 @@ class RowsWindow(Operator):
     # Punctuations
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        closed = PunctuationSet(self.schema, self._closing.add(batch, self.schema))
+        prefixes = self._closed.punctuations(self._closed.add(batch), self.schema)
+        closed = PunctuationSet(self.schema, prefixes)
         if not len(closed):
             return self.schema.empty(), PunctuationBatch()
         results = self._advance(self._later.remove(self._later.matching(closed)))  # pass, keep

@@ -9,10 +9,10 @@ import polars as pl
 
 from xmlpunct.base.arrow_memory import Flags, booleans
 from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.relations.closed_prefixes import ClosedPrefix, ClosedPrefixes
 from xmlpunct.operators.relations.instants import Instants, up
-from xmlpunct.operators.relations.timeline import Grown, Timeline
 from xmlpunct.operators.state import State
-from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -32,8 +32,8 @@ class Window(Operator):
     - cprop(ts, ps)  = [<q, (,up(b + 1) - 1]> | ps close all <e,t> with e in q and t <= b]
     - ckeep(ts, ps)  = []
 
-    `Timeline` retains the closed instants. From the start, all instants before the first one are closed (relations 3.2,
-    relations 4.1). There are no changes after T's end.
+    `ClosedPrefixes` retains the closed instants. From the start, all instants before the first one are closed
+    (relations 3.2, relations 4.1). There are no changes after T's end.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
@@ -60,12 +60,12 @@ class Window(Operator):
         self._length, self._slide, self._origin = length, slide, origin
         sources: list[int | None] = [schema.index(a.name) for a in attributes]
         self._sources = [*sources, None, None]
-        self._timeline = Timeline(schema, timestamp, instants)
-        self.state = State(timeline=self._timeline)
+        self._closed = ClosedPrefixes(schema, timestamp, instants)
+        self.state = State(closed=self._closed)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        self._timeline.spread(Ownership(self.inputs[0], ways, self.sifted))
+        self._closed.spread(ways, self.sifted)
 
     # Tuples
 
@@ -104,24 +104,23 @@ class Window(Operator):
 
     def _reject_outside(self, tuples: pl.DataFrame, within: Flags) -> pl.DataFrame:
         """Reject the tuples whose instants are outside of the range of elements."""
-        ts, type_ = self._timestamp, self.instants.type
-        first, last = (type_.format(type_.at(i)) for i in (self.instants.first, self.instants.last))
-        reason = pl.when(~booleans(within)).then(pl.lit(f"{ts} is no instant from {first} to {last}"))
+        problem = self.instants.outside_reason(self._timestamp, self.instants.first)
+        reason = pl.when(~booleans(within)).then(pl.lit(problem))
         return self.reject_failures(tuples, tuples.select(reason.alias("reason")).to_series())
 
     # Punctuations
 
     def opening(self) -> list[Punctuation]:
-        first = Punctuation.everything(self.inputs[0])
-        start = (first, -1, self.instants.first - 1)
-        return list(self._prefixes([start, *self._timeline.opening], from_the_start=True))
+        everything = Punctuation.everything(self.inputs[0])
+        start = ClosedPrefix(everything, -1, self.instants.first - 1)
+        return list(self._prefixes([start, *self._closed.opening], from_the_start=True))
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        if batch.place not in (None, self._position) and self._timeline.is_simple:
+        if batch.place not in (None, self._position) and self._closed.is_simple:
             return self.schema.empty(), batch.rebase(self.schema, self._sources)
-        return self.schema.empty(), PunctuationBatch(self._prefixes(self._timeline.add(batch)))
+        return self.schema.empty(), PunctuationBatch(self._prefixes(self._closed.add(batch)))
 
-    def _prefixes(self, grown: Iterable[Grown], from_the_start: bool = False) -> Iterable[Punctuation]:
+    def _prefixes(self, grown: Iterable[ClosedPrefix], from_the_start: bool = False) -> Iterable[Punctuation]:
         """The new prefixes of the changes that grown prefixes of the stream imply."""
         for q, before, last in grown:
             bound = self._last_unchanged(last)

@@ -9,8 +9,8 @@ import polars as pl
 
 from xmlpunct.base.frames import Snapshot, restore, snapshot_of
 from xmlpunct.operators.relations.bounds import closed_bounds, for_ever
+from xmlpunct.operators.relations.closed_prefixes import ClosedPrefixes
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.operators.relations.timeline import Timeline
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -25,7 +25,7 @@ from xmlpunct.types.pattern import EMPTY, Pattern, ordinals
 class ClosedPartitions:
     """C(k): for the partitions k, by the attributes ``keys``, the instants up to which they are closed.
 
-    What the other attributes say has to be ``*``, or a joint cover. Then a `Timeline` fuses what is closed of time.
+    What the other attributes say has to be ``*``, or a joint cover. Then `ClosedPrefixes` fuses what is closed of time.
     """
 
     def __init__(self, schema: Schema, timestamp: str, keys: Sequence[str]) -> None:
@@ -38,15 +38,15 @@ class ClosedPartitions:
         at = Attribute(AT, type_, False, domain=own.domain)
         self._schema = Schema.of([*(schema[key] for key in keys), at])
         self._at = len(keys)
-        self._timeline = Timeline(self._schema, AT, self.instants)
+        self._prefixes = ClosedPrefixes(self._schema, AT, self.instants)
         self._input, self._timestamp = schema, timestamp
 
     def add(self, batch: PunctuationBatch) -> PunctuationBatch:
         """Take punctuations; return the prefixes ``<k, (,b]>`` that have grown, ``*`` for those closed for ever."""
         known = self._joint.add(batch).rebase(self._schema, self._places)
-        if known.place not in (None, self._at) and not known.ranged and self._timeline.is_simple:
+        if known.place not in (None, self._at) and not known.ranged and self._prefixes.is_simple:
             return known
-        grown = self._timeline.add(known)
+        grown = self._prefixes.add(known)
         return PunctuationBatch(self._prefix(q, self.instants.prefix(last)) for q, _, last in grown)
 
     def _prefix(self, q: Punctuation, prefix: Pattern) -> Punctuation:
@@ -86,12 +86,12 @@ class ClosedPartitions:
     # As a part of the state
 
     def __len__(self) -> int:
-        return len(self._joint) + len(self._timeline)
+        return len(self._joint) + len(self._prefixes)
 
     def snapshot(self) -> Snapshot:
         """What is retained, for a checkpoint."""
-        return snapshot_of({"joint": self._joint, "timeline": self._timeline})
+        return snapshot_of({"joint": self._joint, "prefixes": self._prefixes})
 
     def restore(self, snapshot: Snapshot) -> None:
         """The inverse of `snapshot`."""
-        restore({"joint": self._joint, "timeline": self._timeline}, snapshot)
+        restore({"joint": self._joint, "prefixes": self._prefixes}, snapshot)

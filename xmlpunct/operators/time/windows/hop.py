@@ -112,7 +112,8 @@ class WindowPromises(Operator):
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        self._closed.spread(Ownership(self.inputs[0], ways, self.sifted))
+        ownership = Ownership(self.inputs[0], ways, self.sifted)
+        self._closed.spread(ownership, ownership)
 
     def opening(self) -> list[Punctuation]:
         """Punctuations on windows outside of the timestamp's domain."""

@@ -87,8 +87,9 @@ class Session(Operator):
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        for part in (self._joint, self._closed):
-            part.spread(Ownership(self.inputs[0], ways, self.sifted))
+        ownership = Ownership(self.inputs[0], ways, self.sifted)
+        self._joint.spread(ownership)
+        self._closed.spread(ownership, ownership)
         key_ways = [way for way in ways if set(way) <= set(self._by)]
         self._starts.spread(Ownership(self._starts.schema, key_ways, self.sifted))
 
