@@ -176,7 +176,7 @@ def test_reading_a_run_in_a_forked_process_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "per_thread"), [(10**6, SLICES_AHEAD), (2000, 2), (100, 1)])
-def test_of_large_slices_fewer_are_read_ahead(
+def test_fewer_large_slices_are_read_ahead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, per_thread: int
 ) -> None:
     monkeypatch.setattr(running_, "MOST_BYTES", limit)

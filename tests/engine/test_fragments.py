@@ -46,11 +46,13 @@ def shape(parts: Fragments) -> list[tuple[bool, int]]:
         ("SELECT COUNT(*) FROM a UNION ALL SELECT x FROM b", [(True, 0), (False, 1)]),
     ],
 )
-def test_one_fragment_as_long_as_partitionings_agree(sql: str, expected: list[tuple[bool, int]]) -> None:
+def test_operators_with_the_same_shard_key_share_a_fragment(
+    sql: str, expected: list[tuple[bool, int]]
+) -> None:
     assert shape(fragments(sql)) == expected
 
 
-def test_a_lost_partition_attribute_has_no_owner() -> None:
+def test_a_dropped_shard_key_leaves_no_key() -> None:
     retained = fragments("SELECT x AS h, COUNT(*) AS n FROM a GROUP BY x").fragments[-1]
     lost = fragments("SELECT COUNT(*) AS n FROM a GROUP BY x").fragments[-1]
     assert (retained.keys, lost.keys) == ((("h",),), ())
@@ -92,7 +94,7 @@ def test_a_semijoin_stays_partitioned_by_its_left_key() -> None:
     assert len(counted(join, "k").fragments) == 1
 
 
-def test_an_attribute_may_be_a_partition_key_twice() -> None:
+def test_an_attribute_may_be_a_shard_key_twice() -> None:
     """SELECT DISTINCT x, x AS c: both shard key columns are the same column of the input."""
     parts = fragments("SELECT DISTINCT x, x AS c FROM (SELECT DISTINCT x, y FROM a)")
     (feed,) = parts.fragments[0].feeds

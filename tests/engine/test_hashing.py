@@ -19,7 +19,7 @@ ROWS = [
 ]
 
 
-def test_it_never_changes() -> None:
+def test_the_hash_never_changes() -> None:
     """Checkpoints store state by this hash. If this test fails, increment `hashing.VERSION`."""
     frame = SCHEMA.frame(ROWS)
     shards = {name: shard_of(frame.select(name), 1000).tolist() for name in SCHEMA.names}
@@ -27,14 +27,14 @@ def test_it_never_changes() -> None:
     assert shard_of(frame, 1000).tolist() == EXPECTED_TOGETHER
 
 
-def test_equal_values_meet() -> None:
+def test_equal_values_have_the_same_shard() -> None:
     frame = pl.DataFrame({"x": [0.0, -0.0, float("nan"), -float("nan")]})
     shards = shard_of(frame, 1000).tolist()
     assert shards[0] == shards[1]
     assert shards[2] == shards[3]
 
 
-def test_it_is_even() -> None:
+def test_the_hash_is_even() -> None:
     frame = pl.DataFrame({"i": range(8000)})
     counts = Counter(shard_of(frame, 8).tolist())
     assert len(counts) == 8

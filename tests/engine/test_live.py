@@ -230,7 +230,7 @@ def test_a_file_is_followed(tmp_path: Path) -> None:
         assert run.end() == [(1, 1), (2, 1)]
 
 
-def test_results_leave_at_once() -> None:
+def test_results_have_low_latency() -> None:
     """Median latency from input to result; the limit allows for a busy machine."""
     with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
         a.send(BEGIN + closed(0))

@@ -99,7 +99,7 @@ CLOSING: dict[str, Elements] = {
 def test_not_in_of_values_that_are_never_null(
     condition: str, other: str, expected: list[tuple[object, ...]], shards: int
 ) -> None:
-    """A null on the right is filtered out; a null on the left is retained, as the right has values."""
+    """A null on the right is filtered out; a null on the left gives no result, as the right has values."""
     query = f"SELECT k FROM s WHERE {condition} k NOT IN (SELECT k FROM r WHERE {other})"
     assert bag(released(BY_K + query, CLOSING, shards)) == bag(expected)
 
@@ -122,7 +122,7 @@ def test_a_subquery_without_nulls_may_be_a_window_or_sorted() -> None:
 
 @pytest.mark.parametrize("shards", [0, 2])
 def test_join_keys_and_compared_columns_are_not_null(shards: int) -> None:
-    """A join key is never null in the result, so `(,)` closes all its values."""
+    """Compared columns are never null in the result, so `(,)` closes all their values."""
     query = "SELECT x, COUNT(*) AS n FROM s JOIN r ON s.k = r.k AND s.ts < r.ts GROUP BY x"
     streams: dict[str, Elements] = {
         "s": [(1, 0, 5), (2, None, 6), (None, 0, 7), "<*, (,), *>"],

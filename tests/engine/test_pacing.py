@@ -51,19 +51,19 @@ def test_slices_grow_with_the_backlog_up_to_a_limit(clock: Clock) -> None:
     assert clock.sizes(pace, 0.1, 0.1, 0.4, 0.4) == [10, 40, 160, 500]
 
 
-def test_a_slice_is_not_undone_for_having_grown(clock: Clock) -> None:
+def test_slices_shrink_only_beyond_twice_their_time(clock: Clock) -> None:
     pace = Pace(None, first=10, most=100, seconds=1)
     assert clock.sizes(pace, 0, 0.9, 1.8, 1.8, 2.1, 2.1, 2.1) == [10, 20, 20, 20, 10, 10, 10]
     assert clock.sizes(pace, 0.49, 1.96) == [40, 40]
 
 
-def test_slices_shrink_while_there_is_nothing_to_read(clock: Clock) -> None:
+def test_slices_shrink_while_no_input_is_available(clock: Clock) -> None:
     pace = Pace(None, first=10, most=100, seconds=1)
     assert clock.sizes(pace, 0, 0.1, 0.1, None, None, None) == [10, 40, 100, 50, 25, 12]
     assert clock.sizes(pace, 0.1, 0.9) == [12, 24], "a pause is not a measured duration"
 
 
-def test_a_slice_gives_no_more_than_it_should(clock: Clock) -> None:
+def test_slices_shrink_if_they_give_too_many_results(clock: Clock) -> None:
     pace = Pace(None, first=10, most=500, seconds=1)
     assert clock.sizes(pace, 0, 0.1, share=0.2) == [10, 40]
     assert clock.sizes(pace, 0.1, share=0.5) == [80]

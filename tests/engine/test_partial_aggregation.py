@@ -338,7 +338,7 @@ BELOW_MAX = "SELECT k, MAX(x) AS top FROM (SELECT k, x FROM a UNION SELECT k, z 
         (frozenset({DROP_DUPELIMS}), ["merge", None]),
     ],
 )
-def test_each_rule_is_switched_by_itself(on: Rules, expected: list[object]) -> None:
+def test_rules_are_switched_independently(on: Rules, expected: list[object]) -> None:
     query = plan(DDL + BELOW_MAX, rules=on)
     (merge,) = {n.operator().name for n in query.root.walk()} & {"merge", "union"}
     tops = set(kinds(query, query.rules))
@@ -354,7 +354,7 @@ def test_a_wrong_switch_is_a_usage_error(option: str) -> None:
         read_rules([option])
 
 
-def test_the_last_switch_counts() -> None:
+def test_the_last_switch_wins() -> None:
     assert read_rules([]) == USUAL
     assert read_rules([f"{EDGE_AGGREGATION}=off", f"{EDGE_AGGREGATION}=on"]) == USUAL
 

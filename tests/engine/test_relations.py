@@ -120,7 +120,7 @@ def test_a_query_of_with_hides_a_stream() -> None:
     assert only_node(sql.replace("p.src FROM packet [NOW] p, dated", "src FROM dated"), Window).length == 0
 
 
-def test_columns_that_nothing_reads_are_dropped_below_windows() -> None:
+def test_unused_columns_are_dropped_below_windows() -> None:
     root = plan(f"{STREAMS} SELECT COUNT(*) AS n FROM packet [RANGE 3] GROUP BY src").root
     assert only_node("SELECT ip FROM moved", Declared).input.schema.names == (
         "moved.ip",
@@ -221,7 +221,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("sql", "where", "why"), REFUSED)
-def test_refused_with_the_place(sql: str, where: str | None, why: str) -> None:
+def test_refused_with_a_position(sql: str, where: str | None, why: str) -> None:
     with pytest.raises(SqlError) as caught:
         plan(STREAMS + sql)
     error = caught.value

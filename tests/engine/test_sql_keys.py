@@ -56,7 +56,7 @@ def test_every_declared_key_emits_punctuations() -> None:
     assert elements == ["(1, 2, 3.0)", "<1, *, *>", "<*, 2, 3.0>"]
 
 
-def test_not_null_follows() -> None:
+def test_keys_are_not_null() -> None:
     text = (
         "CREATE STREAM t (a INT, b INT, c INT UNIQUE, PRIMARY KEY (a)) WITH (source = 'x'); SELECT a FROM t"
     )

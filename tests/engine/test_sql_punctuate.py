@@ -76,7 +76,7 @@ def test_the_same_for_every_slicing(
     assert run(folder, clause.format(folder), 1)[2] >= early
 
 
-def test_it_runs_on_one_shard_in_document_order(folder: Path) -> None:
+def test_punctuate_runs_on_one_shard_in_document_order(folder: Path) -> None:
     parts = cut_plan(plan(sql(folder, "hour")).root, ["t"])
     assert [f.single for f in parts.fragments] == [True, False]
 

@@ -87,7 +87,7 @@ def test_a_large_table_comes_in_slices() -> None:
     assert pl.concat(batches)["a"].to_list() == list(range(rows))
 
 
-def test_a_table_has_ended_before_a_stream_begins() -> None:
+def test_a_table_ends_before_a_stream_begins() -> None:
     """Results that need only the table are released while the stream is silent."""
     sql = "CREATE STREAM t (n INT); SELECT MAX(a) AS m FROM u UNION ALL SELECT n FROM t"
 
