@@ -1,4 +1,4 @@
-"""Windows, relations, ISTREAM, DSTREAM, RSTREAM in SQL: how they are read, run and explained, and what is refused."""
+"""Windows, relations, ISTREAM, DSTREAM and RSTREAM in SQL: parsing, results, explain and errors."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CREATE RELATION moved (ip INT, name STRING, since INT NOT NULL, n INT)
 PUNCT = 'xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct"'
 
 
-def found(sql: str, kind: type[Any]) -> Any:
-    """The one node of a kind in a query's plan."""
+def only_node(sql: str, kind: type[Any]) -> Any:
+    """The only node of a type in the plan of a query."""
     (node,) = plan(STREAMS + sql).root.find(kind)
     return node
 
 
-# How it is read
+# Parsing
 
 
 @pytest.mark.parametrize(
@@ -61,21 +61,21 @@ def found(sql: str, kind: type[Any]) -> Any:
     ],
 )
 def test_windows_are_read(sql: str, length: int | None, slide: int | None, origin: int) -> None:
-    window = found(sql, Window)
+    window = only_node(sql, Window)
     assert (window.length, window.slide, window.origin) == (length, slide, origin)
 
 
 def test_rows_are_read() -> None:
-    rows = found("SELECT src FROM packet [PARTITION BY src, len ROWS 3] p", RowsWindow)
+    rows = only_node("SELECT src FROM packet [PARTITION BY src, len ROWS 3] p", RowsWindow)
     assert (rows.count, rows.by) == (3, ("p.src", "p.len"))
-    assert found("SELECT src FROM packet [ROWS 3]", RowsWindow).by == ()
+    assert only_node("SELECT src FROM packet [ROWS 3]", RowsWindow).by == ()
 
 
 def test_streams_of_relations_are_read() -> None:
-    stream = found("RSTREAM(SELECT src FROM packet [NOW] EVERY 4 ORIGIN 1)", ToStream)
+    stream = only_node("RSTREAM(SELECT src FROM packet [NOW] EVERY 4 ORIGIN 1)", ToStream)
     assert (stream.kind, stream.every, stream.origin, stream.transient) == ("rstream", 4, 1, True)
     assert (
-        found("WITH q AS (SELECT src FROM packet [ROWS 1]) DSTREAM(SELECT * FROM q)", ToStream).kind
+        only_node("WITH q AS (SELECT src FROM packet [ROWS 1]) DSTREAM(SELECT * FROM q)", ToStream).kind
         == "dstream"
     )
 
@@ -99,7 +99,7 @@ def test_streams_of_relations_are_read() -> None:
     ],
 )
 def test_a_relation_is_transient_or_not(relation: str, transient: bool) -> None:
-    assert found(f"RSTREAM({relation})", ToStream).transient is transient
+    assert only_node(f"RSTREAM({relation})", ToStream).transient is transient
 
 
 def test_instants_are_those_that_all_inputs_declare() -> None:
@@ -117,12 +117,12 @@ def test_instants_are_those_that_all_inputs_declare() -> None:
 
 def test_a_query_of_with_hides_a_stream() -> None:
     sql = "WITH dated AS (SELECT src FROM packet [NOW]) SELECT p.src FROM packet [NOW] p, dated"
-    assert found(sql.replace("p.src FROM packet [NOW] p, dated", "src FROM dated"), Window).length == 0
+    assert only_node(sql.replace("p.src FROM packet [NOW] p, dated", "src FROM dated"), Window).length == 0
 
 
-def test_columns_that_nothing_reads_are_dropped_below_windows() -> None:
+def test_unused_columns_are_dropped_below_windows() -> None:
     root = plan(f"{STREAMS} SELECT COUNT(*) AS n FROM packet [RANGE 3] GROUP BY src").root
-    assert found("SELECT ip FROM moved", Declared).input.schema.names == (
+    assert only_node("SELECT ip FROM moved", Declared).input.schema.names == (
         "moved.ip",
         "moved.name",
         "moved.since",
@@ -151,7 +151,7 @@ def test_changes_are_made_canonical_once(sql: str, functions: list[str]) -> None
     assert [node.function for node in plan(STREAMS + sql).root.find(Pointwise)] == functions
 
 
-# What is refused
+# Errors
 
 REFUSED = [
     (
@@ -221,7 +221,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("sql", "where", "why"), REFUSED)
-def test_refused_with_the_place(sql: str, where: str | None, why: str) -> None:
+def test_refused_with_a_position(sql: str, where: str | None, why: str) -> None:
     with pytest.raises(SqlError) as caught:
         plan(STREAMS + sql)
     error = caught.value
@@ -270,16 +270,16 @@ def test_wrong_relations(columns: str, options: str, why: str) -> None:
 
 
 def rows(sql: str) -> list[tuple[Any, ...]]:
-    found = [t for t in xmlpunct.query(sql) if not isinstance(t, Punctuation)]
-    return sorted(found, key=lambda t: [(v is not None, v) for v in t])
+    tuples = [t for t in xmlpunct.query(sql) if not isinstance(t, Punctuation)]
+    return sorted(tuples, key=lambda t: [(v is not None, v) for v in t])
 
 
 def judged(sql: str) -> tuple[list[tuple[Any, ...]], list[Reject]]:
-    """The rows, and the rejects."""
+    """The sorted rows, and the rejects."""
     query, rejects = plan(sql), list[Reject]()
     opened = open_sources(query)
-    found = [t for part in results(query, opened, rejects.append) for t in part.tuples.rows()]
-    return sorted(found, key=lambda t: [(v is not None, v) for v in t]), rejects
+    tuples = [t for part in results(query, opened, rejects.append) for t in part.tuples.rows()]
+    return sorted(tuples, key=lambda t: [(v is not None, v) for v in t]), rejects
 
 
 def packets(path: Path, *tuples: tuple[int, int, int], end: str = "") -> str:
@@ -313,12 +313,12 @@ def test_nested_streams_and_plain_queries_over_them(tmp_path: Path) -> None:
     assert greatest == [(None, 6), (0, 5), (1, 4), (2, 2)]
 
 
-def test_what_an_expression_fails_on_is_rejected_once(tmp_path: Path) -> None:
-    """Not for each change, and not for pairs that never are, however the input is cut."""
+def test_a_failing_expression_rejects_once(tmp_path: Path) -> None:
+    """One reject per failing pair; none for each change, and none for pairs that never join."""
     create = packets(tmp_path / "p.xml", (1, 0, 2), (1, 0, 5), (2, 4, 2))
     sql = "ISTREAM(SELECT p.src, 8 / q.len AS x FROM packet [RANGE 1] p, packet [NOW] q WHERE p.src = q.src)"
-    found, rejects = judged(create + sql)
-    assert found == [(2, 2, 2)]
+    tuples, rejects = judged(create + sql)
+    assert tuples == [(2, 2, 2)]
     assert len(rejects) == 2
 
 
@@ -326,8 +326,8 @@ def test_an_outer_join_rejects_once(tmp_path: Path) -> None:
     create = packets(tmp_path / "p.xml", (1, 0, 2), (2, 4, 2))
     sql = """ISTREAM(SELECT a.x, b.src FROM (SELECT src, 8 / len AS x FROM packet [NOW]) a
              FULL JOIN packet [NOW] b ON a.src = b.src)"""
-    found, rejects = judged(create + sql)
-    assert found == [(None, 1, 2), (2, 2, 2)]
+    tuples, rejects = judged(create + sql)
+    assert tuples == [(None, 1, 2), (2, 2, 2)]
     assert len(rejects) == 1
 
 
@@ -345,7 +345,7 @@ def test_a_relation_reads_back_its_own_changes(tmp_path: Path) -> None:
 
 
 def test_figure_6(tmp_path: Path) -> None:
-    """A semijoin: ip 1 has two rows, and no packet comes twice."""
+    """A semijoin: ip 1 has two rows, but each packet is emitted once."""
     create = packets(tmp_path / "p.xml", (1, 60, 2), (2, 40, 2), (2, 40, 3), (2, 40, 3), (1, 60, 4))
     elements = "".join(
         f"<d><ip>{ip}</ip><name>stanford.edu</name><at>{at}</at><diff>{n}</diff></d>"
@@ -359,10 +359,10 @@ def test_figure_6(tmp_path: Path) -> None:
     assert rows(create + sql) == [(1, 60, 2), (1, 60, 4), (2, 40, 3), (2, 40, 3)]
 
 
-# What explain says
+# Explain
 
 
-def test_explain_says_what_must_be_promised() -> None:
+def test_explain_shows_the_punctuations_that_are_needed() -> None:
     text = explain(plan(f"{STREAMS} RSTREAM(SELECT src, SUM(len) AS s FROM packet [RANGE 3] GROUP BY src)"))
     assert "once packet has closed ts up to there for its src" in text
     text = explain(plan(f"{STREAMS} RSTREAM(SELECT len FROM packet [ROWS 3])"))

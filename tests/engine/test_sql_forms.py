@@ -1,4 +1,4 @@
-"""What people who know DuckDB write: it works as there, or is refused with what to write instead."""
+"""DuckDB's SQL forms give DuckDB's results, or are refused with an alternative."""
 
 from __future__ import annotations
 
@@ -185,14 +185,14 @@ def database() -> Any:
 
 
 @pytest.mark.parametrize("sql", [*(f"SELECT {e} AS r FROM st" for e in EXPRESSIONS), *QUERIES])
-def test_it_is_as_in_duckdb(sql: str, database: Any) -> None:
-    given = {"st": document([*COLUMNS], ROWS), "st2": document(["k", "v"], OTHER)}
-    ours = [t for t in query(STREAMS + sql, **given) if isinstance(t, tuple)]
+def test_results_are_as_in_duckdb(sql: str, database: Any) -> None:
+    documents = {"st": document([*COLUMNS], ROWS), "st2": document(["k", "v"], OTHER)}
+    ours = [t for t in query(STREAMS + sql, **documents) if isinstance(t, tuple)]
     assert bag(ours) == bag(database.execute(sql).fetchall())
 
 
-@pytest.mark.parametrize(("sql", "place", "words"), REFUSED)
-def test_it_is_refused_with_what_to_write(sql: str, place: str, words: str) -> None:
+@pytest.mark.parametrize(("sql", "excerpt", "words"), REFUSED)
+def test_refused_with_an_alternative(sql: str, excerpt: str, words: str) -> None:
     with pytest.raises(SqlError) as caught:
         plan(STREAMS + sql)
     error = caught.value
@@ -201,12 +201,12 @@ def test_it_is_refused_with_what_to_write(sql: str, place: str, words: str) -> N
     underlined = error.sql[error.start : error.end or None]
     assert error.start >= len(STREAMS)
     assert underlined.strip()
-    assert underlined == place or not place
+    assert underlined == excerpt or not excerpt
     assert not any(word in str(error) for word in ("sqlglot", "<class", "Traceback", "Token"))
 
 
 def test_symmetric_bounds_go_either_way(database: Any) -> None:
-    """DuckDB does not have it."""
+    """DuckDB has no BETWEEN SYMMETRIC, so its bounds are swapped by hand."""
     sql = "SELECT v BETWEEN SYMMETRIC 5 AND 3 AS r FROM st"
     ours = [
         t for t in query(STREAMS + sql, st=document([*COLUMNS], ROWS), st2=b"<r/>") if isinstance(t, tuple)

@@ -1,4 +1,4 @@
-"""What explain says before a run: which operators block or grow for ever, and which promises would mend it."""
+"""Verdicts before a run: the operators that block or grow for ever, and the schemes that would help."""
 
 from __future__ import annotations
 
@@ -141,9 +141,9 @@ IN_ORDER = "PUNCTUATE ORDER BY {}"
         ("", IN_ORDER.format("ts"), "SELECT DISTINCT sid FROM r [RANGE UNBOUNDED]", ""),
     ],
 )  # fmt: skip
-def test_what_blocks_or_grows(s: str, r: str, query: str, expected: str) -> None:
-    found = faults(plan(DECLARED.format(s=s, r=r) + query))
-    assert "; ".join(text.split(" ", 1)[1] for text in found) == expected
+def test_operators_that_block_or_grow(s: str, r: str, query: str, expected: str) -> None:
+    texts = faults(plan(DECLARED.format(s=s, r=r) + query))
+    assert "; ".join(text.split(" ", 1)[1] for text in texts) == expected
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_what_blocks_or_grows(s: str, r: str, query: str, expected: str) -> None
          ["s: PUNCTUATED BY (hour)"]),
     ],
 )  # fmt: skip
-def test_what_would_mend_it(s: str, r: str, query: str, expected: list[str]) -> None:
+def test_suggested_schemes(s: str, r: str, query: str, expected: list[str]) -> None:
     assert sorted(mending(plan(DECLARED.format(s=s, r=r) + query)).lines()) == expected
 
 
@@ -199,7 +199,7 @@ RING = "SELECT x.a, y.b, z.c FROM x JOIN y ON x.b = y.b JOIN z ON y.c = z.c AND 
 
 
 def test_a_ring_of_joins() -> None:
-    """Each input could be forgotten by way of the others, but no two of them alone stay bounded."""
+    """One join of all three inputs would be bounded, but no join of two inputs is."""
     planned = plan(OF_THREE.format("PUNCTUATED BY (b)", "PUNCTUATED BY (c)", "PUNCTUATED BY (a)") + RING)
     assert faults(planned) == ["#3 join grows for ever"]
     lines = list(mending(planned).lines())
@@ -208,7 +208,7 @@ def test_a_ring_of_joins() -> None:
 
 
 def test_joins_take_an_order_that_stays_bounded() -> None:
-    """As written, y and z are joined first, by c alone, which z does not close alone."""
+    """The query joins y and z on c first, but z closes only pairs (a, c)."""
     promises = ["PUNCTUATED BY (a), (b)", "PUNCTUATED BY (b)", "PUNCTUATED BY (a, c)"]
     query = RING.replace(
         "x JOIN y ON x.b = y.b JOIN z ON y.c = z.c AND", "y JOIN z ON y.c = z.c JOIN x ON x.b = y.b AND"
@@ -221,15 +221,16 @@ def test_joins_take_an_order_that_stays_bounded() -> None:
         name: "".join(f"<{name}><{p}>{i}</{p}><{q}>{j}</{q}></{name}>" for i, j in values)
         for name, p, q in (("x", "a", "b"), ("y", "b", "c"), ("z", "c", "a"))
     }
-    found = [
+    results = [
         sorted(
             t
             for t in xmlpunct.query(
-                OF_THREE.format(*said) + query, **{n: f"<s>{feed}</s>".encode() for n, feed in feeds.items()}
+                OF_THREE.format(*schemes) + query,
+                **{n: f"<s>{feed}</s>".encode() for n, feed in feeds.items()},
             )
             if isinstance(t, tuple)
         )
-        for said in (promises, ["", "", ""])
+        for schemes in (promises, ["", "", ""])
     ]
-    assert found[0] == found[1]
-    assert len(found[0]) > 5
+    assert results[0] == results[1]
+    assert len(results[0]) > 5
