@@ -81,7 +81,7 @@ def select_all(path: Path, schema: Schema) -> Query:
 
 
 def on_spark(session: Any, query: Query, output: Path | str, **options: Any) -> RunStats:
-    """Run a query on Spark; its statistics."""
+    """Run a query on Spark; return its statistics."""
     stats = RunStats("spark")
     run(query, RunOptions(output=str(output), **options), stats, session=session)
     return stats

@@ -115,7 +115,7 @@ some.BadError: the reason
 
 
 def test_workers_find_the_installed_pyspark(tmp_path: Path) -> None:
-    """Without it Spark's workers would each compile another copy."""
+    """Otherwise each of Spark's workers would compile a second copy of pyspark."""
     home = spark_home(tmp_path, {})
     assert home is not None
     assert (Path(home) / "bin" / "spark-submit").exists()

@@ -1,4 +1,4 @@
-"""Punctuations that hold from the start, without Spark: emitted once, whatever restarts."""
+"""Punctuations that hold from the start, without Spark: emitted once, despite restarts."""
 
 from __future__ import annotations
 

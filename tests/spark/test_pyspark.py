@@ -141,7 +141,7 @@ def test_unsupported_queries_and_options_are_errors(spark: Any) -> None:
 
 @pytest.mark.spark
 def test_every_session_knows_the_format(spark: Any, tmp_path: Path) -> None:
-    """Spark looks for the format in the active session, so that one has it even without `register`."""
+    """Spark looks for the format in the active session, which needs no `register`."""
     new_session = spark.newSession()
     out = str(tmp_path / "out")
     new_session.createDataFrame([(1, "a")], "n INT, s STRING").coalesce(1).write.format("xmlpunct").mode(

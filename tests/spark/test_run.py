@@ -274,7 +274,7 @@ def test_an_input_that_is_replaced_in_mid_run(spark: Any, warehouse: Warehouse, 
 def test_a_file_that_is_missing_for_a_while(
     spark: Any, warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_bytes: int | None
 ) -> None:
-    """The checkpoint does not record it: the same command continues, with the output of an undisturbed run."""
+    """The checkpoint does not record the error: the same command continues, with an undisturbed run's output."""
     query, output, path = warehouse.hottest(), tmp_path / "out.xml", warehouse.folder / "sensor2.xml"
     options = {"checkpoint": str(tmp_path / "checkpoint"), "slice_bytes": slice_bytes}
     hidden = tmp_path / "away"

@@ -172,7 +172,7 @@ def test_each_sender_has_a_spool(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
 
 def test_an_idle_input_is_named(tmp_path: Path, warehouse: Warehouse) -> None:
-    """Time alone decides it, without a further micro-batch."""
+    """An input becomes idle with time, without a further micro-batch."""
     query = warehouse.hottest()
     paths = [tmp_path / "0.xml", tmp_path / "1.xml"]
     for path, text in zip(

@@ -227,7 +227,7 @@ print([name for name in sys.modules if name.startswith("xmlpunct")])
 
 
 def test_the_names_of_states_do_not_need_the_engine() -> None:
-    """A process that only forwards the source does not need it either."""
+    """A process that only forwards the source does not need the engine either."""
     pickled = cloudpickle.dumps((LightReader("a job"), LightProcessor("a job", [3, 5])))
     process = subprocess.run(
         [sys.executable, "-c", NAMES_SCRIPT], input=pickled, capture_output=True, check=True

@@ -114,7 +114,7 @@ def test_small_files_are_one_range_and_large_ones_are_cut(tmp_path: Path) -> Non
 
 
 def test_files_larger_than_a_first_micro_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While there is one for each core, each file is one task; the last files are cut."""
+    """While there is a file for each core, each file is one task; the last files are cut."""
     size = len(documents(40))
     sizes = {"MOST_BYTES": size + 1, "FIRST_BYTES": size // 4, "LEAST_PIECE": 100, "SHORT_SECONDS": 0}
     for name, value in sizes.items():
