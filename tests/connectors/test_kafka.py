@@ -171,7 +171,7 @@ def test_a_topic_has_no_end(topic: str, documents: str) -> None:
         for expected_count in (1, 2, 3):
             while data.count(b"</t>") < expected_count:
                 new_bytes = file.read(1000)
-                assert new_bytes, "it has ended"
+                assert new_bytes, "the reader has ended"
                 data += new_bytes
             timer = threading.Timer(1.0, send, (topic, [b"", b"<t>%d</t>" % expected_count]))
             timer.start()
@@ -338,7 +338,7 @@ def kill(process: subprocess.Popen[bytes], out: str, messages: int) -> bool:
     """Kill a run once its OUT has ``messages`` messages; true if the run had not ended yet."""
     deadline = time.monotonic() + MOST_SECONDS
     while process.poll() is None and count(out) < messages:
-        assert time.monotonic() < deadline, "it does not get so far"
+        assert time.monotonic() < deadline, "too few results in time"
     process.send_signal(signal.SIGKILL)
     _, stderr = process.communicate()
     assert process.returncode in (0, -signal.SIGKILL), stderr.decode()

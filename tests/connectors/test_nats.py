@@ -220,7 +220,7 @@ def test_a_stream_has_no_end(peer: Peer, documents: str, monkeypatch: pytest.Mon
             timer.start()
             while data.count(b"</t>") <= number:
                 new_bytes = file.read(1000)
-                assert new_bytes, "it has ended"
+                assert new_bytes, "the reader has ended"
                 data += new_bytes
             timer.join()
             connection = reader._connection  # type: ignore[attr-defined]
@@ -410,7 +410,7 @@ def kill_at_random(peer: Peer, folder: Path, chance: random.Random, kills: int, 
         process, before = run(*options), len(out.read())
         deadline, previous_count = time.monotonic() + MOST_SECONDS, before + chance.randrange(0, 30)
         while process.poll() is None and len(out.read()) <= previous_count:
-            assert time.monotonic() < deadline, "it does not get so far"
+            assert time.monotonic() < deadline, "too few results in time"
         process.send_signal(signal.SIGKILL)
         _, stderr = process.communicate()
         assert process.returncode in (0, -signal.SIGKILL), stderr.decode()
@@ -433,7 +433,7 @@ def test_nats_to_nats_killed_on_spark(peer: Peer, tmp_path: Path) -> None:
     kill_at_random(peer, tmp_path / "spark", random.Random(6), 1, "--master", "local[2]", "--slice", "96KiB")
 
 
-def test_a_restarted_run_reads_more_messages_than_one_request_has(peer: Peer) -> None:
+def test_a_restarted_run_reads_its_messages_and_ignores_the_window(peer: Peer) -> None:
     """A reader requests ``AT_ONCE`` messages, so the check takes several requests."""
     with closing(writer(peer)) as first:
         first.open(form(), None)

@@ -127,7 +127,7 @@ def test_a_slow_server_of_nats_is_read_to_its_end(
         assert reported(caplog) == []
         deadline = time.monotonic() + 5
         while consumers(peer):
-            assert time.monotonic() < deadline, "a reader was left behind"
+            assert time.monotonic() < deadline, "a consumer remains"
             time.sleep(0.05)
 
 

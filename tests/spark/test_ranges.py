@@ -154,7 +154,7 @@ def test_a_growing_spool(tmp_path: Path) -> None:
     assert advance(input_, elements, Cursor(), 1000, 1000, stop=end_cursor) == ([r], end_cursor)
 
 
-def test_spooling_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_spooling_continues_from_its_last_byte(tmp_path: Path) -> None:
     source = tmp_path / "in.xml"
     text = '<?xml version="1.0" encoding="utf-16"?>' + documents(5)
     source.write_bytes(text.encode("utf-16"))

@@ -78,7 +78,7 @@ def comparable(row: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.spark
-def test_a_query_goes_on_where_its_process_was_killed(spark: Any, tmp_path: Path) -> None:
+def test_a_query_continues_after_its_process_was_killed(spark: Any, tmp_path: Path) -> None:
     tuples = write_feed(tmp_path / "feed.xml")
     environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": str(SAMPLES.parent)}
     log = (tmp_path / "log").open("wb")
