@@ -155,18 +155,18 @@ def join(
         ended = all(any(all_wildcards(p.patterns) for p in port.ps) for port in ports[:2])
         over = ended and not any(retained)
 
-        def speaks(side: int, t: Row, p: Punctuation) -> bool:
+        def applies(side: int, t: Row, p: Punctuation) -> bool:
             """Whether a side's punctuation applies to output tuples with its part ``t``.
 
             If the other side is preserved, its unmatched tuples have nulls for ``t``; the punctuation excludes none
             of them.
             """
-            mute = preserved[1 - side] and all(v is None for v in t)
-            return match(t, p) and not (mute and all_wildcards(p.patterns))
+            is_padding = preserved[1 - side] and all(v is None for v in t)
+            return match(t, p) and not (is_padding and all_wildcards(p.patterns))
 
         def excludes(side: int, t: Row) -> bool:
             """Whether this side's punctuations exclude output tuples with its part ``t``."""
-            if any(speaks(side, t, p) for p in free[side]):
+            if any(applies(side, t, p) for p in free[side]):
                 return True
             if not preserved[side] or (preserved[1 - side] and all(v is None for v in t)):
                 return False
@@ -176,7 +176,7 @@ def join(
             sides = list(enumerate(parts(u)))
             if over or any(excludes(side, t) for side, t in sides):
                 return True
-            return combines and all(any(speaks(side, t, p) for p in ports[side].ps) for side, t in sides)
+            return combines and all(any(applies(side, t, p) for p in ports[side].ps) for side, t in sides)
 
         return promised
 

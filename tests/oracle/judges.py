@@ -23,7 +23,7 @@ from xmlpunct.punctuations.punctuation import Punctuation, combine, match
 from xmlpunct.schema import Schema
 
 Relational = Callable[..., list[Row]]
-"""A function of whole inputs."""
+"""A function of complete inputs."""
 Bag = Counter[tuple[Hashable, ...]]
 MOST = 2
 """The most tuples that a continuation has on a port."""

@@ -229,7 +229,7 @@ def group_by(
                     return False
         return True
 
-    def leaving(port: Port) -> Callable[[Row], bool]:
+    def releases(port: Port) -> Callable[[Row], bool]:
         """Whether the group of a key is closed, or final; with keys, a final group has a tuple."""
         closes = closer(port)
         groups: dict[tuple[Hashable, ...], list[Row]] = {} if keys or not early else {(): []}
@@ -277,7 +277,7 @@ def group_by(
         groups: dict[tuple[Hashable, ...], list[Row]] = {} if keys else {(): []}
         for t in ports[0].ts:
             groups.setdefault(tuple(same(t[i]) for i in positions), []).append(t)
-        is_closed, rows = leaving(ports[0]), []
+        is_closed, rows = releases(ports[0]), []
         for ts in groups.values():
             key = tuple(ts[0][i] for i in positions) if ts else ()
             if is_closed(key):
@@ -289,7 +289,7 @@ def group_by(
 
     def cprop(ports: Ports) -> Promise:
         """A null key can be promised only once it is closed."""
-        closes, leaves = closer(ports[0]), leaving(ports[0])
+        closes, leaves = closer(ports[0]), releases(ports[0])
         return lambda u: (leaves if None not in u[: len(positions)] else closes)(u[: len(positions)])
 
     def ckeep(ports: Ports) -> list[list[Row]]:
@@ -309,7 +309,7 @@ def unnest(
 ) -> Oracle:
     """unnest: a tuple per array item: the tuple's columns, the item's fields and optionally the item's number.
 
-    With ``outer``, an empty array gives one tuple of nulls. All punctuations, which never constrain items; no state.
+    With ``outer``, an empty array gives one row with a null item. All punctuations, which never constrain items; no state.
     """
     at = schema.index(array)
     columns = [i for i in range(len(schema)) if keeps or i != at]

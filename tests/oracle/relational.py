@@ -1,4 +1,4 @@
-"""SQL's binary operators over whole relations: the final result of a stream operator."""
+"""SQL's binary operators over complete relations: the final result of a stream operator."""
 
 from __future__ import annotations
 

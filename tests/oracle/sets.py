@@ -54,11 +54,11 @@ def _oracle(difference: bool, conceivable: Sequence[Sequence[Row]]) -> Oracle:
         """The owed promises; if the domains differ, also tuples that one input closes and does not retain."""
         retained, owed = stored(ports), owes(ports)
 
-        def stands_alone(side: int, u: Row) -> bool:
+        def closes_alone(side: int, u: Row) -> bool:
             instead = in_place_of(u, rows[side])
             return has(ports, side, u) and not any(among(t, instead) for t in retained[side])
 
-        return lambda u: owed(u) or any(stands_alone(side, u) for side in propagating if rows[side])
+        return lambda u: owed(u) or any(closes_alone(side, u) for side in propagating if rows[side])
 
     def ckeep(ports: Ports) -> list[list[Row]]:
         """The state of Table 4, and the output tuples that no promise covers (dupelim)."""

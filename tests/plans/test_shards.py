@@ -210,7 +210,7 @@ def emitted(root: Node, shards: int, pieces: Sequence[tuple[int, list[Element]]]
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", ENDING)
-def test_a_promise_is_not_late_for_being_sharded(name: str, shards: int) -> None:
+def test_sharding_does_not_delay_a_promise(name: str, shards: int) -> None:
     """The left input is finished on the shard of 0 and waits on the shard of 2; 0 is closed anyway."""
     root = ENDING[name]()
     before = [(2, THIRD), (1, [*RIGHT, ZERO]), (0, LEFT)]

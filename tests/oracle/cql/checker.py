@@ -81,7 +81,7 @@ class Checker:
         self._states: dict[int, tuple[Closed, list[Answer]]] = {}
 
     def answer(self, feed: Feed) -> Answer:
-        """M's answer over a whole feed."""
+        """M's answer over a complete feed."""
         elements = [(name, element) for name, element in feed if name in self.inputs]
         result = Answer()
         for (e, at), n in Meaning(self.inputs, elements, self.time).answer(self.query).items():
