@@ -309,7 +309,7 @@ def unnest(
 ) -> Oracle:
     """unnest: a tuple per array item: the tuple's columns, the item's fields and optionally the item's number.
 
-    With ``outer``, an empty array gives one row with a null item. All punctuations, which never constrain items; no state.
+    With ``outer``, an empty array gives one row with a null item. All punctuations, which never constrain items.
     """
     at = schema.index(array)
     columns = [i for i in range(len(schema)) if keeps or i != at]
