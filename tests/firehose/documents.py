@@ -19,7 +19,10 @@ TYPED = (StreamSpec("s", Schema.parse(f"{_PATHS}, {_TYPES}"), "t"), _OTHER)
 """All types of columns; they are the slowest to test."""
 PLAIN = StreamSpec("s", Schema.parse("a INT, b STRING"), "t", placed=True)
 GUESSED = (StreamSpec("s", Schema.parse("a STRING, b STRING"), "t", guessed=True), _OTHER)
-_NAMESPACED = "XMLNAMESPACES('urn:o' AS o), oa STRING PATH 'o:a', oi STRING PATH '@o:i', own STRING PATH 'd/text()', a STRING"
+_NAMESPACED = (
+    "XMLNAMESPACES('urn:o' AS o), oa STRING PATH 'o:a', oi STRING PATH '@o:i', own STRING PATH 'd/text()', "
+    "a STRING"
+)
 _WHOLE = "whole STRING PATH '.', d STRING, c INT PATH 'd/c', e STRING, b STRING"
 _ARRAY = "d ARRAY(c INT, u STRING PATH '@u'), b ARRAY(v STRING PATH '.'), a INT, i INT PATH '@i'"
 _CHOSEN = (

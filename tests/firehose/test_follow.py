@@ -42,13 +42,13 @@ def test_it_grows_and_goes_away(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text("<r><t><a>1</a></t><t>")
 
-    def then() -> None:
+    def finish() -> None:
         append(path, "<a>2</a></t></r>")
         time.sleep(0.02)  # the root is closed, but more documents may follow
         append(path, "<r><t><a>3</a></t></r>")
         path.unlink()
 
-    assert followed(path, then) == ([1, 2, 3], None)
+    assert followed(path, finish) == ([1, 2, 3], None)
 
 
 def test_it_is_replaced(tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ def test_compressed_and_growing(tmp_path: Path, pack: Callable[[bytes], bytes]) 
     path = tmp_path / "a.xml.gz"
     path.write_bytes(pack(b"<r><t><a>1</a></t>"))
 
-    def then() -> None:
+    def finish() -> None:
         with open(path, "ab") as file:
             file.write(pack(b"<t><a>2</a></t></r>"))
         path.unlink()
 
-    assert followed(path, then) == ([1, 2], None)
+    assert followed(path, finish) == ([1, 2], None)

@@ -309,7 +309,7 @@ def test_mutated_documents() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(os.environ.get("XMLPUNCT_LONG") != "1", reason="takes as long as it is given")
+@pytest.mark.skipif(os.environ.get("XMLPUNCT_LONG") != "1", reason="runs for XMLPUNCT_SECONDS seconds")
 def test_damage_for_long() -> None:
     """Runs for XMLPUNCT_SECONDS seconds (600).
 

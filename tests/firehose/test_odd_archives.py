@@ -83,7 +83,7 @@ TARS = {
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["tar", "tar.gz"])
 @pytest.mark.parametrize("name", TARS)
 def test_wrong_headers_of_a_tar(name: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    """The member before the wrong header is read; then comes an error with the archive's name and the byte."""
+    """Members before a wrong header are read; then an error names the byte, except for sparse and non-UTF-8 ones."""
     path = tmp_path / "odd.tar"
     path.write_bytes(pack(GOOD + TARS[name] + bytes(1024)))
     rows, error = [], None

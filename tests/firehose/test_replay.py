@@ -93,7 +93,7 @@ def test_only_utf_8() -> None:
 
 
 def test_a_rate_that_takes_for_ever_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long wait is a sequence of sleeps of at most an hour, the limit of `time.sleep`."""
+    """A long wait is split into sleeps of at most an hour, because `time.sleep` has a maximum."""
     waited: list[float] = []
 
     class Enough(Exception):

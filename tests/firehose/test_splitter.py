@@ -208,7 +208,7 @@ def test_tuples_stay_whole_and_limits_are_kept() -> None:
     assert pieces(document, 21) == [
         b"<r><t>11</t><t>22</t>",
         b"x",
-        b"<t>333333333333333333333</t><t/></r>",  # the limit does not apply after a tuple that is longer
+        b"<t>333333333333333333333</t><t/></r>",  # the limit is dropped for a piece that exceeds it
     ]
     assert pieces(document, 1000) == [document]
     assert b"".join(pieces(document, 22)) == document

@@ -323,7 +323,7 @@ def test_a_type_that_holds_itself_ends(tmp_path: Path) -> None:
 
 
 def doubling(kind: str, count: int) -> str:
-    """Groups or types, each of which has its predecessor twice."""
+    """Groups or types that each contain the previous one twice."""
     first, further = {
         "sequence": (
             '<xs:group name="g0"><xs:sequence><xs:element name="a" minOccurs="0"/></xs:sequence></xs:group>',
