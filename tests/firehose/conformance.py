@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="where xmlconf.xml is")
     folder = parser.parse_args(arguments).folder
     counts: Counter[tuple[str, str, str]] = Counter()
-    lines, wrong, natives = [], 0, 0
+    lines, unexplained, native_count = [], 0, 0
     for case in cases(folder):
         data = case.path.read_bytes()
         libxml2, root = by_libxml2(data)
@@ -174,20 +174,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         is_subset = ours[0].error is not None and _SUBSET in ours[0].error
         suite = {True: "well formed", False: "not well formed", None: "either"}[case.well_formed]
         counts[suite, "internal subset" if is_subset else ours[0].word, libxml2.word] += 1
-        natives += is_native(data, root)
+        native_count += is_native(data, root)
         for problem in problems(data, ours, libxml2):
             lines.append(f"{case.name}: {problem}")
-            wrong += 1
+            unexplained += 1
         if case.well_formed not in (None, ours[0].error is None) and not is_subset:
             reason = why(case, ours[0], libxml2)
             lines.append(f"{case.name}: {suite}; {ours[0].error or READ}; {reason or 'no reason is known'}")
-            wrong += reason is None
+            unexplained += reason is None
     print(*lines, sep="\n")
     print(f"\n{'the suite':<17}{'we':<17}{'libxml2':<10}tests")
     for (suite, we, libxml2_word), count in sorted(counts.items()):
         print(f"{suite:<17}{we:<17}{libxml2_word:<10}{count}")
-    print(f"\n{sum(counts.values())} tests, {natives} of them by the native reader; {wrong} without a reason")
-    return 1 if wrong else 0
+    print(
+        f"\n{sum(counts.values())} tests, {native_count} of them by the native reader; {unexplained} without a reason"
+    )
+    return 1 if unexplained else 0
 
 
 if __name__ == "__main__":

@@ -130,10 +130,10 @@ def shape(random: Random) -> Write:
     names = random.sample(["a", "b", "x", "m", "e", "w", "y", "h", "f", "z", "o:a"], random.randint(0, 5))
     if kind.startswith("p:"):
         names = [n for n in names if n in "ab"]
-    deep = kind == "t" and random.random() < 0.8
+    has_child = kind == "t" and random.random() < 0.8
     attributes = [n for n in ("i", "u", "v", "o:i") if random.random() < 0.15 and not kind.startswith("p:")]
     quote = random.choice('"""\'')
-    empty, twice = random.random() < 0.1, random.random() < 0.03
+    uses_empty_tags, is_repeated = random.random() < 0.1, random.random() < 0.03
 
     def leaf(random: Random, name: str) -> str:
         text = value(random, name)
@@ -141,12 +141,12 @@ def shape(random: Random) -> Write:
             text = random.choice(
                 ["*", "1", "[1,2]", "{1,3}", "(,5]", *(["["] if random.random() < 0.01 else [])]
             )
-        return f"<{name}>{text}</{name}>" if text or not empty else f"<{name}/>"
+        return f"<{name}>{text}</{name}>" if text or not uses_empty_tags else f"<{name}/>"
 
     def write(random: Random) -> str:
         attribute_text = "".join(f" {n}={quote}{quoted(random, n)}{quote}" for n in attributes)
-        parts = [leaf(random, n) for n in names + (names[:1] if twice else [])]
-        if deep:
+        parts = [leaf(random, n) for n in names + (names[:1] if is_repeated else [])]
+        if has_child:
             inside = f"<d u={quote}{quoted(random, 'u')}{quote}>" if "u" in attributes else "<d>"
             parts.append(f"{inside}{inner}{leaf(random, 'c')}{inner}</d>")
         if not parts and random.random() < 0.5:

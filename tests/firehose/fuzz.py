@@ -246,10 +246,12 @@ class Fuzzer:
         parser, specs = self.parsers[number], ALL[number]
         prefix = parser.ahead(split)
         if prefix is not None and (size := prefix[0].boundary):
-            before = replace(split, data=split.data[:size], final=False)
-            expected_state = _parse(before, _Streams(specs, PUNCT_NAMESPACE, Limits())).saved_state_after()
+            prefix_split = replace(split, data=split.data[:size], final=False)
+            expected_state = _parse(
+                prefix_split, _Streams(specs, PUNCT_NAMESPACE, Limits())
+            ).saved_state_after()
             assert prefix[1] in (None, expected_state)
-            assert_same(parser, before, specs)
+            assert_same(parser, prefix_split, specs)
         if parser._walker.walk(split) is not None:
             assert_same(parser, split, specs)
 

@@ -181,9 +181,9 @@ def test_two_members_of_one_name() -> None:
             file.addfile(info, io.BytesIO(data))
     with pytest.raises(SourceError, match=r"has two members named a\.xml"):
         Source.of(out.getvalue())
-    twice = zipped({"a.xml": b"<r/>", "b.xml": b"<r/>"}).replace(b"b.xml", b"a.xml")
+    duplicated = zipped({"a.xml": b"<r/>", "b.xml": b"<r/>"}).replace(b"b.xml", b"a.xml")
     with pytest.raises(SourceError, match=r"has two members named a\.xml"):
-        Source.of(twice)
+        Source.of(duplicated)
 
 
 def test_links_in_a_tar(tmp_path: Path) -> None:

@@ -293,9 +293,11 @@ def test_which_odd_documents_are_passed_on() -> None:
         for document in fuzz.ODD
         if not is_walked(Split("doc", Position(), document.encode("utf-8", "surrogatepass"), True), SPECS)
     ]
-    fine = fuzz.ODD[1 : fuzz.ODD.index("<\u00e9><t/></\u00e9>")]
-    wrong = ["<r><t><b>1</b><b>2</b>"]
-    assert [document for document in not_walked if document in fine and document[:22] not in wrong] == [
+    well_formed = fuzz.ODD[1 : fuzz.ODD.index("<\u00e9><t/></\u00e9>")]
+    excluded = ["<r><t><b>1</b><b>2</b>"]
+    assert [
+        document for document in not_walked if document in well_formed and document[:22] not in excluded
+    ] == [
         f"{OPEN}<p:t><a>1</a><a>2</a></p:t></r>",  # a wrong punctuation
         f"{OPEN}<p:t>x<a>1</a></p:t></r>",
     ]

@@ -41,15 +41,15 @@ def test_paths_agree_with_xpath(parts: list[str], paths: list[str]) -> None:
     quoted = [path.replace("'", "''") for path in paths]
     columns = HEAD + ", ".join(f"c{i} STRING PATH '{path}'" for i, path in enumerate(quoted))
     data = document(parts)
-    expected, wrong = [], 0
+    expected, reject_count = [], 0
     for element in etree.fromstring(data):
         selected = [strings(element, path) for path in paths]
         if any(len(values) > 1 for values in selected):
-            wrong += 1
+            reject_count += 1
         else:
             expected.append(tuple(values[0] if values else None for values in selected))
     result = read_document(data, columns)
-    assert (result.tuples, len(result.rejects)) == (expected, wrong)
+    assert (result.tuples, len(result.rejects)) == (expected, reject_count)
 
 
 NATIVE = [
@@ -147,7 +147,7 @@ def with_ancestors(root: etree._Element, needed: bool) -> tuple[list[tuple[Any, 
     rows, reasons = [], []
     read: dict[tuple[etree._Element, str], list[int]] = {}
 
-    def before(tuple_: etree._Element, up: int, path: str) -> list[str]:
+    def earlier_values(tuple_: etree._Element, up: int, path: str) -> list[str]:
         inside = tuple_
         for _ in range(up - 1):
             inside = inside.getparent()
@@ -175,8 +175,8 @@ def with_ancestors(root: etree._Element, needed: bool) -> tuple[list[tuple[Any, 
         parent = element.getparent()
         selected = {
             "i": strings(parent, "@i"),
-            "n": before(element, 1, "."),
-            "k": before(element, 1, "@k"),
+            "n": earlier_values(element, 1, "."),
+            "k": earlier_values(element, 1, "@k"),
         }
         grand = parent.getparent()
         if grand is not None:
@@ -188,9 +188,9 @@ def with_ancestors(root: etree._Element, needed: bool) -> tuple[list[tuple[Any, 
             selected["nn"] = []
         read[parent, "."], read[parent, "@k"] = [0] * len(selected["n"]), [0] * len(selected["k"])
         order = ["i", "n", "nn", "k"]
-        twice = next((name for name in order if len(selected[name]) > 1), None)
-        if twice:
-            reasons.append(f"attribute {twice}: given more than once")
+        repeated = next((name for name in order if len(selected[name]) > 1), None)
+        if repeated:
+            reasons.append(f"attribute {repeated}: given more than once")
         elif needed and not selected["n"]:
             reasons.append("attribute n: missing, and it is NOT NULL")
         else:

@@ -42,25 +42,25 @@ def test_arrays_agree_with_xpath(parts: list[str], deep: bool, cut: int | None) 
     nested_array = ", m ARRAY(q STRING)" if deep else ""
     columns = f"{HEAD}l ARRAY(i STRING PATH '@i', q STRING, v STRING PATH '.'{nested_array}), z STRING"
     data = document(parts)
-    expected, wrong = [], 0
+    expected, reject_count = [], 0
     for element in etree.fromstring(data):
         rows: list[dict[str, Any]] = []
-        fine = len(strings(element, "z")) < 2
+        is_valid = len(strings(element, "z")) < 2
         for item in element.findall("l"):
             values = {name: strings(item, path) for name, path in (("i", "@i"), ("q", "q"), ("v", "."))}
             row: dict[str, Any] = {
                 name: selected[0] if selected else None for name, selected in values.items()
             }
-            fine &= len(values["q"]) < 2
+            is_valid &= len(values["q"]) < 2
             if deep:
                 row["m"] = [{"q": (strings(m, "q") or [None])[0]} for m in item.findall("m")]
-                fine &= all(len(m.findall("q")) < 2 for m in item.findall("m"))
+                is_valid &= all(len(m.findall("q")) < 2 for m in item.findall("m"))
             rows.append(row)
-        if fine:
+        if is_valid:
             expected.append((rows, (strings(element, "z") or [None])[0]))
-        wrong += not fine
+        reject_count += not is_valid
     result = outcome(data, StreamSpec("s", Schema.parse(columns), "t"), cut)
-    assert (result.tuples, len(result.rejects)) == (expected, wrong)
+    assert (result.tuples, len(result.rejects)) == (expected, reject_count)
 
 
 @given(st.lists(orders, max_size=4), st.permutations(range(5)), st.sampled_from([None, 40]))
@@ -75,7 +75,7 @@ def test_elements_of_an_array_can_be_read_by_other_columns(
         "k ARRAY(v STRING PATH '.') PATH 'l/q'",
         "v STRING PATH 'l[2]'",
     ]
-    data, expected, wrong = document(parts), [], 0
+    data, expected, reject_count = document(parts), [], 0
     for element in etree.fromstring(data):
         rows: list[dict[str, Any]] = []
         for item in element.findall("l"):
@@ -89,12 +89,12 @@ def test_elements_of_an_array_can_be_read_by_other_columns(
             [{"v": v} for v in q],
             (v or [None])[0],
         ]
-        fine = len(q) < 2 and len(i) < 2
-        expected += [tuple(values[at] for at in order)] if fine else []
-        wrong += not fine
+        is_valid = len(q) < 2 and len(i) < 2
+        expected += [tuple(values[at] for at in order)] if is_valid else []
+        reject_count += not is_valid
     spec = StreamSpec("s", Schema.parse(HEAD + ", ".join(columns[at] for at in order)), "t")
     result = outcome(data, spec, cut)
-    assert (result.tuples, len(result.rejects)) == (expected, wrong)
+    assert (result.tuples, len(result.rejects)) == (expected, reject_count)
 
 
 @pytest.mark.parametrize("columns", ["x INT PATH '.'", "x INT PATH 'text()'", "x XML PATH '.'", "y INT"])

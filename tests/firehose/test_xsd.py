@@ -324,7 +324,7 @@ def test_a_type_that_holds_itself_ends(tmp_path: Path) -> None:
 
 def doubling(kind: str, count: int) -> str:
     """Groups or types that each contain the previous one twice."""
-    first, further = {
+    first, next_definition = {
         "sequence": (
             '<xs:group name="g0"><xs:sequence><xs:element name="a" minOccurs="0"/></xs:sequence></xs:group>',
             '<xs:group name="{0}"><xs:sequence><xs:group ref="{1}"/><xs:group ref="{1}"/></xs:sequence></xs:group>',
@@ -351,8 +351,8 @@ def doubling(kind: str, count: int) -> str:
             '<xs:group name="{0}"><xs:sequence><xs:group ref="{1}"/><xs:group ref="{1}"/></xs:sequence></xs:group>',
         ),
     }[kind]
-    further = further.replace("c{0}", "c{2}").replace("c{1}", "c{3}")
-    definitions = "".join(further.format(f"g{i}", f"g{i - 1}", i, i - 1) for i in range(1, count))
+    next_definition = next_definition.replace("c{0}", "c{2}").replace("c{1}", "c{3}")
+    definitions = "".join(next_definition.format(f"g{i}", f"g{i - 1}", i, i - 1) for i in range(1, count))
     used = {
         "attributes": f'<xs:complexType><xs:attributeGroup ref="g{count - 1}"/></xs:complexType>',
         "union": f'<xs:simpleType><xs:restriction base="g{count - 1}"/></xs:simpleType>',
