@@ -1,4 +1,4 @@
-"""Texts to columns: exactly what `Type.read` reads, however fast."""
+"""Converting texts to columns gives exactly the values of `Type.read`."""
 
 from __future__ import annotations
 
