@@ -122,7 +122,7 @@ def is_outside(type_: Type, answer: Any) -> bool:
         type_.accept(as_ours(type_, answer))
     except (ValueError, OverflowError):
         return True
-    return isinstance(answer, str)  # a moment that Python does not have
+    return isinstance(answer, str)  # a time outside the range of Python
 
 
 def as_ours(type_: Type, answer: Any) -> Any:
@@ -415,7 +415,7 @@ def test_monotone_expressions_keep_the_order(sql: str) -> None:
     assert len(keys) > 1000
 
 
-def test_which_keep_an_order() -> None:
+def test_which_functions_are_monotone() -> None:
     monotone = {sql for sql in [*NUMBERS, *MOMENTS] if Monotone.of(planned(sql))}
     assert {"ROUND(x, 2)", "ROUND(m, 1)", "FLOOR(x)", "CEIL(m)", "TRUNC(x)", "SIGN(m)", "d + 3"} <= monotone
     assert {

@@ -360,7 +360,7 @@ def test_a_directory_of_spooled_files_that_gains_one(tmp_path: Path) -> None:
     bench.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Spool, "start", Spool.run)
-        with Death(26).awaited():  # the run has begun, and its first file is not copied
+        with Death(26).awaited():  # the run has begun, but its first file is not spooled yet
             bench.run()
     assert any(segments.end_of(s) is None for s in (bench.checkpoint / "spool").glob("0-?.xml"))
     (folder / "a.xml").write_text(with_other_values(text), encoding="utf-16")

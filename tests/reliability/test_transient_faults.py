@@ -308,7 +308,7 @@ def test_an_archive_on_a_disk_that_fails_is_not_corrupt(tmp_path: Path) -> None:
                 content(Source.of(file, name))
 
 
-def test_a_spool_that_ends_while_others_wait_for_room_says_so(
+def test_the_failure_of_a_spool_is_an_error_for_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error of the thread must not look like an input without data."""

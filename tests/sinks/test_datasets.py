@@ -276,7 +276,7 @@ def test_invalid_options_are_refused(
     assert os.listdir(tmp_path) == []
 
 
-def test_a_source_that_fails_publishes_what_was_complete(tmp_path: Path) -> None:
+def test_a_source_that_fails_publishes_complete_files(tmp_path: Path) -> None:
     """Partitioned by hour, the complete hours are published; else all received rows."""
     for partition_by, expected in ((("hour",), ["hour=0", "hour=1"]), ((), ["part-000000-0.parquet"])):
         folder = tmp_path / str(len(partition_by))
