@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import Tally, assert_sound_behind, check_table, drive_twice
+from tests.operators.harness import Tally, assert_sound_after, check_table, drive_twice
 from tests.oracle import Oracle, relational
 from tests.oracle.values import Row
 from tests.strategies import FLAG, SIGNED, SPECIAL, Space, streams
@@ -66,7 +66,7 @@ def test_the_invariants_are_sound(
     data: st.DataObject,
 ) -> None:
     inputs = [data.draw(streams(s, closing=s.schema.names[:1])) for s in spaces]
-    assert_sound_behind(inputs, expected([s.tuples() for s in spaces]), operation, spaces)
+    assert_sound_after(inputs, expected([s.tuples() for s in spaces]), operation, spaces)
 
 
 X = Schema.parse("x INT")

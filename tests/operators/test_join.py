@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import FEWER, Tally, assert_sound_behind, check_table, drive_twice
+from tests.operators.harness import FEWER, Tally, assert_sound_after, check_table, drive_twice
 from tests.operators.joins import CASES, Case
 from tests.oracle import relational
 from xmlpunct.expressions.expression import Column
@@ -52,8 +52,8 @@ def test_against_the_oracle(case: Case, kind: str) -> None:
 @given(data=st.data())
 def test_the_invariants_are_sound(case: Case, kind: str, data: st.DataObject) -> None:
     widths = len(case.left.schema), len(case.right.schema)
-    operation = relational.join(kind, widths, case.places, case.condition)
-    assert_sound_behind(data.draw(case.streams()), expected(case, kind, True), operation, case.spaces)
+    operation = relational.join(kind, widths, case.key_positions, case.condition)
+    assert_sound_after(data.draw(case.streams()), expected(case, kind, True), operation, case.spaces)
 
 
 def table(kind: str, text: str) -> Join:

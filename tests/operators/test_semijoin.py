@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import FEWER, Tally, assert_sound_behind, check_table, drive_twice
+from tests.operators.harness import FEWER, Tally, assert_sound_after, check_table, drive_twice
 from tests.operators.joins import BID, CASES, ITEM, Case
 from tests.oracle import relational
 from xmlpunct.operators import SemiJoin
@@ -45,8 +45,8 @@ def test_against_the_oracle(case: Case, anti: bool) -> None:
 @FEWER
 @given(data=st.data())
 def test_the_invariants_are_sound(case: Case, anti: bool, data: st.DataObject) -> None:
-    operation = relational.semijoin(anti, case.places, case.condition)
-    assert_sound_behind(data.draw(case.streams()), expected(case, anti), operation, case.spaces)
+    operation = relational.semijoin(anti, case.key_positions, case.condition)
+    assert_sound_after(data.draw(case.streams()), expected(case, anti), operation, case.spaces)
 
 
 def test_semi_table() -> None:
