@@ -1,4 +1,4 @@
-"""intersect: the tuples of both inputs, each once; and what goes for difference alike."""
+"""intersect: the tuples of both inputs, each once. Some tests run difference too."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ X = Schema.parse("x INT")
 
 
 def test_table() -> None:
-    """Nulls are equal. A result is given once, and once it is promised away it is forgotten."""
+    """Nulls are equal. A result is emitted once, and purged once it is closed."""
     operator = Intersect(X, X)
     check_table(
         operator,
@@ -90,7 +90,7 @@ def test_table() -> None:
     )
 
 
-def test_what_was_output_is_retained_once_and_blocks_nothing() -> None:
+def test_a_result_is_retained_once_and_blocks_nothing() -> None:
     operator = Intersect(X, X)
     check_table(operator, "1: 1; 2 ->\n 1: P([0,9]) ->\n 2: 1; 1 -> 1")
     assert operator.state.rows == 2, "1 as output, and the left 2"

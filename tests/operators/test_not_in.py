@@ -91,8 +91,8 @@ def test_a_null_on_the_left_passes_if_the_right_was_empty() -> None:
     )
 
 
-def test_values_are_kept_until_the_left_side_has_closed_them() -> None:
-    """Also after the right side's end; and behind a null nothing else matters."""
+def test_values_are_retained_until_the_left_side_has_closed_them() -> None:
+    """Also after the right side's end. After a null no other value is retained."""
     operator = NotIn(ITEM, BID, "id", "item")
     check_table(
         operator, "2: 1 10; 2 10; 3 10; P(*, *) ->\n 1: 1 ann; 4 dan; P([1,2], *) -> 4 dan; P([1,2], *)"
@@ -106,7 +106,7 @@ def test_values_are_kept_until_the_left_side_has_closed_them() -> None:
 
 
 def test_without_nulls_on_the_right_only_left_nulls_wait() -> None:
-    """The others go as those of NOT EXISTS do: their punctuations, and combinations, too."""
+    """Other left tuples and punctuations are released as by NOT EXISTS, combinations included."""
     operator = NotIn(ITEM, Schema.parse("item INT NOT NULL, price INT"), "id", "item")
     check_table(
         operator,
@@ -123,7 +123,7 @@ def test_without_nulls_on_the_right_only_left_nulls_wait() -> None:
 
 
 def test_a_right_side_that_closes_all_its_values_stays_empty() -> None:
-    """Value after value; then nulls on the left pass before its end."""
+    """It closes them range by range; then left nulls pass before its end."""
     check_table(
         NotIn(ITEM, Schema.parse("item INT NOT NULL, price INT"), "id", "item"),
         """

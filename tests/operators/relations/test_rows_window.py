@@ -33,11 +33,11 @@ def test_against_its_meaning(
     name: str, count: int, bounds: tuple[int | None, int | None], data: st.DataObject
 ) -> None:
     space, instants = SPACES[name], Instants(INT, *bounds)
-    keys = [] if name == "none" else ["k"]
-    feed: Stream = data.draw(streams(space, 20, ends=True, closing=[*keys, "ts"]))
+    by = [] if name == "none" else ["k"]
+    feed: Stream = data.draw(streams(space, 20, ends=True, closing=[*by, "ts"]))
 
     def make() -> RowsWindow:
-        return RowsWindow(space.schema, "ts", instants, count, keys)
+        return RowsWindow(space.schema, "ts", instants, count, by)
 
     def window(elements: list[Tuple], tau: int) -> list[Tuple]:
         return [
@@ -46,33 +46,31 @@ def test_against_its_meaning(
 
     for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):
         expected: dict[object, int] = {}
-        retained = 0
+        most = 0
         arrived = [t for t in run.tuples_in[0] if instants.first <= t[-1] <= instants.last]
-        for k in {same(t[0]): t[0] for t in space.tuples()}.values() if keys else [None]:
-            in_k = [t for t in arrived if not keys or same(t[0]) == same(k)]
-            candidates = [
-                t[:-1] for t in space.tuples() if t[-1] == 0 and (not keys or same(t[0]) == same(k))
-            ]
-            closed = closed_of(space, candidates, run.punctuations_in[0], instants)
+        for k in {same(t[0]): t[0] for t in space.tuples()}.values() if by else [None]:
+            in_k = [t for t in arrived if not by or same(t[0]) == same(k)]
+            could = [t[:-1] for t in space.tuples() if t[-1] == 0 and (not by or same(t[0]) == same(k))]
+            closed = closed_of(space, could, run.punctuations_in[0], instants)
             before: list[Tuple] = []
             for at in (at for at in TAU.domain if instants.first <= at <= closed):
-                current = window(in_k, at)
-                for sign, es in ((-1, before), (1, current)):
+                now = window(in_k, at)
+                for sign, es in ((-1, before), (1, now)):
                     for e in es:
                         change = (_same(e), at)
                         expected[change] = expected.get(change, 0) + sign
-                before = current
-            for e in candidates:
+                before = now
+            for e in could:
                 for at in (at for at in TAU.domain if at <= instants.last):
-                    assert run.closes((*e, at, 1)) == (at <= closed), (e, at)
-            retained += sum(t[-1] > closed for t in in_k)
-            retained += (len(before) + bool(before)) * (closed < instants.last)
-        actual: dict[object, int] = {}
+                    assert run.says((*e, at, 1)) == (at <= closed), (e, at)
+            most += sum(t[-1] > closed for t in in_k)
+            most += (len(before) + bool(before)) * (closed < instants.last)
+        found: dict[object, int] = {}
         for *e, at, diff in run.tuples:
-            actual[_same(e), at] = actual.get((_same(e), at), 0) + diff
-        assert _nonzero(actual) == _nonzero(expected)
+            found[_same(e), at] = found.get((_same(e), at), 0) + diff
+        assert _nonzero(found) == _nonzero(expected)
         assert run.rejected == len(run.tuples_in[0]) - len(arrived)
-        assert run.operator.state.rows == retained
+        assert run.operator.state.rows == most
     assert len(run.operator.state) == 0
 
 
