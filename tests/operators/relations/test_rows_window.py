@@ -82,13 +82,13 @@ def _nonzero(counts: dict[object, int]) -> dict[object, int]:
     return {change: n for change, n in counts.items() if n}
 
 
-def closed_of(space: Space, es: list[Tuple], said: list[Punctuation], instants: Instants) -> int:
-    """C(k): the last instant up to which punctuations close all elements that can come."""
+def closed_of(space: Space, es: list[Tuple], punctuations: list[Punctuation], instants: Instants) -> int:
+    """C(k): the last instant up to which punctuations close all possible elements of a partition."""
     closed = instants.first - 1
     for at in (instants.first, *TAU.domain):
         if instants.first <= at <= instants.last:
             can_come = space.schema["ts"].domain.matches(at)
-            if can_come and not all(any(match((*e, at), p) for p in said) for e in es):
+            if can_come and not all(any(match((*e, at), p) for p in punctuations) for e in es):
                 return closed
             closed = at
     return instants.last
@@ -110,8 +110,8 @@ def test_whole_instants_come_and_go() -> None:
     )
 
 
-def test_a_punctuation_on_another_attribute_says_nothing() -> None:
-    """An element of these may go later."""
+def test_a_punctuation_on_another_attribute_closes_nothing() -> None:
+    """An element that it matches may still be deleted later."""
     operator = RowsWindow(PACKET, "ts", Instants(INT), 1, [])
     check_table(
         operator,
@@ -123,7 +123,7 @@ def test_a_punctuation_on_another_attribute_says_nothing() -> None:
     )
 
 
-def test_a_slice_finds_what_goes_and_looks_at_nothing_else() -> None:
+def test_a_slice_looks_up_only_the_elements_that_leave() -> None:
     operator = RowsWindow(PACKET, "ts", Instants(INT), 10_000, [])
     rows = [(7, n, n) for n in range(10_001)]
     operator.step(0, PACKET.frame(rows))
