@@ -149,7 +149,7 @@ def test_tuples_before_a_wrong_byte_are_output(encoding: str, ask: Ask) -> None:
 
 
 def test_tuples_before_malformed_xml_are_output(ask: Ask) -> None:
-    """The first tuple and the malformed tag are in the same slice."""
+    """The first tuple and the malformed tag are read in one piece."""
     code, out, err = ask("parse", b"<s><t><a>1</a><b>x</b></t><t><a>2</b></t></s>")
     assert (code, out) == (1, "a,b\n1,x\n")
     assert "line 1, byte 33" in err
