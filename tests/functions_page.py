@@ -1,4 +1,4 @@
-"""docs/functions.md, made of the records of functions: ``python -m tests.functions_page`` writes it."""
+"""docs/functions.md, generated from the records of functions: ``python -m tests.functions_page`` writes it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ Each difference has a reason; [SQL](sql.md) lists those of queries.
 def page() -> str:
     """The text of the page."""
     lines = [INTRODUCTION]
-    known = set[str]()
+    listed = set[str]()
     for title, modules in SECTIONS.items():
         lines += [
             f"## {title}",
@@ -92,8 +92,8 @@ def page() -> str:
             "|---|---|---|---|",
         ]
         for record in _records(modules):
-            if record.name not in known and record.doc is not None:
-                known.add(record.name)
+            if record.name not in listed and record.doc is not None:
+                listed.add(record.name)
                 lines.append(_row(record, record.doc))
         lines.append("")
     lines += [
@@ -116,8 +116,8 @@ def _row(record: Function, doc: Doc) -> str:
     called = [name for name in record.called if name not in doc.form]
     form = ", ".join([_code(doc.form), *map(_code, called)])
     expression = tree(doc.example)
-    said = f"{_code(doc.example)} is {_code(result(expression))}"
-    return f"| {form} | {_cell(doc.meaning)} | {said} | {'✓' if keeps_order(expression) else ''} |"
+    example = f"{_code(doc.example)} is {_code(result(expression))}"
+    return f"| {form} | {_cell(doc.meaning)} | {example} | {'✓' if keeps_order(expression) else ''} |"
 
 
 def tree(sql: str) -> Expression:
@@ -128,7 +128,7 @@ def tree(sql: str) -> Expression:
 
 
 def result(expression: Expression) -> str:
-    """What an expression of constants gives, as SQL writes it."""
+    """Value of an expression of constants, as an SQL literal."""
     (value,), reasons = compiled(expression).run(pl.DataFrame({"x": [0]}))
     assert reasons is None or reasons[0] is None, reasons
     if not expression.type.comparable:
@@ -137,7 +137,7 @@ def result(expression: Expression) -> str:
 
 
 def keeps_order(expression: Expression) -> bool:
-    """Whether it is monotone in one of the constants."""
+    """True if the expression is monotone in one of its constants."""
     if not isinstance(expression, Call):
         return False
     for i, argument in enumerate(expression.args):

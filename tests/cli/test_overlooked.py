@@ -1,4 +1,4 @@
-"""What is overlooked is told on standard error, and is an error only for who is strict."""
+"""Unread elements are reported on standard error; with --strict they are an error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def write(source: Path, body: str, end: str = "</s>") -> None:
 
 
 @pytest.mark.parametrize(("body", "kind", "name", "line"), CASES)
-def test_a_line_that_names_it(body: str, kind: str, name: str, line: str, cli: Cli, source: Path) -> None:
+def test_unread_elements_are_reported(
+    body: str, kind: str, name: str, line: str, cli: Cli, source: Path
+) -> None:
     write(source, body)
     run = ["run", "--engine", "local", "-q", QUERY.format(source=source), "--format", "jsonl"]
     stats = source.with_name("stats")
@@ -52,7 +54,7 @@ def test_a_line_that_names_it(body: str, kind: str, name: str, line: str, cli: C
         assert (ran.code, ran.err) == (0, f"xmlpunct: {source}: {line}\n")
 
 
-def test_punctuations_in_another_namespace_are_read_where_that_is_told(cli: Cli, source: Path) -> None:
+def test_punctuations_are_read_in_the_namespace_of_an_option(cli: Cli, source: Path) -> None:
     write(source, "<t><a>1</a><b>2</b></t><o:t><a>1</a></o:t>")
     ran = cli(
         *("run", "--engine", "local", "-q", QUERY.format(source=source), "--format", "jsonl"),
@@ -62,13 +64,13 @@ def test_punctuations_in_another_namespace_are_read_where_that_is_told(cli: Cli,
     assert '{"$punct": {"a": "1"}}' in ran.out.splitlines()
 
 
-def test_nothing_is_said_where_nothing_is_overlooked(cli: Cli, source: Path) -> None:
+def test_a_stream_that_is_read_completely_has_no_report(cli: Cli, source: Path) -> None:
     write(source, "<t i='1'><a>1</a><b>2</b><z/>text</t><u/><p:t><a>1</a></p:t>")
     stats = source.with_name("stats")
     ran = cli("run", "--engine", "local", "--strict", "-q", QUERY.format(source=source), "--stats", stats)
     assert (ran.code, ran.err) == (0, "")
-    found = json.loads(stats.read_text())["inputs"]["s"]
-    assert found == {"tuples": 1, "punctuations": 1, "rejected": 0, "bytes": source.stat().st_size}
+    input_stats = json.loads(stats.read_text())["inputs"]["s"]
+    assert input_stats == {"tuples": 1, "punctuations": 1, "rejected": 0, "bytes": source.stat().st_size}
     for command in ("parse", "check"):
         ran = cli(command, source, "--element", "t", "--schema", "a INT, b INT")
         assert (ran.code, ran.err) == (0, "")
@@ -85,7 +87,7 @@ def test_tuples_that_have_attributes_only(format_: str, cli: Cli, source: Path) 
     assert tuples is None or ran.out.splitlines().count(tuples) == 2
 
 
-def test_what_a_guessed_schema_leaves_out(cli: Cli, source: Path) -> None:
+def test_columns_that_a_guessed_schema_omits_are_reported(cli: Cli, source: Path) -> None:
     write(source, "<t><a>1</a></t><t i='1'><a u='2'>3</a><b>4</b></t>")
     for command in ("parse", "check"):
         ran = cli(command, source, "--element", "t")
@@ -104,12 +106,12 @@ def test_tuples_without_columns_are_counted(cli: Cli, source: Path) -> None:
     assert "2 punctuations, 1 of them dropped" in ran.out
 
 
-def test_before_an_error(cli: Cli, source: Path) -> None:
+def test_the_report_precedes_an_error(cli: Cli, source: Path) -> None:
     write(source, "<u/>", end="")
     ran = cli("run", "--engine", "local", "-q", QUERY.format(source=source))
     assert ran.code == 1
-    told, error = ran.err.splitlines()
-    assert told == "xmlpunct: s: no element <t> was found"
+    notice, error = ran.err.splitlines()
+    assert notice == "xmlpunct: s: no element <t> was found"
     assert "cut short" in error
 
 

@@ -25,7 +25,7 @@ def test_a_run_takes_values(cli: Cli, feed: Path) -> None:
     assert [line for line in ran.out.splitlines() if "$punct" not in line] == ['{"n": 0}', '{"n": 1}']
 
 
-def test_a_checkpoint_goes_on_with_the_same_values_alone(cli: Cli, feed: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_refuses_other_values(cli: Cli, feed: Path, tmp_path: Path) -> None:
     call = ["run", "--engine", "local", "-o", tmp_path / "o", "--checkpoint", tmp_path / "c", "-q", SQL]
     call += ["--param", f"file={feed}"]
     assert cli(*call, *PARAMS).code == 0
@@ -54,7 +54,9 @@ def test_explain_takes_them_too(cli: Cli, feed: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("command", [["run", "--engine", "local"], ["explain"]])
-def test_wrong_ones_are_usage_errors(cli: Cli, command: list[str], params: list[str], message: str) -> None:
+def test_wrong_parameters_are_usage_errors(
+    cli: Cli, command: list[str], params: list[str], message: str
+) -> None:
     ran = cli(*command, "-q", SQL, *params)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
