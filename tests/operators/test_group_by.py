@@ -70,8 +70,8 @@ def make(schema: Schema, keys: tuple[str, ...], aggregates: list[Asked]) -> Grou
 @given(data=st.data())
 def test_against_the_oracle(space: Space, keys: tuple[str, ...], data: st.DataObject) -> None:
     stream, aggregates = data.draw(streams(space, most=20)), data.draw(asked(space))
-    places = [space.schema.index(k) for k in keys]
-    key_space = Space(Schema.of(space.schema[k] for k in keys), tuple(space.pools[i] for i in places))
+    key_pools = tuple(space.pools[space.schema.index(k)] for k in keys)
+    key_space = Space(Schema.of(space.schema[k] for k in keys), key_pools)
     outcomes = drive_twice(
         data,
         lambda: make(space.schema, keys, aggregates),

@@ -30,13 +30,13 @@ def test_against_the_oracle(inputs: int, space: Space, data: st.DataObject) -> N
 def test_inputs_that_differ_in_names_and_nulls(data: st.DataObject) -> None:
     """Names are the first input's; an output attribute may be null where any input's may.
 
-    An input that has no more of what it can have has no more nulls.
+    An input that has closed its domain has closed null.
     """
-    given = [data.draw(streams(space)) for space in (NOT_NULL, NULLABLE)]
+    feeds = [data.draw(streams(space)) for space in (NOT_NULL, NULLABLE)]
     drive(
         lambda: Merge([NOT_NULL.schema, NULLABLE.schema]),
         oracle.merge([NOT_NULL.tuples(), NULLABLE.tuples()]),
-        data.draw(cuts(given)),
+        data.draw(cuts(feeds)),
         probes(NULLABLE),
     )
     merged = Merge([NOT_NULL.schema, NULLABLE.schema]).schema

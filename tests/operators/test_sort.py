@@ -38,7 +38,7 @@ BESIDE = {
     SMALL: (-2, 5),
     LETTER: ("0", "ab", "bb", "cc", "dd"),
     REAL: (-2.0, -0.5, 0.5, 1.2, 2.0),
-    SPECIAL: (-2.0, 2.0),
+    SPECIAL: (-2.0, 0.5, 2.0),
     MONEY: (Decimal("-0.2"), Decimal("0.5")),
     FLAG: (),
     DAY: (date(2025, 12, 31), date(2026, 1, 5)),

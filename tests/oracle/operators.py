@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from itertools import product, zip_longest
+from itertools import combinations, product, zip_longest
 from typing import Any
 
 from tests.oracle.aggregates import NotRepresentable, Order, aggregate, xml_agg
@@ -169,16 +169,26 @@ def merge(conceivable: Sequence[Sequence[Row]] = ()) -> Oracle:
 
 
 def has_closed(ps: Sequence[Punctuation], u: Row, conceivable: Sequence[Row]) -> bool:
-    """Whether an input has closed ``u``, or every tuple that it can have instead (`in_place_of`)."""
+    """Whether an input has closed ``u``, or ``u`` with any value in columns where its own value never occurs."""
     if set_match(u, ps):
         return True
-    instead = in_place_of(u, conceivable)
-    return u not in instead and bool(conceivable) and all(set_match(r, ps) for r in instead)
+    never, rows = never_at(u, conceivable), in_place_of(u, conceivable)
+    for size in range(1, len(never) + 1):
+        for columns in combinations(sorted(never), size):
+            instead = [tuple(r[i] if i in columns else v for i, v in enumerate(u)) for r in rows]
+            if instead and all(set_match(r, ps) for r in instead):
+                return True
+    return False
+
+
+def never_at(u: Row, conceivable: Sequence[Row]) -> set[int]:
+    """The columns in which no conceivable tuple has the value of ``u``."""
+    return {i for i, v in enumerate(u) if all(same(r[i]) != same(v) for r in conceivable)}
 
 
 def in_place_of(u: Row, conceivable: Sequence[Row]) -> list[Row]:
     """The conceivable tuples that agree with ``u``, with any value where the value of ``u`` never occurs."""
-    never = {i for i, v in enumerate(u) if all(same(r[i]) != same(v) for r in conceivable)}
+    never = never_at(u, conceivable)
     return [r for r in conceivable if all(same(r[i]) == same(v) for i, v in enumerate(u) if i not in never)]
 
 
