@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.harness import Cli
 from tests.firehose.test_archives import tarred, zipped
-from tests.firehose.test_packed import PACKS, Drops
+from tests.firehose.test_compression import PACKS, Drops
 from tests.firehose.test_web import Site, serving
 from xmlpunct import query
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.connectors.servers import free_port
-from tests.connectors.test_posting import piece, post, reading
+from tests.connectors.test_http_post import piece, post, reading
 from tests.reliability.support import MOST_SECONDS, ends_well
 from tests.view.running import SQL, taking, view_of_a_run
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_guard import by_local, by_spark
+from tests.engine.test_late_tuples import by_local, by_spark
 from tests.reliability.bench import Bench
 from tests.reliability.faults import Death
 from xmlpunct import SourceError, SqlError, query

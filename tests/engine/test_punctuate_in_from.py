@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_guard import by_local, by_spark
+from tests.engine.test_late_tuples import by_local, by_spark
 from xmlpunct import SqlError, query
 from xmlpunct.engine.plan import Merge, Punctuate, Query, Scan
 from xmlpunct.engine.plan.outlooks import outlooks

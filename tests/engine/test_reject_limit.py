@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.test_guard import by_local, by_spark, document, planned
+from tests.engine.test_late_tuples import by_local, by_spark, document, planned
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.engine.run import reject_limit
 from xmlpunct.engine.run.local import local_run as local

@@ -1,7 +1,7 @@
 """Queries on columns that are all null or have one value, compared with DuckDB.
 
 polars stores these columns as one value and a height, and evaluates some expressions once.
-`tests.expressions.test_heights` tests every function; these tests are about operators.
+`tests.expressions.test_column_kinds` tests every function; these tests are about operators.
 """
 
 from __future__ import annotations

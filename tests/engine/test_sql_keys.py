@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_guard import by_local, by_spark
+from tests.engine.test_late_tuples import by_local, by_spark
 from tests.plans.sharded import Sharded
 from tests.strategies import slice_of
 from xmlpunct import SqlError, query

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.firehose.test_packed import BOMB, Drops, parse_until_error, read_part, zstd
+from tests.firehose.test_compression import BOMB, Drops, parse_until_error, read_part, zstd
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors import archives

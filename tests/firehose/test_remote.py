@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 import pytest
 
 from tests.firehose.test_archives import tarred, zipped
-from tests.firehose.test_packed import read_part
+from tests.firehose.test_compression import read_part
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.connectors.open_source import open_source

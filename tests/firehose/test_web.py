@@ -16,7 +16,7 @@ import pytest
 
 from tests.firehose.harness import spec
 from tests.firehose.test_archives import tarred, zipped
-from tests.firehose.test_packed import read_part
+from tests.firehose.test_compression import read_part
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.connectors import http

@@ -12,7 +12,7 @@ from tests.operators.harness import assert_proper
 from tests.oracle.values import Row
 from tests.plans.feeds import STREAMS
 from tests.plans.random_plans import AggregateGrower, Grower
-from tests.plans.test_judging import Document
+from tests.plans.test_complete_rejects import Document
 from tests.plans.test_random import Case
 from tests.spark.support import NAMESPACE
 from tests.threads import COUNTS

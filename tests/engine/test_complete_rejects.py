@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.test_guard import by_spark
+from tests.engine.test_late_tuples import by_spark
 from tests.spark.support import NAMESPACE
 from xmlpunct.base.errors import SourceError, StrictError
 from xmlpunct.engine.plan import Query

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from tests.firehose.test_archives import tarred, zipped
-from tests.firehose.test_packed import read_part
+from tests.firehose.test_compression import read_part
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors.open_source import open_source

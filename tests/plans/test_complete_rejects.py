@@ -15,7 +15,7 @@ import pytest
 
 from tests.plans.feeds import STREAMS, VALUES, feed
 from tests.plans.random_plans import Grower, column
-from tests.plans.test_guard import spoiled
+from tests.plans.test_late_tuples import spoiled
 from tests.spark.support import NAMESPACE
 from tests.strategies import Element
 from xmlpunct.engine.plan import (

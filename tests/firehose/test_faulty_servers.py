@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from tests.firehose.test_packed import read_part
+from tests.firehose.test_compression import read_part
 from tests.firehose.test_web import DOCUMENT, Site, serving
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError

@@ -3,7 +3,7 @@
 Spark starts a second attempt at a slow task (speculation), or at a task of an executor that seems dead but may come
 back. All tests here are long::
 
-    pytest -m long tests/reliability/test_twice.py
+    pytest -m long tests/reliability/test_speculation.py
 """
 
 from __future__ import annotations
