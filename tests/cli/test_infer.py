@@ -32,7 +32,7 @@ def test_what_is_printed_is_a_declaration_that_runs(cli: Cli, orders: Path) -> N
     printed = cli("infer", orders)
     assert (printed.code, printed.err) == (0, "")
     assert printed.out.splitlines() == [
-        f"-- From 3 elements <order> in {len(ORDERS):,} bytes, which are all.",
+        f"-- From 3 elements <order> in {len(ORDERS):,} bytes (the whole source).",
         'CREATE STREAM "order" (',
         "  XMLNAMESPACES('urn:x' AS x),",
         "  id_2 INT NOT NULL PATH '@id',",
@@ -107,7 +107,7 @@ def test_what_breaks_off_is_told_with_what_comes_before(cli: Cli, tmp_path: Path
     path.write_text("<s><a x='1'/><a x='2'/></b></s>")
     printed = cli("infer", path)
     assert printed.code == 0
-    assert f"-- Then it breaks off: {path}, line 1, byte " in printed.out
+    assert f"-- Reading stopped there: {path}, line 1, byte " in printed.out
 
 
 def test_a_schema_says_the_columns(cli: Cli, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_the_largest_slice(cli: Cli) -> None:
         (["run", "-q", QUERY + " WHERE x = '\udcff'", "--engine", "local"], "not UTF-8"),
         (["run", "samples", "--engine", "local"], "cannot read samples: Is a directory"),
         (["explain", "samples"], "cannot read samples: Is a directory"),
-        (["run", "-q", STREAM.replace("samples/", "a\0b") + "SELECT x FROM t", "--engine", "local"], "no"),
+        (["run", "-q", STREAM.replace("samples/", "a\0b") + "SELECT x FROM t", "--engine", "local"], "NUL"),
         (["parse", "", "--element", "t"], "'' names no source"),
         (["parse", "samples/sensor1.xml", "--element", ""], "empty"),
         (["parse", "samples/sensor1.xml", "--element", "\udcff"], "not UTF-8"),

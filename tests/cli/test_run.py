@@ -235,7 +235,7 @@ def test_what_a_guard_forgets_is_told(cli: Cli, tmp_path: Path, monkeypatch: pyt
     options = ["--engine", "local", "--format", "csv", "--slice", "100"]
     ran = cli("run", "-q", query, *options, "--rejects", tmp_path / "rejects", "--stats", stats)
     assert ran.out.split() == ["n", "1"]
-    assert "15 punctuations had to be forgotten" in ran.err
+    assert "15 punctuations were forgotten" in ran.err
     assert json.loads(stats.read_text())["forgotten"] == 15
 
 

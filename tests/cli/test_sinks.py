@@ -58,11 +58,11 @@ def test_what_is_wrong_is_underlined(sql: str, says: str, marked: str | None) ->
 @pytest.mark.parametrize(
     ("sql", "options", "says"),
     [
-        (SINK, "-o o.xml", "-o is about a SELECT beside the sinks"),
-        (SINK, "--format xml", "--format is about a SELECT"),
-        (SINK, "--partition-by x", "--partition-by is about a SELECT"),
-        (SINK, "--root r", "--root is about"),
-        (SINK, "--pretty", "--pretty is about"),
+        (SINK, "-o o.xml", "-o applies to a SELECT without a sink"),
+        (SINK, "--format xml", "--format applies to a SELECT"),
+        (SINK, "--partition-by x", "--partition-by applies to a SELECT"),
+        (SINK, "--root r", "--root applies to"),
+        (SINK, "--pretty", "--pretty applies to"),
         (f"{SINK}; SELECT x FROM t", "-o out.xml", "out.xml"),
         (f"{SINK}; SELECT x FROM t", "-o ./out.xml", "sink s: out.xml"),
         (f"{SINK}; SELECT x FROM t", "--rejects out.xml", "sink s: out.xml"),

@@ -119,7 +119,7 @@ def test_a_run_that_is_over_waits_for_nothing(
         (("hour=x", "--checkpoint", "cp"), "hour"),
         (("hour=17", "--checkpoint", "sensor1.xml"), "sensor1.xml"),
         (("hour=17", "--checkpoint", "nowhere"), "is no checkpoint"),
-        (("hour=17",), "--checkpoint DIR, or --http URL"),
+        (("hour=17",), "--checkpoint DIR or --http URL"),
         (("hour=17", "--http", "localhost:80"), "http://HOST:PORT"),
     ],
 )

@@ -92,7 +92,7 @@ def test_stopped_while_it_waits(tmp_path: Path, number: signal.Signals, kept: bo
         seen = out.read_bytes()
         assert seen.count(b"<result>") >= 6
         assert f"stopped after {seen.count(b'<result>')} tuples, {len(seen)} bytes" in text
-        assert ("goes on from" in text) == kept
+        assert ("continues from" in text) == kept
         assert "Traceback" not in text
         if kept:
             again = launch(*command, *options)
@@ -280,7 +280,7 @@ def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
     run.terminate()
     text = said(run)
     assert run.returncode == 130, text
-    assert "goes on from" in text
+    assert "continues from" in text
     assert "Traceback" not in text
     until = time.monotonic() + 20  # workers see that the JVM has gone, and go
     while left := [p for p in below if Path(f"/proc/{p}").exists()]:

@@ -32,15 +32,15 @@ _SINK_COUNTS = {
     "tuples": "Results written there.",
     "punctuations": "Punctuations written there.",
     "bytes": "Bytes written there.",
-    "late": "Results dropped there because a punctuation had excluded them.",
+    "late": "Results dropped there because they match an earlier punctuation.",
 }
 _OUTPUT_COUNTS = {
     "slices": "Slices processed.",
     "tuples_out": "Results written.",
     "punctuations_out": "Punctuations written.",
-    "late": "Results dropped because a punctuation had excluded them.",
+    "late": "Results dropped because they match an earlier punctuation.",
     "rejected": "Tuples rejected, by inputs and operators.",
-    "forgotten": "Punctuations that had to be forgotten.",
+    "forgotten": "Punctuations that were forgotten to save memory.",
 }
 
 

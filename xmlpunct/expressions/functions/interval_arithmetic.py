@@ -204,12 +204,13 @@ def _monotone_difference(call: Call) -> tuple[int, bool] | None:
 SHIFT = Function(
     "DATE_ADD", _type_shift, _shift, arity=(3, 3), monotone=_monotone_shift, notation=Notation(_write_shift, 7),
     doc=Doc("t + INTERVAL 'n' unit, t - INTERVAL 'n' unit, DATE_ADD(t, INTERVAL 'n' unit)",
-            "A DATE or TIMESTAMP so much later or earlier, as a TIMESTAMP. A month on is the same day, or the last one "
-            "of the month; so TIMESTAMPs and months keep no order, all else does. DATE + n is a DATE n days later.",
+            "The TIMESTAMP n units later or earlier than t. One month later is the same day of the next month, or that "
+            "month's last day; so a TIMESTAMP plus months keeps no order. All other sums do. DATE + n is the DATE n "
+            "days later.",
             "DATE '2024-01-31' + INTERVAL '1' MONTH"))
 DATE_DIFF = Function(
     "DATE_DIFF", _type_difference, _difference, called=("DATE_DIFF", "DATEDIFF"), arity=(3, 3),
     monotone=_monotone_difference,
     doc=Doc("DATE_DIFF(unit, t, u)",
-            "How many boundaries of a unit lie between t and u; of weeks, how often 7 days. DATE - DATE is in days.",
+            "The number of unit boundaries from t to u; for weeks, the number of whole 7 days. DATE - DATE gives days.",
             "DATE_DIFF('hour', TIMESTAMP '2024-01-01 10:59:00', TIMESTAMP '2024-01-01 12:01:00')"))

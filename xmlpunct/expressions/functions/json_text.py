@@ -165,14 +165,14 @@ def _nullable(args: Any) -> bool:
 JSON_VALUE = Function(
     "JSON_VALUE", _type_call, _of_path(_scalar), called=("JSON_VALUE",), nullable=_nullable,
     doc=Doc("JSON_VALUE(s, path)",
-            "The number, text (in quotes, as JSON has it) or truth value at a path; null where there is none.",
+            "The number, string (in quotes, as JSON) or boolean at the path; null if the path has none of these.",
             "JSON_VALUE('{\"a\": [1, 2.50]}', '$.a[1]')"))
 JSON_EXTRACT = Function(
     "JSON_EXTRACT", _type_call, _of_path(_json), called=("JSON_EXTRACT",), nullable=_nullable,
-    doc=Doc("JSON_EXTRACT(s, path), s -> path", "What stands at a path, as JSON in a STRING. A path is `'$.a[0]'`, the "
-            "name of a member, or the place of an item from 0 on.", "'{\"a\": {\"b\": 1}}' -> 'a'"))
+    doc=Doc("JSON_EXTRACT(s, path), s -> path", "The value at the path, as JSON in a STRING. A path is `'$.a[0]'`, the "
+            "name of a member, or the index of an item, counted from 0.", "'{\"a\": {\"b\": 1}}' -> 'a'"))
 JSON_EXTRACT_STRING = Function(
     "JSON_EXTRACT_STRING", _type_call, _of_path(_text_or_json), called=("JSON_EXTRACT_STRING",), nullable=_nullable,
     doc=Doc("JSON_EXTRACT_STRING(s, path), s ->> path",
-            "What stands at a path: a text without quotes, anything else as JSON.",
+            "The value at the path: a string without quotes, any other value as JSON.",
             "JSON_EXTRACT_STRING('{\"a\": \"x\"}', '$.a')"))

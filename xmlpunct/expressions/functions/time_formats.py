@@ -100,18 +100,18 @@ def _month_or_day(name: str, form: str, meaning: str) -> Function:
 # fmt: off
 STRFTIME = Function(
     "STRFTIME", _type_strftime, _strftime, called=("STRFTIME",),
-    doc=Doc("STRFTIME(t, format)", f"A DATE or TIMESTAMP as text. The format has `{' '.join(_WRITTEN)}`.",
+    doc=Doc("STRFTIME(t, format)", f"A DATE or TIMESTAMP as text. Specifiers: `{' '.join(_WRITTEN)}`.",
             "STRFTIME(TIMESTAMP '2024-02-29 17:05:00', '%d.%m.%Y %H:%M')"))
 STRPTIME = Function(
     "STRPTIME", _type_strptime,
     lambda call, text, _: FunctionResult(_strptime(call, text), [(_strptime(call, text).is_null(), "no such moment")]),
     called=("STRPTIME",),
-    doc=Doc("STRPTIME(s, format)", f"The TIMESTAMP that a text says in a format of `{' '.join(_READ)}`.",
+    doc=Doc("STRPTIME(s, format)", f"The TIMESTAMP in a text of that format. Specifiers: `{' '.join(_READ)}`.",
             "STRPTIME('29.2.2024 17:05', '%d.%m.%Y %H:%M')"))
 TRY_STRPTIME = Function(
     "TRY_STRPTIME", _type_strptime, lambda call, text, _: FunctionResult(_strptime(call, text)),
     called=("TRY_STRPTIME",), nullable=lambda args: True,
-    doc=Doc("TRY_STRPTIME(s, format)", "STRPTIME, null where the text is no such moment.",
+    doc=Doc("TRY_STRPTIME(s, format)", "As STRPTIME, but null if the text does not match the format.",
             "TRY_STRPTIME('today', '%Y-%m-%d')"))
-MONTHNAME = _month_or_day("MONTHNAME", "%B", "The month in English.")
-DAYNAME = _month_or_day("DAYNAME", "%A", "The day of the week in English.")
+MONTHNAME = _month_or_day("MONTHNAME", "%B", "The English name of the month.")
+DAYNAME = _month_or_day("DAYNAME", "%A", "The English name of the day of the week.")

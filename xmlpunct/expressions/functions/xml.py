@@ -136,7 +136,7 @@ ELEMENT = Function(
     "XMLELEMENT", _type_element, _element, notation=Notation(_write_element), arity=(2, 2 + MOST),
     nullable=lambda args: False, non_null=of_none, takes_whole=True,
     doc=Doc("XMLELEMENT(NAME name [, XMLATTRIBUTES(x AS name, ...)], content, ...)",
-            "An element. Null is left out.",
+            "An XML element. Nulls are left out.",
             "XMLELEMENT(NAME \"a\", XMLATTRIBUTES(1 AS \"n\"), 'x')"))  # fmt: skip
 FOREST = Function(
     "XMLFOREST", _type_forest, _forest,
@@ -144,5 +144,5 @@ FOREST = Function(
     nullable=lambda args: all(a.nullable for a in args[1:]), non_null=lambda call, args: of_any(call, args[1:]),
     arity=(2, 1 + MOST), takes_whole=True,
     doc=Doc("XMLFOREST(x AS name, ...)",
-            "An element for each x that is not null.",
+            "An XML element for each x that is not null.",
             "XMLFOREST(1 AS a, 2 AS b)"))  # fmt: skip

@@ -155,17 +155,17 @@ def _type_of_xml(a: Aggregate, type_: Type) -> Type:
 
 
 COUNT = AggregateFunction(
-    "COUNT", Doc("COUNT(*), COUNT(x)", "How many tuples, or how many x that are not null.")
+    "COUNT", Doc("COUNT(*), COUNT(x)", "The number of tuples, or of x that are not null.")
 )
-SUM = AggregateFunction("SUM", Doc("SUM(x)", "The sum; of INT and DECIMAL exact."), _type_of_sum)
+SUM = AggregateFunction("SUM", Doc("SUM(x)", "The sum; exact for INT and DECIMAL."), _type_of_sum)
 AVG = AggregateFunction(
-    "AVG", Doc("AVG(x)", "The mean: a DOUBLE, of DECIMAL one with 4 more digits."), _type_of_sum
+    "AVG", Doc("AVG(x)", "The mean as a DOUBLE; for DECIMAL, as a DECIMAL with 4 more digits."), _type_of_sum
 )
 MIN = AggregateFunction("MIN", Doc("MIN(x)", "The least x."), once=True)
 MAX = AggregateFunction("MAX", Doc("MAX(x)", "The greatest x; NaN is greatest."), once=True)
 XMLAGG = AggregateFunction(
     "XMLAGG",
-    Doc("XMLAGG(x [ORDER BY y])", "All x of type XML behind each other."),
+    Doc("XMLAGG(x [ORDER BY y])", "All x, of type XML, one after the other."),
     _type_of_xml,
     gathers=True,
 )
