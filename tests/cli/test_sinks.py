@@ -31,17 +31,17 @@ def folder(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("sql", "says", "marked"),
     [
         ("CREATE SINK s AS SELECT x FROM t", "CREATE SINK name WITH (output = '...') AS SELECT", "AS"),
-        ("CREATE SINK s WITH (format = 'csv') AS SELECT x FROM t", "a sink says where it writes", "s"),
+        ("CREATE SINK s WITH (format = 'csv') AS SELECT x FROM t", "a sink needs an output", "s"),
         ("CREATE SINK s WITH (output = 'o', colour = 'red') AS SELECT x FROM t", "one of output, format", "colour"),
         ("CREATE SINK s WITH (output = 'o', source = 'i') AS SELECT x FROM t", "an option of CREATE SINK", "source"),
-        ("CREATE SINK s WITH (output = o) AS SELECT x FROM t", "output wants a quoted value", "o"),
+        ("CREATE SINK s WITH (output = o) AS SELECT x FROM t", "output needs a quoted value", "o"),
         ("CREATE SINK s WITH (output = 'o', output = 'p') AS SELECT x FROM t", "output is given twice", "output = 'p'"),
-        ("CREATE SINK s WITH (output = 'o', format = 'doc') AS SELECT x FROM t", "format is one of xml", "format"),
+        ("CREATE SINK s WITH (output = 'o', format = 'doc') AS SELECT x FROM t", "format must be one of xml", "format"),
         ("CREATE SINK s WITH (output = 'o', pretty = 'yes') AS SELECT x FROM t", "true or false", "pretty = 'yes'"),
         ("CREATE SINK s WITH (output = 'o', namespaces = 'g') AS SELECT x FROM t", "namespaces 'g': write", "namesp"),
-        ("CREATE SINK s WITH (output = 'o')", "goes on with AS SELECT", None),
+        ("CREATE SINK s WITH (output = 'o')", "continues with AS SELECT", None),
         ("CREATE SINK s WITH (output = 'o') AS SELECT y FROM t", "y", "y"),
-        (f"{SINK}; {SINK}", "two sinks are named s", "s"),
+        (f"{SINK}; {SINK}", "two sinks have the name s", "s"),
         (f"{SINK}; SELECT x FROM t; SELECT hour FROM t", "CREATE SINK name WITH", "hour FROM t"),
         (f"{SINK}; SELECT x FROM s", "s is a sink, which nothing reads", "s"),
     ],
@@ -67,7 +67,7 @@ def test_what_is_wrong_is_underlined(sql: str, says: str, marked: str | None) ->
         (f"{SINK}; SELECT x FROM t", "-o ./out.xml", "sink s: out.xml"),
         (f"{SINK}; SELECT x FROM t", "--rejects out.xml", "sink s: out.xml"),
         (f"{SINK}; SELECT x FROM t", "--stats out.xml", "sink s: out.xml"),
-        (SINK.replace("out.xml", "a.xml"), "", "sink s: a.xml is what is read as the source of stream t"),
+        (SINK.replace("out.xml", "a.xml"), "", "sink s: a.xml is read as the source of stream t"),
         (SINK.replace("out.xml", "-") + "; SELECT x FROM t", "", "standard output"),
         (SINK.replace("out.xml", "sqlite:///x.db?table=r"), "--rejects sqlite:///x.db?table=r", "the same place"),
         (SINK.replace("'out.xml'", "'o', format = 'parquet'"), "", "sink s: format parquet is for a directory"),
@@ -87,7 +87,7 @@ def test_what_does_not_go_is_refused(folder: Path, cli: Cli, sql: str, options: 
 
 
 def test_who_takes_results_has_no_sinks() -> None:
-    with pytest.raises(UsageError, match="CREATE SINK s: here a query gives the results of one SELECT"):
+    with pytest.raises(UsageError, match="CREATE SINK s: a query in Python has the results of one SELECT"):
         query(f"{STREAM}{SINK}; SELECT x FROM t", t=b"<r/>")
 
 

@@ -116,7 +116,7 @@ def test_what_no_connector_knows_is_refused(cli: Cli) -> None:
     assert "nothing is written to klingon://" in ended.err
     ended = cli("run", "-q", QUERY, "-s", "sensor1=tcp://h:1", "-o", "tcp://h:1")
     assert ended.code == 2
-    assert "is what is read" in ended.err
+    assert "is read as" in ended.err
 
 
 def test_killed_at_random(installed: Path, tmp_path: Path) -> None:

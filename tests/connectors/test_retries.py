@@ -53,7 +53,7 @@ def test_a_report_comes_ever_more_rarely(
     )
     assert 6 < len(caplog.messages) < 12
     tried.progressed()
-    assert caplog.messages[-1] == "nats://host/s: goes on after 300 s (3000 tries)"
+    assert caplog.messages[-1] == "nats://host/s: continues after 300 s (3000 tries)"
     count = len(caplog.messages)
     tried.failed("lost")
     tried.progressed()
@@ -218,6 +218,6 @@ def test_a_database_that_another_process_has_locked(
             later.start()
             outlet.write(Results(len(caplog.messages), (Slice(RESULT.frame([(1,)])),), b""))
             later.join()
-            assert caplog.messages[-1].startswith(f"{url}: goes on after 0 s")
+            assert caplog.messages[-1].startswith(f"{url}: continues after 0 s")
         assert other.execute("SELECT count(*) FROM t").fetchone() == (2,)
     assert {*reported(caplog)} == {url}

@@ -113,8 +113,8 @@ def test_files_in_from_and_the_verdicts(folder: Path) -> None:
     ("sql", "says"),
     [
         (declared("{day}.xml"), r"\{day\} in the source names no column"),
-        (declared("{hour}*.xml"), "something fixed has to stand between"),
-        (declared("{x}.xml").replace("v INT", "x XML"), "compared with nothing"),
+        (declared("{hour}*.xml"), "a fixed text is needed between"),
+        (declared("{x}.xml").replace("v INT", "x XML"), "cannot be compared"),
     ],
 )
 def test_refused_before_anything_is_read(folder: Path, sql: str, says: str) -> None:

@@ -130,7 +130,7 @@ def test_where_no_provisional_answer_can_be_written(options: dict[str, Any], rea
 def test_spark_says_why_not() -> None:
     from xmlpunct.engine.spark import run
 
-    with pytest.raises(UsageError, match="nobody can take a copy"):
+    with pytest.raises(UsageError, match="cannot be copied"):
         run(plan(STREAMS + "SELECT k FROM a", {"a": "a.xml"}), RunOptions(partial=1.0), RunStats("spark"))
     assert "--engine local" in NO_COPY
 

@@ -209,7 +209,7 @@ def test_hidden_columns_say_where_tuples_stood(tmp_path: Path) -> None:
 def test_hidden_columns_are_no_part_of_a_star() -> None:
     data = document([(1, [])])
     assert rows('SELECT * FROM orders WHERE "$line" = 1', data) == [(1, [])]
-    with pytest.raises(SqlError, match="name no column"):
+    with pytest.raises(SqlError, match="cannot name a column"):
         plan("CREATE STREAM s (\"$line\" INT PATH 'a') WITH (source = 'x'); SELECT 1 AS a FROM s")
 
 

@@ -177,7 +177,7 @@ def test_a_window_closes_by_any_promise() -> None:
         ("TUMBLE(TABLE bid, DESCRIPTOR(ts))", ")", "lacks SIZE"),
         ("TUMBLE(TABLE bid, ts, 5)", "ts", "DESCRIPTOR"),
         ("TUMBLE(bid, DESCRIPTOR(ts), 5)", "bid", "TABLE"),
-        ("TUMBLE(TABLE bid, DESCRIPTOR(ts), 5, 1, 2)", "2", "no further argument"),
+        ("TUMBLE(TABLE bid, DESCRIPTOR(ts), 5, 1, 2)", "2", "too many arguments"),
         ("TUMBLE(TABLE bid, DESCRIPTOR(ts), SIZE => 5)", "SIZE", "all by name"),
         ("TUMBLE(DATA => TABLE bid, LENGTH => 5)", "LENGTH", "no argument LENGTH"),
         ("TUMBLE(TABLE bid, DESCRIPTOR(nope), 5)", "nope", "no column nope"),

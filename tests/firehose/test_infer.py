@@ -151,7 +151,7 @@ def test_what_stands_among_text_is_part_of_it() -> None:
     found = inferred(xml, "t")
     said = "p ARRAY(value STRING NOT NULL PATH '.'), k INT PATH 'e/@k', e STRING NOT NULL"
     assert column_list(found.schema) == said
-    why = "which stands among text and is part of it"
+    why = "which is mixed with text and part of that text"
     assert found.left_out == (f"p/*, {why}", f"e/*, {why}")
     (part,) = (p for p in slices(xml.encode(), found.schema, element="t") if p.tuples.height)
     assert part.tuples.rows() == [([{"value": "a big bug"}, {"value": ""}], 1, "1"), ([], None, "23")]
@@ -162,8 +162,8 @@ def test_what_no_column_can_hold_is_told() -> None:
     xml = f"<s xmlns:o='urn:{{o}}'><t o:x='1' b='1'><o:c><d/></o:c><t/>{deep}</t></s>"
     found = inferred(xml, "t")
     assert found.left_out == (
-        "@{urn:{o}}x, in a namespace that no path can name",
-        "{urn:{o}}c, in a namespace that no path can name",
+        "@{urn:{o}}x, in a namespace that a path cannot name",
+        "{urn:{o}}c, in a namespace that a path cannot name",
         "<t> inside another",
         "a/a/a/a/a/a/a/a/a/a/a, which repeats inside 10 arrays",
     )

@@ -66,7 +66,7 @@ def test_names_that_match(folder: Path, pattern: str, found: dict[str, tuple[str
 
 @pytest.mark.parametrize("pattern", ["{a}{b}.xml", "{a}*.xml", "d/*{a}", "{a}[0-9].xml", "?{a}"])
 def test_a_value_ends_somewhere(pattern: str) -> None:
-    with pytest.raises(UsageError, match="something fixed has to stand between"):
+    with pytest.raises(UsageError, match="a fixed text is needed between"):
         columns_in(pattern)
 
 
@@ -90,9 +90,9 @@ def test_a_file_of_that_very_name_is_meant(folder: Path) -> None:
 )
 def test_what_is_not_listed_carries_nothing(folder: Path, spec: str) -> None:
     for use in (columns_named, open_source):
-        with pytest.raises(UsageError, match=r"\{ho(ur|st)\} is for the names of local files"):
+        with pytest.raises(UsageError, match=r"\{ho(ur|st)\} is only for local files"):
             use(spec)
-    with pytest.raises(XmlPunctError, match="is for the names of local files: name a path"):
+    with pytest.raises(XmlPunctError, match="is only for local files: name a path"):
         explain(plan(f"CREATE STREAM s (hour INT, a INT) WITH (source = '{spec}'); SELECT a FROM s"))
     assert columns_named("https://h/${NAME}.xml") == ()  # taken from the environment
 

@@ -135,7 +135,7 @@ def test_what_can_be_read_once_only() -> None:
     with os.fdopen(reading, "rb") as file:
         frame = scan_xml(file)  # with a sample of it
         assert frame.collect().rows() == [(1,), (2,)]
-        with pytest.raises(UsageError, match="can be read once only"):
+        with pytest.raises(UsageError, match="can be read only once"):
             frame.collect()
 
 

@@ -192,7 +192,7 @@ def with_ancestors(root: etree._Element, needed: bool) -> tuple[list[tuple[Any, 
         if twice:
             reasons.append(f"attribute {twice}: given more than once")
         elif needed and not found["n"]:
-            reasons.append("attribute n: missing, and it is NOT NULL")
+            reasons.append("attribute n: missing, but NOT NULL")
         else:
             rows.append((element.text, *(found[name][0] if found[name] else None for name in order)))
     return rows, reasons
@@ -245,9 +245,9 @@ def test_a_long_start_tag_keeps_its_attributes() -> None:
         ("XMLNAMESPACES('u' AS g, 'v' AS g), a INT", "prefix g", "'v' AS g"),
         ("XMLNAMESPACES('' AS g), a INT", "no namespace", "'' AS g"),
         ("l ARRAY(a INT PATH '../a')", "out of the array", "'../a'"),
-        ("l ARRAY(a INT) PATH '@l'", "an array is made of elements", "'@l'"),
+        ("l ARRAY(a INT) PATH '@l'", "the items of an array must be elements", "'@l'"),
         ("a XML PATH '@a'", "XML is an element", "'@a'"),
-        ("a INT, l ARRAY(x INT) CHECK (l = 1)", "CHECK says nothing of an array", "l = 1"),
+        ("a INT, l ARRAY(x INT) CHECK (l = 1)", "CHECK does not apply to an array", "l = 1"),
         ("a INT PATH '../a[1]'", "is no path|no position", "'../a[1]'"),
         ("l ARRAY(x INT), m ARRAY(y INT) PATH 'l'", "two arrays", "m ARRAY(y INT)"),
     ],

@@ -142,7 +142,7 @@ def test_a_wrong_item_rejects_its_tuple_and_says_where() -> None:
     assert [r.partition(": ")[2] for r in found.rejects] == ["attribute l.v: 'x' is not of type INT"]
     missing = one(data, "l ARRAY(v INT, w INT NOT NULL)")
     assert [r.partition(": ")[2] for r in missing.rejects] == [
-        "attribute l.w: missing, and it is NOT NULL",
+        "attribute l.w: missing, but NOT NULL",
         "attribute l.v: 'x' is not of type INT",
     ]
 

@@ -18,7 +18,7 @@ from xmlpunct.firehose import FirehoseReader, Limits, StreamSpec
 
 COLUMNS = "a INT NOT NULL, b STRING, c DECIMAL(4,2) PATH 'd/@c', e STRING PATH 'd/e'"
 STREAM = spec(COLUMNS)
-OURS = ("DOCTYPE", "no DTD is read", "too large", "wrong punctuation")
+OURS = ("DOCTYPE", "DTDs are not read", "too large", "wrong punctuation")
 """What we refuse and libxml2 does not, by words of the reason."""
 
 

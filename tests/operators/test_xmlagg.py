@@ -75,7 +75,7 @@ def test_values_leave_with_their_group() -> None:
 
 @pytest.mark.parametrize(
     ("argument", "distinct", "says"),
-    [("sid", False, "wants XML"), ("x", True, "DISTINCT"), (None, False, "no sense")],
+    [("sid", False, "needs XML"), ("x", True, "DISTINCT"), (None, False, "no sense")],
 )
 def test_what_it_does_not_take(argument: str | None, distinct: bool, says: str) -> None:
     with pytest.raises(ValueError, match=says):

@@ -180,7 +180,7 @@ def test_every_call_that_can_fail(
 def test_a_file_that_cannot_be_read_for_a_while(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """What came before is there, the exit code is 1, the message says why, and the same command goes on."""
+    """What came before is there, the exit code is 1, the message says why, and the same command continues."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 1e9)
     lines = "".join(f"<t><x>{n}</x><hour>{n}</hour></t>\n" for n in range(200))
     source, out = tmp_path / "a.xml", tmp_path / "out.csv"
@@ -203,7 +203,7 @@ def test_a_file_that_cannot_be_read_for_a_while(
         ended = cli(*command)
     assert ended.code == 1
     assert f"{source}: cannot be read: {os.strerror(code)}" in ended.err
-    assert "the same command goes on" in ended.err
+    assert "the same command continues" in ended.err
     assert 1 < len(out.read_text().splitlines()) < 201
     assert cli(*command).code == 0
     assert out.read_text().split() == ["x", *map(str, range(200))]

@@ -146,7 +146,7 @@ def test_values_that_can_name_no_directory_are_rejects(tmp_path: Path, cli: Cli)
     assert seen(out) == ["k=__HIVE_DEFAULT_PARTITION__", "k=x"]
     reasons = [json.loads(line)["reason"] for line in rejects.read_text().splitlines()]
     assert sorted(reasons) == [
-        "k is empty, and names a directory",
+        "k is empty, and cannot name a directory",
         "k is too long for the name of a directory",
     ]
 
@@ -236,7 +236,7 @@ def test_staged_rows_that_are_gone_are_missed(tmp_path: Path) -> None:
     writing.close()
     (staged,) = (tmp_path / "d" / "_xmlpunct").glob("open-*")
     staged.write_bytes(b"")
-    with pytest.raises(XmlPunctError, match="shorter than what was committed"):
+    with pytest.raises(XmlPunctError, match="shorter than the committed"):
         Writing(tmp_path / "d", "hour").open(position)
 
 

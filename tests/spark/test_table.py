@@ -168,7 +168,7 @@ def test_a_file_that_changed_since_it_was_listed_is_noticed(tmp_path: Path) -> N
     ("options", "said"),
     [
         ({"bogus": "1"}, "bogus is no option"),
-        ({"element": "a", "rowTag": "b"}, "one option"),
+        ({"element": "a", "rowTag": "b"}, "the same option"),
         ({"element": "g:t"}, "namespaces"),
         ({"mode": "LOUD"}, "PERMISSIVE, DROPMALFORMED, FAILFAST"),
         ({"maxPartitionBytes": "many"}, "maxPartitionBytes"),
@@ -208,13 +208,13 @@ def test_wrong_columns_and_sources_say_what_to_write(tmp_path: Path) -> None:
         (struct(_corrupt_record="integer"), {}, "declare it STRING"),
         (struct(hour="integer"), {"columnNameOfPunctuation": "p"}, "no column p"),
         (struct(a=spark.ArrayType(spark.ArrayType(spark.StringType()))), {}, "array of arrays"),
-        (spark.StructType().add("g:a", "string"), {}, "namespaces says what prefixes"),
+        (spark.StructType().add("g:a", "string"), {}, "with the option namespaces"),
         (struct(_a="string", b="string").add("c", "string", metadata={"path": "b"}), {}, "one place"),
     ]
     for columns, options, said in cases:
         with pytest.raises(XmlPunctError, match=said):
             table(columns, path, **options)
-    with pytest.raises(UsageError, match="which elements are tuples"):
+    with pytest.raises(UsageError, match="the element of the tuples is missing"):
         TableRead(READINGS, TableOptions())
     with pytest.raises(UsageError, match=r"xmlpunct.spark.query reads it"):
         read(READINGS, "tcp://127.0.0.1:1")

@@ -44,7 +44,7 @@ def _numbers(name: str, args: Sequence[Expression]) -> list[Expression]:
     numbers = [literal(type_, None) if is_null(a) else a for a in args]
     for a in numbers:
         if not a.type.numeric:
-            raise ValueError(f"{name} wants numbers, not {a.type}")
+            raise ValueError(f"{name} needs numbers, not {a.type}")
     return [cast(a, DOUBLE) for a in numbers] if type_ is DOUBLE else numbers
 
 
@@ -58,7 +58,7 @@ def _type_call(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | 
         if not isinstance(a.type, DecimalType) and not isinstance(b.type, DecimalType):
             return record.call(a.type, a, b)
         if of_decimals is None:
-            raise ValueError(f"{record.name} over DECIMAL has no type of its own: CAST to DOUBLE first")
+            raise ValueError(f"{record.name} over DECIMAL has no result type: CAST to DOUBLE first")
         p, q = as_decimal(a.type), as_decimal(b.type)
         return record.call(of_decimals(p, q), cast(a, p), cast(b, q))
 
@@ -215,7 +215,7 @@ def _with_divisor(call: Call) -> tuple[int, bool] | None:
 def _type_whole_quotient(record: Function, args: tuple[Expression, ...]) -> Expression:
     quotient = DIVIDE(*args)
     if quotient.type is not INT:
-        raise ValueError("// is of INTs: say TRUNC(a / b)")
+        raise ValueError("// takes INTs: write TRUNC(a / b)")
     return quotient
 
 

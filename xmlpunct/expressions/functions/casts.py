@@ -54,7 +54,7 @@ def of_type(name: str, argument: Expression, type_: Type) -> Expression:
     if is_null(argument):
         return literal(type_, None)
     if argument.type is not type_:
-        raise ValueError(f"{name} wants {type_}, not {argument.type}")
+        raise ValueError(f"{name} needs {type_}, not {argument.type}")
     return argument
 
 
@@ -260,7 +260,7 @@ CONVERSIONS: dict[tuple[Type, Type], Conversion] = {
 
 
 def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
-    raise ValueError("CAST wants a type")
+    raise ValueError("CAST needs a type")
 
 
 def _cast(call: Call, value: pl.Expr) -> FunctionResult:

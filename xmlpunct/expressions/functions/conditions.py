@@ -83,7 +83,7 @@ def _case(call: Call, *operands: pl.Expr) -> FunctionResult:
 
 
 def _single(call: Call, value: pl.Expr, count: pl.Expr) -> FunctionResult:
-    return FunctionResult(value, [(count > 1, "a query that stands for one value gives more than one")])
+    return FunctionResult(value, [(count > 1, "a scalar subquery returned more than one row")])
 
 
 def _write_case(call: Call) -> CallText:
@@ -126,7 +126,7 @@ def _convert_literal(type_: Type, argument: Expression) -> Expression:
 
 def _type_in(record: Function, args: tuple[Expression, ...]) -> Expression:
     if len(args) < 2:
-        raise ValueError("IN wants a list of values")
+        raise ValueError("IN needs a list of values")
     subject, *members = args
     pairs = [_comparable("=", subject, member) for member in members]
     if all(isinstance(m, Literal) and m.type == s.type == subject.type for s, m in pairs):

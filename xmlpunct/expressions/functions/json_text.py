@@ -46,7 +46,7 @@ def read_json_path(text: str | int) -> JsonPath:
             path.append(json.loads(step[1]) if step[1].startswith('"') else step[1])
         position = step.end()
     if position != len(text) or not text.startswith("$"):
-        raise ValueError(f"{text!r} is no path of one value: '$.name', '$.list[0]', '$.\"a name\"'")
+        raise ValueError(f"{text!r} is no path to a single value: '$.name', '$.list[0]', '$.\"a name\"'")
     return path
 
 
@@ -129,7 +129,7 @@ def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     if is_null(path):
         return Literal(STRING, True, None)
     if not isinstance(path, Literal) or path.type not in (STRING, INT):
-        raise ValueError(f"{record.name} wants a literal path: '$.name'")
+        raise ValueError(f"{record.name} needs a literal path: '$.name'")
     read_json_path(path.value)
     return record.call(STRING, text, path)
 

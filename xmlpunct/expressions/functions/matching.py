@@ -27,10 +27,10 @@ def _type_like(record: Function, args: tuple[Expression, ...]) -> Expression:
     values = [a.value for a in constants if isinstance(a, Literal) and a.value is not None]
     if len(values) < len(constants):
         raise ValueError(
-            f"{record.name} wants a literal pattern: else say CONTAINS, STARTS_WITH or ENDS_WITH"
+            f"{record.name} needs a literal pattern: else say CONTAINS, STARTS_WITH or ENDS_WITH"
         )
     if len(values) == 2 and len(values[1]) != 1:
-        raise ValueError("ESCAPE wants one character")
+        raise ValueError("ESCAPE needs one character")
     return record.call(BOOLEAN, text, *constants)
 
 

@@ -108,7 +108,7 @@ JULIAN = _part(
 def _type_part(record: Function, args: tuple[Expression, ...]) -> Expression:
     unit, a = args
     if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
-        raise ValueError(f"{record.name} wants a literal part: 'year'")
+        raise ValueError(f"{record.name} needs a literal part: 'year'")
     return part_of(unit.value, a)
 
 
@@ -117,7 +117,7 @@ def part_of(name: str, a: Expression) -> Expression:
     function = PARTS.get(name.upper()) or PARTS.get(name.upper().removesuffix("S"))
     if function is None:
         *parts, last = dict.fromkeys(part.name for part in PARTS.values())
-        raise ValueError(f"EXTRACT gives {', '.join(parts)} or {last}, not {name}")
+        raise ValueError(f"EXTRACT takes {', '.join(parts)} or {last}, not {name}")
     return function(a)
 
 
@@ -137,11 +137,11 @@ UNITS = {
 def _type_truncation(record: Function, args: tuple[Expression, ...]) -> Expression:
     unit, a = args
     if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
-        raise ValueError(f"{record.name} wants a literal unit: 'hour'")
+        raise ValueError(f"{record.name} needs a literal unit: 'hour'")
     if unit.value.upper() not in UNITS:
-        raise ValueError(f"{record.name} goes by {', '.join(UNITS)}, not {unit.value}")
+        raise ValueError(f"{record.name} takes {', '.join(UNITS)}, not {unit.value}")
     if a.type not in (DATE, TIMESTAMP) and not is_null(a):
-        raise ValueError(f"{record.name} wants DATE or TIMESTAMP, not {a.type}")
+        raise ValueError(f"{record.name} needs DATE or TIMESTAMP, not {a.type}")
     return record.call(TIMESTAMP, literal(STRING, unit.value.upper()), cast(a, TIMESTAMP))
 
 

@@ -20,7 +20,7 @@ def _constants(name: str, args: tuple[Expression, ...], noun: str) -> list[str]:
     texts = []
     for a in args:
         if not isinstance(of_type(name, a, STRING), Literal) or is_null(a):
-            raise ValueError(f"{name} wants a literal {noun}")
+            raise ValueError(f"{name} needs a literal {noun}")
         texts.append(a.value)  # type: ignore[attr-defined]
     return texts
 
@@ -96,9 +96,9 @@ def _rewrite(name: str, replacement: str, groups: int) -> str:
         if escaped == "\\":
             return "\\"
         if not escaped.isdecimal():
-            raise ValueError(f"behind \\ in the replacement of {name} stands a digit or another \\")
+            raise ValueError(f"after \\ in the replacement of {name} must be a digit or another \\")
         if int(escaped) > groups:
-            raise ValueError(f"the pattern has {groups} groups, and so no \\{escaped}")
+            raise ValueError(f"the pattern has {groups} groups, no group \\{escaped}")
         return f"${{{escaped}}}"
 
     return re.sub(r"\\(.?)", rewrite, replacement.replace("$", "$$"), flags=re.DOTALL)
@@ -119,7 +119,7 @@ def _type_extraction(record: Function, args: tuple[Expression, ...]) -> Expressi
         return Literal(STRING, True, None)
     pattern = _pattern(record.name, *_constants(record.name, args[1:2], "pattern"))
     if not isinstance(group, Literal):
-        raise ValueError(f"{record.name} wants a literal number of a group")
+        raise ValueError(f"{record.name} needs a literal number of a group")
     if not 0 <= group.value <= _groups(pattern):
         raise ValueError(f"the pattern has {_groups(pattern)} groups, and so no {group.value}")
     return record.call(STRING, text, _literal(pattern), group)

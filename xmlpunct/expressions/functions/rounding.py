@@ -22,11 +22,11 @@ def _type_round(record: Function, args: tuple[Expression, ...]) -> Expression:
     a = of_number(record.name, args[0])
     digits = of_type(record.name, args[1], INT) if len(args) > 1 else Literal(INT, False, 0)
     if not isinstance(digits, Literal):
-        raise ValueError(f"{record.name} wants a literal number of digits: {record.name}(x, 2)")
+        raise ValueError(f"{record.name} needs a literal number of digits: {record.name}(x, 2)")
     if digits.value is None:
         return Literal(a.type, True, None)
     if abs(digits.value) > _MAX_DIGITS:
-        raise ValueError(f"{record.name} wants from -{_MAX_DIGITS} to {_MAX_DIGITS} digits")
+        raise ValueError(f"{record.name} takes from -{_MAX_DIGITS} to {_MAX_DIGITS} digits")
     if a.type is not DOUBLE and digits.value >= (a.type.scale if isinstance(a.type, DecimalType) else 0):
         return a
     if isinstance(a.type, DecimalType):

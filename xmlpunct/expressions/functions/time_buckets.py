@@ -31,7 +31,7 @@ def _milliseconds(call: Call, a: pl.Expr) -> FunctionResult:
 def _type_seconds(record: Function, args: tuple[Expression, ...]) -> Expression:
     (a,) = args
     if not (a.type.numeric or is_null(a)):
-        raise ValueError(f"{record.name} wants seconds since 1970-01-01, not {a.type}: else say STRPTIME")
+        raise ValueError(f"{record.name} needs seconds since 1970-01-01, not {a.type}: else say STRPTIME")
     return record.call(TIMESTAMP, cast(a, INT if a.type is INT else DOUBLE))
 
 
@@ -54,7 +54,7 @@ def _date(call: Call, *parts: pl.Expr) -> FunctionResult:
     first = pl.date(year, month, 1)
     exists = in_range & (day <= first.dt.month_end().dt.day())
     days = first.to_physical() + pl.when(exists).then(day).cast(pl.Int32) - 1
-    return FunctionResult(days.cast(pl.Date), [(~exists, "no such day")])
+    return FunctionResult(days.cast(pl.Date), [(~exists, "there is no such day")])
 
 
 def _type_timestamp(record: Function, args: tuple[Expression, ...]) -> Expression:
@@ -64,16 +64,16 @@ def _type_timestamp(record: Function, args: tuple[Expression, ...]) -> Expressio
 def _type_last_day(record: Function, args: tuple[Expression, ...]) -> Expression:
     (a,) = args
     if a.type not in (DATE, TIMESTAMP) and not is_null(a):
-        raise ValueError(f"{record.name} wants DATE or TIMESTAMP, not {a.type}")
+        raise ValueError(f"{record.name} needs DATE or TIMESTAMP, not {a.type}")
     return record.call(DATE, cast(a, DATE))
 
 
 def bucket(moment: Expression, amount: Expression, unit: str, origin: Expression | None) -> Expression:
     """TIME_BUCKET with a width of ``amount`` units (see `unit_of`). Raises ValueError."""
     if not isinstance(amount, Literal) or amount.value is None or amount.value < 1:
-        raise ValueError("TIME_BUCKET wants a constant interval above 0: INTERVAL '10' MINUTE")
+        raise ValueError("TIME_BUCKET needs a constant interval above 0: INTERVAL '10' MINUTE")
     if moment.type not in (DATE, TIMESTAMP) and not is_null(moment):
-        raise ValueError(f"TIME_BUCKET wants DATE or TIMESTAMP, not {moment.type}")
+        raise ValueError(f"TIME_BUCKET needs DATE or TIMESTAMP, not {moment.type}")
     if origin is None:
         origin = literal(DATE, date(2000, 1, 1 if unit in MONTHS else 3))
     if not isinstance(origin, Literal):
@@ -86,7 +86,7 @@ def bucket(moment: Expression, amount: Expression, unit: str, origin: Expression
 
 
 def _type_bucket(record: Function, args: tuple[Expression, ...]) -> Expression:
-    raise ValueError("TIME_BUCKET wants an interval: TIME_BUCKET(INTERVAL '10' MINUTE, t)")
+    raise ValueError("TIME_BUCKET needs an interval: TIME_BUCKET(INTERVAL '10' MINUTE, t)")
 
 
 def _bucket(call: Call, moment: pl.Expr, *_: pl.Expr) -> FunctionResult:

@@ -142,15 +142,15 @@ def _type_of_sum(a: Aggregate, type_: Type) -> Type:
             raise ValueError(f"AVG of {type_} would need more than 38 digits: CAST it first")
         return decimal(38, type_.scale + (4 if a.function == "AVG" else 0))
     if type_ not in (INT, DOUBLE):
-        raise ValueError(f"{a.function} wants numbers, not {type_}")
+        raise ValueError(f"{a.function} needs numbers, not {type_}")
     return DOUBLE if a.function == "AVG" else type_
 
 
 def _type_of_xml(a: Aggregate, type_: Type) -> Type:
     if type_ is not XML:
-        raise ValueError(f"XMLAGG wants XML, not {type_}: XMLELEMENT(NAME ..., value) makes it")
+        raise ValueError(f"XMLAGG needs XML, not {type_}: XMLELEMENT(NAME ..., value) converts it")
     if a.distinct:
-        raise ValueError("XMLAGG does not take DISTINCT: XML is compared with nothing")
+        raise ValueError("XMLAGG does not take DISTINCT: XML values cannot be compared")
     return XML
 
 

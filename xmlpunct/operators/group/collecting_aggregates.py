@@ -99,13 +99,13 @@ def _continuous(a: Aggregate, type_: Type) -> Type:
     if type_ in (DATE, TIMESTAMP):
         return TIMESTAMP
     if not has_between(type_):
-        raise ValueError(f"{a.function} wants numbers, DATE or TIMESTAMP, not {type_}: say QUANTILE_DISC")
+        raise ValueError(f"{a.function} needs numbers, DATE or TIMESTAMP, not {type_}: say QUANTILE_DISC")
     return type_ if isinstance(type_, DecimalType) else DOUBLE
 
 
 def _texts(a: Aggregate, type_: Type) -> Type:
     if type_ is not STRING:
-        raise ValueError(f"{a.function} wants STRING, not {type_}")
+        raise ValueError(f"{a.function} needs STRING, not {type_}")
     return STRING
 
 

@@ -139,7 +139,7 @@ def _moments(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumula
 
 def _result(a: Aggregate, type_: Type) -> Type:
     if type_ is not DOUBLE:
-        raise ValueError(f"{a.function} wants DOUBLE, not {type_}")
+        raise ValueError(f"{a.function} needs DOUBLE, not {type_}")
     return DOUBLE
 
 
