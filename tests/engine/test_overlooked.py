@@ -87,8 +87,8 @@ def test_it_is_counted_and_told_once(
         "e: no element <e> was found",
         "q: <q> inside a tuple is part of that tuple, not a separate tuple",
         "s: <t> inside a tuple is part of that tuple, not a separate tuple",
-        "s: nothing was found in any tuple at PATH d/@d",
         "s: elements in another namespace are not read at PATH b",
+        "s: nothing was found in any tuple at PATH d/@d",
     ]
 
 

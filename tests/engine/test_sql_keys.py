@@ -140,7 +140,7 @@ def test_a_constant_relation_may_have_a_key() -> None:
     [
         ("id INT, PRIMARY KEY (ids)", "", "no column ids"),
         ("id INT, UNIQUE (id, id)", "", "is listed twice"),
-        ("id INT, UNIQUE ()", "", "a column at least"),
+        ("id INT, UNIQUE ()", "", "needs a column"),
         ("id INT, v XML UNIQUE", "", "cannot be compared"),
         ("id INT, lines ARRAY(n INT UNIQUE)", "", "not to an array"),
         ("id INT", "PUNCTUATED (id)", r"PUNCTUATED BY \(a\)"),

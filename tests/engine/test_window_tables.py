@@ -183,7 +183,7 @@ def test_a_window_closes_by_any_promise() -> None:
         ("TUMBLE(TABLE bid, DESCRIPTOR(nope), 5)", "nope", "no column nope"),
         ("TUMBLE(TABLE bid PARTITION BY k, DESCRIPTOR(ts), 5)", "PARTITION BY", "no PARTITION BY"),
         ("SESSION(TABLE bid PARTITION BY nope, DESCRIPTOR(ts), 5)", "nope", "no column nope"),
-        ("SESSION(TABLE bid PARTITION BY ts, DESCRIPTOR(ts), 5)", "ts", "by itself"),
+        ("SESSION(TABLE bid PARTITION BY ts, DESCRIPTOR(ts), 5)", "ts", "its own session"),
         ("TUMBLE(TABLE nope, DESCRIPTOR(ts), 5)", "nope", "no stream nope"),
         ("HOP(TABLE bid, DESCRIPTOR(ts), 1, 1000000)", "1", "100,000 windows"),
         (
@@ -209,7 +209,7 @@ def test_emit_final_is_what_is_done_anyway(emit: str) -> None:
 @pytest.mark.parametrize(
     ("watermark", "reason"),
     [
-        ("WATERMARK FOR at AS ts", "at, or at - "),
+        ("WATERMARK FOR at AS ts", "at, or at minus a delay"),
         ("WATERMARK FOR nope AS nope", "no column nope"),
         ("WATERMARK FOR k AS k", "is STRING"),
         ("WATERMARK FOR ts AS ts - INTERVAL '1' SECOND", "over INT is a number"),

@@ -225,7 +225,7 @@ def test_what_was_published_is_never_changed(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(UsageError, match="holds hour=17"):
         Writing(path, "hour").open(1)
     shutil.rmtree(path)
-    with pytest.raises(XmlPunctError, match="does not hold what this run committed"):
+    with pytest.raises(XmlPunctError, match="does not contain the committed"):
         Writing(path, "hour").open(1)
 
 

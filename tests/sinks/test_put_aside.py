@@ -373,7 +373,7 @@ def test_what_was_put_aside_and_is_gone_is_missed(tmp_path: Path) -> None:
         run.live(death=2)
     for path in (run.out / "_xmlpunct").glob(f"{ASIDE}*"):
         path.unlink()
-    with pytest.raises(XmlPunctError, match="does not hold what this run committed"):
+    with pytest.raises(XmlPunctError, match="does not contain the committed"):
         run.live()
 
 
