@@ -51,7 +51,7 @@ def untouched(folder: Path) -> Callable[[], bool]:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ("-o a.xml", "-o a.xml is what is read as the source of stream t a.xml"),
+        ("-o a.xml", "-o a.xml is read as the source of stream t a.xml"),
         ("-o ./in/../a.xml", "source of stream t"),
         ("-o linked.xml", "source of stream t"),
         ("-o hard.xml", "source of stream t"),
@@ -61,11 +61,11 @@ def untouched(folder: Path) -> Callable[[], bool]:
         ("-o unused.xml", "source of stream u"),
         ("-o q.sql", "the query q.sql"),
         ("-o senders.txt", "a list of senders"),
-        ("--rejects a.xml", "--rejects a.xml is what is read"),
-        ("--rejects q.sql", "--rejects q.sql is what is read"),
-        ("--stats hard.xml", "--stats hard.xml is what is read"),
-        ("--stats q.sql", "--stats q.sql is what is read"),
-        ("--stats senders.txt", "--stats senders.txt is what is read"),
+        ("--rejects a.xml", "--rejects a.xml is read"),
+        ("--rejects q.sql", "--rejects q.sql is read"),
+        ("--stats hard.xml", "--stats hard.xml is read"),
+        ("--stats q.sql", "--stats q.sql is read"),
+        ("--stats senders.txt", "--stats senders.txt is read"),
         ("-o new.xml -s t=new.xml", "source of stream t"),
         # A directory that is read.
         ("-s t=in -o in/1.xml", "source of stream t in"),
@@ -88,13 +88,13 @@ def untouched(folder: Path) -> Callable[[], bool]:
             "--stats dangling.xml is the same file as --rejects",
         ),
         # Patterns.
-        ("-s t=in/*.xml -o in/1.xml", "-o in/1.xml is what is read as the source of stream t in/1.xml"),
-        ("-s t=i?/** -o linked.xml -o in/deep/2.xml", "-o in/deep/2.xml is what is read"),
+        ("-s t=in/*.xml -o in/1.xml", "-o in/1.xml is read as the source of stream t in/1.xml"),
+        ("-s t=i?/** -o linked.xml -o in/deep/2.xml", "-o in/deep/2.xml is read"),
         (
             "-s t=in/*.xml -o in/new.xml",
-            "-o in/new.xml matches what is read as the source of stream t in/*.xml",
+            "-o in/new.xml matches the source of stream t in/*.xml",
         ),
-        ("-s t=**/*.xml -o in/deep/new.xml", "-o in/deep/new.xml matches what is read"),
+        ("-s t=**/*.xml -o in/deep/new.xml", "-o in/deep/new.xml matches the source"),
         ("-s t=i? -o in/deep/new.xml", "is in the directory that is read as the source of stream t in"),
         # A checkpoint is the run's own.
         ("--checkpoint kept -o kept/commit", "-o kept/commit is in the checkpoint kept"),

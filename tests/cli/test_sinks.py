@@ -43,7 +43,7 @@ def folder(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("CREATE SINK s WITH (output = 'o') AS SELECT y FROM t", "y", "y"),
         (f"{SINK}; {SINK}", "two sinks have the name s", "s"),
         (f"{SINK}; SELECT x FROM t; SELECT hour FROM t", "CREATE SINK name WITH", "hour FROM t"),
-        (f"{SINK}; SELECT x FROM s", "s is a sink, which nothing reads", "s"),
+        (f"{SINK}; SELECT x FROM s", "s is a sink, which no query can read", "s"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_underlined(sql: str, says: str, marked: str | None) -> None:
@@ -71,7 +71,7 @@ def test_what_is_wrong_is_underlined(sql: str, says: str, marked: str | None) ->
         (SINK.replace("out.xml", "-") + "; SELECT x FROM t", "", "standard output"),
         (SINK.replace("out.xml", "sqlite:///x.db?table=r"), "--rejects sqlite:///x.db?table=r", "the same place"),
         (SINK.replace("'out.xml'", "'o', format = 'parquet'"), "", "sink s: format parquet is for a directory"),
-        (SINK.replace("'out.xml'", "'o', partition_by = 'x'"), "", "sink s: partition_by takes a directory"),
+        (SINK.replace("'out.xml'", "'o', partition_by = 'x'"), "", "sink s: partition_by needs a directory"),
         (SINK.replace("'out.xml'", "'o', format = 'csv', root = 'r'"), "", "sink s: root, row, namespaces and pretty"),
         (SINK.replace("'out.xml'", "'o/'"), "", "sink s: o/ is a dataset directory"),
         (f"{SINK}; SELECT x FROM t", "--partial 10s", "run the SELECT without CREATE SINK"),
@@ -95,7 +95,7 @@ def test_a_streaming_data_frame_has_no_sinks() -> None:
     pytest.importorskip("pyspark")
     from xmlpunct.engine.spark.dataframe import query_frame
 
-    with pytest.raises(UsageError, match="CREATE SINK s: here"):
+    with pytest.raises(UsageError, match="CREATE SINK s: a query"):
         query_frame(None, f"{STREAM}{SINK}; SELECT x FROM t", {}, None, "PERMISSIVE", None, None, None)
 
 

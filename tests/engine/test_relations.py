@@ -165,7 +165,11 @@ REFUSED = [
         "b is a stream without a window",
     ),
     ("SELECT src FROM packet [NOW] UNION SELECT src FROM bare", "src FROM bare", "a stream without a window"),
-    ("SELECT len FROM packet [NOW] WHERE src IN (SELECT src FROM bare)", None, "bare is a stream without a window"),
+    (
+        "SELECT len FROM packet [NOW] WHERE src IN (SELECT src FROM bare)",
+        None,
+        "bare is a stream without a window",
+    ),
     ("ISTREAM(SELECT src FROM packet)", "packet", "ISTREAM needs a relation, and this is a stream"),
     ("ISTREAM(ISTREAM(SELECT src FROM packet [NOW]))", None, "ISTREAM needs a relation"),
     ("SELECT ISTREAM(SELECT src FROM packet [NOW]) FROM bare", None, "must be the whole query, or in FROM"),
@@ -239,7 +243,11 @@ def test_refused_with_the_place(sql: str, where: str | None, why: str) -> None:
     ("columns", "options", "why"),
     [
         ("a INT, ts INT", "timestamp = 'ts'", "each tuple has a timestamp: declare ts NOT NULL"),
-        ("a INT, ts DOUBLE NOT NULL", "timestamp = 'ts'", "timestamp needs a column of INT, DATE or TIMESTAMP"),
+        (
+            "a INT, ts DOUBLE NOT NULL",
+            "timestamp = 'ts'",
+            "timestamp needs a column of INT, DATE or TIMESTAMP",
+        ),
         ("a INT, ts INT NOT NULL", "timestamp = 'tx'", "no column tx here: there are a, ts"),
         ("a INT, ts INT NOT NULL", "timestamp = 'ts', change = 'a'", "a stream has no changes"),
     ],

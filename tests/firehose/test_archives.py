@@ -162,7 +162,7 @@ def test_a_method_that_is_not_known() -> None:
     data = bytearray(zipped({"a.xml": b"<r/>"}))
     data[data.rindex(b"PK\x01\x02") + 10] = 97
     _, error = everything(Source.of(bytes(data)))
-    assert "compressed by method 97, which is not known" in str(error)
+    assert "compressed by method 97, which is not supported" in str(error)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA])

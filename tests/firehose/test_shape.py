@@ -168,7 +168,7 @@ def with_ancestors(root: etree._Element, needed: bool) -> tuple[list[tuple[Any, 
                 key = (parent, {"n": ".", "nn": ".#", "k": "@k"}[name])
                 values = strings(element, key[1].rstrip("#"))
                 if key in read and values and not (needed and name == "n" and not read[key]):
-                    reasons.append(f"attribute {name}: it comes after tuples that it is for")
+                    reasons.append(f"attribute {name}: it comes after tuples that it applies to")
                 if key in read:
                     read[key] += [0] * len(values)
             continue
@@ -248,7 +248,7 @@ def test_a_long_start_tag_keeps_its_attributes() -> None:
         ("l ARRAY(a INT) PATH '@l'", "the items of an array must be elements", "'@l'"),
         ("a XML PATH '@a'", "XML is an element", "'@a'"),
         ("a INT, l ARRAY(x INT) CHECK (l = 1)", "CHECK does not apply to an array", "l = 1"),
-        ("a INT PATH '../a[1]'", "is no path|no position", "'../a[1]'"),
+        ("a INT PATH '../a[1]'", "is no path|cannot have a position", "'../a[1]'"),
         ("l ARRAY(x INT), m ARRAY(y INT) PATH 'l'", "two arrays", "m ARRAY(y INT)"),
     ],
 )

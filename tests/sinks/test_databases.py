@@ -156,8 +156,8 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, cli: Cli) -> None:
         (["-o", url], "?table=NAME"),
         (["-o", "sqlite://x.db?table=t"], "only key=a,b may follow"),
         (["-o", f"{url}?table=t&colour=red"], "only key=a,b may follow"),
-        (["-o", f"{url}?table=t", "--format", "jsonl"], "takes columns"),
-        (["-o", f"{url}?table=t", "--root", "r"], "takes columns"),
+        (["-o", f"{url}?table=t", "--format", "jsonl"], "needs columns"),
+        (["-o", f"{url}?table=t", "--root", "r"], "needs columns"),
         (["-o", f"{url}?table=t", "--rejects", f"{url}?table=t"], "the same place"),
         (["-o", "sqlite:////nowhere/at/all/x.db?table=t"], "cannot be opened"),
     ):

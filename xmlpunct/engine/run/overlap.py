@@ -100,7 +100,7 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
     for written_file in [*files, *databases]:
         for role, spec in query.reads:
             if would_be_read(spec, written_file.path):
-                _refuse(written_file, f"matches the input {role} {spec}, and would be read with it")
+                _refuse(written_file, f"matches {role} {spec}, and would be read with it")
     for database in [[], *([written_file] for written_file in databases)]:  # several tables may be in one
         _refuse_twice([*files, *database])
     files += databases
