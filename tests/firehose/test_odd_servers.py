@@ -102,7 +102,7 @@ def test_a_part_that_was_not_asked_for_is_no_document(headers: str, told: str) -
     tail = DOCUMENT[5000:]
     data, error, asked = read(once(f"{PART}{headers}", b"<r>" + tail[tail.index(b"<t>") :]))
     assert (data, asked) == (b"", [None])
-    assert error.startswith(f"the server sends {told}")
+    assert error.startswith(f"the server sent {told}")
     assert error.endswith(", but the whole document was requested")
 
 
@@ -121,7 +121,7 @@ def test_another_part_than_was_asked_for(byte: int) -> None:
     data, error, asked = read(answer)
     assert (data, asked) == (DOCUMENT[:5000], [None, 5000])
     assert error == (
-        f"the server sends 'bytes {byte}-{SIZE - 1}/{SIZE}' as Content-Range, but bytes 5000- were requested"
+        f"the server sent 'bytes {byte}-{SIZE - 1}/{SIZE}' as Content-Range, but bytes 5000- were requested"
     )
 
 

@@ -318,5 +318,5 @@ def test_a_spool_that_ends_while_others_wait_for_room_says_so(
     second = Spool(source, 1, tmp_path / "1", first)
     monkeypatch.setattr(segments, "held_bytes", lambda spool: os.stat("/nowhere/at/all").st_size)
     first.run()
-    with pytest.raises(TransientError, match=r"its spool .* is gone"):
+    with pytest.raises(TransientError, match=r"its spool .* no longer exists"):
         second.check()

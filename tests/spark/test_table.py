@@ -209,7 +209,7 @@ def test_wrong_columns_and_sources_say_what_to_write(tmp_path: Path) -> None:
         (struct(hour="integer"), {"columnNameOfPunctuation": "p"}, "no column p"),
         (struct(a=spark.ArrayType(spark.ArrayType(spark.StringType()))), {}, "array of arrays"),
         (spark.StructType().add("g:a", "string"), {}, "with the option namespaces"),
-        (struct(_a="string", b="string").add("c", "string", metadata={"path": "b"}), {}, "one place"),
+        (struct(_a="string", b="string").add("c", "string", metadata={"path": "b"}), {}, "the same path"),
     ]
     for columns, options, said in cases:
         with pytest.raises(XmlPunctError, match=said):
@@ -224,5 +224,5 @@ def test_inference_tells_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text("<s><t><a>1</a></t><t><a>2</a></t><t></s>")
     with pytest.raises(SourceError, match="line 1"):
         inferred_columns(TableOptions.read({"path": str(tmp_path / "a.xml"), "rowTag": "t"}, READING))
-    with pytest.raises(UsageError, match="nothing to read"):
+    with pytest.raises(UsageError, match="no path to read"):
         inferred_columns(TableOptions.read({"rowTag": "t"}, READING))
