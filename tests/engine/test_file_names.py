@@ -74,7 +74,7 @@ def test_hive_style_for_every_slicing_and_on_shards(folder: Path, pattern: str) 
         assert found == first
     assert first is not None
     assert first[0]
-    assert all("but the name of the file says" in r["reason"] for r in first[0])
+    assert all("but the name of the file has" in r["reason"] for r in first[0])
 
 
 def test_the_end_of_the_last_file_releases(folder: Path) -> None:

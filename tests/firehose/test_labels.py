@@ -150,9 +150,9 @@ def test_what_tuples_say_of_it(read: Any) -> None:
     found = read(Split("7.xml", Position(), document(*rows).encode(), True, labels), [spec])
     assert found.slices[0].tuples.rows() == [(7, 1), (7, None), (7, None)]
     assert [r.reason for r in found.rejects[0]] == [
-        "attribute hour: '8', but the name of the file says 7",
+        "attribute hour: '8', but the name of the file has 7",
         "attribute hour: 'x' is not of type INT",
-        "attribute hour: '99', but the name of the file says 7",
+        "attribute hour: '99', but the name of the file has 7",
     ]
 
 
@@ -179,7 +179,7 @@ def test_every_type(monkeypatch: pytest.MonkeyPatch, type_: str, text: str, othe
     key = spec.schema["x"].type.key
     assert [key(v) for v in found.slices[0].tuples["x"]] == [key(value)] * 2
     (reject,) = found.rejects[0]
-    assert "but the name of the file says" in reject.reason
+    assert "but the name of the file has" in reject.reason
     (closed,) = found.slices[0].punctuations
     assert closed.patterns[0].matches(value)
 
