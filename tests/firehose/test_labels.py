@@ -194,7 +194,7 @@ def test_every_type(monkeypatch: pytest.MonkeyPatch, type_: str, text: str, othe
 def test_a_name_that_does_not_fit(text: str, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         label(SCHEMA, (("hour", text),))
-    with pytest.raises(UsageError, match="its name carries day, which is no column of s"):
+    with pytest.raises(UsageError, match="its name contains day, which is not a column of s"):
         label(SCHEMA, (("day", "7"),))
 
 
