@@ -42,7 +42,7 @@ def test_many_rejects_are_counted(caplog: pytest.LogCaptureFixture) -> None:
         assert list(xmlpunct.query(DDL + "SELECT x, hour FROM t", t=document)) == []
     of_hour = [m for m in caplog.messages if "attribute hour" in m]
     assert len(of_hour) == 6
-    assert of_hour[5].startswith("7 rejects of this kind by now, the last one: t, line 1")
+    assert of_hour[5].startswith("7 rejects of this kind so far, the last one: t, line 1")
     of_x = [m for m in caplog.messages if "attribute x" in m]
     assert [m.partition(" rejects")[0] for m in of_x[5:]] == ["50", "500", "2,000"]
     caplog.clear()

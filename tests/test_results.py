@@ -162,7 +162,7 @@ def test_a_second_read_of_a_pipe_is_refused(way: str) -> None:
         results = xmlpunct.query(SQL, t=file)
         assert sorted(WAYS[way](results)) == ROWS
         for _ in range(2):
-            with pytest.raises(UsageError, match="can be read once only, and it was"):
+            with pytest.raises(UsageError, match="can be read only once, and was"):
                 WAYS[way](results)
 
 
@@ -170,7 +170,7 @@ def test_duckdb_reads_a_pipe_once() -> None:
     with pipe(FEED) as file:
         results = xmlpunct.query(SQL, t=file)
         assert duckdb.from_arrow(results).fetchall() == ROWS
-        with pytest.raises(duckdb.Error, match="can be read once only"):
+        with pytest.raises(duckdb.Error, match="can be read only once"):
             duckdb.from_arrow(results).fetchall()
 
 
@@ -184,7 +184,7 @@ def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
             "CREATE STREAM t WITH (source = '-'); SELECT * FROM t"
         )  # with a sample of it
         assert list(results) == ROWS
-        with pytest.raises(UsageError, match="- can be read once only"):
+        with pytest.raises(UsageError, match="- can be read only once"):
             list(results)
 
 
@@ -199,7 +199,7 @@ def test_a_socket_is_read_once() -> None:
         thread.start()
         results = xmlpunct.query(SQL, t=f"tcp://127.0.0.1:{server.getsockname()[1]}")
         assert list(results) == ROWS
-        with pytest.raises(UsageError, match="read once only"):
+        with pytest.raises(UsageError, match="read only once"):
             results.to_polars()
         thread.join()
 
@@ -211,7 +211,7 @@ def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
     thread.start()
     results = xmlpunct.query(SQL, t=path)
     assert list(results) == ROWS
-    with pytest.raises(UsageError, match="read once only"):
+    with pytest.raises(UsageError, match="read only once"):
         list(results)
     thread.join()
 

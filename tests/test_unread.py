@@ -55,7 +55,7 @@ def test_punctuations_are_at_no_path(element: str, is_reported: bool) -> None:
 def test_a_line_for_each_kind_names_some() -> None:
     new: Overlooked = {"absent": {"x": 1}, "nested": {"t": 5}, "namespace": {f"a{n}": 1 for n in range(12)}}
     nested, foreign = notices("s", new)
-    assert str(nested) == "s: <t> inside a tuple is part of it, and no tuple"
+    assert str(nested) == "s: <t> inside a tuple is part of that tuple, not a separate tuple"
     assert str(foreign).endswith("a7, a8, a9 and 2 more")
     assert [Notice("s", kind, ("t",)).fails for kind in ("nested", "namespace", "element")] == [True] * 3
     assert [Notice("s", kind, ("t",)).fails for kind in ("only", "path", "undeclared", "dropped")] == [

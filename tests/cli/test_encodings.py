@@ -56,15 +56,15 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "no text": (document("rot13", "utf-8"), "line 1, byte 0: the encoding rot13 is not known"),
     "UTF-16 declared in UTF-8": (
         document("UTF-16", "utf-8"),
-        "line 1, byte 0: declares UTF-16 but is not in it",
+        "line 1, byte 0: declares UTF-16 but is not encoded in it",
     ),
     "a mark of UTF-8, and Latin-1": (
         document("ISO-8859-1", "utf-8", mark=codecs.BOM_UTF8),
-        "line 1, byte 0: begins with the byte order mark of UTF-8 but declares ISO-8859-1",
+        "line 1, byte 0: has a UTF-8 byte order mark but declares ISO-8859-1",
     ),
     "a mark of UTF-8, and UTF-16": (
         document("UTF-16", "utf-8", mark=codecs.BOM_UTF8),
-        "line 1, byte 0: begins with the byte order mark of UTF-8 but declares UTF-16",
+        "line 1, byte 0: has a UTF-8 byte order mark but declares UTF-16",
     ),
     "Latin-1 in UTF-8": (
         document("UTF-8", "latin-1"),

@@ -32,7 +32,7 @@ def test_the_printed_declaration_runs(cli: Cli, orders: Path) -> None:
     printed = cli("infer", orders)
     assert (printed.code, printed.err) == (0, "")
     assert printed.out.splitlines() == [
-        f"-- From 3 elements <order> in {len(ORDERS):,} bytes, which are all.",
+        f"-- From 3 elements <order> in {len(ORDERS):,} bytes (the whole source).",
         'CREATE STREAM "order" (',
         "  XMLNAMESPACES('urn:x' AS x),",
         "  id_2 INT NOT NULL PATH '@id',",
@@ -109,7 +109,7 @@ def test_a_malformed_end_is_reported_in_a_comment(cli: Cli, tmp_path: Path) -> N
     path.write_text("<s><a x='1'/><a x='2'/></b></s>")
     printed = cli("infer", path)
     assert printed.code == 0
-    assert f"-- Then it breaks off: {path}, line 1, byte " in printed.out
+    assert f"-- Reading stopped there: {path}, line 1, byte " in printed.out
 
 
 def test_a_schema_determines_the_columns(cli: Cli, tmp_path: Path) -> None:

@@ -44,12 +44,12 @@ def test_explain_takes_them_too(cli: Cli, feed: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        (["--param", "k=1"], "no value is given for :file"),
+        (["--param", "k=1"], "the parameter :file has no value"),
         (["--param", "k"], "--param k: write NAME=VALUE, as in hour=17"),
         (["--param", "k=1", "--param", "k=2"], "--param k=2: k is given twice"),
         (
             ["--param", "k=1", "--param", "most=2", "--param", "file=x", "--param", "m=3"],
-            "a value is given for :m, which the query does not have: there are :file, :k, :most",
+            "the query has no parameter :m: there are :file, :k, :most",
         ),
     ],
 )

@@ -85,7 +85,7 @@ def test_a_peer_that_leaves(tmp_path: Path) -> None:
     with replaying(tmp_path / "a.xml", "--rate", "100000") as (name, process):
         socket.create_connection(("127.0.0.1", int(name.rpartition(":")[2]))).close()
         assert process.stderr is not None
-        assert "the peer left after" in process.stderr.read()
+        assert "the client disconnected after" in process.stderr.read()
         assert process.wait(5) == 0
 
 

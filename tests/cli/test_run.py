@@ -239,7 +239,7 @@ def test_punctuations_that_the_late_filter_drops_are_counted(
     options = ["--engine", "local", "--format", "csv", "--slice", "100"]
     ran = cli("run", "-q", query, *options, "--rejects", tmp_path / "rejects", "--stats", stats)
     assert ran.out.split() == ["n", "1"]
-    assert "15 punctuations had to be forgotten" in ran.err
+    assert "15 punctuations were forgotten" in ran.err
     assert json.loads(stats.read_text())["forgotten"] == 15
 
 

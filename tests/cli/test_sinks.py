@@ -31,19 +31,19 @@ def folder(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("sql", "message", "marked"),
     [
         ("CREATE SINK s AS SELECT x FROM t", "CREATE SINK name WITH (output = '...') AS SELECT", "AS"),
-        ("CREATE SINK s WITH (format = 'csv') AS SELECT x FROM t", "a sink says where it writes", "s"),
+        ("CREATE SINK s WITH (format = 'csv') AS SELECT x FROM t", "a sink needs an output", "s"),
         ("CREATE SINK s WITH (output = 'o', colour = 'red') AS SELECT x FROM t", "one of output, format", "colour"),
         ("CREATE SINK s WITH (output = 'o', source = 'i') AS SELECT x FROM t", "an option of CREATE SINK", "source"),
-        ("CREATE SINK s WITH (output = o) AS SELECT x FROM t", "output wants a quoted value", "o"),
+        ("CREATE SINK s WITH (output = o) AS SELECT x FROM t", "output needs a quoted value", "o"),
         ("CREATE SINK s WITH (output = 'o', output = 'p') AS SELECT x FROM t", "output is given twice", "output = 'p'"),
-        ("CREATE SINK s WITH (output = 'o', format = 'doc') AS SELECT x FROM t", "format is one of xml", "format"),
+        ("CREATE SINK s WITH (output = 'o', format = 'doc') AS SELECT x FROM t", "format must be one of xml", "format"),
         ("CREATE SINK s WITH (output = 'o', pretty = 'yes') AS SELECT x FROM t", "true or false", "pretty = 'yes'"),
         ("CREATE SINK s WITH (output = 'o', namespaces = 'g') AS SELECT x FROM t", "namespaces 'g': write", "namesp"),
-        ("CREATE SINK s WITH (output = 'o')", "goes on with AS SELECT", None),
+        ("CREATE SINK s WITH (output = 'o')", "continues with AS SELECT", None),
         ("CREATE SINK s WITH (output = 'o') AS SELECT y FROM t", "y", "y"),
-        (f"{SINK}; {SINK}", "two sinks are named s", "s"),
+        (f"{SINK}; {SINK}", "two sinks have the name s", "s"),
         (f"{SINK}; SELECT x FROM t; SELECT hour FROM t", "CREATE SINK name WITH", "hour FROM t"),
-        (f"{SINK}; SELECT x FROM s", "s is a sink, which nothing reads", "s"),
+        (f"{SINK}; SELECT x FROM s", "s is a sink, which no query can read", "s"),
     ],
 )  # fmt: skip
 def test_errors_underline_the_sql(sql: str, message: str, marked: str | None) -> None:
@@ -58,20 +58,20 @@ def test_errors_underline_the_sql(sql: str, message: str, marked: str | None) ->
 @pytest.mark.parametrize(
     ("sql", "options", "message"),
     [
-        (SINK, "-o o.xml", "-o is about a SELECT beside the sinks"),
-        (SINK, "--format xml", "--format is about a SELECT"),
-        (SINK, "--partition-by x", "--partition-by is about a SELECT"),
-        (SINK, "--root r", "--root is about"),
-        (SINK, "--pretty", "--pretty is about"),
+        (SINK, "-o o.xml", "-o applies to a SELECT without a sink"),
+        (SINK, "--format xml", "--format applies to a SELECT"),
+        (SINK, "--partition-by x", "--partition-by applies to a SELECT"),
+        (SINK, "--root r", "--root applies to"),
+        (SINK, "--pretty", "--pretty applies to"),
         (f"{SINK}; SELECT x FROM t", "-o out.xml", "out.xml"),
         (f"{SINK}; SELECT x FROM t", "-o ./out.xml", "sink s: out.xml"),
         (f"{SINK}; SELECT x FROM t", "--rejects out.xml", "sink s: out.xml"),
         (f"{SINK}; SELECT x FROM t", "--stats out.xml", "sink s: out.xml"),
-        (SINK.replace("out.xml", "a.xml"), "", "sink s: a.xml is what is read as the source of stream t"),
+        (SINK.replace("out.xml", "a.xml"), "", "sink s: a.xml is read as the source of stream t"),
         (SINK.replace("out.xml", "-") + "; SELECT x FROM t", "", "standard output"),
         (SINK.replace("out.xml", "sqlite:///x.db?table=r"), "--rejects sqlite:///x.db?table=r", "the same place"),
         (SINK.replace("'out.xml'", "'o', format = 'parquet'"), "", "sink s: format parquet is for a directory"),
-        (SINK.replace("'out.xml'", "'o', partition_by = 'x'"), "", "sink s: partition_by takes a directory"),
+        (SINK.replace("'out.xml'", "'o', partition_by = 'x'"), "", "sink s: partition_by needs a directory"),
         (SINK.replace("'out.xml'", "'o', format = 'csv', root = 'r'"), "", "sink s: root, row, namespaces and pretty"),
         (SINK.replace("'out.xml'", "'o/'"), "", "sink s: o/ is a dataset directory"),
         (f"{SINK}; SELECT x FROM t", "--partial 10s", "run the SELECT without CREATE SINK"),
@@ -87,7 +87,7 @@ def test_wrong_options_are_refused(folder: Path, cli: Cli, sql: str, options: st
 
 
 def test_the_function_query_refuses_sinks() -> None:
-    with pytest.raises(UsageError, match="CREATE SINK s: here a query gives the results of one SELECT"):
+    with pytest.raises(UsageError, match="CREATE SINK s: a query in Python has the results of one SELECT"):
         query(f"{STREAM}{SINK}; SELECT x FROM t", t=b"<r/>")
 
 
@@ -95,7 +95,7 @@ def test_a_streaming_data_frame_refuses_sinks() -> None:
     pytest.importorskip("pyspark")
     from xmlpunct.engine.spark.dataframe import query_frame
 
-    with pytest.raises(UsageError, match="CREATE SINK s: here"):
+    with pytest.raises(UsageError, match="CREATE SINK s: a query"):
         query_frame(None, f"{STREAM}{SINK}; SELECT x FROM t", {}, None, "PERMISSIVE", None, None, None)
 
 

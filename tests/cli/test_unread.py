@@ -15,15 +15,20 @@ QUERY = "CREATE STREAM s (a INT, b INT) WITH (source = '{source}', element = 't'
 CASES = [
     ("<u><a>1</a><b>2</b></u>", "element", "t", "no element <t> was found"),
     ("", "element", "t", "no element <t> was found"),
-    ("<t><a>1</a><o:b>2</o:b></t>", "namespace", "b", "what is in another namespace is not read at PATH b"),
+    ("<t><a>1</a><o:b>2</o:b></t>", "namespace", "b", "elements in another namespace are not read at PATH b"),
     (
         "<t><a>1</a><b>2</b></t><o:t><a>*</a></o:t>",
         "stranger",
         "{urn:o}t",
-        "not read for its namespace: {urn:o}t; write --punct-namespace URI where it is that of punctuations, and "
-        "element = '{URI}name' where it is that of tuples",
+        "not read because of its namespace: {urn:o}t; if it is the namespace of punctuations, write --punct-namespace "
+        "URI; if it is the namespace of tuples, write element = '{URI}name'",
     ),
-    ("<t><a>1</a><b>2</b><t/></t>", "nested", "t", "<t> inside a tuple is part of it, and no tuple"),
+    (
+        "<t><a>1</a><b>2</b><t/></t>",
+        "nested",
+        "t",
+        "<t> inside a tuple is part of that tuple, not a separate tuple",
+    ),
 ]
 
 
@@ -120,5 +125,5 @@ def test_punctuations_that_are_dropped(cli: Cli, source: Path) -> None:
     stats = source.with_name("stats")
     ran = cli("run", "--engine", "local", "--strict", "-q", QUERY.format(source=source), "--stats", stats)
     assert (ran.code, ran.err.count("\n")) == (0, 1)
-    assert "punctuations of <t> that constrain what is not declared are dropped" in ran.err
+    assert "punctuations of <t> that constrain undeclared attributes are dropped" in ran.err
     assert json.loads(stats.read_text())["inputs"]["s"]["overlooked"] == {"dropped": {"t": 1}}

@@ -65,10 +65,10 @@ def test_output_is_read_by_a_second_query(cli: Cli, tmp_path: Path, feed: Path, 
         ("SELECT id FROM t", ["--root", "result"], "one tuple"),
         ("SELECT id FROM t", ["--namespaces", "g"], "PREFIX=URI"),
         ("SELECT id FROM t", ["--row", f"{{{NS}}}t"], "punctuation"),
-        ("SELECT id FROM t", ["--format", "csv", "--root", "s"], "not csv"),
-        ("SELECT id FROM t", ["--format", "jsonl", "--pretty"], "not jsonl"),
-        ("SELECT id FROM t", ["--format", "jsonl", "--row", "r"], "not jsonl"),
-        ("SELECT id FROM t", ["--format", "jsonl", "--namespaces", "g=urn:g"], "not jsonl"),
+        ("SELECT id FROM t", ["--format", "csv", "--root", "s"], "not to csv"),
+        ("SELECT id FROM t", ["--format", "jsonl", "--pretty"], "not to jsonl"),
+        ("SELECT id FROM t", ["--format", "jsonl", "--row", "r"], "not to jsonl"),
+        ("SELECT id FROM t", ["--format", "jsonl", "--namespaces", "g=urn:g"], "not to jsonl"),
     ],
 )
 @pytest.mark.parametrize("engine", ["local", "spark"])
@@ -164,7 +164,7 @@ def test_parse_reports_values_that_it_cannot_write(cli: Cli, tmp_path: Path) -> 
     ran = cli("parse", source, "--element", "t", "--schema", "a XML, n INT")
     assert ran.code == 0
     assert ran.out.splitlines()[1:-1] == ["<punct:t><n>1</n></punct:t>", "<t><a><a/></a><n>2</n></t>"]
-    assert "column a: a prefix that is not declared" in ran.err
+    assert "column a: an undeclared prefix" in ran.err
 
 
 def test_paths_are_names_in_other_formats(cli: Cli, feed: Path) -> None:

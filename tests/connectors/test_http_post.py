@@ -111,7 +111,7 @@ def test_pieces_are_read_in_order_and_once() -> None:
         assert post(port, b"<t>2</t>", **piece(1)) == (200, {"next": 2}), "a retry of the last piece"
         assert post(port, b"<s><t>1</t>", **piece(0)) == (200, {"next": 2}), "a delayed retry"
         assert post(port, b"<t>4</t>", **piece(3)) == (409, {"error": "piece 2 is next", "next": 2})
-        assert post(port, b"<t>x</t>", **piece(1)) == (409, {"error": "piece 1 was another one", "next": 2})
+        assert post(port, b"<t>x</t>", **piece(1)) == (409, {"error": "piece 1 had other content", "next": 2})
         assert post(port, b"", **piece(2, Xmlpunct_Run="other"))[0] == 409
         assert post(port, b"</s>", **piece(2, Xmlpunct_Last="1")) == (200, {"next": 3})
         assert b"".join(pieces) == b"<s><t>1</t><t>2</t></s>"
@@ -211,7 +211,7 @@ def test_a_charset_must_match_the_encoding_of_the_document(first: bytes, charset
         assert new_pieces == ([first + b"    "] if status == 200 else [])
     assert [answer[0] for answer in answers] == [status, status]
     if status == 415:
-        assert all("Content-Type says" in answer["error"] for _, answer in answers)
+        assert all("charset in Content-Type" in answer["error"] for _, answer in answers)
         assert pieces == [first + b"    "]
 
 
@@ -331,7 +331,7 @@ def test_a_server_that_refuses_is_an_error(
 ) -> None:
     monkeypatch.setattr("xmlpunct.connectors.http_post.PAUSES", (0.01,) * 3)
     with receiving(*[status] * 4) as (url, received), closing(opened_outlet(url)) as outlet:
-        with pytest.raises(XmlPunctError, match=f"cannot write {url}: the server says {message}"):
+        with pytest.raises(XmlPunctError, match=f"cannot write {url}: the server answered {message}"):
             outlet.write(Results(0, (), b"<s/>"))
         assert received == []
 

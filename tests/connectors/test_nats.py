@@ -185,7 +185,7 @@ def test_a_stream_is_read_from_a_position(peer: Peer) -> None:
     assert read_from(url, end) == (b"", end)
     data, _ = read_from(url, {"offset": 998, "end": 1001, "closed": False})
     assert data.split() == [*messages[997:], b"</stream>"]
-    with pytest.raises(SourceError, match="message 1009 was there, and is not: is it another stream"):
+    with pytest.raises(SourceError, match="message 1009 no longer exists: is it another stream"):
         read_from(url, {"offset": 1010, "end": None, "closed": False})
 
 
@@ -195,7 +195,7 @@ def test_messages_that_the_stream_has_dropped_are_an_error(port: int) -> None:
     data, _ = read_from(f"{peer.url}?until=end")
     assert b"<t>1</t>" in data
     peer.send([b"<t>2</t>"] * 15)
-    with pytest.raises(SourceError, match="message 2 is not there any more: start anew"):
+    with pytest.raises(SourceError, match="message 2 no longer exists: start again"):
         read_from(peer.url, {"offset": 2, "end": None, "closed": False})
     assert read_from(peer.url + "?until=end", {"offset": 7, "end": 8, "closed": False})[0].count(b"<t>2") == 1
 
@@ -284,13 +284,13 @@ def test_a_restarted_run_sends_each_message_once(port: int, remembers: bool) -> 
     with closing(writer(peer)) as changed_run:
         changed_run.open(form("jsonl"), position)
         changed_run.write(groups[1], again=True)
-        with pytest.raises(XmlPunctError, match="message 7 of this run is there, and holds another result"):
+        with pytest.raises(XmlPunctError, match="message 7 of this run exists already with another result"):
             changed_run.write(groups[2])
     with closing(writer(peer)) as second:
         second.open(form("jsonl"), position)
         second.write(groups[1], again=True)
         assert second.commit()["sequence"] == 6
-        with pytest.raises(XmlPunctError, match="results that this checkpoint does not know"):
+        with pytest.raises(XmlPunctError, match="results that are not in this checkpoint"):
             second.check_last(1)  # message 7 is of a group that is not in the log of the checkpoint
     messages = peer.read()
     assert numbers(messages) == [0, 1, 2, 3, 4, 5, 7]

@@ -51,7 +51,7 @@ def test_reports_become_rarer(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Lo
     )
     assert 6 < len(caplog.messages) < 12
     retries_.progressed()
-    assert caplog.messages[-1] == "nats://host/s: goes on after 300 s (3000 tries)"
+    assert caplog.messages[-1] == "nats://host/s: continues after 300 s (3000 tries)"
     count = len(caplog.messages)
     retries_.failed("lost")
     retries_.progressed()
@@ -216,6 +216,6 @@ def test_a_database_that_another_process_has_locked(
             timer.start()
             outlet.write(Results(len(caplog.messages), (Slice(RESULT.frame([(1,)])),), b""))
             timer.join()
-            assert caplog.messages[-1].startswith(f"{url}: goes on after 0 s")
+            assert caplog.messages[-1].startswith(f"{url}: continues after 0 s")
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)
     assert {*reported(caplog)} == {url}

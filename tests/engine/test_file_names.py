@@ -76,7 +76,7 @@ def test_hive_style_for_every_slicing_and_on_shards(folder: Path, pattern: str) 
         assert output == first_output
     assert first_output is not None
     assert first_output[0]
-    assert all("but the name of the file says" in r["reason"] for r in first_output[0])
+    assert all("but the name of the file has" in r["reason"] for r in first_output[0])
 
 
 def test_the_end_of_the_last_file_releases(folder: Path) -> None:
@@ -115,8 +115,8 @@ def test_files_in_from_and_the_verdicts(folder: Path) -> None:
     ("sql", "message"),
     [
         (declared("{day}.xml"), r"\{day\} in the source names no column"),
-        (declared("{hour}*.xml"), "something fixed has to stand between"),
-        (declared("{x}.xml").replace("v INT", "x XML"), "compared with nothing"),
+        (declared("{hour}*.xml"), "a fixed text is needed between"),
+        (declared("{x}.xml").replace("v INT", "x XML"), "cannot be compared"),
     ],
 )
 def test_invalid_patterns_are_refused_before_reading(folder: Path, sql: str, message: str) -> None:

@@ -121,5 +121,5 @@ def test_invalid_punctuations_are_refused() -> None:
         read_said(query, "a", {"hur": "17"})
     with pytest.raises(PatternError):
         read_said(query, "a", {"hour": "[17"})
-    with pytest.raises(UsageError, match="not one punctuation"):
+    with pytest.raises(UsageError, match="not a punctuation"):
         read_said(query, "a", t(17, 1))

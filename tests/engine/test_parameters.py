@@ -74,10 +74,10 @@ def test_a_parameter_may_stand_for_any_literal() -> None:
 
 
 def test_a_missing_or_unused_parameter_is_an_error() -> None:
-    with pytest.raises(SqlError, match=r"no value is given for :n: say --param n=\.\.\.") as caught:
+    with pytest.raises(SqlError, match=r"the parameter :n has no value: write --param n=\.\.\.") as caught:
         plan(STREAM + "SELECT a FROM s WHERE a = :n")
     assert str(caught.value).endswith("^^")
-    with pytest.raises(UsageError, match="for :m, which the query does not have: there are :n"):
+    with pytest.raises(UsageError, match="no parameter :m: there are :n"):
         bound("SELECT :n", {"n": "1", "m": "2"})
 
 

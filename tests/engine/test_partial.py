@@ -132,7 +132,7 @@ def test_options_without_provisional_answers(options: dict[str, Any], reason: st
 def test_spark_refuses_provisional_answers() -> None:
     from xmlpunct.engine.spark import run
 
-    with pytest.raises(UsageError, match="nobody can take a copy"):
+    with pytest.raises(UsageError, match="cannot be copied"):
         run(plan(STREAMS + "SELECT k FROM a", {"a": "a.xml"}), RunOptions(partial=1.0), RunStats("spark"))
     assert "--engine local" in NO_COPY
 

@@ -155,7 +155,7 @@ def test_verdicts_use_the_order_of_a_subquery(folder: Path) -> None:
         ("SELECT ts AS h FROM t WHERE sid IN (SELECT sid FROM u)", "semijoin does not keep"),
         ("SELECT ts AS hour FROM t", "no column h to punctuate: there are hour"),
         ("SELECT ts AS h, v AS h FROM t", "ambiguous"),
-        ("SELECT sid AS h FROM keyed", "a key of keyed is known behind its senders"),
+        ("SELECT sid AS h FROM keyed", "the key of keyed is checked after the senders"),
     ],
 )
 def test_refused_where_the_order_is_lost(subquery: str, message: str) -> None:
@@ -170,7 +170,7 @@ def test_refused_where_the_order_is_lost(subquery: str, message: str) -> None:
 
 def test_punctuate_after_a_name_is_no_alias() -> None:
     sql = f"CREATE STREAM t ({COLUMNS}) WITH (source = 'a'); SELECT ts FROM t {{}} ORDER BY ts"
-    with pytest.raises(SqlError, match="PUNCTUATE stands behind a subquery"):
+    with pytest.raises(SqlError, match="PUNCTUATE must follow a subquery"):
         plan(sql.format("PUNCTUATE"))
     assert plan(sql.format("AS punctuate")).root.ordered
 

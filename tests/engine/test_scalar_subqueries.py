@@ -20,7 +20,7 @@ def test_several_values_for_a_tuple_reject_it(caplog: pytest.LogCaptureFixture) 
     sql = STREAMS + "SELECT k, (SELECT v FROM r WHERE r.k = s.k) AS v FROM s"
     rows = xmlpunct.query(sql, s=S, r=R).to_polars().rows()
     assert sorted(rows) == [(1, 5), (3, None)]
-    assert "a query that stands for one value gives more than one" in caplog.text
+    assert "a scalar subquery returned more than one row" in caplog.text
 
 
 def test_a_subquery_by_primary_key_needs_no_group_by() -> None:

@@ -65,7 +65,7 @@ def test_files_are_read_in_any_query(sql: str, rows: set[object]) -> None:
         ("SELECT n FROM 'nosuch'", "no stream nosuch"),
         (
             "SELECT 1 AS a FROM read_xml('d/a.xml') JOIN read_xml('d') USING (n)",
-            "two tables are named read_xml",
+            "two tables have the name read_xml",
         ),
     ],
 )
@@ -83,8 +83,8 @@ def test_a_missing_file_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("out", "options", "message"),
     [
-        ("d/a.xml", {}, "-o d/a.xml is what is read as .*, and would be overwritten"),
-        ("%2e/d/a.xml", {}, "is what is read as"),
+        ("d/a.xml", {}, "-o d/a.xml is read as .*, and would be overwritten"),
+        ("%2e/d/a.xml", {}, "is read as"),
         ("d/new.xml", {}, "is in the directory that is read as"),
         ("x.db", {"stats": "x.db"}, "-o x.db is the same file as --stats x.db"),
         ("x.db", {"rejects": "./x.db"}, "-o x.db is the same file as --rejects"),

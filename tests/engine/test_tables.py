@@ -207,7 +207,7 @@ def test_types_that_do_not_fit_are_refused(dtype: pl.DataType, type_: str) -> No
 def test_unsupported_types_are_refused(dtype: pl.DataType) -> None:
     table = pl.DataFrame(schema={"c": dtype, "d": pl.Int8()})
     with pytest.raises(
-        UsageError, match=r"^column c of t is .*, which is no type here: cast it, or drop it$"
+        UsageError, match=r"^column c of t is .*, which is not supported: cast it, or drop it$"
     ):
         query("SELECT d FROM t", t=table)
     assert list(query("CREATE STREAM t (d INT); SELECT d FROM t", t=table)) == []
@@ -216,7 +216,7 @@ def test_unsupported_types_are_refused(dtype: pl.DataType) -> None:
 @pytest.mark.parametrize(
     ("column", "declared", "reason"),
     [
-        ([None, 1], "c INT NOT NULL", "attribute c: missing, and it is NOT NULL"),
+        ([None, 1], "c INT NOT NULL", "attribute c: missing, but NOT NULL"),
         ([25, 1], "c INT CHECK (c < 24)", r"attribute c: '25' is outside its domain \(,23\]"),
         (
             pl.Series([2**22, 0], dtype=pl.Int32).cast(pl.Date),
@@ -238,7 +238,7 @@ def test_unsupported_types_are_refused(dtype: pl.DataType) -> None:
         (
             [[{"x": None}, {"x": 2}], [{"x": 1}]],
             "c ARRAY(x INT NOT NULL)",
-            "attribute c/x: missing, and it is NOT NULL",
+            "attribute c/x: missing, but NOT NULL",
         ),
         ([[{"x": 1}, None], [{"x": 1}]], "c ARRAY(x INT)", "attribute c: an item is null"),
     ],
@@ -270,11 +270,11 @@ def test_wrong_calls() -> None:
         query("SELECT n FROM places", places=FRAME)
     with pytest.raises(SqlError, match="no stream other: there are t, places"):
         query(STREAM + "SELECT * FROM other", places=FRAME)
-    with pytest.raises(SqlError, match="where is about XML elements, and t is a table"):
+    with pytest.raises(SqlError, match="where applies to XML elements, but t is a table"):
         query("CREATE STREAM t (a INT) WITH (where = '@k = ''v'''); SELECT a FROM t", t=frame(a=[1]))
     with pytest.raises(SqlError, match="no column"):
         query('SELECT "$line" FROM t', t=frame(a=[1]))
-    with pytest.raises(UsageError, match=r"column '\$line' of t cannot be named so: rename it"):
+    with pytest.raises(UsageError, match=r"column '\$line' of t cannot have this name: rename it"):
         query("SELECT a FROM t", t=pl.DataFrame({"a": [1], "$line": [1]}))
     with pytest.raises(UsageError, match="t cannot be read as a table: "):
         query("SELECT a FROM t", t=pd.DataFrame({"a": [1, "x", object()]}))

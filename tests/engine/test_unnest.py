@@ -209,7 +209,7 @@ def test_hidden_columns_have_the_positions_of_tuples(tmp_path: Path) -> None:
 def test_a_star_excludes_hidden_columns() -> None:
     data = document([(1, [])])
     assert rows('SELECT * FROM orders WHERE "$line" = 1', data) == [(1, [])]
-    with pytest.raises(SqlError, match="name no column"):
+    with pytest.raises(SqlError, match="cannot name a column"):
         plan("CREATE STREAM s (\"$line\" INT PATH 'a') WITH (source = 'x'); SELECT 1 AS a FROM s")
 
 

@@ -85,10 +85,10 @@ def test_unread_elements_are_counted_and_reported_once(
     assert stats.finish() == []
     assert sorted(caplog.messages) == [
         "e: no element <e> was found",
-        "q: <q> inside a tuple is part of it, and no tuple",
-        "s: <t> inside a tuple is part of it, and no tuple",
+        "q: <q> inside a tuple is part of that tuple, not a separate tuple",
+        "s: <t> inside a tuple is part of that tuple, not a separate tuple",
+        "s: elements in another namespace are not read at PATH b",
         "s: nothing was found in any tuple at PATH d/@d",
-        "s: what is in another namespace is not read at PATH b",
     ]
 
 
@@ -123,8 +123,8 @@ GOOD = "<t><a>1</a><b>1</b></t>" * 20
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        ("<t><o:a>1</o:a></t>", "s: what is in another namespace is not read at PATH a"),
-        ("<t><t/></t>", "s: <t> inside a tuple is part of it, and no tuple"),
+        ("<t><o:a>1</o:a></t>", "s: elements in another namespace are not read at PATH a"),
+        ("<t><t/></t>", "s: <t> inside a tuple is part of that tuple, not a separate tuple"),
         (None, "s: no element <t> was found"),
     ],
 )

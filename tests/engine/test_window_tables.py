@@ -177,13 +177,13 @@ def test_a_window_is_closed_by_any_punctuation_on_its_time() -> None:
         ("TUMBLE(TABLE bid, DESCRIPTOR(ts))", ")", "lacks SIZE"),
         ("TUMBLE(TABLE bid, ts, 5)", "ts", "DESCRIPTOR"),
         ("TUMBLE(bid, DESCRIPTOR(ts), 5)", "bid", "TABLE"),
-        ("TUMBLE(TABLE bid, DESCRIPTOR(ts), 5, 1, 2)", "2", "no further argument"),
+        ("TUMBLE(TABLE bid, DESCRIPTOR(ts), 5, 1, 2)", "2", "too many arguments"),
         ("TUMBLE(TABLE bid, DESCRIPTOR(ts), SIZE => 5)", "SIZE", "all by name"),
         ("TUMBLE(DATA => TABLE bid, LENGTH => 5)", "LENGTH", "no argument LENGTH"),
         ("TUMBLE(TABLE bid, DESCRIPTOR(nope), 5)", "nope", "no column nope"),
         ("TUMBLE(TABLE bid PARTITION BY k, DESCRIPTOR(ts), 5)", "PARTITION BY", "no PARTITION BY"),
         ("SESSION(TABLE bid PARTITION BY nope, DESCRIPTOR(ts), 5)", "nope", "no column nope"),
-        ("SESSION(TABLE bid PARTITION BY ts, DESCRIPTOR(ts), 5)", "ts", "by itself"),
+        ("SESSION(TABLE bid PARTITION BY ts, DESCRIPTOR(ts), 5)", "ts", "its own session"),
         ("TUMBLE(TABLE nope, DESCRIPTOR(ts), 5)", "nope", "no stream nope"),
         ("HOP(TABLE bid, DESCRIPTOR(ts), 1, 1000000)", "1", "100,000 windows"),
         (
@@ -209,7 +209,7 @@ def test_emit_final_is_the_default(emit: str) -> None:
 @pytest.mark.parametrize(
     ("watermark", "reason"),
     [
-        ("WATERMARK FOR at AS ts", "at, or at - "),
+        ("WATERMARK FOR at AS ts", "at, or at minus a delay"),
         ("WATERMARK FOR nope AS nope", "no column nope"),
         ("WATERMARK FOR k AS k", "is STRING"),
         ("WATERMARK FOR ts AS ts - INTERVAL '1' SECOND", "over INT is a number"),

@@ -329,15 +329,15 @@ def test_str_is_sql(build: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("function", "types", "reason"),
     [
-        ("+", (INT, STRING), "wants numbers, not STRING"),
+        ("+", (INT, STRING), "needs numbers, not STRING"),
         ("/", (MONEY, INT), "CAST to DOUBLE first"),
         ("*", (FINE, MONEY), "needs a scale of 40"),
         ("=", (INT, STRING), "INT = STRING makes no sense"),
         ("=", (DATE, TIMESTAMP), "makes no sense"),
-        ("AND", (INT, BOOLEAN), "AND wants BOOLEAN, not INT"),
+        ("AND", (INT, BOOLEAN), "AND needs BOOLEAN, not INT"),
         ("COALESCE", (INT, STRING), "no common type"),
         ("COALESCE", (FINE, WIDE), "of 38"),
-        ("UPPER", (INT,), "UPPER wants STRING"),
+        ("UPPER", (INT,), "UPPER needs STRING"),
         ("HOUR", (DATE,), "DATE has no HOUR"),
         ("SUBSTRING", (STRING,), "SUBSTRING takes 2 to 3 arguments, not 1"),
         ("LIKE", (STRING, STRING), "literal pattern"),

@@ -115,16 +115,20 @@ def test_against_lxml(tree: Tree, values: list[str | None]) -> None:
 @pytest.mark.parametrize(
     ("function", "args", "message"),
     [
-        ("XMLELEMENT", (S, fn.literal(STRING, "")), "wants names"),
+        ("XMLELEMENT", (S, fn.literal(STRING, "")), "needs names"),
         ("XMLELEMENT", (fn.literal(STRING, "e"), fn.literal(STRING, "a b"), S), "a value for each name"),
         ("XMLFOREST", (fn.literal(STRING, "a b"), S), "a value for each name"),
-        ("XMLELEMENT", (fn.literal(STRING, "e"), fn.literal(STRING, "a"), X), "an attribute is no XML"),
+        (
+            "XMLELEMENT",
+            (fn.literal(STRING, "e"), fn.literal(STRING, "a"), X),
+            "an attribute cannot contain XML",
+        ),
         (
             "XMLFOREST",
             (fn.literal(STRING, "a"), column("l", Schema.parse("l ARRAY(b INT)")["l"].type)),
             "UNNEST",
         ),
-        ("XMLTEXT", (X,), "compared with nothing"),
+        ("XMLTEXT", (X,), "cannot be compared"),
     ],
 )
 def test_invalid_arguments_are_refused(function: str, args: tuple[Expression, ...], message: str) -> None:

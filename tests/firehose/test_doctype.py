@@ -74,8 +74,8 @@ def test_each_of_several_documents_may_have_one(doctype: str) -> None:
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        ("@<r>%s«&nbsp;</r>", "Entity 'nbsp' not defined: no DTD is read"),
-        ("@<r>%s«<t a='&nbsp;'/></r>", "Entity 'nbsp' not defined: no DTD is read"),
+        ("@<r>%s«&nbsp;</r>", "Entity 'nbsp' not defined: DTDs are not read"),
+        ("@<r>%s«<t a='&nbsp;'/></r>", "Entity 'nbsp' not defined: DTDs are not read"),
         ("@\n<r>%s<«/x></r>", "Opening and ending tag mismatch"),
         ("@\n<!-- -->«@<r>%s</r>", "a second DOCTYPE is not accepted"),
         ("<r>%s</r>\n<!-- -->@ «", "the document ends before its root element"),

@@ -147,7 +147,7 @@ def test_an_item_that_cannot_be_written_is_a_reject() -> None:
         ("\"@a\" XML PATH 'a'", "XML is no attribute"),
         ("\"node()\" INT PATH 'a'", "name the element"),
         ("\"node()\" ARRAY(b INT) PATH 'a'", "name the element"),
-        ("\"a/@b\" INT PATH 'b', a ARRAY(b INT)", "no others"),
+        ("\"a/@b\" INT PATH 'b', a ARRAY(b INT)", "no attributes besides"),
         ("a ARRAY(b INT), \"a/c\" INT PATH 'c'", "the text of <a>"),
         ("a ARRAY(b INT, \"@c\" INT PATH '@c')", "array a: .* list it earlier"),
         ("a ARRAY(\"b c\" INT PATH 'b')", "array a: .*'b c'"),

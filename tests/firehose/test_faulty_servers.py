@@ -94,7 +94,7 @@ def once(head: str, body: bytes = DOCUMENT) -> Callable[[int, int | None], bytes
         (f"Content-Range: bytes 0-{SIZE}/{SIZE}\r\n", f"'bytes 0-{SIZE}/{SIZE}' as Content-Range"),
         (f"Content-Range: bytes {'9' * 5000}-{SIZE}/{SIZE}\r\n", "'bytes 999"),
         (f"Content-Range: items 0-{SIZE - 1}/{SIZE}\r\n", "'items 0-"),
-        ("Content-Type: multipart/byteranges; boundary=x\r\n", "a part of it that has no Content-Range"),
+        ("Content-Type: multipart/byteranges; boundary=x\r\n", "a part of it without Content-Range"),
     ],
 )
 def test_an_unrequested_part_is_refused(headers: str, description: str) -> None:
@@ -102,8 +102,8 @@ def test_an_unrequested_part_is_refused(headers: str, description: str) -> None:
     tail = DOCUMENT[5000:]
     data, error, asked = read(once(f"{PART}{headers}", b"<r>" + tail[tail.index(b"<t>") :]))
     assert (data, asked) == (b"", [None])
-    assert error.startswith(f"the server sends {description}")
-    assert error.endswith(", and all of it was asked for")
+    assert error.startswith(f"the server sent {description}")
+    assert error.endswith(", but the whole document was requested")
 
 
 def test_a_part_that_is_all_of_a_document() -> None:
@@ -121,7 +121,7 @@ def test_another_part_than_was_asked_for(byte: int) -> None:
     data, error, asked = read(answer)
     assert (data, asked) == (DOCUMENT[:5000], [None, 5000])
     assert error == (
-        f"the server sends 'bytes {byte}-{SIZE - 1}/{SIZE}' as Content-Range, and bytes 5000- were asked for"
+        f"the server sent 'bytes {byte}-{SIZE - 1}/{SIZE}' as Content-Range, but bytes 5000- were requested"
     )
 
 
@@ -188,7 +188,7 @@ def test_encodings_in_any_case(encoding: str) -> None:
 def test_an_encoding_that_was_not_asked_for() -> None:
     data, error, asked = read(once(f"{WHOLE}Content-Encoding: gzip, br\r\n"))
     assert (data, asked) == (b"", [None])
-    assert error == "the server sends it encoded as br, gzip, which it was not asked for"
+    assert error == "the server sent it with the encoding br, gzip, which was not requested"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_an_encoding_that_was_not_asked_for() -> None:
 def test_redirected_to_an_invalid_address(location: str) -> None:
     data, error, asked = read(once(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n", b""))
     assert (data, asked) == (b"", [None])
-    assert error == f"the server says 302 Found, to {location!r}, which is no address of a web server"
+    assert error == f"the server answered 302 Found, to {location!r}, which is no address of a web server"
 
 
 @pytest.mark.parametrize("locations", [["feed"], ["a", "b"], ["a", "a"], ["http://"]])
@@ -211,13 +211,13 @@ def test_redirected_in_a_circle(locations: list[str]) -> None:
             f"HTTP/1.1 302 Found\r\nLocation: {locations[number % len(locations)]}\r\n\r\n".encode()
         )
     )
-    assert error == "the server says 302 in a circle of redirections: Found"
+    assert error == "the server answered 302 in a circle of redirections: Found"
     assert len(asked) <= 3
 
 
 def test_redirected_ever_further() -> None:
     _, error, asked = read(lambda number, _: f"HTTP/1.1 302 Found\r\nLocation: /{number}\r\n\r\n".encode())
-    assert error.startswith("the server says 302")
+    assert error.startswith("the server answered 302")
     assert len(asked) <= 11
 
 

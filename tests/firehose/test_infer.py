@@ -151,7 +151,7 @@ def test_elements_in_mixed_content_are_part_of_the_text() -> None:
     inference = inferred(xml, "t")
     expected = "p ARRAY(value STRING NOT NULL PATH '.'), k INT PATH 'e/@k', e STRING NOT NULL"
     assert column_list(inference.schema) == expected
-    reason = "which stands among text and is part of it"
+    reason = "which is mixed with text and part of that text"
     assert inference.left_out == (f"p/*, {reason}", f"e/*, {reason}")
     (part,) = (p for p in slices(xml.encode(), inference.schema, element="t") if p.tuples.height)
     assert part.tuples.rows() == [([{"value": "a big bug"}, {"value": ""}], 1, "1"), ([], None, "23")]
@@ -162,8 +162,8 @@ def test_elements_without_a_column_are_reported() -> None:
     xml = f"<s xmlns:o='urn:{{o}}'><t o:x='1' b='1'><o:c><d/></o:c><t/>{deep}</t></s>"
     inference = inferred(xml, "t")
     assert inference.left_out == (
-        "@{urn:{o}}x, in a namespace that no path can name",
-        "{urn:{o}}c, in a namespace that no path can name",
+        "@{urn:{o}}x, in a namespace that a path cannot name",
+        "{urn:{o}}c, in a namespace that a path cannot name",
         "<t> inside another",
         "a/a/a/a/a/a/a/a/a/a/a, which repeats inside 10 arrays",
     )

@@ -198,7 +198,7 @@ def test_an_undeclared_attribute_that_is_constrained_drops_it(inner: str, droppe
 @pytest.mark.parametrize(
     ("inner", "reason"),
     [
-        ("<a>[1,2</a>", "attribute a: a range ends with ] or )"),
+        ("<a>[1,2</a>", "attribute a: a range must end with ] or )"),
         ("<a>x</a>", "attribute a: 'x' is not of type INT"),
         ("<a/>", "attribute a: '' is not of type INT"),
         ("<a>1</a><a>2</a>", "attribute a is given more than once"),
@@ -227,7 +227,7 @@ def test_a_wrong_punctuation_is_fatal(inner: str, reason: str) -> None:
         ("<a>1</a><a>1</a>", "attribute a: given more than once"),
         ("<a>1</a><d v='1'/><d v='1'/>", "attribute v: given more than once"),
         ("<a>1</a><d><w>1</w></d><d><w>2</w></d>", "attribute w: given more than once"),
-        ("<b>x</b>", "attribute a: missing, and it is NOT NULL"),
+        ("<b>x</b>", "attribute a: missing, but NOT NULL"),
         ("<a>1</a><h>24</h>", "attribute h: '24' is outside its domain [0,23]"),
     ],
 )

@@ -155,7 +155,7 @@ def test_errors_have_advice(path: str, advice: str) -> None:
 @pytest.mark.parametrize("name", ["a b", "n:a", "1", "a/b", "@id", "*", "a'b"])
 def test_a_column_without_a_path_is_an_element(name: str) -> None:
     for columns in (f'"{name}" STRING', f'y INT, "{name}" STRING NOT NULL'):
-        with pytest.raises(SqlError, match="say with PATH") as caught:
+        with pytest.raises(SqlError, match="write PATH") as caught:
             Schema.parse(columns)
         assert caught.value.start is not None
         assert name in columns[caught.value.start : caught.value.end]

@@ -135,7 +135,7 @@ def test_a_pipe_can_be_read_only_once() -> None:
     with os.fdopen(reading, "rb") as file:
         frame = scan_xml(file)  # without a schema, from a sample
         assert frame.collect().rows() == [(1,), (2,)]
-        with pytest.raises(UsageError, match="can be read once only"):
+        with pytest.raises(UsageError, match="can be read only once"):
             frame.collect()
 
 

@@ -168,7 +168,7 @@ def with_ancestors(root: etree._Element, needed: bool) -> tuple[list[tuple[Any, 
                 key = (parent, {"n": ".", "nn": ".#", "k": "@k"}[name])
                 values = strings(element, key[1].rstrip("#"))
                 if key in read and values and not (needed and name == "n" and not read[key]):
-                    reasons.append(f"attribute {name}: it comes after tuples that it is for")
+                    reasons.append(f"attribute {name}: it comes after tuples that it applies to")
                 if key in read:
                     read[key] += [0] * len(values)
             continue
@@ -192,7 +192,7 @@ def with_ancestors(root: etree._Element, needed: bool) -> tuple[list[tuple[Any, 
         if repeated:
             reasons.append(f"attribute {repeated}: given more than once")
         elif needed and not selected["n"]:
-            reasons.append("attribute n: missing, and it is NOT NULL")
+            reasons.append("attribute n: missing, but NOT NULL")
         else:
             rows.append((element.text, *(selected[name][0] if selected[name] else None for name in order)))
     return rows, reasons
@@ -245,10 +245,10 @@ def test_a_long_start_tag_keeps_its_attributes() -> None:
         ("XMLNAMESPACES('u' AS g, 'v' AS g), a INT", "prefix g", "'v' AS g"),
         ("XMLNAMESPACES('' AS g), a INT", "no namespace", "'' AS g"),
         ("l ARRAY(a INT PATH '../a')", "out of the array", "'../a'"),
-        ("l ARRAY(a INT) PATH '@l'", "an array is made of elements", "'@l'"),
+        ("l ARRAY(a INT) PATH '@l'", "the items of an array must be elements", "'@l'"),
         ("a XML PATH '@a'", "XML is an element", "'@a'"),
-        ("a INT, l ARRAY(x INT) CHECK (l = 1)", "CHECK says nothing of an array", "l = 1"),
-        ("a INT PATH '../a[1]'", "is no path|no position", "'../a[1]'"),
+        ("a INT, l ARRAY(x INT) CHECK (l = 1)", "CHECK does not apply to an array", "l = 1"),
+        ("a INT PATH '../a[1]'", "is no path|cannot have a position", "'../a[1]'"),
         ("l ARRAY(x INT), m ARRAY(y INT) PATH 'l'", "two arrays", "m ARRAY(y INT)"),
     ],
 )

@@ -149,7 +149,7 @@ def test_a_wrong_item_rejects_its_tuple() -> None:
     assert [r.partition(": ")[2] for r in result.rejects] == ["attribute l.v: 'x' is not of type INT"]
     missing = read_document(data, "l ARRAY(v INT, w INT NOT NULL)")
     assert [r.partition(": ")[2] for r in missing.rejects] == [
-        "attribute l.w: missing, and it is NOT NULL",
+        "attribute l.w: missing, but NOT NULL",
         "attribute l.v: 'x' is not of type INT",
     ]
 

@@ -192,8 +192,8 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 STRANGE = (
-    "not read for its namespace: {urn:o}t; write --punct-namespace URI where it is that of punctuations, and "
-    "element = '{URI}name' where it is that of tuples"
+    "not read because of its namespace: {urn:o}t; if it is the namespace of punctuations, write --punct-namespace "
+    "URI; if it is the namespace of tuples, write element = '{URI}name'"
 )
 CASES = [
     ("<t><a>1</a></t>", []),
@@ -202,17 +202,17 @@ CASES = [
     ("<p:t/>", []),
     ("<t xmlns='urn:o'><a>1</a></t>", [f"s.xml: {STRANGE}", "s.xml: no element <t> was found"]),
     ("<t><a>1</a></t><o:t><a>*</a></o:t>", [f"s.xml: {STRANGE}"]),
-    ("<t><o:a>1</o:a></t>" * 3, ["s.xml: what is in another namespace is not read at PATH a"]),
+    ("<t><o:a>1</o:a></t>" * 3, ["s.xml: elements in another namespace are not read at PATH a"]),
     ("<t><a>1</a><o:a>1</o:a></t>", []),
-    ("<t><a>1</a><t/></t>" * 3, ["s.xml: <t> inside a tuple is part of it, and no tuple"]),
+    ("<t><a>1</a><t/></t>" * 3, ["s.xml: <t> inside a tuple is part of that tuple, not a separate tuple"]),
     ("<t><b>1</b></t>" * 3, ["s.xml: nothing was found in any tuple at PATH a"]),
     ("<t><b>1</b></t><t><a>1</a></t>", []),
     ("<t><a>x</a></t>", []),
     (
         "<t/><p:t><z>1</z><a>*</a></p:t><t><a>1</a></t>",
-        ["s.xml: punctuations of <t> that constrain what is not declared are dropped"],
+        ["s.xml: punctuations of <t> that constrain undeclared attributes are dropped"],
     ),
-    ("<p:t><z>1</z></p:t>", ["s.xml: punctuations of <t> that constrain what is not declared are dropped"]),
+    ("<p:t><z>1</z></p:t>", ["s.xml: punctuations of <t> that constrain undeclared attributes are dropped"]),
 ]
 
 
@@ -277,7 +277,8 @@ def test_beside_columns_that_were_guessed(
     schema, source = sniff(Source.of(f"{OPEN}{body}</r>".encode(), "s.xml"), "t")
     parts: list[Slice] = list(slices(source, schema, element="t", guessed=True))
     assert sum(s.tuples.height for s in parts) == rows
-    expected = f"s.xml: not read: {names}; the columns are what it began with: declare others (CREATE STREAM, --schema)"
+    columns = "the columns are those of the first tuple: declare more (CREATE STREAM, --schema)"
+    expected = f"s.xml: not read: {names}; {columns}"
     assert warnings(caplog) == [expected]
 
 

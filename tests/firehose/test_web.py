@@ -178,7 +178,7 @@ def test_a_document_without_a_validator() -> None:
             data, error = read_part(open_source(url))
             assert data == DOCUMENT[:5000]
             assert "from byte 5000" in str(error)
-            assert "gives no ETag or Last-Modified" in str(error)
+            assert "sends no ETag or Last-Modified" in str(error)
 
 
 def test_a_server_that_cuts_for_ever() -> None:
@@ -195,10 +195,10 @@ def test_error_responses() -> None:
     with serving(site) as url:
         assert read_part(open_source(url)) == (DOCUMENT, None)
         site.says = [404]
-        with pytest.raises(SourceError, match="the server says 404 Not Found"):
+        with pytest.raises(SourceError, match="the server answered 404 Not Found"):
             open_source(url)
         site.says = [503] * 6
-        with pytest.raises(SourceError, match="cannot be read: the server says 503 Service Unavailable"):
+        with pytest.raises(SourceError, match="cannot be read: the server answered 503 Service Unavailable"):
             open_source(url)
         assert not site.says
     with pytest.raises(SourceError, match="Connection refused"):

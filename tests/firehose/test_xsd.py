@@ -90,7 +90,7 @@ def test_types_and_null_are_from_the_schema(xsd: Path) -> None:
         "note STRING NOT NULL",
         "rate DECIMAL(38,18) PATH '@rate'",
     ]
-    assert inferred.left_out == ("note/*, which stands among text and is part of it",)
+    assert inferred.left_out == ("note/*, which is mixed with text and part of that text",)
 
 
 def test_valid_tuples_fit(xsd: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_type_that_holds_itself_ends(tmp_path: Path) -> None:
     )
     inferred = XsdFile(str(path)).infer("{urn:o}a")
     assert column_list(inferred.schema) == "id STRING PATH '@id'"
-    assert inferred.left_out == ("a, which may hold itself",)
+    assert inferred.left_out == ("a, which may contain itself",)
 
 
 def doubling(kind: str, count: int) -> str:
@@ -370,9 +370,7 @@ def doubling(kind: str, count: int) -> str:
 def test_groups_that_double_are_refused_at_once(tmp_path: Path, kind: str, count: int) -> None:
     path = tmp_path / "t.xsd"
     path.write_text(doubling(kind, count))
-    with pytest.raises(
-        UsageError, match=r"comes to [0-9,]+ parts, with what it refers to: at most 1,000 are"
-    ):
+    with pytest.raises(UsageError, match=r"has [0-9,]+ parts, with its references: at most 1,000 are"):
         validity_of(str(path), "t")
 
 
@@ -390,7 +388,7 @@ def test_a_chain_of_groups_is_refused(tmp_path: Path, order: int, count: int) ->
         f'<xs:group ref="g{count - 1}"/></xs:sequence></xs:complexType></xs:element>{"".join(groups[::order])}'
         "</xs:schema>"
     )
-    with pytest.raises(UsageError, match="nested too deeply, with what it refers to"):
+    with pytest.raises(UsageError, match="nested too deeply, with its references"):
         validity_of(str(tmp_path / "t.xsd"), "t")
 
 
@@ -421,7 +419,7 @@ def test_a_value_on_which_a_regular_expression_gives_up_is_invalid(
     )
     assert [*rows] == [("xy",), ("xxy",)]
     gave_up, wrong = caplog.messages
-    why = "libxml2 gave up on it: Internal error in XML Schema validation."
+    why = "libxml2 stopped validating it: Internal error in XML Schema validation."
     assert gave_up == f"s, line 1, byte 19: not valid: {why}"
     assert wrong.startswith("s, line 1, byte 250: not valid: Element 'a': [facet 'pattern'] The value 'z' is")
 

@@ -19,7 +19,7 @@ from xmlpunct.firehose import FirehoseReader, Limits, StreamSpec
 
 COLUMNS = "a INT NOT NULL, b STRING, c DECIMAL(4,2) PATH 'd/@c', e STRING PATH 'd/e'"
 STREAM = spec(COLUMNS)
-OURS = ("DOCTYPE", "no DTD is read", "too large", "wrong punctuation")
+OURS = ("DOCTYPE", "DTDs are not read", "too large", "wrong punctuation")
 """Words in error messages of restrictions that libxml2 does not have."""
 
 

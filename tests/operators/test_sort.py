@@ -200,7 +200,9 @@ def test_descending_starts_at_the_highest() -> None:
 def test_a_late_tuple_is_rejected_and_breaks_no_order() -> None:
     operator = sort_by("hour")
     check_table(operator, "S1 0 1 2; P(*, (,3], *, *) -> S1 0 1 2; P(*, (,3], *, *)\n S1 2 0 0; S1 4 0 0 ->")
-    assert [r.reason for r in operator.rejects] == ["too late to be sorted: what follows it is released"]
+    assert [r.reason for r in operator.rejects] == [
+        "too late to be sorted: tuples after it are released already"
+    ]
     check_table(operator, "P(*, *, *, *) -> S1 4 0 0; P(*, *, *, *)")
 
 

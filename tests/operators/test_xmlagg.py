@@ -75,7 +75,7 @@ def test_values_are_purged_with_their_group() -> None:
 
 @pytest.mark.parametrize(
     ("argument", "distinct", "message"),
-    [("sid", False, "wants XML"), ("x", True, "DISTINCT"), (None, False, "no sense")],
+    [("sid", False, "needs XML"), ("x", True, "DISTINCT"), (None, False, "no sense")],
 )
 def test_unsupported_arguments_are_refused(argument: str | None, distinct: bool, message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -343,7 +343,7 @@ def test_a_file_that_is_written_over_while_it_is_followed(tmp_path: Path) -> Non
     with open_source(f"follow:{path}").open() as reader:
         assert reader.read(100) == b"<s><x>1</x>"
         path.write_text("<s><y>1</y><y>2</y></s>")
-        with pytest.raises(SourceError, match="written over"):
+        with pytest.raises(SourceError, match="overwritten"):
             reader.read(100)
 
 
@@ -381,7 +381,7 @@ def test_a_file_that_was_cut_short_and_is_completed_later(tmp_path: Path) -> Non
             bench.run()
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
-    suffix = "; it has grown since, but that run is over: read it anew with another --checkpoint"
+    suffix = "; it has grown since, but that run has ended: read it again with another --checkpoint"
     assert messages[2] == messages[0] + suffix
     bench.clear()
     bench.run()

@@ -408,7 +408,7 @@ def test_a_database_is_lost(tmp_path: Path, lost: str, is_over: bool) -> None:
         assert target.rows()
         return
     for _ in range(2):
-        with pytest.raises(XmlPunctError, match="does not hold what this run committed"):
+        with pytest.raises(XmlPunctError, match="does not contain the committed"):
             target.bench.run()
     assert target.file.exists() == (lost == "table")
 

@@ -76,7 +76,7 @@ SMALL = [
     refused(
         "an entity of an external subset",
         "<!DOCTYPE r SYSTEM 'file:///etc/passwd'><r>@@&root;</r>",
-        "Entity 'root' not defined: no DTD is read",
+        "Entity 'root' not defined: DTDs are not read",
         tuples=0,
     ),
     refused("a malformed DOCTYPE", "<!DOCTYPE r PUBLIC 'x' @@><r/>", "SystemLiteral", tuples=0),
@@ -155,7 +155,7 @@ SMALL = [
     refused("nothing", "@@", "there is no root element", tuples=0),
     refused("an unknown encoding", "@@" + DECLARED.format("klingon", ""), "klingon is not known", tuples=0),
     refused("an encoding that is not one", "@@" + DECLARED.format("hex", ""), "hex is not known", tuples=0),
-    refused("the wrong encoding", "@@" + DECLARED.format("utf-16", ""), "is not in it", tuples=0),
+    refused("the wrong encoding", "@@" + DECLARED.format("utf-16", ""), "is not encoded in it", tuples=0),
     marked(
         "a lone surrogate in UTF-16",
         DECLARED.format("utf-16", "@@\ud800x").encode("utf-16", "surrogatepass"),

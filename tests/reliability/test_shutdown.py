@@ -92,7 +92,7 @@ def test_stopped_while_it_waits(tmp_path: Path, number: signal.Signals, checkpoi
         written = out.read_bytes()
         assert written.count(b"<result>") >= 6
         assert f"stopped after {written.count(b'<result>')} tuples, {len(written)} bytes" in text
-        assert ("goes on from" in text) == checkpointed
+        assert ("continues from" in text) == checkpointed
         assert "Traceback" not in text
         if checkpointed:
             continued = launch(*command, *options)
@@ -284,7 +284,7 @@ def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
     run.terminate()
     text = stderr_of(run)
     assert run.returncode == 130, text
-    assert "goes on from" in text
+    assert "continues from" in text
     assert "Traceback" not in text
     until = time.monotonic() + 20  # workers end after the JVM
     while remaining := [p for p in processes if Path(f"/proc/{p}").exists()]:

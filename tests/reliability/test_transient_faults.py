@@ -203,7 +203,7 @@ def test_a_file_that_cannot_be_read_for_a_while(
         ended = cli(*command)
     assert ended.code == 1
     assert f"{source}: cannot be read: {os.strerror(code)}" in ended.err
-    assert "the same command goes on" in ended.err
+    assert "the same command continues" in ended.err
     assert 1 < len(out.read_text().splitlines()) < 201
     assert cli(*command).code == 0
     assert out.read_text().split() == ["x", *map(str, range(200))]
@@ -318,5 +318,5 @@ def test_the_failure_of_a_spool_is_an_error_for_the_next_one(
     second = Spool(source, 1, tmp_path / "1", first)
     monkeypatch.setattr(segments, "held_bytes", lambda spool: os.stat("/nowhere/at/all").st_size)
     first.run()
-    with pytest.raises(TransientError, match=r"its spool .* is gone"):
+    with pytest.raises(TransientError, match=r"its spool .* no longer exists"):
         second.check()

@@ -115,7 +115,7 @@ def test_a_key_is_upserted(database: Database, tmp_path: Path, cli: Cli) -> None
         table_rows = database.run("SELECT k, j, v FROM t")
         assert sorted(table_rows) == [("a", 1, 6), ("b", 1, 5), ("c", 1, 4)]
     (reject,) = map(json.loads, rejects.read_text().splitlines())
-    assert reject["reason"] == "k is null, and in the key of the table"
+    assert reject["reason"] == "k is null, but a column of the table's key"
     ended = cli(*command, "-o", f"{database.url}table=t&key=v")
     assert (ended.code, "unique index" in ended.err) == (2, True)
     ended = cli(*command, "-o", f"{database.url}table=t&key=z")
@@ -154,10 +154,10 @@ def test_invalid_options_are_refused(tmp_path: Path, cli: Cli) -> None:
     url = f"sqlite:///{tmp_path}/x.db"
     for options, message in (
         (["-o", url], "?table=NAME"),
-        (["-o", "sqlite://x.db?table=t"], "key=a,b is all that may follow"),
-        (["-o", f"{url}?table=t&colour=red"], "key=a,b is all that may follow"),
-        (["-o", f"{url}?table=t", "--format", "jsonl"], "takes columns"),
-        (["-o", f"{url}?table=t", "--root", "r"], "takes columns"),
+        (["-o", "sqlite://x.db?table=t"], "only key=a,b may follow"),
+        (["-o", f"{url}?table=t&colour=red"], "only key=a,b may follow"),
+        (["-o", f"{url}?table=t", "--format", "jsonl"], "needs columns"),
+        (["-o", f"{url}?table=t", "--root", "r"], "needs columns"),
         (["-o", f"{url}?table=t", "--rejects", f"{url}?table=t"], "the same place"),
         (["-o", "sqlite:////nowhere/at/all/x.db?table=t"], "cannot be opened"),
     ):

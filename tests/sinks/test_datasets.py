@@ -152,7 +152,7 @@ def test_values_that_can_name_no_directory_are_rejects(tmp_path: Path, cli: Cli)
     assert seen(out) == ["k=__HIVE_DEFAULT_PARTITION__", "k=x"]
     reasons = [json.loads(line)["reason"] for line in rejects.read_text().splitlines()]
     assert sorted(reasons) == [
-        "k is empty, and names a directory",
+        "k is empty, and cannot name a directory",
         "k is too long for the name of a directory",
     ]
 
@@ -235,7 +235,7 @@ def test_published_files_never_change(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(UsageError, match="holds hour=17"):
         Writing(path, "hour").open(1)
     shutil.rmtree(path)
-    with pytest.raises(XmlPunctError, match="does not hold what this run committed"):
+    with pytest.raises(XmlPunctError, match="does not contain the committed"):
         Writing(path, "hour").open(1)
 
 
@@ -246,7 +246,7 @@ def test_lost_staged_rows_are_an_error(tmp_path: Path) -> None:
     writing.close()
     (staged,) = (tmp_path / "d" / "_xmlpunct").glob("open-*")
     staged.write_bytes(b"")
-    with pytest.raises(XmlPunctError, match="shorter than what was committed"):
+    with pytest.raises(XmlPunctError, match="shorter than the committed"):
         Writing(tmp_path / "d", "hour").open(position)
 
 

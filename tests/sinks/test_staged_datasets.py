@@ -391,7 +391,7 @@ def test_lost_staged_files_are_an_error(tmp_path: Path) -> None:
         run.live(death=2)
     for path in (run.out / "_xmlpunct").glob(f"{ASIDE}*"):
         path.unlink()
-    with pytest.raises(XmlPunctError, match="does not hold what this run committed"):
+    with pytest.raises(XmlPunctError, match="does not contain the committed"):
         run.live()
 
 

@@ -42,7 +42,7 @@ def test_matching_offsets_and_commits(folder: Path) -> None:
 
 @pytest.mark.parametrize("batch", [-1, 0, 3])
 def test_an_older_log_or_older_offsets(folder: Path, batch: int) -> None:
-    with pytest.raises(XmlPunctError, match="do not go with the log"):
+    with pytest.raises(XmlPunctError, match="do not match the log"):
         SparkOffsets(folder).check(Commit(batch, offset=[*ENDS, "x"][batch]))
 
 
@@ -50,7 +50,7 @@ def test_an_older_log_or_older_offsets(folder: Path, batch: int) -> None:
 def test_torn_or_other_offsets(folder: Path, text: str | None) -> None:
     path = folder / "offsets" / "2"
     path.unlink() if text is None else path.write_text(text)
-    with pytest.raises(XmlPunctError, match="do not go with the log"):
+    with pytest.raises(XmlPunctError, match="do not match the log"):
         SparkOffsets(folder).check(Commit(2, offset=ENDS[2]))
 
 
@@ -76,7 +76,7 @@ def test_a_run_compares_the_offsets(spark: Any, tmp_path: Path, monkeypatch: pyt
     spark_folder = checkpoint / "spark"
     shutil.copytree(spark_folder, tmp_path / "held")
     (spark_folder / "offsets" / "1").unlink()
-    with pytest.raises(XmlPunctError, match="do not go with the log"):
+    with pytest.raises(XmlPunctError, match="do not match the log"):
         run(query, options, RunStats("spark"), session=spark)
     shutil.rmtree(spark_folder)
     shutil.copytree(tmp_path / "held", spark_folder)

@@ -244,9 +244,9 @@ def test_overlooked_elements_are_counted_and_reported(
         "path": {"sid": 200},
     }
     assert sorted(caplog.messages) == [
-        "sensor1: <tempdata> inside a tuple is part of it, and no tuple",
+        "sensor1: <tempdata> inside a tuple is part of that tuple, not a separate tuple",
         "sensor1: nothing was found in any tuple at PATH sid",
-        "sensor1: what is in another namespace is not read at PATH min",
+        "sensor1: elements in another namespace are not read at PATH min",
     ]
 
 
@@ -282,7 +282,7 @@ def test_a_file_that_is_missing_for_a_while(
         patch.setattr(runner, "cut_large_files", lambda *_: path.rename(hidden))
         with pytest.raises(TransientError, match=r"sensor2\.xml.*(No such file|has changed)") as error:
             on_spark(spark, query, output, **options)
-    assert "the same command goes on" in error.value.__notes__[0]
+    assert "the same command continues" in error.value.__notes__[0]
     hidden.rename(path)
     on_spark(spark, query, output, **options)
     locally(query, tmp_path / "local.xml")

@@ -170,7 +170,7 @@ def test_a_file_that_changed_since_it_was_listed_is_noticed(tmp_path: Path) -> N
     ("options", "message"),
     [
         ({"bogus": "1"}, "bogus is no option"),
-        ({"element": "a", "rowTag": "b"}, "one option"),
+        ({"element": "a", "rowTag": "b"}, "the same option"),
         ({"element": "g:t"}, "namespaces"),
         ({"mode": "LOUD"}, "PERMISSIVE, DROPMALFORMED, FAILFAST"),
         ({"maxPartitionBytes": "many"}, "maxPartitionBytes"),
@@ -210,13 +210,13 @@ def test_wrong_columns_and_sources_say_what_to_write(tmp_path: Path) -> None:
         (struct(_corrupt_record="integer"), {}, "declare it STRING"),
         (struct(hour="integer"), {"columnNameOfPunctuation": "p"}, "no column p"),
         (struct(a=spark.ArrayType(spark.ArrayType(spark.StringType()))), {}, "array of arrays"),
-        (spark.StructType().add("g:a", "string"), {}, "namespaces says what prefixes"),
-        (struct(_a="string", b="string").add("c", "string", metadata={"path": "b"}), {}, "one place"),
+        (spark.StructType().add("g:a", "string"), {}, "with the option namespaces"),
+        (struct(_a="string", b="string").add("c", "string", metadata={"path": "b"}), {}, "the same path"),
     ]
     for columns, options, message in cases:
         with pytest.raises(XmlPunctError, match=message):
             table(columns, path, **options)
-    with pytest.raises(UsageError, match="which elements are tuples"):
+    with pytest.raises(UsageError, match="the element of the tuples is missing"):
         TableRead(READINGS, TableOptions())
     with pytest.raises(UsageError, match=r"xmlpunct.spark.query reads it"):
         read(READINGS, "tcp://127.0.0.1:1")
@@ -226,5 +226,5 @@ def test_errors_of_inference(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text("<s><t><a>1</a></t><t><a>2</a></t><t></s>")
     with pytest.raises(SourceError, match="line 1"):
         inferred_columns(TableOptions.read({"path": str(tmp_path / "a.xml"), "rowTag": "t"}, READING))
-    with pytest.raises(UsageError, match="nothing to read"):
+    with pytest.raises(UsageError, match="no path to read"):
         inferred_columns(TableOptions.read({"rowTag": "t"}, READING))

@@ -110,7 +110,7 @@ def test_changed_or_late_files_are_errors(tmp_path: Path) -> None:
         watcher.batch()
     (tmp_path / "1.xml").unlink()
     feed(tmp_path / "5.xml", range(30))
-    with pytest.raises(ChangedError, match="written anew"):
+    with pytest.raises(ChangedError, match="overwritten"):
         TableStreamReader(watcher.table).partitions(start, end)
 
 

@@ -110,7 +110,7 @@ def test_errors_of_writing(tmp_path: Path) -> None:
         TableWriter(READINGS, TableOptions(paths=("s3://bucket/x",)), False)
     with pytest.raises(UsageError, match="checkpointLocation"):
         TableStreamWriter(READINGS, options_of(tmp_path), False)
-    with pytest.raises(UsageError, match="tells no number"):
+    with pytest.raises(UsageError, match="has no query id"):
         TableStreamWriter(READINGS, options_of(tmp_path, checkpointLocation=str(tmp_path)), False)
 
 

@@ -224,7 +224,7 @@ def test_a_relation_is_read_back_as_the_page_says(tmp_path: Path, monkeypatch: p
     ],
 )
 def test_windows_as_tables_are_over_streams(table: str) -> None:
-    with pytest.raises(SqlError, match="are over a stream, and this is a relation: ISTREAM"):
+    with pytest.raises(SqlError, match="need a stream, and this is a relation: ISTREAM"):
         plan(query_of("streams") + f"SELECT * FROM {table}")
 
 

@@ -82,7 +82,7 @@ def members(name: str, reopen: Reopen) -> list[Member] | None:
         elif not stream.packed:
             unordered, failure = _zip(name, file, reopen), None
         else:
-            raise SourceError(name, "is a zip archive that is compressed again: decompress it first")
+            raise SourceError(name, "is a compressed zip archive: decompress it first")
     ordered = in_order(unordered, lambda member: member.path)
     for first, second in pairwise(ordered):
         if first.path == second.path:
@@ -216,7 +216,9 @@ class _ZipMember(io.RawIOBase):
         data = self._read_some(size)
         self._sum, self._count = crc32(data, self._sum), self._count + len(data)
         if not data and (self._sum, self._count) != (self._info.CRC, self._info.file_size):
-            self._fail(f"is corrupt at byte {self._count}: its size or checksum is not what the archive says")
+            self._fail(
+                f"is corrupt at byte {self._count}: its size or checksum differs from the archive's directory"
+            )
         return data
 
     def close(self) -> None:
@@ -233,7 +235,7 @@ class _ZipMember(io.RawIOBase):
             while len(header) < 30 and (chunk := self._file.read(30 - len(header))):
                 header += chunk
         if len(header) < 30 or not header.startswith(b"PK\x03\x04"):
-            self._fail(f"is not where the archive says, at its byte {info.header_offset}")
+            self._fail(f"is not at byte {info.header_offset}")
         begin = info.header_offset + 30 + sum(struct.unpack("<HH", header[26:]))
         self._file.seek(begin)
         if method == zipfile.ZIP_STORED:
@@ -246,7 +248,7 @@ class _ZipMember(io.RawIOBase):
                 kind = next(f for f in FORMATS if f.name == {12: "bzip2", 93: "zstd", 95: "xz"}[method])
             case _:
                 self._fail(
-                    f"is compressed by method {method}, which is not known: use deflate, bzip2, xz or zstd"
+                    f"is compressed by method {method}, which is not supported: use deflate, bzip2, xz or zstd"
                 )
         return Unpacked(self._name, stored, kind, single=True).read
 
@@ -338,9 +340,7 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
     try:
         while trailer := stream.read_some(_SKIPPED):
             if trailer.strip(b"\0"):
-                reason = (
-                    f"something follows the end of the archive before byte {stream.at}: is it several in one?"
-                )
+                reason = f"data follows the end of the archive before byte {stream.at}: are there several in one file?"
                 raise SourceError(name, reason)
     except TransientError:
         raise

@@ -88,7 +88,7 @@ class Connector:
         -------
         Inlet
         """
-        raise UsageError(f"nothing is read from {url_scheme(spec)}://")
+        raise UsageError(f"{url_scheme(spec)}:// is not a source")
 
     def outlet(self, spec: str, name: str) -> Outlet:
         """The output for results. It connects when it is opened.
@@ -104,7 +104,7 @@ class Connector:
         -------
         Outlet
         """
-        raise UsageError(f"nothing is written to {url_scheme(spec)}://: name a file, and copy it there")
+        raise UsageError(f"{url_scheme(spec)}:// is not an output: name a file, and copy it there")
 
     def senders(self, spec: str) -> Sequence[str]:
         """The names of the senders, each with an order of its own; the same in each run.
@@ -172,7 +172,7 @@ def _connector(scheme: str) -> Connector | None:
     try:
         connector = entries[0].load()()
     except ImportError as error:
-        raise UsageError(f"the connector of {scheme}:// is not all there: {error}") from None
+        raise UsageError(f"the connector of {scheme}:// is not completely installed: {error}") from None
     if not isinstance(connector, Connector):
         raise UsageError(f"{entries[0].value}, the connector of {scheme}://, is no {Connector.__qualname__}")
     return connector
@@ -200,7 +200,7 @@ def expand(spec: str) -> str:
         raise UsageError(f"{spec}: {error.args[0]} is not set in the environment") from None
     except ValueError as error:
         raise UsageError(
-            f"{spec}: the value of {error} has a character that divides URLs, and fsspec takes none that is quoted: "
+            f"{spec}: the value of {error} has a character that divides URLs, and fsspec does not accept it quoted: "
             "fsspec reads what it needs from its own files and variables, too"
         ) from None
 

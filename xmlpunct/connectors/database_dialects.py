@@ -142,7 +142,7 @@ class Sqlite(Dialect):
 
     def tests(self, tuples: pl.DataFrame) -> list[UnstorableTest]:
         doubles = [name for name, dtype in tuples.schema.items() if dtype == pl.Float64()]
-        return [(pl.col(name).is_nan(), f"{name} is NaN, which SQLite takes for null") for name in doubles]
+        return [(pl.col(name).is_nan(), f"{name} is NaN, which SQLite stores as null") for name in doubles]
 
     def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
         native_types = (INT, DOUBLE, BOOLEAN)
@@ -161,7 +161,7 @@ class DuckDb(Dialect):
         try:
             import duckdb
         except ImportError:
-            raise UsageError("duckdb:// takes DuckDB's driver: pip install 'xmlpunct[duckdb]'") from None
+            raise UsageError("duckdb:// needs DuckDB's driver: pip install 'xmlpunct[duckdb]'") from None
         self.errors = (duckdb.Error,)
         self._connection = duckdb.connect(self.place)
 
@@ -195,7 +195,7 @@ class PostgreSql(Dialect):
             from adbc_driver_postgresql import dbapi
         except ImportError:
             raise UsageError(
-                "postgresql:// takes ADBC's driver: pip install 'xmlpunct[postgresql]'"
+                "postgresql:// needs ADBC's driver: pip install 'xmlpunct[postgresql]'"
             ) from None
         self.errors = (Error,)
         self._connection = dbapi.connect(self.place)

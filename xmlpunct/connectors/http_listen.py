@@ -56,7 +56,7 @@ HELD_BYTES = 4 * PIECE_BYTES
 """The most bytes of pieces in memory at once, arriving and waiting pieces together."""
 _LAST_SECONDS = 1.0  # how long the end waits for answers in progress
 _HEAD_BYTES = 4  # needed to detect an encoding
-_FORM = "http-listen://HOST:PORT, and ?senders=a,b where several post, to /a and /b"
+_FORM = "http-listen://HOST:PORT, and ?senders=a,b if several senders post, to /a and /b"
 _log = logging.getLogger("xmlpunct")
 
 
@@ -136,7 +136,7 @@ class Posted(Inlet):
     def turn(self) -> Iterator[None]:
         """Admits one piece at a time. Raises `RequestRefused`."""
         if not self._turn.acquire(timeout=WAIT_SECONDS):
-            raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "others are sending")
+            raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "another request is sending")
         try:
             yield
         finally:
@@ -174,30 +174,36 @@ class Posted(Inlet):
         following: int = position["next"]
         if following and run != position["run"]:
             raise RequestRefused(
-                HTTPStatus.CONFLICT, f"another run is being read: {position['run']}", next=following
+                HTTPStatus.CONFLICT,
+                f"pieces of another run are being read: {position['run']}",
+                next=following,
             )
         if number is not None and number < following:
             if is_last and not (position["ended"] and number == following - 1):
-                raise RequestRefused(HTTPStatus.CONFLICT, f"piece {number} was not the last", next=following)
+                raise RequestRefused(
+                    HTTPStatus.CONFLICT, f"piece {number} was not the last one", next=following
+                )
             if number == following - 1 and digest != position["digest"]:
-                raise RequestRefused(HTTPStatus.CONFLICT, f"piece {number} was another one", next=following)
+                raise RequestRefused(HTTPStatus.CONFLICT, f"piece {number} had other content", next=following)
             return following
         if number is not None and number > following:
             raise RequestRefused(HTTPStatus.CONFLICT, f"piece {following} is next", next=following)
         if None not in (chain[0], position.get("chain")) and chain[0] != position["chain"]:
-            reason = f"piece {following - 1} was another one: the sender has gone back to an older checkpoint"
+            reason = (
+                f"piece {following - 1} had other content: the sender has returned to an older checkpoint"
+            )
             raise RequestRefused(HTTPStatus.CONFLICT, reason, next=following)
         if position["ended"]:
             raise RequestRefused(HTTPStatus.CONFLICT, "nothing follows the last piece", next=following)
         if not following and (len(data) < _HEAD_BYTES or (data[:5] == b"<?xml" and b"?>" not in data)):
             raise RequestRefused(
-                HTTPStatus.BAD_REQUEST, "the first piece is too short to be understood", next=0
+                HTTPStatus.BAD_REQUEST, "the first piece is too short to detect its encoding", next=0
             )
         encoding = position["encoding"] if following else encoding_of(data)
         if charset is not None and not _agrees(charset, encoding):
             raise RequestRefused(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-                f"Content-Type says {charset}, and the stream is read as {encoding}, as it begins: send it so",
+                f"the charset in Content-Type is {charset}, but the stream began in {encoding}: send {encoding}",
                 next=following,
             )
         next_position = {
@@ -212,7 +218,7 @@ class Posted(Inlet):
         )
         if self._offered is offered and not self._is_reading:
             self._offered = None
-            raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "as much is held as may be", next=following)
+            raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "the buffer is full", next=following)
         self._wait(lambda: self._position["next"] > following)
         return following + 1
 
@@ -254,7 +260,7 @@ class Server:
             with self._lock:
                 piece_bytes, self._used_bytes = piece_bytes + size, self._used_bytes + size
                 if self._used_bytes > self.held_bytes:
-                    raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "as much is held as may be")
+                    raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "the buffer is full")
 
         try:
             yield count
@@ -300,12 +306,12 @@ class _Handler(RequestHandler):
         headers, pieces = self.headers, self.pieces
         inlet = self._addressed_inlet()
         if headers.get("Content-Encoding", "identity") != "identity":
-            raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it as it is, not encoded")
+            raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it without Content-Encoding")
         if "Content-Length" not in headers:
             raise RequestRefused(HTTPStatus.LENGTH_REQUIRED, "send Content-Length")
         number = _number(text) if (text := headers.get(SEQUENCE)) is not None else None
         if text is not None and number is None:
-            raise RequestRefused(HTTPStatus.BAD_REQUEST, f"{SEQUENCE} is a number, from 0 on")
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, f"{SEQUENCE} must be a number, 0 or more")
         with pieces.holding() as count:
             # Before its turn, so that other pieces need not wait for a slow body.
             data = self.read_body(pieces.most_bytes, count)
@@ -321,10 +327,12 @@ class _Handler(RequestHandler):
         if address.user is not None:
             login = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
             if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Basic {login}".encode()):
-                raise RequestRefused(HTTPStatus.UNAUTHORIZED, "send the name and the password, as Basic")
+                raise RequestRefused(
+                    HTTPStatus.UNAUTHORIZED, "send the name and the password (Basic authentication)"
+                )
         sender = self.path.partition("?")[0].removeprefix("/")
         if sender not in (address.senders or [""]):
-            raise RequestRefused(HTTPStatus.NOT_FOUND, "there is no such sender")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "no sender has this name")
         if (inlet := self.pieces.inlets.get(sender)) is None:
             raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "the run is being started")
         return inlet

@@ -81,7 +81,7 @@ class Poster(Outlet):
             except HTTPError as error:
                 with error:
                     text = error.read(_MESSAGE_BYTES).decode(errors="replace").strip()
-                    reason = f"the server says {error.code} {error.reason}: {text}"
+                    reason = f"the server answered {error.code} {error.reason}: {text}"
                 if error.code == HTTPStatus.TOO_MANY_REQUESTS:
                     retries.waited(reason)
                     time.sleep(PAUSES[2])

@@ -250,7 +250,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             too_long = left < 0
             status = HTTPStatus.REQUEST_URI_TOO_LONG if too_long else HTTPStatus.BAD_REQUEST
             self._refuse(
-                status, "the request line is too long" if too_long else "this is no request of HTTP/1.1"
+                status, "the request line is too long" if too_long else "this is not an HTTP/1.1 request"
             )
         self.command, self.path = request[1].decode(), request[2].decode()
         self.headers = Message()
@@ -280,7 +280,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         self._left = 0 if length is None else int(length)
         expected = self.headers.get("Expect", "").lower()
         if expected not in ("", "100-continue"):
-            self._refuse(HTTPStatus.EXPECTATION_FAILED, "100-continue is all that may be expected")
+            self._refuse(HTTPStatus.EXPECTATION_FAILED, "Expect allows only 100-continue")
         self._awaits_continue = expected == "100-continue" and not is_old and self._left > 0
         options = ",".join(self.headers.get_all("Connection", ())).lower()
         self.close_connection = is_old or "close" in (option.strip() for option in options.split(","))
@@ -289,9 +289,9 @@ class RequestHandler(BaseHTTPRequestHandler):
         host = self.headers.get("Host", "")
         is_read = self.command in ("GET", "HEAD")
         if not is_meant(host, self.host):
-            self._refuse(HTTPStatus.FORBIDDEN, "this is not the host you asked for")
+            self._refuse(HTTPStatus.FORBIDDEN, "the Host header does not name this server")
         if not (is_read or is_own_page(self.headers.get("Origin"), host)):
-            self._refuse(HTTPStatus.FORBIDDEN, "pages of other sites cannot send anything here")
+            self._refuse(HTTPStatus.FORBIDDEN, "requests from pages of other sites are refused")
 
     def get(self) -> None:
         """Answer a GET or HEAD."""
@@ -302,7 +302,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         self._no_method()
 
     def _no_method(self) -> None:
-        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, f"{self.command} is not understood here")
+        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, f"{self.command} is not supported here")
 
     def _refuse(self, status: HTTPStatus, reason: str) -> NoReturn:
         raise RequestRefused(status, reason)
@@ -325,7 +325,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             except TimeoutError:
                 self._refuse(HTTPStatus.REQUEST_TIMEOUT, "the body arrives too slowly")
             if not data:
-                self._refuse(HTTPStatus.BAD_REQUEST, "the body was cut")
+                self._refuse(HTTPStatus.BAD_REQUEST, "the body ended early")
             if count is not None:
                 count(len(data))
             body += data

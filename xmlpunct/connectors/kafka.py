@@ -94,7 +94,7 @@ class Topic:
                 f"{_short(spec)} is no address: write kafka://HOST:PORT/TOPIC, and ?sasl.username=...&sasl.password=..."
             )
         if wrong := sorted(_BROUGHT & values.keys()):
-            raise UsageError(f"{_short(spec)}: {wrong[0]} is not to be set here: leave it out")
+            raise UsageError(f"{_short(spec)}: {wrong[0]} cannot be set here: leave it out")
         if wrong := sorted((_READING | {"key"}) & values.keys() - own_options):
             reads = "OUT" if own_options != {"key"} else "a source"
             raise UsageError(f"{_short(spec)}: {wrong[0]} is for {reads}: leave it out")
@@ -158,7 +158,7 @@ class Partition(LogReader):
             settings = _consumer_settings(topic) | _error_callback(self._retries)
             self._consumer = kafka.Consumer(settings, logger=_log)
             if self._number not in _partitions(self._consumer, topic, self._name):
-                raise SourceError(self._name, "there is no such partition")
+                raise SourceError(self._name, "the partition does not exist")
             where = kafka.TopicPartition(topic.name, self._number)
             low, high = self._consumer.get_watermark_offsets(where, timeout=ANSWER_SECONDS, cached=False)
         return low, high
@@ -183,7 +183,9 @@ class Partition(LogReader):
         if error.code() == kafka.KafkaError._PARTITION_EOF:
             return message.offset(), None
         if error.code() == kafka.KafkaError._AUTO_OFFSET_RESET:
-            raise SourceError(self._name, f"offset {self._at} is not there any more: start anew")
+            raise SourceError(
+                self._name, f"offset {self._at} no longer exists: start again from the beginning"
+            )
         raise SourceError(self._name, hide(error.str()))
 
     def acknowledge(self, position: Any) -> None:
@@ -214,7 +216,7 @@ class TopicWriter(NumberedWriter):
         if self._key is not None and self._key not in form.schema:
             columns = ", ".join(form.schema.names)
             raise UsageError(
-                f"{self._name}?key={self._key}: no such column in the result: there are {columns}"
+                f"{self._name}?key={self._key}: the result has no such column: there are {columns}"
             )
         defaults = {"partitioner": "murmur2_random", "linger.ms": "0"}
         fixed = {"bootstrap.servers": topic.brokers, "transactional.id": f"xmlpunct-{form.run}"}
@@ -247,8 +249,8 @@ class TopicWriter(NumberedWriter):
             message = consumer.poll(GLANCE_SECONDS)
             if message is None:
                 if time.monotonic() > until:
-                    raise XmlPunctError(f"cannot write {self._name}: what was written before cannot be read")
-                self._retries.waited("a transaction of another writer may hold back what was written before")
+                    raise XmlPunctError(f"cannot write {self._name}: the earlier output cannot be read")
+                self._retries.waited("a transaction of another writer may block the earlier output")
                 continue
             self._retries.progressed()
             until = time.monotonic() + OTHERS_SECONDS

@@ -25,7 +25,7 @@ class LastGroup:
     >>> last.check(6)
     Traceback (most recent call last):
     ...
-    xmlpunct.base.errors.XmlPunctError: out holds results that this checkpoint does not know: the checkpoint is \
+    xmlpunct.base.errors.XmlPunctError: out holds results that are not in this checkpoint: the checkpoint is \
 older than the output, or another copy of it wrote there: restore both as they were at one time, or start again with \
 another --checkpoint and --replace
     """
@@ -46,4 +46,4 @@ another --checkpoint and --replace
             raise self._error()
 
     def _error(self) -> XmlPunctError:
-        return XmlPunctError(f"{self.name} holds results that this checkpoint does not know: {OLDER}")
+        return XmlPunctError(f"{self.name} holds results that are not in this checkpoint: {OLDER}")

@@ -113,7 +113,7 @@ class NumberedWriter(Outlet):
 
     def check_last(self, last: int) -> None:
         if self._sent_before:
-            raise XmlPunctError(f"{self._name} holds results that this checkpoint does not know: {OLDER}")
+            raise XmlPunctError(f"{self._name} holds results that are not in this checkpoint: {OLDER}")
 
     def _note(self, run: str | None, number: str | bytes, text: bytes) -> None:
         """Note a message in the log: the run and number in its headers, and its text."""
@@ -125,8 +125,8 @@ class NumberedWriter(Outlet):
         checksum = self._sent_before.pop(number, None)
         if checksum not in (None, crc32(text)):
             raise XmlPunctError(
-                f"{self._name}: message {number} of this run is there, and holds another result: "
-                "an input has changed, or the program has"
+                f"{self._name}: message {number} of this run exists already with another result: "
+                "an input or the program has changed"
             )
         return checksum is not None
 

@@ -181,7 +181,7 @@ class Subscription(Inlet):
         packet, text = message.mid, bytes(message.payload)
         if message.qos != _QOS:
             raise SourceError(
-                self._name, "a message has QoS 0, and brokers keep none of those: publish with QoS 1"
+                self._name, "a message has QoS 0, and brokers do not store these: publish with QoS 1"
             )
         digest = blake2b(text, digest_size=8).hexdigest()
         is_known = message.dup and self._returned.get(packet) == digest
@@ -220,7 +220,7 @@ class Subscription(Inlet):
         if is_comparable and expected != digest:
             raise SourceError(
                 self._name,
-                f"message {last} of run {run} was another one: it has gone back to an older checkpoint",
+                f"message {last} of run {run} had other content: the run has returned to an older checkpoint",
             )
         if is_next and DIGEST in user_properties:
             self._digests[run] = user_properties[DIGEST]
@@ -255,14 +255,14 @@ class Subscription(Inlet):
             return
         is_there, reason = answers[0]
         if reason.is_failure:
-            raise SourceError(self._name, f"the broker says: {hide(str(reason))}")
+            raise SourceError(self._name, f"the broker answered: {hide(str(reason))}")
         if self._begun:
             if not is_there:
                 # The request made a new session, which later tries must not take for the old one.
                 client.disconnect(properties=_properties("DISCONNECT", SessionExpiryInterval=0))
                 raise SourceError(
                     self._name,
-                    "the broker does not know the session any more, so what was sent meanwhile is lost: start anew",
+                    "the broker has dropped the session, so messages are lost: start again from the beginning",
                 )
             return
         options = importlib.import_module("paho.mqtt.subscribeoptions").SubscribeOptions
@@ -270,7 +270,7 @@ class Subscription(Inlet):
         if not self._waits_for(granted):
             return
         if granted[0].value != _QOS:
-            raise SourceError(self._name, f"the broker says to subscribing: {granted[0]}")
+            raise SourceError(self._name, f"the broker refused to subscribe: {granted[0]}")
         self._begun = True
 
     def _waits_for(self, answers: Sequence[Any]) -> bool:
@@ -322,7 +322,7 @@ class Publisher(NumberedWriter):
         client.loop_start()
         self._wait(lambda: self._answer is not None)
         if self._answer.is_failure:
-            raise XmlPunctError(f"cannot write {self._name}: the broker says: {hide(str(self._answer))}")
+            raise XmlPunctError(f"cannot write {self._name}: the broker answered: {hide(str(self._answer))}")
 
     def _connected(self, *event: Any) -> None:
         with self._changed:
@@ -350,7 +350,7 @@ class Publisher(NumberedWriter):
                 if not self._changed.wait(ANSWER_SECONDS) and self._accepted == before:
                     raise XmlPunctError(f"cannot write {self._name}: the broker does not answer")
                 if self._fault is not None:
-                    raise XmlPunctError(f"cannot write {self._name}: the broker says: {self._fault}")
+                    raise XmlPunctError(f"cannot write {self._name}: the broker answered: {self._fault}")
 
     def write(self, results: Results, *, again: bool = False) -> None:
         encoded = [self._form.encoder.messages(slice_) for slice_ in results.slices]

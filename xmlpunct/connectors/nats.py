@@ -132,7 +132,7 @@ class SubjectReader(LogReader):
         try:
             yield
         except Refused as error:
-            raise SourceError(self._name, f"the server says: {error}") from None
+            raise SourceError(self._name, f"the server answered: {error}") from None
 
     def _next(self, seconds: float) -> tuple[int, bytes | None] | None:
         if not (self._arrived or self._stopped.is_set()) and seconds:

@@ -118,7 +118,9 @@ def assembled(name: str, parts: Sequence[UnopenedPart]) -> Source:
     def open_part(number: int) -> tuple[BinaryIO, bool]:
         part = parts[number]
         if part.once and number in opened:
-            raise UsageError(f"{hide(part.name)} can be read once only, and it was: keep what came of it")
+            raise UsageError(
+                f"{hide(part.name)} can be read only once, and was read already: keep its results"
+            )
         opened.add(number)
         return part.open(), part.owned
 

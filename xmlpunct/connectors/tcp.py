@@ -91,9 +91,7 @@ class SocketAddress:
         >>> SocketAddress.parse("tcp-listen://:7000?connections=2")
         SocketAddress(host='127.0.0.1', port=7000, listen=True, connections=2)
         """
-        expected_form = (
-            "tcp://host:port, or tcp-listen://host:port with ?connections=N where there are several peers"
-        )
+        expected_form = "tcp://host:port, or tcp-listen://host:port with ?connections=N for several senders"
         if spec.startswith("tls://"):
             expected_form = (
                 "tls://host:port, with ?ca=FILE for certificates from other authorities than the system's"
@@ -232,7 +230,7 @@ class Listener:
         try:
             connection = wait_for_peer(listening, stopped)
         except OSError as error:
-            raise TransientError(self.name, f"nobody can connect: {error.strerror or error}") from None
+            raise TransientError(self.name, f"no sender can connect: {error.strerror or error}") from None
         finally:
             with self._lock:
                 self._left -= 1
@@ -240,7 +238,7 @@ class Listener:
                     listening.close()
                     self._socket = None
         if connection is None:
-            raise SourceError(self.name, "nobody connected")
+            raise SourceError(self.name, "no sender connected")
         return connection
 
 

@@ -49,7 +49,7 @@ class Address:
             allowed = "there is " + ", ".join(options) if options else "there are none"
             raise UsageError(f"{name}: there is no option {wrong[0]}: {allowed}")
         if len(values) < len(pairs):
-            raise UsageError(f"{name}: an option is there twice: leave one out")
+            raise UsageError(f"{name}: an option occurs twice: leave one out")
         user, password = (None if part is None else unquote(part) for part in (url.username, url.password))
         return cls(name, host, port, unquote(url.path[1:]), values, user, password)
 

@@ -122,8 +122,8 @@ def test_inserts_come_before_deletes_and_deletes_too_many_are_rejected() -> None
     )
     assert [(r.reason, r.text) for r in operator.rejects] == [
         ("what is not 'insert' or 'delete'", '{"ip": 7, "at": 5, "what": "move"}'),
-        ("deleted at 3 but not there", '{"ip": 7}'),
-        ("deleted at 5 but not there", '{"ip": 7}'),
+        ("deleted at 3 but not in the relation", '{"ip": 7}'),
+        ("deleted at 5 but not in the relation", '{"ip": 7}'),
     ]
 
 
@@ -135,10 +135,12 @@ def test_many_copies() -> None:
         f"7 1 {2**40}; 7 2 {-(2**40)}; P(*, *, *)",
     )
     assert [r.reason for r in operator.rejects[-2:]] == [
-        "deleted at 2 but not there",
-        "deleted at 2 but not there, 4000 times more",
+        "deleted at 2 but not in the relation",
+        "deleted at 2 but not in the relation, 4000 more times",
     ]
-    assert operator.rejects[0].reason == f"n is not a number of copies from 1 to {2**40}, negative if they go"
+    assert (
+        operator.rejects[0].reason == f"n is not a number of copies from 1 to {2**40}, negative for deletions"
+    )
 
 
 def test_a_relation_closes_instants_before_its_first_one_at_the_start() -> None:

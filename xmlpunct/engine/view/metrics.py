@@ -19,28 +19,28 @@ _INPUT_COUNTS = {
     "bytes": "Bytes read.",
 }
 _BOX_COUNTS = {
-    "tuples_in": "Tuples that came to the operator.",
-    "tuples_out": "Tuples that it gave.",
-    "punctuations_in": "Punctuations that came to the operator.",
-    "punctuations_out": "Punctuations that it gave.",
+    "tuples_in": "Tuples that the operator received.",
+    "tuples_out": "Tuples that the operator emitted.",
+    "punctuations_in": "Punctuations that the operator received.",
+    "punctuations_out": "Punctuations that the operator emitted.",
 }
 _BOX_GAUGES = {
     "state_rows": "Tuples or groups that the operator retains.",
-    "held_punctuations": "Punctuations that it retains.",
+    "held_punctuations": "Punctuations that the operator retains.",
 }
 _SINK_COUNTS = {
-    "tuples": "Results written there.",
-    "punctuations": "Punctuations written there.",
-    "bytes": "Bytes written there.",
-    "late": "Results dropped there because a punctuation had excluded them.",
+    "tuples": "Results written to the output.",
+    "punctuations": "Punctuations written to the output.",
+    "bytes": "Bytes written to the output.",
+    "late": "Results dropped at the output because they match an earlier punctuation.",
 }
 _OUTPUT_COUNTS = {
     "slices": "Slices processed.",
     "tuples_out": "Results written.",
     "punctuations_out": "Punctuations written.",
-    "late": "Results dropped because a punctuation had excluded them.",
+    "late": "Results dropped because they match an earlier punctuation.",
     "rejected": "Tuples rejected, by inputs and operators.",
-    "forgotten": "Punctuations that had to be forgotten.",
+    "forgotten": "Punctuations that were forgotten to save memory.",
 }
 
 
@@ -79,17 +79,17 @@ class _Moment(Collector):
             text = "Seconds from the start of the process to the first result."
             yield GaugeMetricFamily("xmlpunct_first_result_seconds", text, value=moment.first_result_seconds)
         up = GaugeMetricFamily(
-            "xmlpunct_up", "Whether the run goes on; 0 once it is over.", labels=["engine"]
+            "xmlpunct_up", "1 while the run continues; 0 once it has ended.", labels=["engine"]
         )
         up.add_metric([moment.engine], moment.state in ("starting", "running"))
         yield up
         silent = GaugeMetricFamily(
             "xmlpunct_input_silent_seconds",
-            "For how long nothing has come of an input that others wait for.",
+            "Seconds for which an input that results wait for has been silent.",
             labels=["input"],
         )
         held_up = GaugeMetricFamily(
-            "xmlpunct_input_holds_up", "How much that is retained waits for a silent input.", labels=["input"]
+            "xmlpunct_input_holds_up", "Retained tuples that wait for a silent input.", labels=["input"]
         )
         for idle in moment.idle:
             silent.add_metric([idle.input], idle.seconds)
@@ -114,15 +114,15 @@ def _inputs(inputs: tuple[InputMoment, ...]) -> Iterator[Metric]:
         yield counter
     lag = GaugeMetricFamily(
         "xmlpunct_input_lag_bytes",
-        "Bytes that are there and not read yet, where that is known.",
+        "Bytes that are available and not read yet, if known.",
         labels=["input"],
     )
     age = GaugeMetricFamily(
-        "xmlpunct_input_punctuation_age_seconds", "Seconds since the last punctuation came.", labels=["input"]
+        "xmlpunct_input_punctuation_age_seconds",
+        "Seconds since the last punctuation was read.",
+        labels=["input"],
     )
-    ended = GaugeMetricFamily(
-        "xmlpunct_input_ended", "Whether the input was read to its end.", labels=["input"]
-    )
+    ended = GaugeMetricFamily("xmlpunct_input_ended", "1 if the input was read to its end.", labels=["input"])
     for i in inputs:
         if i.behind is not None:
             lag.add_metric([i.name], i.behind)
@@ -146,7 +146,7 @@ def _boxes(boxes: tuple[OperatorBox, ...]) -> Iterator[Metric]:
         yield gauge
     waits = GaugeMetricFamily(
         "xmlpunct_operator_waits",
-        "How much of what it retains waits for one of its inputs.",
+        "Retained tuples of the operator that wait for one of its inputs.",
         labels=[*label_names, "port"],
     )
     for box in boxes:

@@ -131,14 +131,14 @@ class _Handler(RequestHandler):
             "/why": self._why,
         }
         if path not in pages:
-            raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "there is no such page")
         pages[path]()
 
     def post(self) -> None:
         if self.headers.get("Content-Type", "").partition(";")[0].strip().lower() != _JSON:
             raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send it with Content-Type: {_JSON}")
         if self.path != "/say":
-            raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "there is no such page")
         if self.talk is None or not self.talk.may_say:
             reason = "the run does not allow that: start it with --allow-say"
             raise RequestRefused(HTTPStatus.FORBIDDEN, reason)
@@ -156,7 +156,7 @@ class _Handler(RequestHandler):
 
     def _why(self) -> None:
         if self.talk is None:
-            raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "there is no such page")
         patterns = dict(parse_qsl(self.path.partition("?")[2], keep_blank_values=True))
         try:
             waits = self.talk.why(patterns)

@@ -17,7 +17,7 @@ MOST_COLUMNS = 1000
 """Maximum number of inferred columns of a stream, including columns in its arrays."""
 MOST_ARRAYS = 10
 """Maximum nesting depth of its arrays."""
-AMONG_TEXT = "which stands among text and is part of it"
+AMONG_TEXT = "which is mixed with text and part of that text"
 """The reason why an element inside mixed text has no column."""
 _MOST_LISTED = 20
 """Maximum number of omitted paths to list."""

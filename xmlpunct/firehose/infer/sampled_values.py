@@ -314,7 +314,7 @@ class SampledValues(SampleTarget):
             if element.is_tuple:
                 break
             steps.append(element.name)
-        return self._leave_out(f"{'/'.join(reversed(steps))}, in a namespace that no path can name")
+        return self._leave_out(f"{'/'.join(reversed(steps))}, in a namespace that a path cannot name")
 
     def _leave_out(self, description: str) -> bool:
         self._left_out[description] = None

@@ -60,7 +60,7 @@ class XsdFile(Declarations):
         if element not in declared:
             alike = sorted(name for name in declared if name_parts(name)[1] == name_parts(element)[1])
             raise UsageError(
-                f"{self.path} has no element {element}; it has {', '.join(alike) or 'none so named'}"
+                f"{self.path} has no element {element}; it has {', '.join(alike) or 'none of that name'}"
             )
         return self._infer_element(element, declared[element])
 
@@ -75,7 +75,9 @@ class XsdFile(Declarations):
             for node in root.iterchildren(f"{XS}include", f"{XS}import", f"{XS}redefine"):
                 if "://" in node.get("schemaLocation", ""):
                     location = node.get("schemaLocation")
-                    raise UsageError(f"{self.path} includes {location}, which is not fetched: put it beside")
+                    raise UsageError(
+                        f"{self.path} includes {location}, which is not fetched: put it into the same directory"
+                    )
 
     def _infer_element(self, name: str, node: XsdNode) -> Inferred:
         """Infer columns to the greatest depth at which they are not too many."""
@@ -121,7 +123,7 @@ class XsdFile(Declarations):
         elif kind == "attribute":
             return self._attribute(part)
         elif kind in ("any", "anyAttribute"):
-            items = {"*": _Item(0, 1, reason=f"<xs:{kind}>, of which nothing is known")}
+            items = {"*": _Item(0, 1, reason=f"<xs:{kind}>, which is not supported")}
         elif kind in ("group", "attributeGroup") and part.get("ref"):
             referred = self.referred(kind, part, "ref")
             name = str(part.get("ref"))
@@ -223,7 +225,7 @@ class _Columns:
         has_elements = any(name[:1] != "@" for name in items)
         location = (*arrays, *steps)
         if type_ is not None and type_ in around:
-            return self._leave_out(location, "which may hold itself")
+            return self._leave_out(location, "which may contain itself")
         if has_elements and not (type_ is not None and _is_mixed(type_)) and len(around) > self._deepest:
             self.is_cut = True
             return self._leave_out(location, f"which is nested too deeply for {MOST_COLUMNS:,} columns")
@@ -246,7 +248,7 @@ class _Columns:
                 self._count_column()
                 yield path, (file.simple(inner.declarations[0]), is_optional)
             elif any(file.named(declared) == self._element for declared in inner.declarations):
-                self._leave_out((*arrays, path), "which may hold itself")
+                self._leave_out((*arrays, path), "which may contain itself")
             elif inner.max_occurs <= 1:
                 yield from self.columns_of(inner, inside, is_optional or is_nil, arrays, (*around, type_))
             elif len(arrays) == MOST_ARRAYS:

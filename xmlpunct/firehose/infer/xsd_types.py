@@ -99,10 +99,8 @@ class Declarations:
                 size = max(size, 1)
                 depth = 1 + max((depth for _, depth in measures), default=0)
                 if size > max_parts or around + depth > DEEPEST_COPIES:
-                    problem = (
-                        f"comes to {size:,} parts, with what it refers to: at most {max_parts:,} are read"
-                    )
-                    problem = problem if size > max_parts else "is nested too deeply, with what it refers to"
+                    problem = f"has {size:,} parts, with its references: at most {max_parts:,} are read"
+                    problem = problem if size > max_parts else "is nested too deeply, with its references"
                     raise UsageError(f"{self._location(node)}: <xs:{node.tag.removeprefix(XS)}> {problem}")
                 sizes[node] = size, depth
             return sizes[node]
