@@ -1,5 +1,5 @@
--- OpenStreetMap: the name and tags of each place with an amenity. The tags of a node are an array of any length; a path can
--- also select one tag by its key. The document is compressed, as extracts usually are.
+-- OpenStreetMap: the name and tags of each place with an amenity. The tags of a node are an array of any length. A path
+-- can also select one tag by its key. The document is compressed, as extracts usually are.
 
 CREATE STREAM node (
   id INT NOT NULL PATH '@id',
