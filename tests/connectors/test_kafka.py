@@ -83,7 +83,7 @@ def source_bytes(url: str) -> bytes:
         ("kafka://host/topic?documents=yes", "write documents=0 or 1"),
         ("kafka://host/topic?partitions=0,x", "partitions=0,x: write numbers"),
         ("kafka://host/topic?key=a", "key is for OUT"),
-        ("kafka://host/topic?enable.auto.commit=1", "enable.auto.commit is not to be set here"),
+        ("kafka://host/topic?enable.auto.commit=1", "enable.auto.commit cannot be set here"),
         ("kafka://host/topic?partitions=0&no.such=1", 'No such configuration property: "no.such"'),
     ],
 )
@@ -328,7 +328,7 @@ def test_the_lines_to_copy(address: str, tmp_path: Path) -> None:
         assert time.monotonic() < deadline
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=MOST_SECONDS)
-    assert (process.returncode, b"the same command goes on" in stderr) == (130, True), stderr.decode()
+    assert (process.returncode, b"the same command continues" in stderr) == (130, True), stderr.decode()
     values = Counter(m.value() for m in broker.read(address, "totals"))
     assert sorted(values.values()) == [1, 4]
     assert values[b"<result><hour>17</hour><total>50.00</total></result>"] == 1

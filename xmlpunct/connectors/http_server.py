@@ -250,7 +250,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             too_long = left < 0
             status = HTTPStatus.REQUEST_URI_TOO_LONG if too_long else HTTPStatus.BAD_REQUEST
             self._refuse(
-                status, "the request line is too long" if too_long else "this is not an HTTP/1.1 request"
+                status, "the request line is too long" if too_long else "this is not a request of HTTP/1.1"
             )
         self.command, self.path = request[1].decode(), request[2].decode()
         self.headers = Message()

@@ -123,7 +123,7 @@ class XsdFile(Declarations):
         elif kind == "attribute":
             return self._attribute(part)
         elif kind in ("any", "anyAttribute"):
-            items = {"*": _Item(0, 1, reason=f"<xs:{kind}>, which is not supported")}
+            items = {"*": _Item(0, 1, reason=f"<xs:{kind}>, which declares no names")}
         elif kind in ("group", "attributeGroup") and part.get("ref"):
             referred = self.referred(kind, part, "ref")
             name = str(part.get("ref"))
