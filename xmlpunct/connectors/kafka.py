@@ -10,7 +10,6 @@ topic, so each message is stored once even for readers that ignore transactions.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError, ended_by
+from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.base.secrets import hide
 from xmlpunct.connectors.contract import Connector, expand
 from xmlpunct.connectors.inlet import Inlet
@@ -326,10 +326,7 @@ class TopicWriter(NumberedWriter):
 
 
 def _library() -> ModuleType:
-    try:
-        return importlib.import_module("confluent_kafka")
-    except ImportError:
-        raise UsageError("kafka:// needs confluent-kafka: pip install 'xmlpunct[kafka]'") from None
+    return import_extra("confluent_kafka", "kafka:// needs confluent-kafka", "kafka")
 
 
 def _consumer_settings(topic: Topic) -> dict[str, Any]:

@@ -11,7 +11,6 @@ sends messages again with the same numbers. An xmlpunct reader takes each number
 
 from __future__ import annotations
 
-import importlib
 import threading
 import time
 import uuid
@@ -21,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.base.secrets import hide
 from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.inlet import Inlet
@@ -265,7 +265,7 @@ class Subscription(Inlet):
                     "the broker does not know the session any more, so what was sent meanwhile is lost: start anew",
                 )
             return
-        options = importlib.import_module("paho.mqtt.subscribeoptions").SubscribeOptions
+        options = _library("subscribeoptions").SubscribeOptions
         client.subscribe(self._topic, options=options(qos=_QOS, retainHandling=2))
         if not self._waits_for(granted):
             return
@@ -378,11 +378,8 @@ class Publisher(NumberedWriter):
             client.loop_stop()
 
 
-def _library() -> ModuleType:
-    try:
-        return importlib.import_module("paho.mqtt.client")
-    except ImportError:
-        raise UsageError("mqtt:// needs paho-mqtt: pip install 'xmlpunct[mqtt]'") from None
+def _library(module: str = "client") -> ModuleType:
+    return import_extra(f"paho.mqtt.{module}", "mqtt:// needs paho-mqtt", "mqtt")
 
 
 def _client(address: Address, session: str, manual_ack: bool = False) -> Any:
@@ -400,8 +397,8 @@ def _client(address: Address, session: str, manual_ack: bool = False) -> Any:
 
 def _properties(packet: str, **values: Any) -> Any:
     """The properties of a packet."""
-    kinds = importlib.import_module("paho.mqtt.packettypes").PacketTypes
-    properties = importlib.import_module("paho.mqtt.properties").Properties(getattr(kinds, packet))
+    kinds = _library("packettypes").PacketTypes
+    properties = _library("properties").Properties(getattr(kinds, packet))
     for name, value in values.items():
         setattr(properties, name, value)
     return properties
