@@ -36,7 +36,7 @@ from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any
 
-from xmlpunct.base.errors import TransientError, UsageError
+from xmlpunct.base.errors import TransientError
 from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.http_server import HttpServer, RequestHandler, RequestRefused
@@ -81,10 +81,13 @@ class Listeners(Connector):
 
 
 def _address(spec: str) -> Address:
-    address = Address.parse(spec, _FORM, ("senders",))
-    if address.path or address.port is None or (address.user is None) != (address.password is None):
-        raise UsageError(f"{address.name} is no address: write {_FORM}")
-    return address
+    return Address.parse(spec, _FORM, ("senders",), _is_port)
+
+
+def _is_port(address: Address) -> bool:
+    return (
+        not address.path and address.port is not None and (address.user is None) == (address.password is None)
+    )
 
 
 class Posted(Inlet):

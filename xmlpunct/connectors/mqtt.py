@@ -22,12 +22,10 @@ from typing import Any
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.base.secrets import hide
-from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.inlet import Inlet
-from xmlpunct.connectors.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, NumberedWriter
+from xmlpunct.connectors.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, Broker, NumberedWriter
 from xmlpunct.connectors.outlet import DIGEST, LINK, RUN, SEQUENCE, Form, Outlet, Results, chained
 from xmlpunct.connectors.retries import Retries
-from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.tls import client_context
 from xmlpunct.connectors.url import Address, short
 
@@ -39,14 +37,16 @@ _MOST_RUNS = 100
 """Maximum number of runs, writing to the same topic, whose last numbers are stored."""
 _QOS = 1
 _FORM = "mqtt://HOST:PORT/TOPIC, or mqtts://"
-_READING = ("senders", "session.expiry", "ca")
 
 
-class Mqtt(Connector):
+class Mqtt(Broker):
     """``mqtt://``, and ``mqtts://`` with TLS."""
 
+    def input_address(self, spec: str) -> Address:
+        return _address(spec, ("senders", "session.expiry", "ca"))
+
     def inlet(self, spec: str, sender: str) -> Inlet:
-        return Subscription(_address(spec, _READING), sender)
+        return Subscription(self.input_address(spec), sender)
 
     def outlet(self, spec: str, name: str) -> Outlet:
         address = _address(spec, ("ca",))
@@ -55,7 +55,7 @@ class Mqtt(Connector):
         return Publisher(address, short(name))
 
     def senders(self, spec: str) -> Sequence[str]:
-        address = _address(spec, _READING)
+        address = self.input_address(spec)
         named = address.senders
         if not named and _is_pattern(address.path):
             raise UsageError(
@@ -66,17 +66,9 @@ class Mqtt(Connector):
                 raise UsageError(f"{address.name}: {topic} is no topic that {address.path} matches")
         return named or (address.path,)
 
-    def place(self, spec: str) -> str:
-        return short(spec).lower()
-
-    def source(self, spec: str, name: str) -> Source:
-        return super().source(spec, short(name))
-
 
 def _address(spec: str, options: Sequence[str]) -> Address:
     address = Address.parse(spec, _FORM, options)
-    if not (address.host and address.path) or address.port == 0:
-        raise UsageError(f"{address.name} is no address: write {_FORM}")
     address.number("session.expiry", SESSION_SECONDS)
     if "ca" in address.options and not _is_safe(address):
         raise UsageError(f"{address.name}: ca is for mqtts://")
