@@ -27,10 +27,9 @@ from __future__ import annotations
 import base64
 import codecs
 import hmac
-import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from http import HTTPStatus
@@ -54,7 +53,6 @@ WAIT_SECONDS = 10.0
 """How long a piece waits until earlier pieces are accepted."""
 HELD_BYTES = 4 * PIECE_BYTES
 """The most bytes of pieces in memory at once, arriving and waiting pieces together."""
-_LAST_SECONDS = 1.0  # how long the end waits for answers in progress
 _HEAD_BYTES = 4  # needed to detect an encoding
 _FORM = "http-listen://HOST:PORT, and ?senders=a,b where several post, to /a and /b"
 _log = logging.getLogger("xmlpunct")
@@ -274,15 +272,13 @@ class Server:
             self._open += 1
 
     def _begin(self) -> HttpServer:
-        handler = type("Handler", (_Handler,), {"pieces": self, "host": self.host})
         try:
-            server = HttpServer(self.host, self.address.port or 0, handler)
+            server = HttpServer(self.host, self.address.port or 0, _Handler, pieces=self)
         except OSError as error:
             reason = f"cannot listen there: {error.strerror or error}"
             raise TransientError(self.address.name, reason) from None
         if not self.address.port:
             _log.warning("%s: listening on port %d", self.address.name, server.server_address[1])
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         return server
 
     def leave(self) -> None:
@@ -291,9 +287,7 @@ class Server:
             self._open -= 1
             ending, self._server = (None, self._server) if self._open else (self._server, None)
         if ending is not None:
-            ending.shutdown()
-            ending.settle(_LAST_SECONDS)
-            ending.server_close()
+            ending.stop()
 
 
 class _Handler(RequestHandler):
@@ -316,7 +310,7 @@ class _Handler(RequestHandler):
                 is_last = headers.get(LAST, "0") == "1"
                 charset, chain = headers.get_content_charset(), (headers.get(LINK), headers.get(DIGEST))
                 following = inlet.take(headers.get(RUN), number, data, charset, is_last, chain)
-        self._answer(HTTPStatus.OK, {"next": following})
+        self.answer_json(HTTPStatus.OK, {"next": following})
 
     def _addressed_inlet(self) -> Posted:
         """The inlet that the request addresses. Raises `RequestRefused`."""
@@ -338,12 +332,7 @@ class _Handler(RequestHandler):
             headers["WWW-Authenticate"] = 'Basic realm="xmlpunct"'
         if refused.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
             headers["Retry-After"] = "1"
-        self._answer(refused.status, {"error": refused.reason} | refused.values, headers)
-
-    def _answer(
-        self, status: HTTPStatus, values: Mapping[str, Any], headers: Mapping[str, str] | None = None
-    ) -> None:
-        self.answer(status, "application/json", json.dumps(values).encode() + b"\n", headers)
+        self.answer_json(refused.status, {"error": refused.reason} | refused.values, headers)
 
 
 def _agrees(charset: str, encoding: str) -> bool:
