@@ -280,8 +280,8 @@ class TopicWriter(NumberedWriter):
             partition, offset = message.partition(), message.offset()
             self._offsets[partition] = max(self._offsets.get(partition, 0), offset + 1)
 
-    def commit(self) -> Any:
-        return {"sequence": self._sequence, "offsets": {str(p): o for p, o in self._offsets.items()}}
+    def commit(self) -> dict[str, Any]:
+        return super().commit() | {"offsets": {str(p): o for p, o in self._offsets.items()}}
 
     def close(self) -> None:
         if self._producer is not None:

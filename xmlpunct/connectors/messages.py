@@ -11,7 +11,7 @@ from zlib import crc32
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.inlet import Inlet
-from xmlpunct.connectors.last_group import OLDER
+from xmlpunct.connectors.last_group import older_checkpoint
 from xmlpunct.connectors.outlet import Form, Outlet
 from xmlpunct.connectors.retries import Retries
 from xmlpunct.connectors.source import Source
@@ -132,9 +132,12 @@ class NumberedWriter(Outlet):
         form.encoder.messages(Slice(form.schema.empty()))  # raises if the format has no messages
         self._sequence = position["sequence"] if position else 0
 
+    def commit(self) -> dict[str, Any]:
+        return {"sequence": self._sequence}
+
     def check_last(self, last: int) -> None:
         if self._sent_before:
-            raise XmlPunctError(f"{self._name} holds results that this checkpoint does not know: {OLDER}")
+            raise older_checkpoint(self._name)
 
     def _note(self, run: str | None, number: str | bytes, text: bytes) -> None:
         """Note a message in the log: the run and number in its headers, and its text."""

@@ -24,7 +24,7 @@ from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.base.secrets import hide
 from xmlpunct.connectors.inlet import Inlet
 from xmlpunct.connectors.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, Broker, NumberedWriter
-from xmlpunct.connectors.outlet import DIGEST, LINK, RUN, SEQUENCE, Form, Outlet, Results, chained
+from xmlpunct.connectors.outlet import DIGEST, LINK, RUN, SEQUENCE, Form, Outlet, Results
 from xmlpunct.connectors.retries import Retries
 from xmlpunct.connectors.tls import client_context
 from xmlpunct.connectors.url import Address, short
@@ -347,21 +347,14 @@ class Publisher(NumberedWriter):
     def write(self, results: Results, *, again: bool = False) -> None:
         encoded = [self._form.encoder.messages(slice_) for slice_ in results.slices]
         texts = [text for kinds in encoded for kind in kinds for text in kind]
-        link = results.link
-        for left, text in zip(range(len(texts) - 1, -1, -1), texts, strict=True):
+        for text, digest, link in results.linked(texts):
             properties = [(RUN, self._form.run), (SEQUENCE, str(self._sequence))]
-            if results.digest:
-                digest = chained(link, text) if left else results.digest
-                properties += [(DIGEST, digest), (LINK, link)]
-                link = digest
+            properties += [(DIGEST, digest), (LINK, link)] if results.digest else []
             message_properties = _properties("PUBLISH", UserProperty=properties)
             self._client.publish(self._address.path, text, _QOS, properties=message_properties)
             self._sequence += 1
             self._sent += 1
         self._wait(lambda: self._accepted == self._sent)
-
-    def commit(self) -> Any:
-        return {"sequence": self._sequence}
 
     def close(self) -> None:
         if self._client is not None:

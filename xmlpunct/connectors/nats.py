@@ -231,15 +231,14 @@ class SubjectWriter(NumberedWriter):
             sent.append(streams.publish(self._subject, text, stream=stream, headers=headers))
         return list(await asyncio.gather(*sent))
 
-    def commit(self) -> Any:
-        if (
-            time.monotonic() - self._looked >= LOOK_SECONDS
-        ):  # other writers may have made the stream drop old messages
+    def commit(self) -> dict[str, Any]:
+        # Other writers may have made the stream drop old messages.
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
             assert self._connection is not None
             with self._errors(), suppress(OSError):
                 self._offset = max(self._offset, self._connection.extent()[1])
             self._looked = time.monotonic()
-        return {"sequence": self._sequence, "offset": self._offset}
+        return super().commit() | {"offset": self._offset}
 
     def close(self) -> None:
         if self._connection is not None:
