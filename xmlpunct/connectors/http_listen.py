@@ -41,7 +41,7 @@ from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.http_server import HttpServer, RequestHandler, RequestRefused
 from xmlpunct.connectors.inlet import Inlet, InletFile
 from xmlpunct.connectors.part_reader import encoding_of
-from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, merged_source
+from xmlpunct.connectors.source import Source, merged_source
 from xmlpunct.connectors.url import Address, short
 
 RUN, SEQUENCE, LAST = "Xmlpunct-Run", "Xmlpunct-Sequence", "Xmlpunct-Last"
@@ -69,13 +69,10 @@ class Listeners(Connector):
 
     def source(self, spec: str, name: str) -> Source:
         server = Server(_address(spec))  # one server for all senders
-
-        def sender_source(sender: str) -> Source:
-            sender_name = f"{short(name)}#{sender}" if sender else short(name)
-            part = UnopenedPart(sender_name, None, lambda: binary(InletFile(Posted(server, sender))))
-            return assembled(sender_name, [part])
-
-        return merged_source(short(name), [sender_source(sender) for sender in self.senders(spec)])
+        senders = self.senders(spec)
+        return merged_source(
+            short(name), senders, lambda sender: InletFile(Posted(server, sender)), once=False
+        )
 
 
 def _address(spec: str) -> Address:

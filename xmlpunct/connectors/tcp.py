@@ -44,16 +44,8 @@ class Sockets(Connector):
         address = SocketAddress.parse(spec)
         if address.tls:
             client_context(address.ca)  # raises errors of its file now
-        listener = Listener(address, name) if address.listen else None
-
-        def sender_source(sender: str) -> Source:
-            sender_name = f"{name}#{sender}" if sender else name
-            peer = listener.peer if listener else lambda: connect(address, name)
-            return assembled(
-                sender_name, [UnopenedPart(sender_name, None, lambda: binary(peer()), once=True)]
-            )
-
-        return merged_source(name, [sender_source(sender) for sender in self.senders(spec)])
+        peer = Listener(address, name).peer if address.listen else lambda: connect(address, name)
+        return merged_source(name, self.senders(spec), lambda _: peer(), once=True)
 
 
 class UnixSockets(Connector):
