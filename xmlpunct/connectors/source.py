@@ -44,17 +44,17 @@ class Source:
     once: bool = False
 
     @classmethod
-    def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
+    def of(cls, content: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
         """A source of bytes, or of a binary file object from its current position (which is not closed)."""
-        if isinstance(given, bytes | bytearray | memoryview):
-            data = bytes(given)
+        if isinstance(content, bytes | bytearray | memoryview):
+            data = bytes(content)
             name = name or "<bytes>"
             plain = UnopenedPart(name, len(data), lambda: io.BytesIO(data))
             return assembled(name, member_pieces(plain, plain.open))
-        if isinstance(given, io.TextIOBase) or not hasattr(given, "read"):
-            raise UsageError(f"a source is a path, bytes or a binary file, not {type(given).__name__}")
-        name = name or str(getattr(given, "name", "<file>"))
-        return of_file(name, name, given)
+        if isinstance(content, io.TextIOBase) or not hasattr(content, "read"):
+            raise UsageError(f"a source is a path, bytes or a binary file, not {type(content).__name__}")
+        name = name or str(getattr(content, "name", "<file>"))
+        return of_file(name, name, content)
 
     @property
     def size(self) -> int | None:

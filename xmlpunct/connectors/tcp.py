@@ -22,12 +22,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.connectors.contract import Connector
+from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, merged_source
 from xmlpunct.connectors.tls import client_context, end_reads
 
 CONNECT_SECONDS = 10.0
 _GLANCE_SECONDS = 0.2  # how often waiting for a peer checks whether it was stopped
-_LOOPBACK, _EVERYWHERE = "127.0.0.1", ("0.0.0.0", "::")
+_EVERYWHERE = ("0.0.0.0", "::")
 _log = logging.getLogger("xmlpunct")
 
 
@@ -113,7 +114,7 @@ class SocketAddress:
         )
         if wrong or port is None:
             raise UsageError(f"{spec} is no address: write {expected_form}")
-        return cls(host or _LOOPBACK, port, listen, int(count), tls, ca)
+        return cls(host or LOOPBACK, port, listen, int(count), tls, ca)
 
 
 class Peer(io.RawIOBase):
