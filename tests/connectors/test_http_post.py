@@ -37,15 +37,11 @@ RESULT = Schema.parse("hour INT, n INT, top INT")
 
 def post(port: int, data: bytes, path: str = "/", **headers: str) -> tuple[int, dict[str, Any]]:
     """Post a piece; the status and the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request(
-            "POST", path, data, {name.replace("_", "-"): text for name, text in headers.items()}
-        )
+    header_lines = {name.replace("_", "-"): text for name, text in headers.items()}
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request("POST", path, data, header_lines)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
-    finally:
-        connection.close()
 
 
 def piece(number: int, **headers: str) -> dict[str, str]:

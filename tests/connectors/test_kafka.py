@@ -81,7 +81,11 @@ def source_bytes(url: str) -> bytes:
         ("kafka://host/topic?until", "is no address"),
         ("kafka://host/topic?until=then", "write until=never or end"),
         ("kafka://host/topic?documents=yes", "write documents=0 or 1"),
+        ("kafka://host/a/b", "is no address"),
+        ("kafka://host/topic#1", "is no address"),
+        ("kafka://host/topic?until=end&until=end", "an option is there twice"),
         ("kafka://host/topic?partitions=0,x", "partitions=0,x: write numbers"),
+        ("kafka://host/topic?partitions=1,1", "partitions=1,1: write numbers"),
         ("kafka://host/topic?key=a", "key is for OUT"),
         ("kafka://host/topic?enable.auto.commit=1", "enable.auto.commit cannot be set here"),
         ("kafka://host/topic?partitions=0&no.such=1", 'No such configuration property: "no.such"'),
@@ -114,6 +118,7 @@ def test_librdkafka_receives_the_settings_of_security(settings: str, message: st
 
 def test_properties_without_a_connection() -> None:
     assert senders_of("kafka://nowhere:1/t?partitions=3,1,0") == 3
+    assert senders_of("kafka://a:1,b:2/t?partitions=3,1&documents=${UNSET}") == 2
     assert is_endless("kafka://nowhere:1/t")
     assert not is_endless("kafka://nowhere:1/t?until=end")
     source = open_source("kafka://nowhere:1/t?partitions=3,1&client.id=x")

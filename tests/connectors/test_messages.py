@@ -22,9 +22,10 @@ from tests.cli.harness import SAMPLES, Cli
 from tests.reliability.support import LONG, MOST_SECONDS
 from tests.threads import TURNS
 from xmlpunct import parse
-from xmlpunct.connectors import Connector
+from xmlpunct.base.errors import UsageError
+from xmlpunct.connectors import Connector, Form
 from xmlpunct.connectors.contract import connector_of
-from xmlpunct.firehose import generators
+from xmlpunct.firehose import generators, writer_for
 from xmlpunct.schema import Schema
 
 PAGE = (SAMPLES.parent / "docs" / "connectors.md").read_text()
@@ -108,6 +109,28 @@ def test_an_entry_point_is_found_by_its_scheme(installed: Path, tmp_path: Path, 
     document = b"<stream>" + b"".join(messages_of(file)) + b"</stream>"
     results = [*parse(document, Schema.parse("hour INT, n INT, top INT"), element="result")]
     assert len([r for r in results if isinstance(r, tuple)]) == HOURS
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "message"),
+    [
+        ("kafka://h/t", "confluent_kafka", "kafka:// needs confluent-kafka: pip install 'xmlpunct[kafka]'"),
+        ("mqtt://h/t", "paho.mqtt.client", "mqtt:// needs paho-mqtt: pip install 'xmlpunct[mqtt]'"),
+        ("nats://h/S?subject=s", "nats", "nats:// needs nats-py: pip install 'xmlpunct[nats]'"),
+        ("duckdb:///x?table=t", "duckdb", "duckdb:// takes DuckDB's driver: pip install 'xmlpunct[duckdb]'"),
+        (
+            "postgresql://h/x?table=t",
+            "adbc_driver_postgresql.dbapi",
+            "postgresql:// takes ADBC's driver: pip install 'xmlpunct[postgresql]'",
+        ),
+    ],
+)
+def test_missing_libraries(url: str, module: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    schema = Schema.parse("a INT")
+    outlet = connector_of(url).outlet(url, url)
+    with closing(outlet), pytest.raises(UsageError, match=re.escape(message)):
+        outlet.open(Form("r1", schema, writer_for("xml", schema)), None)
 
 
 def test_urls_without_a_connector_are_errors(cli: Cli) -> None:

@@ -23,14 +23,7 @@ from xmlpunct.base.errors import UsageError
 from xmlpunct.base.secrets import expanded, note_passwords
 from xmlpunct.connectors.inlet import Inlet, InletFile
 from xmlpunct.connectors.outlet import Outlet
-from xmlpunct.connectors.source import (
-    Source,
-    UnopenedPart,
-    assembled,
-    binary,
-    merged_source,
-    without_password,
-)
+from xmlpunct.connectors.source import Source, merged_source, without_password
 
 FOLLOW = "follow:"
 """Prefix of the path of a file that is followed while it grows."""
@@ -123,16 +116,10 @@ class Connector:
 
     def source(self, spec: str, name: str) -> Source:
         """The source: the merge of its senders."""
-
-        def sender_source(sender: str) -> Source:
-            sender_name = f"{name}#{sender}" if sender else name
-            once = not self.inlet(spec, sender).can_seek
-            part = UnopenedPart(
-                sender_name, None, lambda: binary(InletFile(self.inlet(spec, sender))), once=once
-            )
-            return assembled(sender_name, [part])
-
-        return merged_source(name, [sender_source(sender) for sender in self.senders(spec)])
+        senders = self.senders(spec)
+        inlets = [self.inlet(spec, sender) for sender in senders]
+        once = not all(inlet.can_seek for inlet in inlets)
+        return merged_source(name, senders, lambda sender: InletFile(self.inlet(spec, sender)), once=once)
 
     def paths(self, spec: str) -> list[str]:
         """The files and directories that it reads."""

@@ -27,22 +27,21 @@ from __future__ import annotations
 import base64
 import codecs
 import hmac
-import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any
 
-from xmlpunct.base.errors import TransientError, UsageError
+from xmlpunct.base.errors import TransientError
 from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.http_server import HttpServer, RequestHandler, RequestRefused
 from xmlpunct.connectors.inlet import Inlet, InletFile
 from xmlpunct.connectors.part_reader import encoding_of
-from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, merged_source
+from xmlpunct.connectors.source import Source, merged_source
 from xmlpunct.connectors.url import Address, short
 
 RUN, SEQUENCE, LAST = "Xmlpunct-Run", "Xmlpunct-Sequence", "Xmlpunct-Last"
@@ -54,7 +53,6 @@ WAIT_SECONDS = 10.0
 """How long a piece waits until earlier pieces are accepted."""
 HELD_BYTES = 4 * PIECE_BYTES
 """The most bytes of pieces in memory at once, arriving and waiting pieces together."""
-_LAST_SECONDS = 1.0  # how long the end waits for answers in progress
 _HEAD_BYTES = 4  # needed to detect an encoding
 _FORM = "http-listen://HOST:PORT, and ?senders=a,b if several senders post, to /a and /b"
 _log = logging.getLogger("xmlpunct")
@@ -71,20 +69,20 @@ class Listeners(Connector):
 
     def source(self, spec: str, name: str) -> Source:
         server = Server(_address(spec))  # one server for all senders
-
-        def sender_source(sender: str) -> Source:
-            sender_name = f"{short(name)}#{sender}" if sender else short(name)
-            part = UnopenedPart(sender_name, None, lambda: binary(InletFile(Posted(server, sender))))
-            return assembled(sender_name, [part])
-
-        return merged_source(short(name), [sender_source(sender) for sender in self.senders(spec)])
+        senders = self.senders(spec)
+        return merged_source(
+            short(name), senders, lambda sender: InletFile(Posted(server, sender)), once=False
+        )
 
 
 def _address(spec: str) -> Address:
-    address = Address.parse(spec, _FORM, ("senders",))
-    if address.path or address.port is None or (address.user is None) != (address.password is None):
-        raise UsageError(f"{address.name} is no address: write {_FORM}")
-    return address
+    return Address.parse(spec, _FORM, ("senders",), _is_port)
+
+
+def _is_port(address: Address) -> bool:
+    return (
+        not address.path and address.port is not None and (address.user is None) == (address.password is None)
+    )
 
 
 class Posted(Inlet):
@@ -277,15 +275,13 @@ class Server:
             self._open += 1
 
     def _begin(self) -> HttpServer:
-        handler = type("Handler", (_Handler,), {"pieces": self, "host": self.host})
         try:
-            server = HttpServer(self.host, self.address.port or 0, handler)
+            server = HttpServer(self.host, self.address.port or 0, _Handler, pieces=self)
         except OSError as error:
             reason = f"cannot listen there: {error.strerror or error}"
             raise TransientError(self.address.name, reason) from None
         if not self.address.port:
             _log.warning("%s: listening on port %d", self.address.name, server.server_address[1])
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         return server
 
     def leave(self) -> None:
@@ -294,9 +290,7 @@ class Server:
             self._open -= 1
             ending, self._server = (None, self._server) if self._open else (self._server, None)
         if ending is not None:
-            ending.shutdown()
-            ending.settle(_LAST_SECONDS)
-            ending.server_close()
+            ending.stop()
 
 
 class _Handler(RequestHandler):
@@ -319,7 +313,7 @@ class _Handler(RequestHandler):
                 is_last = headers.get(LAST, "0") == "1"
                 charset, chain = headers.get_content_charset(), (headers.get(LINK), headers.get(DIGEST))
                 following = inlet.take(headers.get(RUN), number, data, charset, is_last, chain)
-        self._answer(HTTPStatus.OK, {"next": following})
+        self.answer_json(HTTPStatus.OK, {"next": following})
 
     def _addressed_inlet(self) -> Posted:
         """The inlet that the request addresses. Raises `RequestRefused`."""
@@ -343,12 +337,7 @@ class _Handler(RequestHandler):
             headers["WWW-Authenticate"] = 'Basic realm="xmlpunct"'
         if refused.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
             headers["Retry-After"] = "1"
-        self._answer(refused.status, {"error": refused.reason} | refused.values, headers)
-
-    def _answer(
-        self, status: HTTPStatus, values: Mapping[str, Any], headers: Mapping[str, str] | None = None
-    ) -> None:
-        self.answer(status, "application/json", json.dumps(values).encode() + b"\n", headers)
+        self.answer_json(refused.status, {"error": refused.reason} | refused.values, headers)
 
 
 def _agrees(charset: str, encoding: str) -> bool:

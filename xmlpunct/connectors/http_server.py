@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import math
 import re
 import resource
@@ -31,6 +32,7 @@ from typing import Any, NoReturn
 from xmlpunct.base.secrets import hide
 from xmlpunct.connectors.host_check import is_meant, is_own_page
 
+JSON = "application/json"
 MOST_CONNECTIONS = 64
 SPARE_DESCRIPTORS = 64
 """Descriptors reserved for the run; half of all descriptors if the limit is below twice this number."""
@@ -44,6 +46,7 @@ HEAD_BYTES, MOST_FIELDS = 2**16, 100
 _LINGER_SECONDS, _LINGER_BYTES = 2.0, 2**20
 """Limits for reading a body that was refused, before the connection is closed. A client whose data is not read may
 receive a reset in place of the answer."""
+_LAST_SECONDS = 1.0  # how long `stop` waits for answers in progress
 _CLOSE_SECONDS = 1.0  # how long to wait for an idle connection's thread to close it
 _PAUSE_SECONDS = 0.05  # between attempts to accept a connection while no descriptor is free
 _READ_BYTES = 2**16
@@ -68,21 +71,29 @@ _idle: dict[socket.socket, HttpServer] = {}
 
 
 class HttpServer(ThreadingHTTPServer):
-    """A server with a limit on its connections. Raises OSError if it cannot listen."""
+    """A server with a limit on its connections, which answers requests until `stop`.
+
+    ``attributes`` are attributes of its request handlers. Raises OSError if it cannot listen.
+    """
 
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, host: str, port: int, handler: type[RequestHandler]) -> None:
+    def __init__(self, host: str, port: int, handler: type[RequestHandler], **attributes: Any) -> None:
         self._open: set[socket.socket] = set()
         self._busy: set[socket.socket] = set()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        super().__init__((host, port), handler)
+        super().__init__((host, port), type("Handler", (handler,), {"host": host} | attributes))
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
 
-    def settle(self, seconds: float) -> None:
-        """Wait until no request is being answered, for at most some seconds."""
+    def stop(self) -> None:
+        """Accept no more connections, wait a moment for answers in progress, and close the port."""
+        self.shutdown()
         with _changed:
-            _changed.wait_for(lambda: not self._busy, seconds)
+            _changed.wait_for(lambda: not self._busy, _LAST_SECONDS)
+        self.server_close()
+        self._thread.join()
 
     def begin_request(self, connection: socket.socket) -> None:
         """The connection is not idle: a request is being answered."""
@@ -331,6 +342,12 @@ class RequestHandler(BaseHTTPRequestHandler):
             body += data
             self._left -= len(data)
         return bytes(body)
+
+    def answer_json(
+        self, status: HTTPStatus, values: object, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Answer with JSON."""
+        self.answer(status, JSON, json.dumps(values).encode() + b"\n", headers)
 
     def answer_refused(self, refused: RequestRefused) -> None:
         """Answer a request that is refused."""

@@ -11,7 +11,8 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from xmlpunct.base.errors import UsageError, undoing
+from xmlpunct.base.errors import undoing
+from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.base.secrets import hide
 from xmlpunct.connectors.messages import ANSWER_SECONDS
 from xmlpunct.connectors.tls import client_context
@@ -50,7 +51,7 @@ class Connection:
     """
 
     def __init__(self, address: Address) -> None:
-        self._nats, self._address = _library(), address
+        self._nats, self._address = import_extra("nats", "nats:// needs nats-py", "nats"), address
         self._loop = asyncio.new_event_loop()
         self._lost = asyncio.Event()
         self._error: Exception | None = None
@@ -280,10 +281,3 @@ def check_extent(offset: int, low: int, high: int | None = None) -> None:
         raise Refused(
             f"message {offset - 1} no longer exists: is it another stream? Start again from the beginning"
         )
-
-
-def _library() -> Any:
-    try:
-        return importlib.import_module("nats")
-    except ImportError:
-        raise UsageError("nats:// needs nats-py: pip install 'xmlpunct[nats]'") from None

@@ -22,12 +22,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.connectors.contract import Connector
+from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, merged_source
 from xmlpunct.connectors.tls import client_context, end_reads
 
 CONNECT_SECONDS = 10.0
 _GLANCE_SECONDS = 0.2  # how often waiting for a peer checks whether it was stopped
-_LOOPBACK, _EVERYWHERE = "127.0.0.1", ("0.0.0.0", "::")
+_EVERYWHERE = ("0.0.0.0", "::")
 _log = logging.getLogger("xmlpunct")
 
 
@@ -44,16 +45,8 @@ class Sockets(Connector):
         address = SocketAddress.parse(spec)
         if address.tls:
             client_context(address.ca)  # raises errors of its file now
-        listener = Listener(address, name) if address.listen else None
-
-        def sender_source(sender: str) -> Source:
-            sender_name = f"{name}#{sender}" if sender else name
-            peer = listener.peer if listener else lambda: connect(address, name)
-            return assembled(
-                sender_name, [UnopenedPart(sender_name, None, lambda: binary(peer()), once=True)]
-            )
-
-        return merged_source(name, [sender_source(sender) for sender in self.senders(spec)])
+        peer = Listener(address, name).peer if address.listen else lambda: connect(address, name)
+        return merged_source(name, self.senders(spec), lambda _: peer(), once=True)
 
 
 class UnixSockets(Connector):
@@ -119,7 +112,7 @@ class SocketAddress:
         )
         if wrong or port is None:
             raise UsageError(f"{spec} is no address: write {expected_form}")
-        return cls(host or _LOOPBACK, port, listen, int(count), tls, ca)
+        return cls(host or LOOPBACK, port, listen, int(count), tls, ca)
 
 
 class Peer(io.RawIOBase):
