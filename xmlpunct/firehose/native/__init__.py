@@ -5,22 +5,10 @@ Without them, libxml2 reads everything and plain Python finds boundaries: slower
 
 from __future__ import annotations
 
-__all__ = [
-    "COMPILED",
-    "Flag",
-    "Tree",
-    "are_plain",
-    "newlines",
-    "numbers",
-    "skip",
-    "strings",
-    "tokens",
-    "views",
-]
+__all__ = ["COMPILED", "Tree", "are_plain", "newlines", "numbers", "skip", "strings", "tokens", "views"]
 
 try:
     from xmlpunct.firehose.native._native import (
-        Flag,
         Tree,
         are_plain,
         newlines,

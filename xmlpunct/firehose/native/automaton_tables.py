@@ -31,7 +31,7 @@ from xmlpunct.firehose.spec import (
 )
 
 if native.COMPILED:
-    from xmlpunct.firehose.native import Flag
+    from xmlpunct.firehose.native._native import Flag
 
 _MOST_NODES = 10_000
 """Larger trees are left to libxml2: conditions and names that lead to tuples multiply the nodes."""
