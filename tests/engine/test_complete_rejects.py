@@ -206,7 +206,7 @@ def test_the_output_closes_before_the_inputs_end(folder: Path) -> None:
         run.stdin.write(text[:half].encode())
         run.stdin.flush()
         assert len(run.stdout.read().splitlines()) == 2
-        assert b"the output is complete; the inputs are read on" in run.stderr.readline()
+        assert b"the output is complete; the inputs are read to the end" in run.stderr.readline()
         assert run.poll() is None
         run.stdin.write(text[half:].encode())
         run.stdin.close()

@@ -29,10 +29,7 @@ from tests.oracle.operators import Port
 from tests.oracle.order import in_time
 from tests.oracle.table_1 import set_match
 from tests.oracle.values import Row, bag, same
-from tests.plans.engines import engine
-from tests.strategies import FLAG, Pool, Space, Stream, cuts, punctuations_of, slice_of, streams, tuples_of
-from xmlpunct.engine import plan as plans
-from xmlpunct.engine.sql import plan
+from tests.strategies import FLAG, Pool, Space, Stream, cuts, punctuations_of, streams, tuples_of
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import (
@@ -66,7 +63,6 @@ from xmlpunct.operators.time.windows.frame import HoppingWindows as WindowFrame
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import array_of
 from xmlpunct.types import BOOLEAN, INT
-from xmlpunct.types.pattern import Range
 
 DIGIT = Pool("digit", INT, (0, 1, 2), (0, 1, 2))
 FLAG_INT = Pool("bit", INT, (0, 1), (0, 1))
@@ -308,6 +304,20 @@ CASES: dict[str, Case] = {
         lambda: Hop(TALL.schema, "v", WindowFrame(INT, slide=2, size=2), "begin", "end"), tumbled, [TALL]
     ),
 }
+USING = Case(
+    lambda: Project(EITHER.schema, []),
+    full_using,
+    [Space.of(k=FLAG_INT, v=V), Space.of(k=FLAG_INT, w=V)],
+    [["k"], ["k"]],
+    waived="not maximal",  # no punctuation states that v and w are null where their side has no tuple
+)
+PLANNED = CASES | {
+    "count of a tumble": replace(CASES["tumble"], operation=counted_windows, closing=[["k"]], keys=2),
+    "full join using": USING,
+    "full join using, counted": replace(USING, operation=counted_using, closing=[["k"], ["k"]], keys=1),
+    "count where": replace(CASES["select some"], operation=counted_above, closing=[["v"]], keys=1),
+}
+"""The cases, and those of plans of several operators (`test_sharded_judges`)."""
 
 
 @cache
@@ -376,92 +386,5 @@ def test_output_does_not_depend_on_slices(name: str) -> None:
             tuples = bag(t for output in outputs for t in output.tuples.rows())
             runs.append((tuples, [t for t in probes(name) if set_match(t, promises)]))
         assert runs[0] == runs[1]
-
-    check()
-
-
-QUERIES = {
-    "select": "SELECT k, v FROM s WHERE k > 0",
-    "select some": "SELECT k, v FROM s WHERE k",
-    "not in values": "SELECT k, v FROM s WHERE k NOT IN (SELECT l FROM t)",
-    "count where": "SELECT v, COUNT(*) AS n FROM s WHERE k GROUP BY v",
-    "coalesce": "SELECT COALESCE(k, v) AS c FROM s",
-    "full join using": "SELECT k, v, w FROM s FULL JOIN t USING (k)",
-    "full join using, counted": "SELECT k, COUNT(*) AS n FROM s FULL JOIN t USING (k) GROUP BY k",
-    "dupelim": "SELECT DISTINCT k, v FROM s",
-    "union": "SELECT k, v FROM s UNION SELECT k, v FROM t",
-    "intersect": "SELECT k, v FROM s INTERSECT SELECT k, v FROM t",
-    "difference": "SELECT k, v FROM s EXCEPT SELECT k, v FROM t",
-    "inner join": "SELECT k, v, w FROM s JOIN t ON k = l",
-    "left join": "SELECT k, v, l, w FROM s LEFT JOIN t ON k = l",
-    "full join": "SELECT k, v, l, w FROM s FULL JOIN t ON k = l",
-    "anti": "SELECT k, v FROM s ANTI JOIN t ON k = l",
-    "semi": "SELECT k, v FROM s SEMI JOIN t ON k = l",
-    "count": "SELECT k, COUNT(*) AS r0 FROM s GROUP BY k",
-    "max": "SELECT k, MAX(v) AS r0 FROM s GROUP BY k",
-    "min, sum": "SELECT k, MIN(v) AS r0, SUM(v) AS r1 FROM s GROUP BY k",
-    "tumble": "SELECT k, v, window_start, window_end FROM TUMBLE(TABLE s, DESCRIPTOR(v), 2)",
-    "count of a tumble": """SELECT k, window_end, COUNT(*) AS n
-                            FROM TUMBLE(TABLE s, DESCRIPTOR(v), 2) GROUP BY k, window_end""",
-}
-"""The cases as plans, which run on several shards, and plans of several operators."""
-USING = Case(
-    lambda: Project(EITHER.schema, []),
-    full_using,
-    [Space.of(k=FLAG_INT, v=V), Space.of(k=FLAG_INT, w=V)],
-    [["k"], ["k"]],
-    waived="not maximal",  # no punctuation states that v and w are null where their side has no tuple
-)
-PLANNED = CASES | {
-    "count of a tumble": replace(CASES["tumble"], operation=counted_windows, closing=[["k"]], keys=2),
-    "full join using": USING,
-    "full join using, counted": replace(USING, operation=counted_using, closing=[["k"], ["k"]], keys=1),
-    "count where": replace(CASES["select some"], operation=counted_above, closing=[["v"]], keys=1),
-}
-
-
-def declared(name: str, space: Space) -> str:
-    """CREATE STREAM with the NOT NULL and domains of the space."""
-    columns = []
-    for a in space.schema:
-        rule = "" if a.nullable else " NOT NULL"
-        if isinstance(a.domain, Range):
-            rule += f" CHECK ({a.name} BETWEEN {a.domain.low} AND {a.domain.high})"
-        columns.append(f"{a.name} {a.type}{rule}")
-    return f"CREATE STREAM {name} ({', '.join(columns)}) WITH (source = '-');"
-
-
-@pytest.mark.parametrize("name", QUERIES)
-def test_sharded_plans_pass_the_judges(name: str) -> None:
-    """Safe, complete, proper and maximal on any number of shards.
-
-    No operator above a join here needs attributes of both sides, so the join need not combine punctuations.
-    """
-    case = PLANNED[name]
-    creates = [declared(stream, space) for stream, space in zip("st", case.spaces, strict=False)]
-    query = plan("\n".join([*creates, QUERIES[name]]))
-    combines = not any(query.root.find(plans.Join))
-
-    @settings(max_examples=settings.default.max_examples // 2)
-    @given(data=st.data())
-    def check(data: st.DataObject) -> None:
-        inputs = drawn(data, case)
-        ports = [Port(tuples_of(stream), punctuations_of(stream)) for stream in inputs]
-        verdict = Verdict.of(case.operation, ports, [space.tuples() for space in case.spaces])
-        for shards in (1, data.draw(st.integers(2, 3))):
-            running = engine(query.root, [s.name for s in query.streams], shards)
-            outputs = list(running.open())
-            for port, elements in data.draw(cuts(inputs)):
-                outputs += running.push(port, slice_of(query.streams[port].schema, elements))
-            output = [t for part in outputs for t in part.tuples.rows()]
-            promises = [p for part in outputs for p in part.punctuations]
-            received = (
-                None
-                if case.positions is None
-                else in_output(ports, query.root.schema, case.positions, combines)
-            )
-            wrong = list(verdict.judge(output, promises, probes(name), received, case.keys))
-            wrong = [message for message in wrong if message.partition(":")[0] not in case.waived.split(", ")]
-            assert not wrong, (shards, wrong[0])
 
     check()

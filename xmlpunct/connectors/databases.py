@@ -119,8 +119,8 @@ class DatabaseTable(Outlet):
 
     def _lost_error(self) -> XmlPunctError:
         return XmlPunctError(
-            f"{self._name} does not hold what this run committed to it: was it lost, or is it another database? "
-            "Restore it as it was with the checkpoint, or start again with another --checkpoint"
+            f"{self._name} does not contain the committed results of this run: were they removed, or is it "
+            "another database? Restore it as it was with the checkpoint, or start again with another --checkpoint"
         )
 
     def check_last(self, last: int) -> None:

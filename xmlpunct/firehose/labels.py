@@ -95,7 +95,7 @@ def labelled(attribute: Attribute, cells: Cells, value: Value) -> tuple[pl.Serie
     >>> hour = Schema.parse("hour INT NOT NULL")["hour"]
     >>> values, wrong = labelled(hour, Cells.of([None, "17", "18"]), 17)
     >>> values.to_list()[:2], wrong
-    ([17, 17], {2: "attribute hour: '18', but the name of the file says 17"})
+    ([17, 17], {2: "attribute hour: '18', but the name of the file has 17"})
     """
     values, wrong = typed_column(replace(attribute, nullable=True, domain=WILDCARD), cells)
     label_column = pl.Series(attribute.name, [value], dtype=values.dtype).new_from_index(0, len(values))

@@ -50,7 +50,7 @@ def metrics(moment: Moment) -> bytes:
     >>> moment = Moment("running", "local", 2.0, (OperatorBox(1, "scan", "s: x", stream="s", tuples_out=3),))
     >>> lines = metrics(moment).decode().splitlines()
     >>> [line for line in lines if "operator_tuples_out" in line]  # doctest: +NORMALIZE_WHITESPACE
-    ['# HELP xmlpunct_operator_tuples_out_total Tuples that it gave.',
+    ['# HELP xmlpunct_operator_tuples_out_total Tuples that the operator emitted.',
      '# TYPE xmlpunct_operator_tuples_out_total counter',
      'xmlpunct_operator_tuples_out_total{id="1",operator="scan"} 3.0']
     """
