@@ -157,7 +157,7 @@ def test_another_document_when_it_is_read_again() -> None:
         data, error = read_part(source)
     assert data == b""
     assert str(error).endswith(
-        "an input has changed: the server had another document when byte 0 was asked for"
+        "an input has changed: the server had another document when byte 0 was requested"
     )
 
 

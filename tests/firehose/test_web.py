@@ -168,7 +168,7 @@ def test_another_document_after_a_cut(obeys: bool) -> None:
         assert data == DOCUMENT[:5000]
         assert isinstance(error, ChangedError)
         assert str(error) == (
-            f"{url}: an input has changed: the server had another document when byte 5000 was asked for"
+            f"{url}: an input has changed: the server had another document when byte 5000 was requested"
         )
 
 

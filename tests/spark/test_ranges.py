@@ -275,5 +275,5 @@ def test_a_file_that_is_cut_or_grows(tmp_path: Path) -> None:
         "the size at the start of the run"
     )
     path.write_text(text[:-20])
-    with pytest.raises(ChangedError, match=r"bytes [0-9,]+ are left"):
+    with pytest.raises(ChangedError, match=r"it has [0-9,]+ bytes, and had"):
         reader.latestOffset(middle, None)

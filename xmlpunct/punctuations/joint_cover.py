@@ -238,7 +238,9 @@ class JointCover:
             touched = list(dict.fromkeys(row for rows in near.values() for row in rows))
         covered = [row for row in touched if self._closed.cover(outlines[row])]
         self._open.discard(covered)
-        for outline in dict.fromkeys(outlines[row] for row in covered):
+        if not len(self._open):
+            self._closed = Closed(self.schema)
+        for outline in dict.fromkeys(outlines[row] for row in covered) if len(self._closed) else ():
             self._closed.leave(outline, lambda c: bool(self._open.near(c)))
 
     def __len__(self) -> int:
