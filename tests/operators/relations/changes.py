@@ -43,7 +43,7 @@ class Run:
     punctuations: list[Punctuation] = field(default_factory=list)
     rejected: int = 0
 
-    def says(self, t: Tuple) -> bool:
+    def promises(self, t: Tuple) -> bool:
         """True if an emitted punctuation matches a tuple."""
         return any(match(t, p) for p in self.punctuations)
 

@@ -76,11 +76,11 @@ def output(join: ChangeJoin, spaces: tuple[Space, Space], e: Tuple, f: Tuple) ->
 def check_sums(run: Run, e: Tuple, expected: list[int], bound: int) -> None:
     """Up to a bound, a tuple's emitted changes add up to its count at each instant, and punctuations close it."""
     for at, count in zip(MOMENTS, expected, strict=True):
-        promised = run.says((*e, at, 1))
+        promised = run.promises((*e, at, 1))
         assert promised or at > bound, (e, at)
         if promised:
             assert count_at(run.tuples, e, at) == count, (e, at)
-    assert run.says((*e, T.last, 1)) or bound < T.last, e
+    assert run.promises((*e, T.last, 1)) or bound < T.last, e
 
 
 def closed_key(space: Space, names: list[str], k: Tuple, punctuations: list[Punctuation]) -> int:

@@ -71,7 +71,7 @@ def test_against_the_function_of_counts(name: tuple[str, int], elements: Space, 
                 before = count
             limit = max(closed, *(b for b in single_input_bounds(function, e, closed, bounds, feeds)))
             for at in (T.lo, *TAU.domain, T.last):
-                promised = run.says((*e, at, 1))
+                promised = run.promises((*e, at, 1))
                 assert promised or at > closed, (e, at)
                 assert not promised or at <= limit, (e, at)
             present += closed < T.last and any(count_at(feed, e, closed) for feed in feeds)
@@ -86,7 +86,7 @@ def test_against_the_function_of_counts(name: tuple[str, int], elements: Space, 
                 about = [e for e in elements.tuples() if match((*e, T.lo, 1), p)]
                 until = min([T.bound(p.patterns[-2]), *(empty_until(e, side, run, feeds) for e in about)])
                 owed = [(*e, at, 1) for e in about for at in (T.lo, *TAU.domain, T.last) if at <= until]
-                assert all(map(run.says, owed)), f"no punctuation up to {until} for {p}"
+                assert all(map(run.promises, owed)), f"no punctuation up to {until} for {p}"
         assert bag(run.tuples) == bag(expected)
         assert run.operator.state.rows == present + waiting
     assert len(run.operator.state) == 0

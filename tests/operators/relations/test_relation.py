@@ -68,7 +68,7 @@ def test_by_changes(name: str, bounds: tuple[int | None, int | None], data: st.D
                     rejected += count - before - changes[at]
                     expected += [(*e, at, count - before)] if count != before else []
             for at in (instants.lo, *TAU.domain, instants.last):
-                assert at > instants.last or run.says((*e, at, 1)) == (at <= closed), (e, at)
+                assert at > instants.last or run.promises((*e, at, 1)) == (at <= closed), (e, at)
             retained += closed < instants.last and count > 0
             retained += sum(n != 0 for at, n in changes.items() if at > closed)
         assert bag(run.tuples) == bag(expected)
@@ -102,7 +102,7 @@ def test_constant(elements: Space, data: st.DataObject) -> None:
         assert bag(run.tuples) == bag((*t, T.lo, 1) for t in run.tuples_in[0])
         for e in elements.tuples():
             closed = any(match(e, p) for p in run.punctuations_in[0])
-            assert run.says((*e, T.lo, 1)) == run.says((*e, T.last, 1)) == closed
+            assert run.promises((*e, T.lo, 1)) == run.promises((*e, T.last, 1)) == closed
         assert len(run.operator.state) == 0
 
 

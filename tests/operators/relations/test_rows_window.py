@@ -46,31 +46,30 @@ def test_against_its_meaning(
 
     for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):
         expected: dict[object, int] = {}
-        most = 0
+        retained = 0
         arrived = [t for t in run.tuples_in[0] if instants.first <= t[-1] <= instants.last]
         for k in {same(t[0]): t[0] for t in space.tuples()}.values() if by else [None]:
             in_k = [t for t in arrived if not by or same(t[0]) == same(k)]
-            could = [t[:-1] for t in space.tuples() if t[-1] == 0 and (not by or same(t[0]) == same(k))]
-            closed = closed_of(space, could, run.punctuations_in[0], instants)
-            before: list[Tuple] = []
+            conceivable = [t[:-1] for t in space.tuples() if t[-1] == 0 and (not by or same(t[0]) == same(k))]
+            closed = closed_of(space, conceivable, run.punctuations_in[0], instants)
+            content: list[Tuple] = []
             for at in (at for at in TAU.domain if instants.first <= at <= closed):
-                now = window(in_k, at)
-                for sign, es in ((-1, before), (1, now)):
-                    for e in es:
+                old_content, content = content, window(in_k, at)
+                for sign, elements in ((-1, old_content), (1, content)):
+                    for e in elements:
                         change = (_same(e), at)
                         expected[change] = expected.get(change, 0) + sign
-                before = now
-            for e in could:
+            for e in conceivable:
                 for at in (at for at in TAU.domain if at <= instants.last):
-                    assert run.says((*e, at, 1)) == (at <= closed), (e, at)
-            most += sum(t[-1] > closed for t in in_k)
-            most += (len(before) + bool(before)) * (closed < instants.last)
-        found: dict[object, int] = {}
+                    assert run.promises((*e, at, 1)) == (at <= closed), (e, at)
+            retained += sum(t[-1] > closed for t in in_k)
+            retained += (len(content) + bool(content)) * (closed < instants.last)
+        changes: dict[object, int] = {}
         for *e, at, diff in run.tuples:
-            found[_same(e), at] = found.get((_same(e), at), 0) + diff
-        assert _nonzero(found) == _nonzero(expected)
+            changes[_same(e), at] = changes.get((_same(e), at), 0) + diff
+        assert _nonzero(changes) == _nonzero(expected)
         assert run.rejected == len(run.tuples_in[0]) - len(arrived)
-        assert run.operator.state.rows == most
+        assert run.operator.state.rows == retained
     assert len(run.operator.state) == 0
 
 

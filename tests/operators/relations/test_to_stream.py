@@ -52,7 +52,7 @@ def test_istream_and_dstream(kind: str, t: Instants, elements: Space, data: st.D
             for at in [at for at in probes(t) if t.first <= at <= closed]:
                 net = count_at(feed, e, at) - count_at(feed, e, at - 1)
                 expected += [(*e, at)] * (net if kind == "istream" else -net)
-            assert all(run.says((*e, at)) == (at <= closed) for at in probes(t))
+            assert all(run.promises((*e, at)) == (at <= closed) for at in probes(t))
         assert bag(run.tuples) == bag(expected)
     assert len(run.operator.state) == 0
 
@@ -68,7 +68,7 @@ def test_rstream(t: Instants, elements: Space, data: st.DataObject, every: int |
         for e in elements.tuples():
             closed = closed_up_to(e, run.punctuations_in[0], t)
             expected += elements_of(feed, e, range(max(t.first, -4), min(closed, 5) + 1), every, origin)
-            assert all(run.says((*e, at)) == (at <= closed) for at in probes(t))
+            assert all(run.promises((*e, at)) == (at <= closed) for at in probes(t))
         assert bag(run.tuples) == bag(expected)
     assert len(run.operator.state) == 0
 
@@ -104,7 +104,7 @@ def test_rstream_between_the_first_and_the_last_change(
             bound = max(bound, closed)
         else:
             bound = max(bound, past[-1])
-        assert all(run.says((*e, at)) == (at <= bound) for e in ts for at in probes(t))
+        assert all(run.promises((*e, at)) == (at <= bound) for e in ts for at in probes(t))
     assert len(run.operator.state) == 0
 
 

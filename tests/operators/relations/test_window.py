@@ -102,7 +102,7 @@ def test_against_the_definition(
             closed = closed_up_to(e, position, case, instants, run.punctuations_in[0])
             # changes at d or before come from elements up to d
             for at in probes:
-                promised = run.says((*e, type_.at(at), 1))
+                promised = run.promises((*e, type_.at(at), 1))
                 last = window_end(at, slide, origin)
                 assert promised == (closed >= instants.last or last <= closed), (e, at, closed)
     assert len(run.operator.state) == 0
