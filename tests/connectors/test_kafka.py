@@ -83,7 +83,7 @@ def source_bytes(url: str) -> bytes:
         ("kafka://host/topic?documents=yes", "write documents=0 or 1"),
         ("kafka://host/a/b", "is no address"),
         ("kafka://host/topic#1", "is no address"),
-        ("kafka://host/topic?until=end&until=end", "an option is there twice"),
+        ("kafka://host/topic?until=end&until=end", "an option occurs twice"),
         ("kafka://host/topic?partitions=0,x", "partitions=0,x: write numbers"),
         ("kafka://host/topic?partitions=1,1", "partitions=1,1: write numbers"),
         ("kafka://host/topic?key=a", "key is for OUT"),

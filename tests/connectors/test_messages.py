@@ -117,11 +117,11 @@ def test_an_entry_point_is_found_by_its_scheme(installed: Path, tmp_path: Path, 
         ("kafka://h/t", "confluent_kafka", "kafka:// needs confluent-kafka: pip install 'xmlpunct[kafka]'"),
         ("mqtt://h/t", "paho.mqtt.client", "mqtt:// needs paho-mqtt: pip install 'xmlpunct[mqtt]'"),
         ("nats://h/S?subject=s", "nats", "nats:// needs nats-py: pip install 'xmlpunct[nats]'"),
-        ("duckdb:///x?table=t", "duckdb", "duckdb:// takes DuckDB's driver: pip install 'xmlpunct[duckdb]'"),
+        ("duckdb:///x?table=t", "duckdb", "duckdb:// needs DuckDB's driver: pip install 'xmlpunct[duckdb]'"),
         (
             "postgresql://h/x?table=t",
             "adbc_driver_postgresql.dbapi",
-            "postgresql:// takes ADBC's driver: pip install 'xmlpunct[postgresql]'",
+            "postgresql:// needs ADBC's driver: pip install 'xmlpunct[postgresql]'",
         ),
     ],
 )
