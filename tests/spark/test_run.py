@@ -245,8 +245,8 @@ def test_overlooked_elements_are_counted_and_reported(
     }
     assert sorted(caplog.messages) == [
         "sensor1: <tempdata> inside a tuple is part of that tuple, not a separate tuple",
-        "sensor1: nothing was found in any tuple at PATH sid",
         "sensor1: elements in another namespace are not read at PATH min",
+        "sensor1: nothing was found in any tuple at PATH sid",
     ]
 
 
