@@ -1,5 +1,5 @@
--- The final price of each item of an auction that was bid on: its price, and the increases bid on
--- it, as soon as the bids on it are over. Every item, and every bid, is forgotten by then.
+-- The final price of each auction item with bids: its price plus the increases of its bids. A result is emitted when
+-- the bids on the item are closed. By then the item and its bids are purged.
 
 CREATE STREAM items (itemid INT NOT NULL, seller STRING, price INT NOT NULL)
   WITH (source = 'samples/items.xml', element = 'item');

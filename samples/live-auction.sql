@@ -1,5 +1,5 @@
--- The auction, live: neither stream ends. Items are said to be closed one by one; of bids nothing is said.
--- xmlpunct explain says what follows from that, and what bids would have to promise.
+-- The auction as live streams that do not end. Punctuations close the items one by one; bids have no punctuations.
+-- xmlpunct explain shows the consequences, and the punctuations that bids would need.
 
 CREATE STREAM items (itemid INT NOT NULL, seller STRING, price INT NOT NULL)
   WITH (source = 'tcp://127.0.0.1:7001', element = 'item') PUNCTUATED BY (itemid);

@@ -1,5 +1,5 @@
--- The outages that customers report by telephone and no monitor of the equipment has noticed: each hour's as soon as
--- both monitors have said that the hour is over. Nothing of it is kept once the calls have said so, too.
+-- Outages that customers report by telephone and no monitor has detected. The results of an hour are emitted when
+-- both monitors have closed the hour. Its state is purged when the calls have closed it too.
 
 CREATE STREAM monitor1 (zoneid INT NOT NULL, hour INT NOT NULL)
   WITH (source = 'samples/monitor1.xml', element = 'report');

@@ -1,5 +1,5 @@
--- The maximum temperature per hour over all sensors of a warehouse, each hour's
--- as soon as every feed has said that the hour is over.
+-- The maximum temperature per hour over all sensors of a warehouse. The result of an hour is emitted when every feed
+-- has closed the hour.
 
 CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
   WITH (source = 'samples/sensor1.xml', element = 'tempdata');

@@ -1,4 +1,4 @@
-"""What checkpoints hold, as tests look at it and make it."""
+"""Helpers that read and write the logs and spools of checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def committed(log: Path) -> Commit:
 
 
 class Keeping:
-    """Keeps commits in a log."""
+    """Stand-in for a checkpoint: writes commits to a log."""
 
     def __init__(self, log: Path) -> None:
         self._log = WriteAheadLog(log)
@@ -30,13 +30,13 @@ class Keeping:
 
 
 def take_back_end(spool: Path) -> None:
-    """Let a spool be one that has not ended."""
+    """Remove the end record from the log of a spool."""
     log = log_of(spool)
     log.replace(*log.read()[:-1])
 
 
 def spooled(spool: Path, data: bytes) -> None:
-    """Let a spool hold these bytes, and no others. What its log says stays."""
+    """Replace the bytes of a spool. Its log is not changed."""
     if spool.exists() and spool.stat().st_size:
         for number in segments(spool):
             segment(spool, number).unlink()

@@ -1,4 +1,4 @@
-"""docs/cli.md, made of what ``--help`` says: ``python -m tests.cli_page`` writes it."""
+"""docs/cli.md, generated from the ``--help`` texts: ``python -m tests.cli_page`` writes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIDTH = 100
 
 
 def page() -> str:
-    """The page: what the command says of itself, and each of its subcommands."""
+    """Text of the page: the help of the command and of its subcommands."""
     parts = ["<!-- Made by python -m tests.cli_page from --help. -->\n# Command line\n"]
     names = ["-h", "--help"]
     top = click.Context(

@@ -1,7 +1,6 @@
-"""Threads in turn (see `tests.threads`); and Hypothesis profiles.
+"""Thread counts of local runs (see `tests.threads`), and Hypothesis profiles.
 
-``ci`` has the same examples every time, and ``long``, which ``XMLPUNCT_LONG=1 pytest`` selects, 50 times as many and
-random ones.
+``ci`` has fixed examples; ``long``, selected by ``XMLPUNCT_LONG=1 pytest``, has 50 times as many, drawn at random.
 """
 
 from __future__ import annotations

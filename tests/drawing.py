@@ -1,4 +1,4 @@
-"""Pencil and paper for the pictures of docs: shapes and texts that are legible on a light and on a dark page.
+"""SVG shapes and texts for the pictures in docs, legible on light and dark pages.
 
 >>> sheet = Sheet("A dot", 40, 20)
 >>> sheet.dot(10, 10)
@@ -20,7 +20,7 @@ COLOURS = {
     "promise": ("#c2410c", "#ffa657"),
     "result": ("#2e7d32", "#7ee787"),
 }
-"""What is drawn with each: on a light page, on a dark page."""
+"""Each colour on a light page and on a dark page."""
 WIDTH = 720
 """The usual width of a sheet."""
 
@@ -44,7 +44,7 @@ class Sheet:
         self.parts: list[str] = []
 
     def svg(self) -> str:
-        """The whole picture. It has a ground of its own, so that the page's does not matter."""
+        """The picture as SVG, with a background of its own."""
         return "\n".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
@@ -60,7 +60,7 @@ class Sheet:
     def text(
         self, x: float, y: float, text: str, colour: str = "ink", anchor: str = "start", bold: bool = False
     ) -> None:
-        """One line of text; ``x`` is its ``start``, ``middle`` or ``end``, ``y`` where it stands."""
+        """One line of text; ``x`` is its ``start``, ``middle`` or ``end``, ``y`` its baseline."""
         weight = " bold" if bold else ""
         self.parts.append(
             f'<text class="{colour}{weight}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>'
@@ -97,8 +97,8 @@ class Sheet:
         )
         first = y + height / 2 + 5 - 9 * (len(lines) - 1)
         for number, line in enumerate(lines):
-            told = "dim" if number else "ink"
-            self.text(x + width / 2, first + 18 * number, line, told, "middle", bold and not number)
+            line_colour = "dim" if number else "ink"
+            self.text(x + width / 2, first + 18 * number, line, line_colour, "middle", bold and not number)
 
     def path(self, points: Sequence[tuple[float, float]], colour: str = "dim", dashed: bool = False) -> None:
         """A line through points."""

@@ -1,4 +1,4 @@
-"""docs/functions.md, made of the records of functions: ``python -m tests.functions_page`` writes it."""
+"""docs/functions.md, generated from the records of functions: ``python -m tests.functions_page`` writes it."""
 
 from __future__ import annotations
 
@@ -33,72 +33,74 @@ INTRODUCTION = """\
 <!-- Made by python -m tests.functions_page from the records of the functions. -->
 # Functions
 
-Names and meaning are DuckDB's, and DuckDB is what the tests compare them with. A function of null is null, unless
-its entry says otherwise. Where one fails (a division by zero, a number that does not fit its type, a CAST of what is
-no such value), the tuple is a reject with its reason.
+Functions have the names and results of DuckDB; the tests compare them with DuckDB. A function returns null if an
+argument is null, unless its entry states otherwise. If a function fails (a division by zero, a number that does not fit
+its type, a CAST without a value), the tuple is a reject, with the reason.
 
-A function with a tick *keeps order*: as one of its arguments grows and the others are constants, its result never
-falls, or never rises. So punctuations go through it: once all moments up to 18:00 are closed, so is
-`DATE_TRUNC('hour', ts)` up to 17:00, but not `HOUR(ts) = 17`, for there is another day. What does not keep order passes
-on only punctuations about other columns.
+A function with a tick *keeps order*: while one argument grows and the other arguments are constant, the result never
+falls, or never rises. Punctuations pass through it: once all times up to 18:00 are closed, `DATE_TRUNC('hour', ts)` is
+closed up to 17:00. `HOUR(ts) = 17` is not closed, because the next day has an hour 17 too. A function without a tick
+passes on only punctuations about other columns.
 """
 AGGREGATES_TEXT = """\
 ## Aggregates
 
-They leave out null (but for `COUNT(*)` and `ARRAY_AGG`), and of no values they give null, the counts 0. They stand in
-SELECT, HAVING and ORDER BY of a query that groups, also by windows (`TUMBLE`, `HOP`, `SESSION`). Each takes DISTINCT,
-and `FILTER (WHERE condition)` behind it: then only the tuples for which the condition is true count. No result depends
-on the order in which tuples came, on slices or on shards, but for the last digits of SUM and AVG of DOUBLEs.
+Aggregates ignore nulls, except `COUNT(*)` and `ARRAY_AGG`. Without values the result is null; for counts it is 0.
+Aggregates may be used in SELECT, HAVING and ORDER BY of a query with groups or windows (`TUMBLE`, `HOP`, `SESSION`).
+Each accepts DISTINCT, and `FILTER (WHERE condition)` after the call: then it reads only the tuples for which the
+condition is true. No result depends on the order of tuples, on slices or on shards, except the last digits of SUM and
+AVG of DOUBLEs.
 
-*Retained* is what a group keeps until it is closed: a few numbers or one value, which shards also send each other
-instead of tuples, or all its values. With DISTINCT all do as the latter, but for those that keep one value. *OVER* says
-which also go with OVER, and *relation* which with changing relations.
+*Retained* is the state of a group until it is closed: a few numbers, one value, or all values. Shards exchange the
+numbers or the one value instead of tuples. With DISTINCT, an aggregate of a few numbers retains all values. A tick in
+*OVER* marks aggregates that can be used with OVER, and in *relation* aggregates over changing relations.
 """
 
 DIFFERENCES = """\
 ## What differs from DuckDB
 
-Each difference has a reason; [SQL](sql.md) lists those of queries.
+Each difference has a reason; [SQL](sql.md) lists the differences of queries.
 
-- **CAST of a text to INT or DECIMAL** reads digits with a sign and, for DECIMAL, a point: what a tuple of that type may
-  hold. DuckDB also reads `'1e3'`, `'1_000'` and `'0x10'`, and rounds: `'1.5'` is the INT 2 there, and `'1.005'` the
-  DECIMAL(3,2) 1.01. Here no text loses digits unasked, and `1e3` is a DOUBLE, as the literal is. To round or cut, name
-  the type on the way: `CAST(CAST(s AS DOUBLE) AS INT)`.
-- **CAST of a text to DATE or TIMESTAMP** reads `2024-02-29`; a TIMESTAMP has `T` or spaces and `12:00`, `12:00:00` or
-  `12:00:00.5` behind it, and then perhaps `Z` or `+01:00`. One order of year, month and day in full, so that no text
-  means two days; for others there is STRPTIME. A time is not cut from a DATE unasked: `CAST(s AS TIMESTAMP)::DATE`. A
-  zone counts, because a TIMESTAMP is in UTC: `12:00:00+01:00` is 11:00. DuckDB leaves the zone out unless the type is
-  TIMESTAMPTZ. There is no infinite moment.
-- **White space** around a text is passed over in each CAST, as XML Schema has it: space, tab and line end. DuckDB does
-  so for numbers and dates, and for the vertical tab.
-- **Regular expressions** are RE2's, as there, but for `\\C` and octal numbers, which are refused. What RE2 refuses and
-  polars knows (`a++`, `(?x)`) is read as polars does. `\\B` never holds inside a character; RE2 goes by bytes.
-- **UPPER and LOWER** know the letters that polars knows: some newer ones than DuckDB (of Unicode 16).
-- **`->`** binds as `||` does, from left to right, so `s -> 'a' = 'x'` and `s -> 'a' || 'b'` compare and join what
-  stands at `'a'`. DuckDB reads `s -> ('a' = 'x')` and `s -> ('a' || 'b')`: put `(s -> 'a')` in parentheses, and both
-  agree. What it gives is a STRING, since there is no type of JSON: `COALESCE(s -> 'a', 'x')` may be the text `x`.
+- **CAST of a text to INT or DECIMAL** accepts digits with a sign and, for DECIMAL, a point: the forms that a tuple of
+  that type may have. DuckDB also accepts `'1e3'`, `'1_000'` and `'0x10'`, and rounds: its INT of `'1.5'` is 2, and its
+  DECIMAL(3,2) of `'1.005'` is 1.01. Here a CAST of a text loses no digits, and `1e3` is a DOUBLE, like the literal. To
+  round or truncate, cast in two steps: `CAST(CAST(s AS DOUBLE) AS INT)`.
+- **CAST of a text to DATE or TIMESTAMP** accepts `2024-02-29`. A TIMESTAMP may continue with `T` or spaces, a time
+  (`12:00`, `12:00:00` or `12:00:00.5`), and a zone (`Z` or `+01:00`). Only this order of year, month and day is
+  accepted, so that no text can mean two days; STRPTIME reads other orders. The cast to DATE does not drop a time: write
+  `CAST(s AS TIMESTAMP)::DATE`. The zone is applied, because a TIMESTAMP is in UTC: `12:00:00+01:00` is 11:00. DuckDB
+  ignores the zone unless the type is TIMESTAMPTZ. There are no infinite dates.
+- **White space** around a text (space, tab, line end) is ignored in each CAST, as in XML Schema. DuckDB ignores it,
+  and the vertical tab, for numbers and dates only.
+- **Regular expressions** have the syntax of RE2, as in DuckDB, without `\\C` and octal numbers. A pattern that RE2
+  refuses and polars accepts (`a++`, `(?x)`) is evaluated by polars. `\\B` never matches inside a character; RE2 works
+  on bytes.
+- **UPPER and LOWER** convert the letters that polars converts, among them letters of Unicode 16 that DuckDB does not.
+- **`->`** has the precedence of `||`, from left to right: `s -> 'a' = 'x'` and `s -> 'a' || 'b'` compare and join the
+  value at `'a'`. DuckDB reads `s -> ('a' = 'x')` and `s -> ('a' || 'b')`. With parentheses, `(s -> 'a')`, both agree.
+  The result is a STRING, because there is no JSON type: `COALESCE(s -> 'a', 'x')` can be the text `x`.
 """
 
 
 def page() -> str:
     """The text of the page."""
     lines = [INTRODUCTION]
-    known = set[str]()
+    listed = set[str]()
     for title, modules in SECTIONS.items():
         lines += [
             f"## {title}",
             "",
-            "| function | what it gives | example | keeps order |",
+            "| function | result | example | keeps order |",
             "|---|---|---|---|",
         ]
         for record in _records(modules):
-            if record.name not in known and record.doc is not None:
-                known.add(record.name)
+            if record.name not in listed and record.doc is not None:
+                listed.add(record.name)
                 lines.append(_row(record, record.doc))
         lines.append("")
     lines += [
         AGGREGATES_TEXT,
-        "| aggregate | what it gives | retained | OVER | relation |",
+        "| aggregate | result | retained | OVER | relation |",
         "|---|---|---|---|---|",
     ]
     for record in aggregate.FUNCTIONS.values():
@@ -116,8 +118,8 @@ def _row(record: Function, doc: Doc) -> str:
     called = [name for name in record.called if name not in doc.form]
     form = ", ".join([_code(doc.form), *map(_code, called)])
     expression = tree(doc.example)
-    said = f"{_code(doc.example)} is {_code(result(expression))}"
-    return f"| {form} | {_cell(doc.meaning)} | {said} | {'✓' if keeps_order(expression) else ''} |"
+    example = f"{_code(doc.example)} is {_code(result(expression))}"
+    return f"| {form} | {_cell(doc.meaning)} | {example} | {'✓' if keeps_order(expression) else ''} |"
 
 
 def tree(sql: str) -> Expression:
@@ -128,7 +130,7 @@ def tree(sql: str) -> Expression:
 
 
 def result(expression: Expression) -> str:
-    """What an expression of constants gives, as SQL writes it."""
+    """Value of an expression of constants, as an SQL literal."""
     (value,), reasons = compiled(expression).run(pl.DataFrame({"x": [0]}))
     assert reasons is None or reasons[0] is None, reasons
     if not expression.type.comparable:
@@ -137,7 +139,7 @@ def result(expression: Expression) -> str:
 
 
 def keeps_order(expression: Expression) -> bool:
-    """Whether it is monotone in one of the constants."""
+    """True if the expression is monotone in one of its constants."""
     if not isinstance(expression, Call):
         return False
     for i, argument in enumerate(expression.args):

@@ -1,4 +1,4 @@
-"""The pictures of docs, drawn: ``python -m tests.pictures`` writes them."""
+"""The pictures in docs: ``python -m tests.pictures`` draws them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 
 def meeting() -> Sheet:
-    """A union: the result says what both inputs have said."""
+    """A union: it emits a punctuation once both inputs have emitted it."""
     s = Sheet("Two sensors' promises meet: hour 17 is final when the slower one has closed it", 190)
     for y, name in ((45, "sensor1"), (95, "sensor2"), (150, "result")):
         s.text(16, y + 5, name)
@@ -33,11 +33,11 @@ def meeting() -> Sheet:
 
 
 NORTH = ((7, "4 kg"), (3, "9 kg"), (7, "2 kg"), {7}, (3, "1 kg"), {1, 2, 3, 4, 5}, (9, "6 kg"))
-"""What samples/punctuations/north.xml says: tuples with their van, and the vans that punctuations close."""
+"""samples/punctuations/north.xml: tuples as (van, weight), punctuations as sets of closed vans."""
 
 
 def stream() -> Sheet:
-    """A stream as dots and bars, and what it leaves open."""
+    """A stream as dots and bars, with the open vans as lines."""
     s = Sheet(
         "The north gate's stream: a tuple is a dot, a punctuation closes a van for all time after it", 206
     )
@@ -54,8 +54,8 @@ def stream() -> Sheet:
             for y in (rows[van] for van in rows if van in element):
                 s.rect(x, y - 15, 700 - x, 30, "shade")
                 s.bar(x, y - 15, y + 15)
-            told = f"van {min(element)}" if len(element) == 1 else f"vans {min(element)} to {max(element)}"
-            s.text(x, 26, told, "promise", "middle")
+            label = f"van {min(element)}" if len(element) == 1 else f"vans {min(element)} to {max(element)}"
+            s.text(x, 26, label, "promise", "middle")
         else:
             s.dot(x, rows[element[0]])
             s.text(x, rows[element[0]] - 12, element[1], "dim", "middle")
@@ -91,7 +91,7 @@ def patterns() -> Sheet:
 
 
 def iterator() -> Sheet:
-    """An operator: what it does with tuples and with punctuations."""
+    """An operator: the paths of tuples and punctuations through it."""
     s = Sheet("An operator: step takes tuples; pass, keep and prop take punctuations", 262)
     s.box(130, 16, 460, 208, [])
     s.text(146, 40, "operator", bold=True)
@@ -128,7 +128,7 @@ def iterator() -> Sheet:
 
 
 Step = tuple[str, Sequence[str], Sequence[str]]
-"""What came in, what is retained then, what went out. A text that begins with ``<`` is a punctuation."""
+"""(input, retained state, output). A text that begins with ``<`` is a punctuation."""
 
 
 def steps(title: str, rows: Sequence[Step]) -> Sheet:
@@ -136,10 +136,10 @@ def steps(title: str, rows: Sequence[Step]) -> Sheet:
     s = Sheet(title, 52 + 36 * len(rows))
     for x, name in ((24, "comes in"), (230, "is retained then"), (500, "goes out")):
         s.text(x, 28, name, "dim", bold=True)
-    for number, (given, retained, out) in enumerate(rows):
+    for number, (element, retained, out) in enumerate(rows):
         y = 60 + 36 * number
         s.path([(16, y - 20), (WIDTH - 16, y - 20)], "shade")
-        _chips(s, 24, y, [given], "tuple")
+        _chips(s, 24, y, [element], "tuple")
         _chips(s, 230, y, retained or ["nothing"], "tuple" if retained else "dim", "shade")
         _chips(s, 500, y, out, "result")
     return s
@@ -184,20 +184,20 @@ def join() -> Sheet:
 
 
 def frontiers() -> Sheet:
-    """One watermark for all against a promise for each."""
+    """One watermark for all vans, compared with punctuations for each van."""
     s = Sheet("A watermark is one line for all vans; punctuations close each van by itself", 236)
     ends = {3: 190, 5: 130, 7: 270, 9: 90}
-    """How far each van has come: x behind the left edge of its panel."""
+    """The progress of each van: x from the left edge of its panel."""
     for left, name, colour in ((60, "one watermark", "dim"), (410, "punctuations", "promise")):
         s.text(left, 26, name, bold=True)
         slowest = min(ends.values())
         for row, (van, end) in enumerate(ends.items()):
             y = 60 + 38 * row
-            far = end if colour == "promise" else slowest
-            s.rect(left, y - 14, far, 28, "shade")
+            progress = end if colour == "promise" else slowest
+            s.rect(left, y - 14, progress, 28, "shade")
             s.path([(left, y), (left + 290, y)])
             for x in range(20, end - 5, 40):
-                s.dot(left + x, y, "result" if x < far else "tuple", 5)
+                s.dot(left + x, y, "result" if x < progress else "tuple", 5)
             s.text(left - 10, y + 5, f"{van}", "dim", "end")
             if colour == "promise":
                 s.bar(left + end, y - 14, y + 14)
@@ -285,7 +285,7 @@ PICTURES: dict[str, Callable[[], Sheet]] = {
     "house": house,
     "way": way,
 }
-"""Each picture by the name of its file."""
+"""Pictures by file name."""
 
 
 if __name__ == "__main__":

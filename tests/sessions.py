@@ -1,4 +1,4 @@
-"""The sessions on a terminal that pages show: their commands run, in a folder of their own, and print what is shown."""
+"""Runs the terminal sessions shown on pages, each in a new folder, and compares their output."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from tests.cli.harness import SAMPLES, Cli
 
 PATIENCE = 60.0
-"""How many seconds a run in the background has for what it is to do."""
+"""Seconds until a command must print the shown output during a background run."""
 
 
 class Session:
     """Runs the commands of one session. A command that ends in ``&`` runs on, until ``kill -9 %1`` ends it.
 
-    Other tools than xmlpunct are the shell's. While a run is in the background, a command is tried until it prints what
-    is shown.
+    The shell runs commands other than xmlpunct. During a background run, a command is repeated until it prints the
+    shown output.
     """
 
     def __init__(self, cli: Cli, folder: Path) -> None:
@@ -59,7 +59,7 @@ class Session:
             return ran.stdout + ran.stderr
         if words[-1] == "&":
             arguments = [sys.executable, "-m", "xmlpunct", *words[1:-1]]
-            settings = {**os.environ, "TMPDIR": str(self.folder)}  # what is killed cannot tidy up
+            settings = {**os.environ, "TMPDIR": str(self.folder)}  # a killed run leaves its temporary files
             with open(self.folder / "stderr", "wb") as errors:
                 self.background = subprocess.Popen(arguments, cwd=self.folder, stderr=errors, env=settings)
             return ""

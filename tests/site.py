@@ -1,8 +1,7 @@
-"""A hook of mkdocs: pages link to samples, tests and sources of the repository, so the site carries what is linked.
+"""A hook of mkdocs: adds samples, tests and sources that pages link to, to the site.
 
 A page is read on the site and in the repository alike, where ``../samples/warehouse.sql`` is a file beside ``docs``.
-On the site that file is in the folder ``files``; a page there (the README of some samples) carries what it links to in
-turn.
+On the site that file is in the folder ``files``. Links of pages there, as a README of samples, are followed in turn.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 """The address of a link that is no URL, without its fragment."""
 
 
-def place(page: str) -> PurePosixPath:
-    """Where a page of the site is in the repository.
+def repository_path(page: str) -> PurePosixPath:
+    """Path in the repository of a page of the site.
 
-    >>> str(place("windows.md")), str(place("files/README.md"))
+    >>> str(repository_path("windows.md")), str(repository_path("files/README.md"))
     ('docs/windows.md', 'README.md')
     """
     path = PurePosixPath(page)
@@ -39,9 +38,9 @@ def linked(page: str, link: str) -> str:
     >>> linked("windows.md", "../samples/warehouse.sql"), linked("files/README.md", "docs/why.md")
     ('files/samples/warehouse.sql', 'why.md')
 
-    A folder is its README, or a page that lists it. Raises ValueError if there is nothing.
+    A folder is its README, or a page that lists it. Raises ValueError if the file does not exist.
     """
-    path = PurePosixPath(os.path.normpath(place(page).parent / link))
+    path = PurePosixPath(os.path.normpath(repository_path(page).parent / link))
     if ".." in path.parts or not (ROOT / path).exists():
         raise ValueError(f"{page} links to {link}, and there is no such file")
     if (ROOT / path).is_dir():
@@ -50,51 +49,53 @@ def linked(page: str, link: str) -> str:
 
 
 def written(page: str) -> str:
-    """The text of a page: what stands there, or the list of a folder's files."""
-    path = ROOT / place(page)
+    """Text of a page: its file, or the list of a folder's files."""
+    path = ROOT / repository_path(page)
     if path.is_file() or path.name != LISTING:
         return path.read_text()
     names = sorted(p.name for p in path.parent.iterdir() if p.is_file() and p.suffix in LISTED)
-    return "\n".join([f"# {place(page).parent}\n", *(f"- [{name}]({name})" for name in names)])
+    return "\n".join([f"# {repository_path(page).parent}\n", *(f"- [{name}]({name})" for name in names)])
 
 
 def links(page: str) -> Iterator[str]:
-    """What a page links to, without the blocks of code."""
+    """Files that a page links to, outside blocks of code."""
     text = re.sub(r"^```.*?^```", "", written(page), flags=re.MULTILINE | re.DOTALL)
     yield from (linked(page, link) for link in LINK.findall(text))
 
 
 def carried(pages: list[str]) -> set[str]:
-    """All files outside docs that pages link to, directly or by such a file that is a page."""
-    seen: set[str] = set()
+    """Files outside docs that pages link to, directly or through linked pages."""
+    files: set[str] = set()
     todo = pages
     while todo:
-        outside = {file for page in todo for file in links(page) if file.startswith(f"{FILES}/")} - seen
-        seen |= outside
+        outside = {file for page in todo for file in links(page) if file.startswith(f"{FILES}/")} - files
+        files |= outside
         todo = [file for file in outside if file.endswith(".md")]
-    return seen
+    return files
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the files that are linked to those of the site."""
+    """Add the linked files to the site."""
     from mkdocs.structure.files import File, InclusionLevel
 
     for file in sorted(carried([file.src_uri for file in files.documentation_pages()])):
         if file.endswith(".md"):
-            made = File.generated(config, file, content=written(file), inclusion=InclusionLevel.NOT_IN_NAV)
+            site_file = File.generated(
+                config, file, content=written(file), inclusion=InclusionLevel.NOT_IN_NAV
+            )
         else:
-            made = File.generated(config, file, abs_src_path=str(ROOT / place(file)))
-        files.append(made)
+            site_file = File.generated(config, file, abs_src_path=str(ROOT / repository_path(file)))
+        files.append(site_file)
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Lead the links of a page to where its files are on the site."""
-    here = page.file.src_uri
+    """Replace the links of a page by paths on the site."""
+    source = page.file.src_uri
 
     def moved(link: re.Match[str]) -> str:
         try:
-            return os.path.relpath(linked(here, link[1]), PurePosixPath(here).parent)
+            return os.path.relpath(linked(source, link[1]), PurePosixPath(source).parent)
         except ValueError:
             return link[1]  # in a block of code
 

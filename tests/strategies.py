@@ -1,9 +1,9 @@
-"""What the property tests draw from: small domains, patterns, schemas, punctuated streams and slicings.
+"""Hypothesis strategies: small domains, patterns, schemas, punctuated streams and slicings.
 
 Everything about a pattern is decided on a `Pool`: the few constants that patterns use, and a *domain* that
-holds these and a value below, between and above them. Whatever a pattern built from the constants says, it
-says the same about all values between two neighbours, so the domain decides equality and inclusion of whole
-(infinite) sets. Order in the domain is the order of the type; nothing here asks the type for it.
+holds these and a value below, between and above them. A pattern built from the constants matches all values
+between two neighbours, or none, so the domain decides equality and inclusion of (infinite) sets. The domain is listed
+in the type's order; the type itself is not asked for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Pool:
     domain: tuple[Value, ...] = field(hash=False)
 
     def rank(self, value: Value) -> int:
-        """The place of a value in the order."""
+        """Index of a value in the domain."""
         return next(i for i, v in enumerate(self.domain) if v == value or (v != v and value != value))
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ DISCRETE = tuple(p for p in POOLS if p.type.discrete)
 
 @dataclass(frozen=True)
 class Spec:
-    """A pattern as someone may write it, canonical or not, with its meaning spelled out.
+    """A pattern, canonical or not, with a slow definition of its meaning.
 
     ``kind`` is ``*``, ``constant``, ``list`` or a range's two brackets; ``values`` are the constant, the
     list's members or the range's two bounds (None: unbounded).
@@ -150,7 +150,7 @@ class Spec:
         return f"{self.kind[0]}{show[0]}, {show[1]}{self.kind[1]}"
 
     def matches(self, value: Value) -> bool:
-        """What the pattern means, by places in the pool's domain alone."""
+        """True if the pattern matches, computed from indexes in the pool's domain only."""
         if self.kind == "*" or value is None:
             return self.kind == "*"
         rank = self.pool.rank
@@ -192,7 +192,7 @@ def patterns(pool: Pool) -> st.SearchStrategy[Pattern]:
 
 
 TRICKY = st.text(alphabet="*[](){}<>,\"' \t\nab\\é\U0001f600", max_size=6)
-"""Strings that a careless reader of patterns mistakes for something else."""
+"""Strings with the delimiters of patterns, to test quoting."""
 
 # Schemas and the tuples they allow
 
@@ -207,21 +207,21 @@ class Space:
     @classmethod
     def of(cls, **attributes: tuple[Pool, str] | Pool) -> Space:
         """Attributes by name: a pool (nullable), or a pool and ``NOT NULL`` or a domain's pattern."""
-        found, pools = [], []
-        for name, given in attributes.items():
-            pool, rule = given if isinstance(given, tuple) else (given, "")
+        columns, pools = [], []
+        for name, definition in attributes.items():
+            pool, rule = definition if isinstance(definition, tuple) else (definition, "")
             domain = WILDCARD if rule in ("", "NOT NULL") else parse_pattern(pool.type, rule)
-            found.append(Attribute(name, pool.type, rule == "", domain=domain))
+            columns.append(Attribute(name, pool.type, rule == "", domain=domain))
             pools.append(pool)
-        return cls(Schema.of(found), tuple(pools))
+        return cls(Schema.of(columns), tuple(pools))
 
     def __repr__(self) -> str:
         return f"<{', '.join(map(str, self.pools))}>"
 
-    def values(self, place: int) -> list[Value]:
+    def values(self, index: int) -> list[Value]:
         """All values of the pool's domain that the attribute allows, null among them."""
-        attribute = self.schema.attributes[place]
-        allowed = [v for v in self.pools[place].domain if attribute.domain.matches(v)]
+        attribute = self.schema.attributes[index]
+        allowed = [v for v in self.pools[index].domain if attribute.domain.matches(v)]
         return [*allowed, None] if attribute.nullable else allowed
 
     def tuples(self) -> list[Tuple]:
@@ -229,31 +229,33 @@ class Space:
         return list(product(*(self.values(i) for i in range(len(self.pools)))))
 
     def punctuations(self, closing: Sequence[str] = ()) -> st.SearchStrategy[Punctuation]:
-        """Punctuations; wildcards are frequent, or nothing would ever be closed.
+        """Punctuations; wildcards are frequent, so that punctuations close many tuples.
 
-        With ``closing`` two of three constrain at most these attributes.
+        With ``closing``, two of three punctuations constrain at most these attributes.
         """
         return _punctuations(self, tuple(closing))
 
 
 @cache
 def _punctuations(space: Space, closing: tuple[str, ...]) -> st.SearchStrategy[Punctuation]:
-    """`Space.punctuations`, made once: Hypothesis checks every new strategy, which costs more than drawing."""
-    each = [
+    """`Space.punctuations`, cached: Hypothesis validates each new strategy, which is slow."""
+    per_attribute = [
         st.just(WILDCARD) | some_patterns(pool) if pool.type.comparable else st.just(WILDCARD)
         for pool in space.pools
     ]
-    anything = st.tuples(*each)
+    anything = st.tuples(*per_attribute)
     if closing:
-        asked = {space.schema.index(name) for name in closing}
-        keys = st.tuples(*(e if i in asked else st.just(WILDCARD) for i, e in enumerate(each)))
+        closing_indexes = {space.schema.index(name) for name in closing}
+        keys = st.tuples(
+            *(e if i in closing_indexes else st.just(WILDCARD) for i, e in enumerate(per_attribute))
+        )
         anything = st.one_of(keys, anything, keys)
     return anything.map(lambda ps: Punctuation(space.schema, ps))
 
 
 @cache
 def some_patterns(pool: Pool) -> st.SearchStrategy[Pattern]:
-    """Patterns of a pool but ``*`` (if it has others), all kinds, listed beforehand: cheap to draw."""
+    """Patterns of a pool, of all kinds but ``*``; ``*`` if the pool has no constants. They are listed once."""
     constants = pool.constants
     if not constants:
         return st.just(WILDCARD)
@@ -261,7 +263,7 @@ def some_patterns(pool: Pool) -> st.SearchStrategy[Pattern]:
     kinds = (
         [pt.constant(pool.type, v) for v in constants],
         [pt.interval(pool.type, low, high, a == "[", b == "]") for a, low, high, b in bounds],
-        [pt.values(pool.type, found) for n in (0, 2, 3) for found in combinations(constants, n)],
+        [pt.values(pool.type, members) for n in (0, 2, 3) for members in combinations(constants, n)],
     )
     return st.one_of(*(st.sampled_from(list(dict.fromkeys(kind))) for kind in kinds))
 
@@ -270,7 +272,7 @@ SMALL = Pool("small int", INT, _ints(0, 3), _ints(-1, 4))
 LETTER = Pool("letter", STRING, ("a", "c"), ("", "a", "b", "c", "d"))
 REAL = Pool("real", DOUBLE, (0.0, 1.5, NAN), (-math.inf, -1.25, 0.0, 1.0, 1.5, math.inf, NAN))
 SPECIAL = Pool("special", DOUBLE, (0.0, math.inf, NAN), (-math.inf, 0.0, 1.5, math.inf, NAN))
-"""DOUBLEs that are not like others, few enough to meet."""
+"""Special DOUBLEs, few enough for equal values to be frequent."""
 MONEY = Pool(
     "money",
     decimal(3, 1),
@@ -284,7 +286,7 @@ MOMENT = Pool(
 )
 
 SIGNED = Pool("signed", INT, (-1, 0, 1), _ints(-1, 2))
-"""Few values, so that tuples of different streams meet."""
+"""Few values, so that tuples of different streams are often equal."""
 
 SPACES = (
     Space.of(a=SMALL, b=LETTER),
@@ -294,7 +296,7 @@ SPACES = (
     Space.of(x=SPECIAL),
     Space.of(f=FLAG, day=DAY, at=(MOMENT, "NOT NULL")),
 )
-"""The schemas that operators are tested over: nullable and not, with a domain, of every type."""
+"""Schemas for operator tests: nullable and NOT NULL, with a domain, of each type."""
 
 # Streams
 
@@ -308,12 +310,11 @@ def streams(
 ) -> Stream:
     """A grammatical punctuated stream: no tuple matches an earlier punctuation.
 
-    Duplicates are frequent. With ``closing`` so are punctuations on these attributes alone, and no stream is
-    very short, or nothing would happen. ``ends`` says whether the
-    all-wildcard punctuation comes last (None: maybe).
+    Duplicates are frequent. With ``closing``, punctuations on these attributes alone are frequent, and no stream
+    is very short. ``ends``: whether the all-wildcard punctuation comes last (None: drawn).
     """
-    allowed, seen = space.tuples(), list[Tuple]()
-    found: Stream = []
+    allowed, emitted = space.tuples(), list[Tuple]()
+    stream: Stream = []
     punctuations = space.punctuations(closing)
 
     def one_of(ts: Sequence[Tuple]) -> Tuple:
@@ -321,40 +322,40 @@ def streams(
 
     for _ in range(draw(st.integers(most // 3 if closing else 0, most))):
         if allowed and draw(st.integers(0, 9)) < 7:
-            again = [t for t in seen if any(t is a for a in allowed)]
-            t = one_of(again if again and draw(st.integers(0, 3)) == 0 else allowed)
-            seen.append(t)
-            found.append(t)
+            repeated = [t for t in emitted if any(t is a for a in allowed)]
+            t = one_of(repeated if repeated and draw(st.integers(0, 3)) == 0 else allowed)
+            emitted.append(t)
+            stream.append(t)
         else:
             p = draw(punctuations)
             allowed = [t for t in allowed if not match(t, p)]
-            found.append(p)
+            stream.append(p)
     if ends or (ends is None and draw(st.booleans())):
-        found.append(Punctuation.everything(space.schema))
-    return found
+        stream.append(Punctuation.everything(space.schema))
+    return stream
 
 
 Cut = tuple[int, Stream]
-"""Some consecutive elements of the stream on a port."""
+"""A port, and consecutive elements of its stream."""
 
 
 @st.composite
 def cuts(draw: st.DrawFn, inputs: Sequence[Stream]) -> list[Cut]:
-    """The same streams, cut somehow and interleaved somehow.
+    """The streams, cut into slices and interleaved at random.
 
-    Now and then one stream comes after the other, or each slice has one element: polars treats a column of one
-    row, and what is concatenated from such, in ways of their own.
+    Some draws have one stream after the other, or slices of one element: polars has special cases for columns of one
+    row and their concatenations.
     """
-    rest, found = [list(stream) for stream in inputs], []
+    remaining, slices = [list(stream) for stream in inputs], []
     turn = draw(st.sampled_from([None, None, 0, -1]))
     single = draw(st.integers(0, 3)) == 0
-    while any(rest):
-        waiting = [i for i, stream in enumerate(rest) if stream]
+    while any(remaining):
+        waiting = [i for i, stream in enumerate(remaining) if stream]
         port = waiting[draw(st.integers(0, len(waiting) - 1)) if turn is None else turn]
-        size = 1 if single or draw(st.booleans()) else draw(st.integers(1, len(rest[port])))
-        found.append((port, rest[port][:size]))
-        rest[port] = rest[port][size:]
-    return found
+        size = 1 if single or draw(st.booleans()) else draw(st.integers(1, len(remaining[port])))
+        slices.append((port, remaining[port][:size]))
+        remaining[port] = remaining[port][size:]
+    return slices
 
 
 def tuples_of(elements: Iterable[Element]) -> list[Tuple]:
@@ -373,33 +374,33 @@ def slice_of(schema: Schema, elements: Sequence[Element]) -> Slice:
 
 
 def _range_of(p: Punctuation) -> int | None:
-    """Where a punctuation has its one range of a numbered type; None if it is of another form."""
+    """Index of the only constrained attribute, if its pattern is a range of a numbered type."""
     if len(p.constrained) != 1:
         return None
-    (place,) = p.constrained
-    pattern = p.patterns[place]
-    return place if isinstance(pattern, Range) and is_numbered(pattern.type) else None
+    (index,) = p.constrained
+    pattern = p.patterns[index]
+    return index if isinstance(pattern, Range) and is_numbered(pattern.type) else None
 
 
 def column_in(ps: Sequence[Punctuation]) -> PunctuationBatch | None:
-    """Those of one constant or range in the same attribute as the first such one, in columns, if there are any."""
+    """Columnar batch of the punctuations of the form of the first one with one constant or range; None without one."""
     for first in ps:
-        place = first.constrained[0] if first.constants is not None and len(first.constants) == 1 else -1
-        if place >= 0 and has_column(first.schema.attributes[place].type):
-            alike = [p for p in dict.fromkeys(ps) if p.constrained == (place,) and p.constants is not None]
+        index = first.constrained[0] if first.constants is not None and len(first.constants) == 1 else -1
+        if index >= 0 and has_column(first.schema.attributes[index].type):
+            alike = [p for p in dict.fromkeys(ps) if p.constrained == (index,) and p.constants is not None]
             keys = [p.constants[0] for p in alike if p.constants is not None]
             batch = PunctuationBatch.of_column(
-                first.schema, place, key_columns(first.schema, place, keys, False)[0]
+                first.schema, index, key_columns(first.schema, index, keys, False)[0]
             )
             assert batch == alike
             return batch
         ranged = _range_of(first)
         if ranged is not None:
-            place = ranged
-            alike = [p for p in dict.fromkeys(ps) if _range_of(p) == place]
+            index = ranged
+            alike = [p for p in dict.fromkeys(ps) if _range_of(p) == index]
             bounds = [range_key(p) for p in alike]
             batch = PunctuationBatch.of_ranges(
-                first.schema, place, *key_columns(first.schema, place, bounds, True)
+                first.schema, index, *key_columns(first.schema, index, bounds, True)
             )
             assert batch == alike
             return batch
@@ -407,14 +408,14 @@ def column_in(ps: Sequence[Punctuation]) -> PunctuationBatch | None:
 
 
 def parts_in(ps: Sequence[Punctuation]) -> PunctuationBatch:
-    """Those of one constant or range each, in columns, a part for each form of them."""
+    """Columnar batch of the punctuations with one constant or range, one part per form."""
     left, parts, at = list(dict.fromkeys(ps)), list[PunctuationBatch](), list[list[int]]()
     ranks = {p: i for i, p in enumerate(left)}
     while (part := column_in(left)) is not None:
         parts.append(part)
         at.append([ranks[p] for p in part])
         left = [p for p in left if p not in set(part)]
-    batch = PunctuationBatch.of_parts(parts, [np.array(places) for places in at])
+    batch = PunctuationBatch.of_parts(parts, [np.array(indexes) for indexes in at])
     assert len(batch.parts) == max(1, len(parts))
     assert batch == sorted((p for part in parts for p in part), key=ranks.__getitem__)
     return batch

@@ -31,8 +31,8 @@ def citations() -> list[tuple[str, str, str]]:
 def test_every_citation_names_a_section(page: str) -> None:
     cited = [(path, section) for path, cited_page, section in citations() if cited_page == page]
     assert len({path for path, _ in cited}) > 5
-    known = sections(page)
-    assert [(path, section) for path, section in cited if section not in known] == []
+    numbers = sections(page)
+    assert [(path, section) for path, section in cited if section not in numbers] == []
 
 
 def test_sections_are_numbered_in_order() -> None:

@@ -1,4 +1,4 @@
-"""CONTRIBUTING's worked changes: each diff applies to the tree as it is, and its own tests pass there."""
+"""CONTRIBUTING's worked changes: each diff applies to the current tree, and its tests pass."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from tests.site import ROOT
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 CHANGES = re.findall(r"^## (?:A|An) (\w+)\n.*?^```diff\n(.*?)^```\n\n```sh\n(.*?)^```", TEXT, re.M | re.S)
-"""What is added, the diff, and the command that tests it."""
+"""(name of the addition, diff, command that tests it)."""
 SLOW = {"connector": "not killed"}
-"""What is left out of a command but in the long form."""
+"""Tests left out of a command, except in the long form."""
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of the tree: what is compiled, too."""
-    made = tmp_path / "xmlpunct"
+    """A copy of the tree, with its compiled modules."""
+    target = tmp_path / "xmlpunct"
     ignored = shutil.ignore_patterns("__pycache__", ".hypothesis", "*.o")
     for folder in ("xmlpunct", "tests", "samples", "docs", "benchmarks"):
-        shutil.copytree(ROOT / folder, made / folder, ignore=ignored)
+        shutil.copytree(ROOT / folder, target / folder, ignore=ignored)
     for file in ("pyproject.toml", "README.md", "CONTRIBUTING.md"):
-        shutil.copy(ROOT / file, made)
-    return made
+        shutil.copy(ROOT / file, target)
+    return target
 
 
-def run(command: list[str], folder: Path, given: str = "") -> None:
+def run(command: list[str], folder: Path, stdin: str = "") -> None:
     settings = {**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent), "PYTHONPATH": str(folder)}
     ran = subprocess.run(
-        command, cwd=folder, env=settings, input=given, capture_output=True, text=True, check=False
+        command, cwd=folder, env=settings, input=stdin, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-4000:]
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
-@pytest.mark.parametrize(("what", "diff", "command"), CHANGES, ids=[what for what, _, _ in CHANGES])
-def test_a_worked_change_works(what: str, diff: str, command: str, copy: Path) -> None:
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize(("name", "diff", "command"), CHANGES, ids=[name for name, _, _ in CHANGES])
+def test_a_worked_change_works(name: str, diff: str, command: str, copy: Path) -> None:
     run(["git", "apply", "--recount", "-C1", "-"], copy, diff)
     tool, *arguments = shlex.split(command)
     assert tool == ".venv/bin/pytest"
-    if not LONG and what in SLOW:
-        arguments += ["-k", SLOW[what]]
+    if not LONG and name in SLOW:
+        arguments += ["-k", SLOW[name]]
     run([sys.executable, "-m", "pytest", *arguments], copy)
     if LONG:
         run(
@@ -66,4 +66,4 @@ def test_a_worked_change_works(what: str, diff: str, command: str, copy: Path) -
 
 
 def test_all_three_are_there() -> None:
-    assert [what for what, _, _ in CHANGES] == ["function", "operator", "connector"]
+    assert [name for name, _, _ in CHANGES] == ["function", "operator", "connector"]

@@ -1,4 +1,4 @@
-"""The tree of errors: what they say, where, and with which exit code."""
+"""The tree of errors: messages, positions and exit codes."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ SAMPLES = [
 
 @pytest.mark.parametrize("error", SAMPLES, ids=lambda e: type(e).__name__)
 def test_errors_survive_pickling(error: XmlPunctError) -> None:
-    """They travel from Spark's workers to the driver."""
-    again = pickle.loads(pickle.dumps(error))
-    assert type(again) is type(error)
-    assert str(again) == str(error)
-    assert vars(again) == vars(error)
+    """Spark sends errors from workers to the driver."""
+    unpickled = pickle.loads(pickle.dumps(error))
+    assert type(unpickled) is type(error)
+    assert str(unpickled) == str(error)
+    assert vars(unpickled) == vars(error)

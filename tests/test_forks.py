@@ -1,4 +1,4 @@
-"""What works in a fork, and what is refused there because it would wait for ever."""
+"""Forked processes: parsing works; queries that would hang are refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 BEGIN = """
 import os, signal, sys, threading
@@ -30,14 +30,14 @@ def document(count):
 
 def read(count):
     rejects = []
-    found = xmlpunct.parse(document(count), SCHEMA, element="t", on_reject=rejects.append)
-    return [*map(str, found)], [*map(str, rejects)]
+    elements = xmlpunct.parse(document(count), SCHEMA, element="t", on_reject=rejects.append)
+    return [*map(str, elements)], [*map(str, rejects)]
 
 def query():
     return [*xmlpunct.query(SQL, t=document(3))]
 
 def child(work):
-    '''Do something in a fork; whether it worked.'''
+    '''Run a function in a fork; assert that it succeeds.'''
     process = os.fork()
     if not process:
         signal.alarm(20)
@@ -100,37 +100,37 @@ HALF_READ = """
 forks._SHORT = 0.3
 with open(sys.argv[1], "wb") as file:
     file.write(document(300))
-found = xmlpunct.parse(sys.argv[1], SCHEMA, element="t", on_reject=id)
+elements = xmlpunct.parse(sys.argv[1], SCHEMA, element="t", on_reject=id)
 parts = xmlpunct.slices(sys.argv[1], SCHEMA, element="t", size=5000, on_reject=id)
 rows = [*next(parts).tuples.rows()]
 def work():
     refused(lambda: [*parts], "opened by another process")
-    assert len([*found]) > 400
+    assert len([*elements]) > 400
 child(work)
 for part in parts:
     rows += part.tuples.rows()
-assert rows == [element for element in found if isinstance(element, tuple)]
+assert rows == [element for element in elements if isinstance(element, tuple)]
 """
 
 LEFT = """
-end, other = os.pipe()
-os.write(other, b"<r><t><a>1</a></t>")
-bell, held, done = threading.Condition(), threading.Event(), threading.Event()
+end, sender = os.pipe()
+os.write(sender, b"<r><t><a>1</a></t>")
+bell, locked, done = threading.Condition(), threading.Event(), threading.Event()
 schema = xmlpunct.Schema.parse("a INT")
 reader = FirehoseReader(Source.of(os.fdopen(end, "rb", buffering=0)), [StreamSpec("t", schema, "t")], bell=bell)
 with bell:
     bell.wait_for(reader.is_ready)
 def hold():
     with bell:
-        held.set()
+        locked.set()
         done.wait()
 holder = threading.Thread(target=hold, daemon=True)
 holder.start()
-held.wait()
+locked.wait()
 child(reader.close)
 done.set()
 holder.join()
-os.close(other)
+os.close(sender)
 rows = []
 while (parsed := reader.read(100)) is not None:
     rows += parsed.slices[0].tuples.rows()
@@ -140,30 +140,30 @@ print(rows)
 
 def run(program: str, *arguments: str, begin: str = BEGIN) -> str:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", begin + program, *arguments]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert (found.returncode, found.stderr) == (0, ""), found.stderr
-    return found.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert (process.returncode, process.stderr) == (0, ""), process.stderr
+    return process.stdout
 
 
-def test_all_works_in_a_fork_of_a_process_that_has_read_nothing() -> None:
+def test_all_works_in_a_fork_of_a_process_that_has_only_imported_the_package() -> None:
     run(IMPORTED)
 
 
 def test_parsing_works_in_a_fork_of_a_process_that_has_read() -> None:
-    """Queries need polars to compute, which waits for ever there: they are refused."""
+    """Queries are refused, because polars would hang in the fork."""
     run(USED)
 
 
-def test_polars_that_somebody_else_has_used_is_noticed_too() -> None:
-    """The package knows of forks from its import on, however little of it is loaded by then."""
+def test_polars_used_outside_the_package_is_noticed() -> None:
+    """The package registers for forks at import, before its other modules are loaded."""
     run(OTHERS, begin="")
 
 
-def test_what_another_process_reads_is_not_read_on(tmp_path: os.PathLike[str]) -> None:
-    """Both would take bytes of the one file from each other."""
+def test_a_fork_does_not_read_on_a_file_of_its_parent(tmp_path: os.PathLike[str]) -> None:
+    """Otherwise parent and fork would read alternate bytes of one file."""
     run(HALF_READ, os.path.join(tmp_path, "document.xml"))
 
 
-def test_what_another_process_has_opened_can_be_left() -> None:
-    """Its threads and locks are not here, whatever state they were in."""
+def test_a_fork_can_close_a_reader_of_its_parent() -> None:
+    """A reader can be closed in a fork, even if a thread of the parent holds its lock."""
     assert run(LEFT) == "[(1,)]\n"

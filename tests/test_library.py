@@ -17,16 +17,16 @@ COUNT = DDL + "SELECT hour, COUNT(*) AS n FROM t GROUP BY hour"
 
 
 def test_results_come_as_tuples_and_punctuations() -> None:
-    found = list(xmlpunct.query(COUNT, t=FEED + b"</s>"))
-    assert [e for e in found if isinstance(e, tuple)] == [(5, 1), (6, 1)]
-    assert [str(e) for e in found if isinstance(e, Punctuation)] == ["<5, *>"]
+    results = list(xmlpunct.query(COUNT, t=FEED + b"</s>"))
+    assert [e for e in results if isinstance(e, tuple)] == [(5, 1), (6, 1)]
+    assert [str(e) for e in results if isinstance(e, Punctuation)] == ["<5, *>"]
 
 
-def test_a_failing_source_gives_what_was_certain_before() -> None:
-    found = xmlpunct.query(COUNT, t=io.BytesIO(FEED))
-    assert [str(next(found)), str(next(found))] == ["(5, 1)", "<5, *>"]
+def test_results_before_a_source_fails_are_returned() -> None:
+    results = xmlpunct.query(COUNT, t=io.BytesIO(FEED))
+    assert [str(next(results)), str(next(results))] == ["(5, 1)", "<5, *>"]
     with pytest.raises(SourceError, match="cut short"):
-        next(found)
+        next(results)
 
 
 def test_rejects_are_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -42,20 +42,20 @@ def test_many_rejects_are_counted(caplog: pytest.LogCaptureFixture) -> None:
         assert list(xmlpunct.query(DDL + "SELECT x, hour FROM t", t=document)) == []
     of_hour = [m for m in caplog.messages if "attribute hour" in m]
     assert len(of_hour) == 6
-    assert of_hour[5].startswith("7 rejects of this kind by now, the last one: t, line 1")
+    assert of_hour[5].startswith("7 rejects of this kind so far, the last one: t, line 1")
     of_x = [m for m in caplog.messages if "attribute x" in m]
     assert [m.partition(" rejects")[0] for m in of_x[5:]] == ["50", "500", "2,000"]
     caplog.clear()
     schema = xmlpunct.Schema.parse("hour INT, x INT")
     with caplog.at_level(logging.WARNING, "xmlpunct"):
-        found = xmlpunct.slices(document, schema, element="t", size=1000)
-        assert next(found, None) is None
+        results = xmlpunct.slices(document, schema, element="t", size=1000)
+        assert next(results, None) is None
         assert [m.partition(" rejects")[0] for m in caplog.messages if "2,000 rejects" in m] == ["2,000"]
         assert list(xmlpunct.parse(document, schema, element="t", on_reject=lambda _: None)) == []
     assert sum("attribute x" in m for m in caplog.messages) == 8
 
 
-def test_wrong_calls_are_told_at_once() -> None:
+def test_wrong_calls_raise_at_once() -> None:
     with pytest.raises(SqlError, match="no column"):
         xmlpunct.query(DDL + "SELECT y FROM t", t=FEED)
     with pytest.raises(UsageError, match="u"):

@@ -1,4 +1,4 @@
-"""The project as a whole: layout, dependencies, public surface, and what the wheel holds."""
+"""The project: layout, dependencies, public surface, and contents of the wheel."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def module_name(path: Path) -> str:
 
 def floor_of(name: str) -> int:
     """The number of the floor on which a module of the package lives."""
-    own = name.removeprefix("xmlpunct").removeprefix(".") or "__init__"
+    folder = name.removeprefix("xmlpunct").removeprefix(".") or "__init__"
     homes = {home: number for number, floor in enumerate(FLOORS) for home in floor.split()}
-    while own not in homes and "." in own:
-        own = own.rpartition(".")[0]
-    assert own in homes, f"{name} lives nowhere"
-    return homes[own]
+    while folder not in homes and "." in folder:
+        folder = folder.rpartition(".")[0]
+    assert folder in homes, f"{name} lives nowhere"
+    return homes[folder]
 
 
 def imports(path: Path) -> set[str]:
     """The modules of the package that a module imports, at its top or inside functions."""
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -76,8 +76,8 @@ def imports(path: Path) -> set[str]:
         else:
             continue
         assert not {n.split(".")[0] for n in names} & set(PARTS), f"{path.name} imports through a link"
-        found |= {n for n in names if n.split(".")[0] == "xmlpunct"}
-    return found
+        modules |= {n for n in names if n.split(".")[0] == "xmlpunct"}
+    return modules
 
 
 NAMES = {module_name(path) for path in MODULES}
@@ -85,19 +85,21 @@ NAMES = {module_name(path) for path in MODULES}
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_nobody_imports_from_a_higher_floor(path: Path) -> None:
-    mine = module_name(path)
-    stranger = STRANGERS.get(mine.split(".")[1] if "." in mine else "")
-    for other in imports(path):
-        assert floor_of(other) <= floor_of(mine), f"{mine} imports {other}, which is above it"
-        assert stranger is None or not other.startswith(f"xmlpunct.{stranger}"), f"{mine} knows {other}"
+    module = module_name(path)
+    stranger = STRANGERS.get(module.split(".")[1] if "." in module else "")
+    for imported in imports(path):
+        assert floor_of(imported) <= floor_of(module), f"{module} imports {imported}, which is above it"
+        assert stranger is None or not imported.startswith(f"xmlpunct.{stranger}"), (
+            f"{module} knows {imported}"
+        )
 
 
 def test_there_is_no_import_circle() -> None:
     left = {module_name(path): imports(path) for path in MODULES}
-    while free := [name for name, others in left.items() if not others & (left.keys() - {name})]:
+    while free := [name for name, imported in left.items() if not imported & (left.keys() - {name})]:
         for name in free:
             del left[name]
-    assert not left, f"these import each other, or what does: {sorted(left)}"
+    assert not left, f"import circle, or importers of one: {sorted(left)}"
 
 
 @pytest.mark.parametrize(
@@ -157,29 +159,29 @@ def test_the_public_api_is_complete_sorted_and_documented() -> None:
     raised = {n for n, e in vars(errors).items() if inspect.isclass(e) and issubclass(e, Exception)}
     assert promised | raised <= set(xmlpunct.__all__)
     for name in xmlpunct.__all__:
-        thing = getattr(xmlpunct, name)
-        if inspect.isclass(thing):
-            assert (vars(thing).get("__doc__") or f"{name}(").startswith(f"{name}(") is False, name
-        elif callable(thing):
-            assert thing.__doc__, name
+        value = getattr(xmlpunct, name)
+        if inspect.isclass(value):
+            assert (vars(value).get("__doc__") or f"{name}(").startswith(f"{name}(") is False, name
+        elif callable(value):
+            assert value.__doc__, name
 
 
 @pytest.mark.parametrize("package", [xmlpunct, operators], ids=lambda package: package.__name__)
-def test_what_is_imported_late_is_what_mypy_reads(package: ModuleType) -> None:
-    """The names that a package finds when they are asked for, and those that it imports under TYPE_CHECKING."""
+def test_lazy_imports_equal_the_imports_for_mypy(package: ModuleType) -> None:
+    """A package's lazily imported names equal its imports under TYPE_CHECKING."""
     tree = ast.parse(Path(str(package.__file__)).read_text())
     (block,) = (n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING")
-    said = {a.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    typed_imports = {a.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
     (call,) = (n for part in block.orelse for n in ast.walk(part) if isinstance(n, ast.Call))
     homes = ast.literal_eval(call.args[1])
-    found = {n: f"{package.__name__}.{home}" for home, names in homes.items() for n in names.split()}
-    assert found == said
+    lazy_imports = {n: f"{package.__name__}.{home}" for home, names in homes.items() for n in names.split()}
+    assert lazy_imports == typed_imports
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         _ = package.Nothing
 
 
 def setuptools_is_new_enough() -> bool:
-    """Whether the build backend is here: it must know SPDX licences."""
+    """True if the build backend is installed and supports SPDX licences."""
     if importlib.util.find_spec("setuptools") is None:
         return False
     from importlib.metadata import version
@@ -189,7 +191,7 @@ def setuptools_is_new_enough() -> bool:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what a build sees of a checkout."""
+    """A copy of the files that a build reads."""
     if not setuptools_is_new_enough():
         pytest.skip("building needs setuptools>=77 in this environment")
     copy = tmp_path_factory.mktemp("checkout")
@@ -204,9 +206,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def built(what: str, checkout: Path, out: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+def built(kind: str, checkout: Path, out: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """Build the wheel or the sdist offline."""
-    build = f"from setuptools.build_meta import build_{what}; build_{what}({str(out)!r})"
+    build = f"from setuptools.build_meta import build_{kind}; build_{kind}({str(out)!r})"
     return subprocess.run(
         [sys.executable, "-c", build],
         cwd=checkout,
@@ -233,9 +235,9 @@ def sdist(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the sdist: so that holds all that is needed."""
+    """The wheel, built from the sdist, which must therefore be complete."""
     if not shutil.which("cc"):
-        pytest.skip("what is compiled needs a C compiler")
+        pytest.skip("the extensions need a C compiler")
     out = tmp_path_factory.mktemp("wheel")
     with tarfile.open(sdist) as archive:
         archive.extractall(out, filter="data")
@@ -244,7 +246,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(out.glob("*.whl"))
 
 
-def test_the_wheel_is_for_all_pythons_and_carries_what_is_compiled(wheel: Path) -> None:
+def test_the_wheel_is_for_all_pythons_and_has_the_extensions(wheel: Path) -> None:
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("a Python without the GIL has no limited API")
     assert "-cp311-abi3-" in wheel.name
@@ -264,7 +266,7 @@ def test_the_sdist_holds_the_sources_and_no_tests(sdist: Path) -> None:
 
 
 def test_the_wheel_is_installed_without_a_compiler(wheel: Path, tmp_path: Path) -> None:
-    """Installed from the wheel and nothing else, the package reads XML with what was compiled."""
+    """The package installed from the wheel uses its compiled XML reader."""
     if importlib.util.find_spec("pip") is None:
         pytest.skip("pip is not in this environment")
     install = [
@@ -290,15 +292,15 @@ def test_the_wheel_is_installed_without_a_compiler(wheel: Path, tmp_path: Path) 
 
 
 def test_the_extension_can_be_made_obligatory(checkout: Path, tmp_path: Path) -> None:
-    """Without a compiler there is a wheel without it, or none where the variable says so."""
+    """Without a compiler, the wheel lacks the extension; if the variable is set, the build fails."""
     ran = built("wheel", checkout, tmp_path, **without_compiler(tmp_path), XMLPUNCT_REQUIRE_EXTENSION="1")
     assert ran.returncode != 0
     assert "/false'" in ran.stderr
     assert not list(tmp_path.glob("*.whl"))
     ran = built("wheel", checkout, tmp_path, **without_compiler(tmp_path), XMLPUNCT_REQUIRE_EXTENSION="0")
     assert ran.returncode == 0, ran.stderr
-    (found,) = tmp_path.glob("*.whl")
-    assert not [n for n in zipfile.ZipFile(found).namelist() if n.endswith(".so")]
+    (wheel_file,) = tmp_path.glob("*.whl")
+    assert not [n for n in zipfile.ZipFile(wheel_file).namelist() if n.endswith(".so")]
 
 
 def test_other_systems_are_refused(checkout: Path) -> None:

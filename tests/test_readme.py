@@ -1,4 +1,4 @@
-"""What README, docs and the READMEs of the samples say is so: their examples run, and print what they show."""
+"""Examples in README, docs and the READMEs of the samples run and print the shown output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAGES = {
     )
     + [ROOT / "samples" / folder / "README.md" for folder in ("feeds", "windows")]
 }
-"""Each page by its path."""
+"""Pages by path."""
 README, OUTPUT, WINDOWS = (PAGES[page] for page in ("README.md", "docs/output.md", "docs/windows.md"))
 
 
@@ -47,7 +47,7 @@ def test_the_python_examples_print_what_is_shown(page: str, monkeypatch: pytest.
 
 
 WEB = "https://example.com/"
-"""Where README says that something is on the web."""
+"""The web address in README that a test server replaces."""
 ORDERS = """<o:orders xmlns:o="urn:orders" xmlns:t="urn:tax">
   <o:order id="1">
     <o:customer><o:city>Oslo</o:city></o:customer>
@@ -76,10 +76,10 @@ def test_the_commands_print_what_is_shown(
         for part in block.split("$ ")[1:]:
             command, _, expected = part.partition("\n")
             assert invoke(shlex.split(command.replace(WEB, web))[1:]) == 0
-            first, *rest = expected.split("...\n")
+            first, *pieces = expected.split("...\n")
             out = capfd.readouterr().out.replace(web, WEB)
             assert out.startswith(first)
-            assert all(piece in out for piece in rest)
+            assert all(piece in out for piece in pieces)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_the_sessions_go_as_shown(
 
 
 @pytest.mark.parametrize("page", COMPLAINTS)
-def test_a_complaint_shows_what_happens_here(page: str) -> None:
-    """Each page runs something, cites who complained, is in the index, and shows files as they are."""
+def test_pages_of_complaints(page: str) -> None:
+    """Each page has a session, cites its source, is in the index, and quotes files exactly."""
     text = PAGES[page]
     assert blocks("shell-session", text)
     assert re.search(r"\]\(https://", text)
@@ -111,7 +111,7 @@ def test_there_are_ten_complaints() -> None:
     assert len(COMPLAINTS) == 10
 
 
-def test_the_sample_is_what_is_shown() -> None:
+def test_the_shown_query_is_in_the_sample() -> None:
     (shown,) = blocks("sql", OUTPUT)
     assert shown in (SAMPLES / "orders.sql").read_text()
 

@@ -1,4 +1,4 @@
-"""What a query gives, however it is read."""
+"""Results of a query, by each way to read them."""
 
 from __future__ import annotations
 
@@ -56,25 +56,25 @@ async def gathered(results: QueryResults) -> list[Any]:
 
 
 def threads_running() -> list[threading.Thread]:
-    """Python's threads. Those of others, as DuckDB's, are among them once they have logged something."""
+    """Python's threads, without foreign threads, which Python lists as Dummy."""
     return [t for t in threading.enumerate() if not t.name.startswith("Dummy")]
 
 
 def files_open() -> set[str]:
-    """The files, pipes and sockets of this process, and not what polars and asyncio wait with."""
-    found = set()
+    """Open files, pipes and sockets of this process, without the event descriptors of polars and asyncio."""
+    names = set()
     for number in os.listdir("/proc/self/fd"):
         try:
-            found.add(os.readlink(f"/proc/self/fd/{number}"))
-        except FileNotFoundError:  # the one with which they were listed
+            names.add(os.readlink(f"/proc/self/fd/{number}"))
+        except FileNotFoundError:  # the descriptor of the listing itself
             continue
-    return {name for name in found if not name.startswith("anon_inode:")}
+    return {name for name in names if not name.startswith("anon_inode:")}
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left() -> Iterator[None]:
-    """Runs that were left have ended their threads and closed their files, in moments."""
-    pl.LazyFrame({"a": [1]}).collect()  # for which polars opens a pair of sockets that it keeps
+def _runs_are_closed() -> Iterator[None]:
+    """Abandoned runs end their threads and close their files."""
+    pl.LazyFrame({"a": [1]}).collect()  # polars opens a pair of sockets, and keeps it open
     duckdb.sql("SELECT 1").fetchall()
     threads, files = threads_running(), files_open()
     yield
@@ -94,7 +94,7 @@ def test_each_way_gives_the_tuples_each_time(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_way_gives_nothing_of_nothing(way: str) -> None:
+def test_each_way_gives_no_rows_of_an_empty_stream(way: str) -> None:
     assert WAYS[way](xmlpunct.query(SQL, t=b"<s/>")) == []
 
 
@@ -142,14 +142,14 @@ def test_duckdb_takes_three_streams_and_reads_one() -> None:
 
 def test_a_stream_can_be_asked_for_other_types() -> None:
     results = xmlpunct.query(SQL, t=FEED)
-    wanted = pa.schema([("a", pa.int32()), ("b", pa.string())])
-    reader = pa.RecordBatchReader.from_stream(results, schema=wanted)
-    assert reader.schema == wanted
+    schema = pa.schema([("a", pa.int32()), ("b", pa.string())])
+    reader = pa.RecordBatchReader.from_stream(results, schema=schema)
+    assert reader.schema == schema
     assert reader.read_all().num_rows == 1000
 
 
 def pipe(data: bytes) -> Any:
-    """The end of a pipe to read such data from."""
+    """Read end of a pipe that contains the data."""
     reading, writing = os.pipe()
     os.write(writing, data)
     os.close(writing)
@@ -157,20 +157,20 @@ def pipe(data: bytes) -> Any:
 
 
 @pytest.mark.parametrize("way", ["for", "to_polars", "async for"])
-def test_what_cannot_be_read_twice_is_refused_the_second_time(way: str) -> None:
+def test_a_second_read_of_a_pipe_is_refused(way: str) -> None:
     with pipe(FEED) as file:
         results = xmlpunct.query(SQL, t=file)
         assert sorted(WAYS[way](results)) == ROWS
         for _ in range(2):
-            with pytest.raises(UsageError, match="can be read once only, and it was"):
+            with pytest.raises(UsageError, match="can be read only once, and was"):
                 WAYS[way](results)
 
 
-def test_a_stream_of_what_is_read_once_may_be_asked_for_often() -> None:
+def test_duckdb_reads_a_pipe_once() -> None:
     with pipe(FEED) as file:
         results = xmlpunct.query(SQL, t=file)
         assert duckdb.from_arrow(results).fetchall() == ROWS
-        with pytest.raises(duckdb.Error, match="can be read once only"):
+        with pytest.raises(duckdb.Error, match="can be read only once"):
             duckdb.from_arrow(results).fetchall()
 
 
@@ -184,7 +184,7 @@ def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
             "CREATE STREAM t WITH (source = '-'); SELECT * FROM t"
         )  # with a sample of it
         assert list(results) == ROWS
-        with pytest.raises(UsageError, match="- can be read once only"):
+        with pytest.raises(UsageError, match="- can be read only once"):
             list(results)
 
 
@@ -199,7 +199,7 @@ def test_a_socket_is_read_once() -> None:
         thread.start()
         results = xmlpunct.query(SQL, t=f"tcp://127.0.0.1:{server.getsockname()[1]}")
         assert list(results) == ROWS
-        with pytest.raises(UsageError, match="read once only"):
+        with pytest.raises(UsageError, match="read only once"):
             results.to_polars()
         thread.join()
 
@@ -211,7 +211,7 @@ def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
     thread.start()
     results = xmlpunct.query(SQL, t=path)
     assert list(results) == ROWS
-    with pytest.raises(UsageError, match="read once only"):
+    with pytest.raises(UsageError, match="read only once"):
         list(results)
     thread.join()
 
@@ -223,8 +223,8 @@ def test_a_file_object_is_read_from_where_it_stood(tmp_path: Path) -> None:
         file.seek(len(b"not this"))
         for sql in (SQL, "CREATE STREAM t WITH (element = 't'); SELECT * FROM t"):
             results = xmlpunct.query(sql, t=file)
-            one, other = iter(results), iter(results)
-            assert list(zip(one, other, strict=True)) == [(row, row) for row in ROWS]
+            first_run, second_run = iter(results), iter(results)
+            assert list(zip(first_run, second_run, strict=True)) == [(row, row) for row in ROWS]
             file.seek(len(b"not this"))
 
 
@@ -248,11 +248,11 @@ def test_results_are_read_in_several_threads_at_once() -> None:
     together([lambda way=way: read(way) for way in WAYS])  # type: ignore[misc]
 
 
-# Runs that are left
+# Abandoned runs
 
 
 class Endless:
-    """A server that sends its peer tuples for ever. Closing it asserts that a peer that came has gone."""
+    """A server that sends tuples without end. `close` asserts that its peer has disconnected."""
 
     def __init__(self) -> None:
         self.server = socket.create_server(("127.0.0.1", 0))
@@ -264,7 +264,7 @@ class Endless:
 
     def _serve(self) -> None:
         peer = self.server.accept()[0]
-        if self.closing:  # it is our own
+        if self.closing:  # the connection of `close`
             self.left.set()
         with peer:
             try:
@@ -277,9 +277,7 @@ class Endless:
 
     def close(self) -> None:
         self.closing = True
-        with socket.create_connection(
-            self.server.getsockname()
-        ):  # whom nobody waits for if a peer came before
+        with socket.create_connection(self.server.getsockname()):  # ignored if a peer has connected before
             assert self.left.wait(20), "the connection was not closed"
         self.thread.join()
         self.server.close()
@@ -301,7 +299,7 @@ async def first(results: QueryResults) -> Any:
 
 
 @pytest.mark.parametrize("way", LEFT)
-def test_a_run_that_is_left_is_closed(way: str) -> None:
+def test_an_abandoned_run_is_closed(way: str) -> None:
     with closing(Endless()) as sender:
         results = xmlpunct.query(SQL, t=sender.address)
         LEFT[way](results)
@@ -309,16 +307,16 @@ def test_a_run_that_is_left_is_closed(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", LEFT)
-def test_a_run_of_two_inputs_that_is_left_is_closed(way: str) -> None:
+def test_an_abandoned_run_of_two_inputs_is_closed(way: str) -> None:
     ddl = "CREATE STREAM t (a INT); CREATE STREAM u (a INT) WITH (element = 't');"
     sql = f"{ddl} SELECT * FROM t UNION ALL SELECT * FROM u"
-    with closing(Endless()) as one, closing(Endless()) as other:
-        results = xmlpunct.query(sql, t=one.address, u=other.address)
+    with closing(Endless()) as sender1, closing(Endless()) as sender2:
+        results = xmlpunct.query(sql, t=sender1.address, u=sender2.address)
         LEFT[way](results)
         del results
 
 
-def test_results_that_nobody_reads_open_nothing(tmp_path: Path) -> None:
+def test_unread_results_open_no_source(tmp_path: Path) -> None:
     results = xmlpunct.query(SQL, t=str(tmp_path / "none.xml"))
     pa.RecordBatchReader.from_stream(results).close()
     iter(results)
@@ -344,16 +342,16 @@ def test_the_event_loop_never_waits() -> None:
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as file, os.fdopen(writing, "wb", buffering=0) as sender:
             asyncio.get_running_loop().call_later(0.5, sender.write, b"<s><t><a>1</a></t>")
-            found = []
+            rows = []
             async for result in xmlpunct.query(SQL, t=file):
-                found.append(result)
+                rows.append(result)
                 break
             sender.write(b"</s>")
         ticking.cancel()
-        return found, ticks
+        return rows, ticks
 
-    found, ticks = asyncio.run(run())
-    assert found == [(1, None)]
+    rows, ticks = asyncio.run(run())
+    assert rows == [(1, None)]
     assert ticks > 10
 
 
@@ -378,16 +376,16 @@ def test_two_queries_in_one_loop() -> None:
     assert asyncio.run(run()) == [ROWS, ROWS]
 
 
-def test_what_fails_is_raised_where_it_is_awaited() -> None:
-    found: list[Any] = []
+def test_errors_are_raised_where_results_are_awaited() -> None:
+    rows: list[Any] = []
 
     async def run() -> None:
         async for result in xmlpunct.query(SQL, t=FEED[:-30]):
-            found.append(result)
+            rows.append(result)
 
     with pytest.raises(SourceError, match="cut short"):
         asyncio.run(run())
-    assert found == ROWS[:-1]
+    assert rows == ROWS[:-1]
 
 
 # Types
@@ -403,14 +401,14 @@ def test_values_go_to_arrow_and_come_back(tuples: list[tuple[Any, ...]]) -> None
     table = pa.table(results)
     assert results.schema.dtypes == SCHEMA.dtypes
     assert pl.DataFrame(table).equals(frame)
-    again = xmlpunct.query("SELECT * FROM t", t=table)
-    assert again.schema.dtypes == SCHEMA.dtypes
-    assert again.to_polars().equals(frame)
+    reread = xmlpunct.query("SELECT * FROM t", t=table)
+    assert reread.schema.dtypes == SCHEMA.dtypes
+    assert reread.to_polars().equals(frame)
     writer = XmlWriter(SCHEMA, element="t")
     xml = writer.start() + writer.body(Slice(frame)) + writer.end()
     columns = ", ".join(f"{a.name} {a.type}" for a in SCHEMA)
-    of_xml = xmlpunct.query(f"CREATE STREAM t ({columns}); SELECT * FROM t", t=xml)
-    assert pl.DataFrame(of_xml).sort(pl.all()).equals(frame.sort(pl.all()))
+    xml_results = xmlpunct.query(f"CREATE STREAM t ({columns}); SELECT * FROM t", t=xml)
+    assert pl.DataFrame(xml_results).sort(pl.all()).equals(frame.sort(pl.all()))
 
 
 def test_arrays_and_xml() -> None:
@@ -426,15 +424,15 @@ def test_arrays_and_xml() -> None:
     assert table.to_pylist() == [
         dict(zip(("l", "raw"), row, strict=True)) for row in results.to_polars().rows()
     ]
-    again = xmlpunct.query(
+    reread = xmlpunct.query(
         "CREATE STREAM t (l ARRAY(x INT, d DECIMAL(5,2)), raw XML); SELECT * FROM t", t=table
     )
-    assert again.to_polars().equals(results.to_polars())
-    assert not [r for r in again if isinstance(r, Punctuation)]
+    assert reread.to_polars().equals(results.to_polars())
+    assert not [r for r in reread if isinstance(r, Punctuation)]
 
 
-def test_importing_does_not_bring_what_only_some_need() -> None:
+def test_importing_does_not_import_optional_libraries() -> None:
     names = ("pandas", "duckdb", "asyncio", "sqlglot", "pyspark")
     code = f"import sys, xmlpunct; print([name for name in {names} if name in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"

@@ -75,7 +75,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_refuses_what_makes_no_sense(text: str) -> None:
+def test_refuses_invalid_column_lists(text: str) -> None:
     with pytest.raises((SqlError, SchemaError)) as caught:
         Schema.parse(text)
     assert str(caught.value)
@@ -84,7 +84,7 @@ def test_refuses_what_makes_no_sense(text: str) -> None:
         assert caught.value.sql == text
 
 
-def test_names_are_case_sensitive_and_places_known() -> None:
+def test_names_are_case_sensitive_and_have_indexes() -> None:
     schema = Schema.parse("Sid STRING, sid STRING, hour INT")
     assert (schema.index("Sid"), schema.index("sid")) == (0, 1)
     assert "hour" in schema
@@ -125,8 +125,8 @@ def test_frames() -> None:
 
 def test_pickles_and_compares() -> None:
     schema = Schema.parse("a INT NOT NULL, b STRING PATH '@b', c INT CHECK (c IN (1, 5))")
-    again = pickle.loads(pickle.dumps(schema))
-    assert again == schema
-    assert hash(again) == hash(schema)
-    assert again.index("b") == 1
+    unpickled = pickle.loads(pickle.dumps(schema))
+    assert unpickled == schema
+    assert hash(unpickled) == hash(schema)
+    assert unpickled.index("b") == 1
     assert schema != Schema.parse("a INT, b STRING PATH '@b', c INT CHECK (c IN (1, 5))")

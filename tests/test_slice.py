@@ -1,4 +1,4 @@
-"""Slices: their bytes, and the packing of named frames that snapshots use."""
+"""Slices: serialization, concatenation, and the packing of named frames for snapshots."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from xmlpunct.slice import Slice, concat
 @pytest.mark.parametrize("space", SPACES, ids=str)
 @given(data=st.data())
 def test_bytes_read_back(space: Space, data: st.DataObject) -> None:
-    given = slice_of(space.schema, data.draw(streams(space)))
-    found = Slice.from_bytes(space.schema, given.to_bytes())
-    assert found.tuples.equals(given.tuples, null_equal=True)
-    assert found.tuples.schema == given.tuples.schema
-    assert found.punctuations == given.punctuations
-    assert all(p.schema == space.schema for p in found.punctuations)
-    assert bool(found) == bool(given)
+    original = slice_of(space.schema, data.draw(streams(space)))
+    decoded = Slice.from_bytes(space.schema, original.to_bytes())
+    assert decoded.tuples.equals(original.tuples, null_equal=True)
+    assert decoded.tuples.schema == original.tuples.schema
+    assert decoded.punctuations == original.punctuations
+    assert all(p.schema == space.schema for p in decoded.punctuations)
+    assert bool(decoded) == bool(original)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 @given(data=st.data())
 def test_concat_keeps_everything_in_order(space: Space, data: st.DataObject) -> None:
     parts = data.draw(st.lists(streams(space, most=5), max_size=3))
-    found = concat(space.schema, [slice_of(space.schema, part) for part in parts])
-    whole = [e for part in parts for e in part]
-    assert found.tuples.equals(space.schema.frame(tuples_of(whole)), null_equal=True)
-    assert found.punctuations == punctuations_of(whole)
-    before = [len(tuples_of(whole[:i])) for i, e in enumerate(whole) if isinstance(e, Punctuation)]
-    assert found.before == before
+    joined = concat(space.schema, [slice_of(space.schema, part) for part in parts])
+    elements = [e for part in parts for e in part]
+    assert joined.tuples.equals(space.schema.frame(tuples_of(elements)), null_equal=True)
+    assert joined.punctuations == punctuations_of(elements)
+    before = [len(tuples_of(elements[:i])) for i, e in enumerate(elements) if isinstance(e, Punctuation)]
+    assert joined.before == before
 
 
-def test_what_one_part_does_not_know_the_whole_does_not() -> None:
+def test_concat_has_positions_only_if_every_part_has_them() -> None:
     schema = Schema.parse("a INT")
-    said, rows = Punctuation.of(schema, a=1), schema.frame([(1,), (2,)])
-    assert concat(schema, [Slice(rows, [said], [1]), Slice(rows, [said], [0])]).before == [1, 2]
-    assert concat(schema, [Slice(rows, [said], [1]), Slice(rows, [said])]).before == []
+    punctuation, rows = Punctuation.of(schema, a=1), schema.frame([(1,), (2,)])
+    assert concat(schema, [Slice(rows, [punctuation], [1]), Slice(rows, [punctuation], [0])]).before == [1, 2]
+    assert concat(schema, [Slice(rows, [punctuation], [1]), Slice(rows, [punctuation])]).before == []
 
 
 def test_truth_of_a_slice() -> None:
@@ -60,11 +60,11 @@ FRAMES = st.lists(st.none() | st.integers(-9, 9), max_size=4).map(
 
 @given(st.dictionaries(NAMES, FRAMES, max_size=4))
 def test_unpack_is_the_inverse_of_pack(frames: dict[str, pl.DataFrame]) -> None:
-    found = unpack(pack(frames))
-    assert list(found) == list(frames)
+    unpacked = unpack(pack(frames))
+    assert list(unpacked) == list(frames)
     for name, frame in frames.items():
-        assert found[name].equals(frame, null_equal=True)
-        assert found[name].schema == frame.schema
+        assert unpacked[name].equals(frame, null_equal=True)
+        assert unpacked[name].schema == frame.schema
 
 
 def test_pack_keeps_wide_types() -> None:

@@ -1,6 +1,6 @@
-"""Whoever reads owns what it learns: readers of equal schemas know nothing of each other, whatever thread they are in.
+"""Threads: readers with equal schemas share no mutable state.
 
-Where threads race, they do so for a second, or for as long as XMLPUNCT_SECONDS says (60) with
+Races last a second, or XMLPUNCT_SECONDS (default 60) with
 
     XMLPUNCT_LONG=1 pytest tests/test_threads.py
 """
@@ -36,20 +36,20 @@ SELECT = f"CREATE STREAM s ({COLUMNS}) WITH (element = 't'); SELECT a, b, c FROM
 SCHEMA = SPECS[0].schema
 
 Outcome = tuple[list[str], list[str], str]
-"""What was read, what was rejected, and what was wrong in the end."""
+"""(tuples and punctuations, rejects, final error)."""
 
 
 @pytest.fixture
 def _eager() -> Iterator[None]:
-    """Threads take turns as often as can be."""
-    before = sys.getswitchinterval()
+    """Threads switch as often as possible."""
+    interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
-    sys.setswitchinterval(before)
+    sys.setswitchinterval(interval)
 
 
 def together(works: Sequence[Callable[[], object]]) -> None:
-    """Do all of these at once, each in a thread; what one raises is raised."""
+    """Run functions at once, each in a thread; raise the first exception."""
     failures: list[BaseException] = []
 
     def run(work: Callable[[], object]) -> None:
@@ -68,7 +68,7 @@ def together(works: Sequence[Callable[[], object]]) -> None:
 
 
 def shaped(number: int) -> tuple[bytes, list[Any]]:
-    """A document of one of many shapes, and its tuples, which tell the columns apart."""
+    """A document of one of many shapes, and its tuples, with different values in each column."""
     random = Random(number)
     names, gap = random.sample("abc", 3 - number % 2), random.choice(["", " ", "\n", "\n  ", "\t"])
     parts, rows = [f'<r xmlns:p="{PUNCT_NAMESPACE}">'], []
@@ -84,8 +84,8 @@ def by_parse(document: bytes) -> list[Any]:
 
 
 def by_slices(document: bytes) -> list[Any]:
-    found = xmlpunct.slices(document, Schema.parse(COLUMNS), element="t", size=3000)
-    return [row for part in found for row in part.tuples.rows()]
+    slices = xmlpunct.slices(document, Schema.parse(COLUMNS), element="t", size=3000)
+    return [row for part in slices for row in part.tuples.rows()]
 
 
 def by_query(document: bytes) -> list[Any]:
@@ -113,7 +113,7 @@ def random_document(random: Random) -> bytes:
 
 
 class Reading:
-    """A document that is being read, element by element."""
+    """Reads a document element by element."""
 
     def __init__(self, document: bytes) -> None:
         self._rows, self._rejects = list[str](), list[Reject]()
@@ -126,7 +126,7 @@ class Reading:
         return outcome
 
     def step(self) -> Outcome | None:
-        """Read on; what was read, at the end."""
+        """Read one element; at the end, return the outcome."""
         try:
             element = next(self._elements)
         except StopIteration:
@@ -136,15 +136,15 @@ class Reading:
         self._rows.append(repr(element) if isinstance(element, tuple) else str(element))
         return None
 
-    def leave(self, how: int) -> None:
+    def leave(self, way: int) -> None:
         """Read no more."""
-        assert isinstance(self._elements, Generator)  # which can be closed
-        if how == 0:
+        assert isinstance(self._elements, Generator)  # generators can be closed
+        if way == 0:
             self._elements.close()
-        elif how == 1:
+        elif way == 1:
             with pytest.raises(KeyError):
                 self._elements.throw(KeyError())
-        elif how == 2:
+        elif way == 2:
             together([self._elements.close])
 
     def _outcome(self, error: str) -> Outcome:
@@ -153,18 +153,18 @@ class Reading:
 
 @given(st.randoms(use_true_random=False))
 def test_readers_in_turn(random: Random) -> None:
-    """Some are left: closed, here or in another thread, thrown into, or forgotten."""
+    """Some readers end early: closed, in this thread or another, thrown into, or deleted."""
     documents = [random_document(random) for _ in range(random.randint(2, 5))]
     readings = [(Reading(document), Reading(document).run()) for document in documents]
     while readings:
         number = random.randrange(len(readings))
         reading, expected = readings[number]
-        left = random.random() < 0.005
-        outcome = None if left else reading.step()
+        is_left = random.random() < 0.005
+        outcome = None if is_left else reading.step()
         assert outcome in (None, expected)
-        if left:
+        if is_left:
             reading.leave(random.randrange(4))
-        if left or outcome:
+        if is_left or outcome:
             del readings[number], reading
 
 
@@ -185,13 +185,13 @@ def test_readers_at_once(random: Random) -> None:
 
 
 def test_two_sources_of_bytes_in_one_query() -> None:
-    (first, rows), (second, more) = shaped(2), shaped(6)
+    (left, left_rows), (right, right_rows) = shaped(2), shaped(6)
     streams = [f"CREATE STREAM {name} ({COLUMNS}) WITH (element = 't');" for name in "lr"]
-    found = xmlpunct.query(f"{''.join(streams)} SELECT * FROM l UNION ALL SELECT * FROM r", l=first, r=second)
-    assert sorted(found, key=repr) == sorted(rows + more, key=repr)
+    results = xmlpunct.query(f"{''.join(streams)} SELECT * FROM l UNION ALL SELECT * FROM r", l=left, r=right)
+    assert sorted(results, key=repr) == sorted(left_rows + right_rows, key=repr)
 
 
-def test_a_consumer_that_fails_is_alone_with_it() -> None:
+def test_a_consumer_that_fails_does_not_affect_others() -> None:
     document = b"<r><t><a>x</a></t><t><a>1</a></t></r>"
     schema = Schema.parse("a INT")
 
@@ -205,8 +205,8 @@ def test_a_consumer_that_fails_is_alone_with_it() -> None:
     assert [*xmlpunct.parse(document, schema, element="t", on_reject=lambda _: None)] == [(1,)]
 
 
-def test_queries_that_are_left_end_their_threads() -> None:
-    """Two inputs are read ahead by a thread each. Who forgets the query in another thread ends them all the same."""
+def test_abandoned_queries_end_their_threads() -> None:
+    """Each of two inputs has a read-ahead thread. Deleting the query in another thread ends both."""
     before = threading.active_count()
 
     def start() -> Any:
@@ -215,15 +215,17 @@ def test_queries_that_are_left_end_their_threads() -> None:
         for _, end in pipes:
             os.write(end, b"<r>" + b"<t><a>1</a></t>" * 100)
         streams = "".join(f"CREATE STREAM {n} (a INT) WITH (element = 't');" for n in "lr")
-        found = xmlpunct.query(f"{streams} SELECT a FROM l UNION ALL SELECT a FROM r", l=files[0], r=files[1])
-        assert next(found) == (1,)
-        return found, files, pipes
+        results = xmlpunct.query(
+            f"{streams} SELECT a FROM l UNION ALL SELECT a FROM r", l=files[0], r=files[1]
+        )
+        assert next(results) == (1,)
+        return results, files, pipes
 
-    found, files, pipes = start()
+    results, files, pipes = start()
     for _, end in pipes:
         os.close(end)
-    box = [found]
-    del found
+    box = [results]
+    del results
     together([box.clear])
     deadline = time.monotonic() + 5
     while threading.active_count() > before and time.monotonic() < deadline:
@@ -233,16 +235,16 @@ def test_queries_that_are_left_end_their_threads() -> None:
         file.close()
 
 
-def test_what_is_read_ahead_may_be_closed_by_its_own_thread() -> None:
-    """The thread that collects garbage closes what is in it, whichever thread that is."""
+def test_a_read_ahead_thread_may_close_itself() -> None:
+    """The garbage collector can run in any thread, so a read-ahead thread may close itself."""
     bell, closed = threading.Condition(), threading.Event()
-    ahead: list[ReadAhead] = []
+    readers: list[ReadAhead] = []
 
     class File:
         def read(self, _: int) -> bytes:
-            if not ahead:  # it is being detected
+            if not readers:  # format detection
                 return b"<r/>"
-            ahead[0].close()
+            readers[0].close()
             closed.set()
             return b""
 
@@ -250,11 +252,11 @@ def test_what_is_read_ahead_may_be_closed_by_its_own_thread() -> None:
             pass
 
     with bell:
-        ahead.append(ReadAhead(Source.of(File()), 0, bell))
+        readers.append(ReadAhead(Source.of(File()), 0, bell))
     assert closed.wait(5)
     with bell:
-        assert bell.wait_for(lambda: ahead[0].ready, 5)
-    assert ahead[0].read(10) == b""
+        assert bell.wait_for(lambda: readers[0].ready, 5)
+    assert readers[0].read(10) == b""
 
 
 FIRST = """
@@ -281,13 +283,13 @@ print(failures)
 
 
 def test_threads_may_begin_together() -> None:
-    found = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
-    assert found.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
 
 
 @pytest.mark.usefixtures("_eager")
 def test_queries_on_threads_leave_the_process_as_it_was() -> None:
-    """No signal, no environment, no collector: those are the command's, not the library's."""
+    """The library, unlike the command, changes no signal handler, environment or collector setting."""
     import signal
 
     def state() -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Dates and timestamps: years 0001 to 9999, cut down to the microsecond, however they are read."""
+"""Dates and timestamps: years 0001 to 9999, truncated to microseconds by each reader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Moment:
-    """A text of a timestamp and, by Python's datetime, what it is when cut; None: outside of all years."""
+    """A timestamp's text and its truncated value, computed by Python's datetime; None: out of range."""
 
     text: str
     value: datetime | None
@@ -43,7 +43,7 @@ def moments(draw: st.DrawFn) -> Moment:
     midnight = draw(st.booleans()) and not digits.strip("0")
     clock = draw(st.times(max_value=datetime.max.time())).replace(microsecond=0)
     minutes = draw(st.none() | st.just(0) | st.integers(-14 * 60, 14 * 60))
-    told = "24:00:00" if midnight else clock.isoformat()
+    time_of_day = "24:00:00" if midnight else clock.isoformat()
     zone = (
         ""
         if minutes is None
@@ -51,14 +51,14 @@ def moments(draw: st.DrawFn) -> Moment:
     )
     if minutes == 0 and draw(st.booleans()):
         zone = "Z"
-    text = f"{day}T{told}{'.' if digits else ''}{digits}{zone}"
-    passed = (
+    text = f"{day}T{time_of_day}{'.' if digits else ''}{digits}{zone}"
+    day_offset = (
         timedelta(days=1)
         if midnight
         else datetime.combine(day, clock) - datetime.combine(day, datetime.min.time())
     )
-    passed += timedelta(microseconds=int(digits[:6].ljust(6, "0"))) - timedelta(minutes=minutes or 0)
-    since = datetime.combine(day, datetime.min.time()) - datetime.min + passed
+    day_offset += timedelta(microseconds=int(digits[:6].ljust(6, "0"))) - timedelta(minutes=minutes or 0)
+    since = datetime.combine(day, datetime.min.time()) - datetime.min + day_offset
     inside = timedelta(0) <= since <= datetime.max - datetime.min
     return Moment(text, FIRST + since if inside else None, bool(digits[6:].strip("0")))
 
@@ -87,17 +87,17 @@ EDGES = [
 WRONG_MOMENTS = [Moment(text, None) for text in WRONG]
 
 
-def converted(few: int, type_: Type, texts: Sequence[str | None]) -> list[object]:
-    """What a column of tuples holds, null for what is rejected."""
+def converted(threshold: int, type_: Type, texts: Sequence[str | None]) -> list[object]:
+    """Values of a column of tuples, null for rejects."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typed_columns, "FEW", few)
-        values, wrong = convert(type_, Cells.of(texts), "x")
-    assert set(wrong) == {i for i, v in enumerate(values) if v is None}
+        patch.setattr(typed_columns, "FEW", threshold)
+        values, errors = convert(type_, Cells.of(texts), "x")
+    assert set(errors) == {i for i, v in enumerate(values) if v is None}
     return values.to_list()
 
 
 SQL_MOMENTS = dict.fromkeys(("2026-01-31T00:00", "2026-01-31"), datetime(2026, 1, 31, tzinfo=UTC))
-"""What CAST reads and a tuple does not."""
+"""Texts that CAST accepts and tuples reject."""
 
 
 @given(st.lists(moments(), min_size=1, max_size=20))
@@ -140,9 +140,9 @@ def test_in_documents(given_moments: list[Moment]) -> None:
     body = "".join(f"<t at='{m.text}'><x>{m.text}</x></t>" for m in given_moments)
     rejects: list[Reject] = []
     schema = Schema.parse("x TIMESTAMP, at TIMESTAMP PATH '@at'")
-    found = parse(f"<s>{body}</s>".encode(), schema, element="t", on_reject=rejects.append)
+    rows = parse(f"<s>{body}</s>".encode(), schema, element="t", on_reject=rejects.append)
     expected = [m.value for m in given_moments if m.value is not None]
-    assert list(found) == [(value, value) for value in expected]
+    assert list(rows) == [(value, value) for value in expected]
     assert len(rejects) == len(given_moments) - len(expected)
 
 
@@ -156,7 +156,7 @@ def test_dates(days: list[date], zone: str) -> None:
         assert converted(few, DATE, texts) == days
 
 
-def test_no_dates() -> None:
+def test_invalid_dates() -> None:
     wrong = [
         "0000-01-01",
         "-0001-01-01",
@@ -171,7 +171,7 @@ def test_no_dates() -> None:
 
 
 @given(st.lists(st.datetimes(timezones=st.just(UTC)) | st.sampled_from([FIRST, LAST]), min_size=1))
-def test_what_is_written_reads_back(values: list[datetime]) -> None:
+def test_written_times_are_read_back(values: list[datetime]) -> None:
     schema = Schema.parse("x TIMESTAMP, d DATE")
     rows = [(value, value.date()) for value in values]
     writer = writer_for("xml", schema)
@@ -198,9 +198,9 @@ def test_what_is_written_reads_back(values: list[datetime]) -> None:
 )
 def test_bounds_at_the_limits(columns: str, pattern: str, canonical: str) -> None:
     schema = Schema.parse(columns)
-    found = Punctuation.of(schema, x=pattern)
-    assert str(found) == f"<{canonical}>"
-    assert Punctuation.parse(schema, str(found)) == found
+    punctuation = Punctuation.of(schema, x=pattern)
+    assert str(punctuation) == f"<{canonical}>"
+    assert Punctuation.parse(schema, str(punctuation)) == punctuation
 
 
 DECLARED = "CREATE STREAM t (x TIMESTAMP, s STRING, d DATE)"
@@ -219,7 +219,7 @@ DECLARED = "CREATE STREAM t (x TIMESTAMP, s STRING, d DATE)"
         f"{DECLARED}; SELECT s FROM t WHERE d > DATE '0000-01-01'",
     ],
 )
-def test_a_literal_is_refused_with_its_place(sql: str) -> None:
+def test_a_literal_is_refused_with_its_position(sql: str) -> None:
     with pytest.raises(SqlError) as caught:
         list(query(sql, t=b"<s/>"))
     assert "microsecond" in caught.value.reason or "is not of type" in caught.value.reason
@@ -229,5 +229,5 @@ def test_a_literal_is_refused_with_its_place(sql: str) -> None:
 
 def test_a_cast_cuts_as_a_column_does() -> None:
     feed = f"<s><t><x>{FINE}</x><s>{FINE}</s></t><t><s>0001-01-01T00:00:00+01:00</s></t></s>".encode()
-    found = query(f"{DECLARED}; SELECT CAST(s AS TIMESTAMP) = x AS same FROM t", t=feed)
-    assert [t for t in found if isinstance(t, tuple)] == [(True,)]
+    results = query(f"{DECLARED}; SELECT CAST(s AS TIMESTAMP) = x AS same FROM t", t=feed)
+    assert [t for t in results if isinstance(t, tuple)] == [(True,)]

@@ -128,15 +128,15 @@ BAD: list[tuple[Type, str]] = [
 
 
 @pytest.mark.parametrize(("type_", "text", "value"), GOOD)
-def test_reads_what_xml_schema_allows(type_: Type, text: str, value: Value) -> None:
-    found = type_.parse(text)
-    assert found == value
-    assert type(found) is type(value)
-    assert str(found) == str(value)  # scale, zone, the sign of zero
+def test_reads_lexical_forms_of_xml_schema(type_: Type, text: str, value: Value) -> None:
+    parsed = type_.parse(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+    assert str(parsed) == str(value)  # scale, zone, the sign of zero
 
 
 @pytest.mark.parametrize(("type_", "text"), BAD)
-def test_refuses_what_xml_schema_does_not_allow(type_: Type, text: str) -> None:
+def test_refuses_other_lexical_forms(type_: Type, text: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         type_.parse(text)
     assert len(str(caught.value)) < 12_000
@@ -169,8 +169,8 @@ REFUSED: list[tuple[Type, object]] = [
 
 @pytest.mark.parametrize(("type_", "value", "expected"), ACCEPTED)
 def test_accepts_python_values(type_: Type, value: object, expected: Value) -> None:
-    found = type_.accept(value)
-    assert (found, str(found)) == (expected, str(expected))
+    accepted = type_.accept(value)
+    assert (accepted, str(accepted)) == (expected, str(expected))
 
 
 @pytest.mark.parametrize(("type_", "value"), REFUSED)
@@ -198,9 +198,9 @@ ANY: dict[Type, st.SearchStrategy[Value]] = {
 @given(data=st.data())
 def test_parse_is_the_inverse_of_format(type_: Type, data: st.DataObject) -> None:
     value = type_.accept(data.draw(ANY[type_]))
-    found = type_.parse(type_.format(value))
-    assert (found,) == (value,)
-    assert str(found) == str(value)
+    parsed = type_.parse(type_.format(value))
+    assert (parsed,) == (value,)
+    assert str(parsed) == str(value)
 
 
 @pytest.mark.parametrize("type_", ANY, ids=str)
@@ -211,13 +211,13 @@ def test_columns_print_as_values_do(type_: Type, data: st.DataObject) -> None:
     column, json_column = frame.select(
         type_.format_column(pl.col("v")), j=type_.json_column(pl.col("v"))
     ).get_columns()
-    for value, text, said in zip(values, column, json_column, strict=True):
+    for value, text, json_text in zip(values, column, json_column, strict=True):
         if value is None:
-            assert text is said is None
+            assert text is json_text is None
             continue
         near_zero = type_ is DOUBLE and 0 < abs(value) < 1e-4
         assert text == type_.format(value) or (near_zero and type_.parse(text) == value)
-        assert str(json.loads(said, parse_float=str, parse_int=str)) in (text, text.capitalize())
+        assert str(json.loads(json_text, parse_float=str, parse_int=str)) in (text, text.capitalize())
     assert type_.read_column(column).equals(frame["v"], check_names=False)
 
 
@@ -229,8 +229,8 @@ def test_columns_read_as_values_do(type_: Type) -> None:
         return None
 
     texts = [text for t, text, *_ in (*GOOD, *BAD) if t is type_]
-    found = type_.read_column(pl.Series("x", [*texts, None], dtype=pl.String))
-    assert found.equals(pl.Series("x", [*map(read, texts), None], dtype=type_.dtype), check_names=True)
+    column = type_.read_column(pl.Series("x", [*texts, None], dtype=pl.String))
+    assert column.equals(pl.Series("x", [*map(read, texts), None], dtype=type_.dtype), check_names=True)
 
 
 @pytest.mark.parametrize("pool", DISCRETE, ids=str)
@@ -270,13 +270,13 @@ def test_a_type_is_found_by_its_name_and_pickles_to_itself(type_: Type) -> None:
 
 
 def test_threads_that_ask_for_a_type_at_once_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Types are compared by what they are: a second one would be another."""
-    both, made = threading.Barrier(2), types.DecimalType
+    """Types are compared by identity, so each type must be created once."""
+    barrier, constructor = threading.Barrier(2), types.DecimalType
 
-    def make(*given: Any) -> Type:
+    def make(*arguments: Any) -> Type:
         with suppress(threading.BrokenBarrierError):
-            both.wait(5)
-        return made(*given)
+            barrier.wait(5)
+        return constructor(*arguments)
 
     monkeypatch.setattr(types, "DecimalType", make)
     monkeypatch.setattr(types, "_DECIMALS", {})

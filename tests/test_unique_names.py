@@ -41,7 +41,7 @@ def defined_names(tree: ast.Module) -> set[str]:
 
 
 def is_node_and_operator(modules: list[str]) -> bool:
-    """Whether the modules are a plan node's and its operator's."""
+    """True if the modules define a plan node and its operator."""
     folders = [module.removeprefix("xmlpunct.").rpartition(".")[0] for module in sorted(modules)]
     return len(folders) == 2 and folders[0] == "engine.plan" and folders[1].startswith("operators")
 

@@ -1,8 +1,8 @@
-"""How many threads read for a run of the local engine: one or several, in turn. What comes out must be the same.
+"""Number of reader threads of a local run: one or several, in turn. Results must be equal.
 
-A run that is not told takes the next of `COUNTS`, not one for each core; so what is run twice, cut in other ways, or
-killed and started again runs with one thread and with several. A test that fails says which they were. Runs in
-processes of their own have to be told, by `Turns.options`.
+A run without ``--threads`` takes the next of `COUNTS`, not one thread per core. So a run that is repeated, sliced
+differently or restarted uses different thread counts. A failing test reports them. Runs in processes of their own take
+the option from `Turns.options`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _SHOWN = 20
 
 
 class Turns:
-    """The numbers of threads that the runs of a test have had."""
+    """Thread counts of the runs of a test."""
 
     def __init__(self) -> None:
         self._begin, self._had = 0, list[int]()
 
     def begin(self, test: str) -> None:
-        """A test begins. Which number is the first is up to its name."""
+        """Start a test. Its name determines the first number."""
         self._begin, self._had = crc32(test.encode()), []
 
     def next(self) -> int:
@@ -30,7 +30,7 @@ class Turns:
         return self._had[-1]
 
     def options(self, command: Sequence[str]) -> list[str]:
-        """The same as options, for the words of a command that runs on the local engine."""
+        """The next number as options, if the command runs on the local engine."""
         is_local = "local" in command and command[command.index("local") - 1] == "--engine"
         return ["--threads", str(self.next())] if is_local and "--threads" not in command else []
 

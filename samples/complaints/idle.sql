@@ -1,4 +1,4 @@
--- How often the doors of two halls were opened, by hour. Nobody uses the quiet one. Its feed says so, and goes on.
+-- The number of door openings in two halls, by hour. One hall is not in use: its feed emits punctuations only.
 
 CREATE STREAM busy (hour INT NOT NULL, opened INT)
   WITH (source = 'samples/complaints/busy.xml', element = 'door');

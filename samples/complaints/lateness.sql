@@ -1,5 +1,5 @@
--- What all meters used in each ten instants, of meters that promise nothing. Somebody has guessed that a reading is at
--- most five instants behind the latest one. That is wrong: one is nine behind.
+-- The consumption of all meters in each ten instants. The meters emit no punctuations. Their slack is a guess: a
+-- reading is at most five instants behind the latest one. The guess is wrong: one is nine behind.
 
 CREATE STREAM reading (meter STRING PATH '@meter', ts INT NOT NULL PATH '@ts', kwh INT,
                        WATERMARK FOR ts AS ts - 5)

@@ -1,4 +1,4 @@
--- Two feeds that never end, and an hour's result that takes both. Only one of them promises hours.
+-- Two feeds that never end, and an hourly result that needs both. Only one promises punctuations by hour.
 
 CREATE STREAM busy (sid STRING, hour INT NOT NULL, opened INT)
   WITH (source = 'tcp://127.0.0.1:7001', element = 'door') PUNCTUATED BY (hour);

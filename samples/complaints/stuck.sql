@@ -1,5 +1,5 @@
--- What all meters used in each ten instants. A window leaves when the meters say that its time is over; no later
--- reading has to come for that.
+-- The consumption of all meters in each ten instants. A window is emitted when the meters close its time; no later
+-- reading is needed.
 
 CREATE STREAM reading (meter STRING PATH '@meter', ts INT NOT NULL PATH '@ts', kwh INT)
   WITH (source = 'samples/complaints/meters.xml', element = 'reading', timestamp = 'ts');

@@ -1,5 +1,5 @@
--- Atom: each entry once for each of its categories, and once if it has none. Of its links the one with rel="self";
--- its content as it stood, whatever markup is in it. Everything is in Atom's namespace, whatever the prefix.
+-- Atom: a row for each category of an entry, and one row for an entry without category. It has the link with
+-- rel="self", and the content with its markup. All elements are in Atom's namespace; prefixes do not matter.
 
 CREATE STREAM entry (
   XMLNAMESPACES(DEFAULT 'http://www.w3.org/2005/Atom'),

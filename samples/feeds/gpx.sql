@@ -1,5 +1,5 @@
--- GPX: for each hour of each track how high it went and how fast the heart beat. A point is named by its attributes,
--- its track by a child of the element around its segment. Points come in order of time, which ends each hour.
+-- GPX: the highest point and the fastest heart rate of each track in each hour. Attributes identify a point; a child of
+-- the element around its segment identifies the track. Points are in order of time, which closes each hour.
 
 CREATE STREAM point (
   XMLNAMESPACES(DEFAULT 'http://www.topografix.com/GPX/1/1',

@@ -1,6 +1,6 @@
--- NETCONF notifications: how often each link changed in each hour, and the first line of the log that says so. What
--- happened is in a namespace of its own inside the notification. The log says when an hour is over, and that releases
--- its results.
+-- NETCONF notifications: the number of changes of each link in each hour, and the line of the first log entry. The
+-- event is in its own namespace inside the notification. The log closes each hour with a punctuation, which releases
+-- the results of the hour.
 
 CREATE STREAM notification (
   XMLNAMESPACES('urn:ietf:params:xml:ns:netconf:notification:1.0' AS n, 'urn:example:links' AS link),

@@ -1,5 +1,5 @@
--- OpenStreetMap: what is known of each place that has an amenity. A node has any number of tags, which are an array;
--- a path also picks one of them by its key. The document is compressed, as extracts are.
+-- OpenStreetMap: the name and tags of each place with an amenity. The tags of a node are an array of any length. A path
+-- can also select one tag by its key. The document is compressed, as extracts usually are.
 
 CREATE STREAM node (
   id INT NOT NULL PATH '@id',

@@ -1,5 +1,5 @@
--- RSS 2.0: the items with their author, from the dc: namespace, and the length of their text, from the content:
--- namespace, where it stands as CDATA. The channel's title is around the items.
+-- RSS 2.0: items with their author from the dc: namespace and the length of their text from the content: namespace,
+-- which is CDATA. The channel's title is in an element around the items.
 
 CREATE STREAM item (
   XMLNAMESPACES('http://purl.org/dc/elements/1.1/' AS dc, 'http://purl.org/rss/1.0/modules/content/' AS content),

@@ -1,7 +1,7 @@
--- SIRI estimated timetables: for each minute the journeys of a line, at how many stops they will still call (in all,
--- and at most), and the last arrival. Deliveries are nested: the producer and the time of recording are around a
--- journey, its calls an array inside. The feed says when it has sent all that was recorded before a time, and that
--- releases the minutes before.
+-- SIRI estimated timetables: for each minute the journeys of a line, their remaining stops (in all, and at most), and
+-- the last arrival. Deliveries are nested: the producer and the time of recording are in elements around a journey; its
+-- calls are an array inside. The feed closes the times of recording with punctuations, and each releases the minutes
+-- before it.
 
 CREATE STREAM journey (
   XMLNAMESPACES(DEFAULT 'http://www.siri.org.uk/siri'),

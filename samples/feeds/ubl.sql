@@ -1,5 +1,5 @@
--- A UBL 2.1 invoice: does each tax rate's total agree with the lines that are taxed so? Lines and totals are two
--- streams over one document; each takes the invoice's number from around it.
+-- A UBL 2.1 invoice: does the total of each tax rate agree with the lines of this rate? Lines and totals are two
+-- streams over one document; both read the invoice number from an enclosing element.
 
 CREATE STREAM line (
   XMLNAMESPACES('urn:oasis:names:specification:ubl:schema:xsd:Invoice-2' AS inv,

@@ -1,5 +1,5 @@
--- XMark's descriptions: list items are inside list items, and texts have markup among their words. Here is each list
--- item that has a text, with its line, all words of the text, and those that stand in no markup.
+-- XMark's descriptions: list items are nested, and texts contain markup. The query returns each list item that has a
+-- text: its line, all words of the text, and the words outside of markup.
 
 CREATE STREAM listitem (
   words STRING PATH 'text',

@@ -1,6 +1,6 @@
--- XMark's auction site: what each bidder has added to the price of each featured item. Three streams over one document:
--- of the items those with an attribute, the people, and the auctions, each with an array of its bids. The site says
--- when an auction is over, and that releases its results.
+-- XMark's auction site: the amount that each bidder added to the price of each featured item. Three streams read one
+-- document: the items with an attribute, the people, and the auctions, each with an array of its bids. A punctuation
+-- closes each auction and releases its results.
 
 CREATE STREAM item (id STRING NOT NULL PATH '@id', name STRING)
   WITH (source = 'samples/feeds/xmark.xml', element = 'item', where = '@featured = ''yes''');

@@ -1,5 +1,5 @@
--- Query 3, local items: who sells something of category 10 in three states. A person is forgotten when it sells no
--- more, an auction when its seller is found.
+-- Query 3, local items: people who sell an item of category 10 in three states. A person is purged when their auctions
+-- are closed, an auction when its seller is known.
 
 CREATE STREAM person (
   id INT NOT NULL PATH '@id',

@@ -1,5 +1,5 @@
--- Query 4 as CQL has it: how the average closing price of each category changes while the stream runs. An auction comes
--- when it ends, which is its timestamp, and meets the bids so far. The answer is a relation: its changes come out.
+-- Query 4 as in CQL: the changes of the average closing price of each category during the run. The timestamp of an
+-- auction is its end, when it joins the bids up to then. The answer is a relation, so its changes are emitted.
 
 CREATE STREAM open_auction (
   id INT NOT NULL PATH '@id',

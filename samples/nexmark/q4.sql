@@ -1,5 +1,5 @@
--- Query 4, the average closing price of each category. A category has auctions until the stream ends, so only then is
--- its average final. The prices below it are not kept: each is final, and forgotten, when its auction ends.
+-- Query 4, the average closing price of each category. A category has auctions until the stream ends, so its average is
+-- final only then. The prices below it are not retained: each is final when its auction ends, and is purged then.
 
 CREATE STREAM open_auction (
   id INT NOT NULL PATH '@id',

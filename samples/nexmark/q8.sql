@@ -1,4 +1,4 @@
--- Query 8, new users: who has registered and begun to sell within the same ten seconds.
+-- Query 8, new users: people who registered and began to sell within the same ten seconds.
 
 CREATE STREAM person (
   id INT NOT NULL PATH '@id',

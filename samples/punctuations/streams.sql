@@ -1,4 +1,4 @@
--- Two gates of a depot weigh parcels. A gate says that a van is full; vans leave in any order.
+-- Two gates of a depot weigh parcels. A gate emits a punctuation when a van is full; vans leave in any order.
 CREATE STREAM north (id INT, van INT NOT NULL, kg INT)
   WITH (source = 'samples/punctuations/north.xml', element = 'parcel');
 CREATE STREAM south (id INT, van INT NOT NULL, kg INT)

@@ -1,5 +1,5 @@
--- How many bids each item has had in ten instants, every five, where it had two or more. Each window of an item leaves
--- once the bids on that item are over that far.
+-- The number of bids on each item in ten instants, every five instants, if it is two or more. A window of an item is
+-- emitted when the bids on that item are closed up to the end of the window.
 
 CREATE STREAM bid (item STRING PATH '@item', price INT, ts INT NOT NULL PATH '@ts')
   WITH (source = 'samples/windows/bids.xml', element = 'bid', timestamp = 'ts');

@@ -1,5 +1,5 @@
--- The same query in Flink's words, over the same bids without punctuations. A watermark holds for all items at once, so
--- it has to wait for the slowest: an item may be up to 18 instants behind.
+-- The same query in Flink's syntax, over the same bids without punctuations. A watermark holds for all items at once,
+-- so it waits for the slowest item: an item may be up to 18 instants behind.
 
 CREATE STREAM bid (item STRING PATH '@item', price INT, ts INT NOT NULL PATH '@ts',
                    WATERMARK FOR ts AS ts - 19)

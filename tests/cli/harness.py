@@ -15,7 +15,7 @@ WAREHOUSE = SAMPLES / "warehouse.sql"
 
 @dataclass
 class Ran:
-    """How a command ended and what it printed."""
+    """Exit code and output of a command."""
 
     code: int
     out: str

@@ -25,15 +25,15 @@ def test_a_good_stream(cli: Cli) -> None:
 
 
 def test_schemes_are_counted_by_attributes_and_kinds(cli: Cli, tmp_path: Path) -> None:
-    said = [
+    patterns = [
         "<hour>1</hour>",
         "<hour>2</hour>",
         "<hour>3</hour><min>[1,5]</min>",
         "<zone>3</zone>",
         "<hour>{}</hour>",
     ]
-    given = write(tmp_path / "t.xml", "".join(f"<p:t>{one}</p:t>" for one in said))
-    ran = cli("check", given, "--element", "t", "--schema", COLUMNS)
+    source = write(tmp_path / "t.xml", "".join(f"<p:t>{pattern}</p:t>" for pattern in patterns))
+    ran = cli("check", source, "--element", "t", "--schema", COLUMNS)
     assert ran.out.splitlines()[2:] == [
         "  5 punctuations, 1 of them dropped for an undeclared attribute",
         "  2 close hour by constant",
@@ -41,19 +41,19 @@ def test_schemes_are_counted_by_attributes_and_kinds(cli: Cli, tmp_path: Path) -
     ]
 
 
-def test_late_tuples_are_shown_where_they_stand(cli: Cli, tmp_path: Path) -> None:
+def test_late_tuples_are_reported_with_line_and_byte(cli: Cli, tmp_path: Path) -> None:
     body = "<t><hour>1</hour></t>\n<p:t><hour>1</hour></p:t>\n<t><hour>2</hour></t>\n<t><hour>1</hour></t>"
-    given = write(tmp_path / "t.xml", body)
-    ran = cli("check", given, "--element", "t", "--schema", COLUMNS)
+    source = write(tmp_path / "t.xml", body)
+    ran = cli("check", source, "--element", "t", "--schema", COLUMNS)
     assert ran.code == 1
     assert "well formed, not grammatical" in ran.out
     assert "1 of them late" in ran.out
-    assert f"line 5, byte {given.read_text().rindex('<t>')}" in ran.err
+    assert f"line 5, byte {source.read_text().rindex('<t>')}" in ran.err
 
 
 def test_a_broken_stream(cli: Cli, tmp_path: Path) -> None:
-    given = write(tmp_path / "t.xml", "<t><hour>1</hour></t><t><hour>one</hour></t><t></u>")
-    ran = cli("check", given, "--element", "t", "--schema", COLUMNS)
+    source = write(tmp_path / "t.xml", "<t><hour>1</hour></t><t><hour>one</hour></t><t></u>")
+    ran = cli("check", source, "--element", "t", "--schema", COLUMNS)
     assert ran.code == 1
     assert "broken, grammatical" in ran.out
     assert "1 tuples" in ran.out
@@ -61,24 +61,24 @@ def test_a_broken_stream(cli: Cli, tmp_path: Path) -> None:
     assert "'one' is not of type INT" in ran.err
 
 
-def test_it_says_what_a_stream_offered(cli: Cli, tmp_path: Path) -> None:
-    """A set of attributes by which the first half is closed, but for nulls there; a larger set says nothing more."""
+def test_the_punctuation_schemes_of_a_stream_are_printed(cli: Cli, tmp_path: Path) -> None:
+    """Smallest attribute sets whose punctuations close the first half of the stream, except nulls."""
     body = """<t><hour>1</hour><min>1</min></t><t><hour>1</hour></t><p:t><hour>1</hour></p:t>
               <p:t><hour>2</hour><min>1</min></p:t>
               <t><hour>2</hour><min>2</min></t><t><hour>3</hour><min>3</min></t><p:t><min>(,1]</min></p:t>"""
-    given = write(tmp_path / "t.xml", body)
-    ran = cli("check", given, "--element", "t", "--schema", COLUMNS)
+    source = write(tmp_path / "t.xml", body)
+    ran = cli("check", source, "--element", "t", "--schema", COLUMNS)
     assert ran.out.splitlines()[-1] == "  PUNCTUATED BY (hour), (min)"
     half = write(tmp_path / "u.xml", body.replace("<p:t><hour>1</hour></p:t>", ""))
     ran = cli("check", half, "--element", "t", "--schema", COLUMNS)
     assert ran.out.splitlines()[-1] == "  PUNCTUATED BY (min)"
 
 
-def test_a_key_is_judged(cli: Cli, tmp_path: Path) -> None:
+def test_duplicates_of_a_key_are_late(cli: Cli, tmp_path: Path) -> None:
     body = "<t><hour>1</hour></t>\n<t><hour>2</hour></t>\n<t><hour>1</hour></t>"
-    given = write(tmp_path / "t.xml", body)
+    source = write(tmp_path / "t.xml", body)
     for columns in ("hour INT PRIMARY KEY", "hour INT, UNIQUE (hour)"):
-        ran = cli("check", given, "--element", "t", "--schema", columns)
+        ran = cli("check", source, "--element", "t", "--schema", columns)
         assert ran.code == 1
         assert "3 tuples, 1 of them late" in ran.out
         assert "late: <1> was closed before it" in ran.err

@@ -1,4 +1,4 @@
-"""Encodings in parse, check, infer and run: declared, marked, unknown, untrue, with the native reader and without."""
+"""Encodings in parse, check, infer and run: declared, with a BOM, unknown or wrong; for both XML readers."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "no text": (document("rot13", "utf-8"), "line 1, byte 0: the encoding rot13 is not known"),
     "UTF-16 declared in UTF-8": (
         document("UTF-16", "utf-8"),
-        "line 1, byte 0: declares UTF-16 but is not in it",
+        "line 1, byte 0: declares UTF-16 but is not encoded in it",
     ),
     "a mark of UTF-8, and Latin-1": (
         document("ISO-8859-1", "utf-8", mark=codecs.BOM_UTF8),
-        "line 1, byte 0: begins with the byte order mark of UTF-8 but declares ISO-8859-1",
+        "line 1, byte 0: has a UTF-8 byte order mark but declares ISO-8859-1",
     ),
     "a mark of UTF-8, and UTF-16": (
         document("UTF-16", "utf-8", mark=codecs.BOM_UTF8),
-        "line 1, byte 0: begins with the byte order mark of UTF-8 but declares UTF-16",
+        "line 1, byte 0: has a UTF-8 byte order mark but declares UTF-16",
     ),
     "Latin-1 in UTF-8": (
         document("UTF-8", "latin-1"),
@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 def ask(
     request: pytest.FixtureRequest, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, bytes], tuple[int, str, str]]:
-    """Run a command on a document; its exit code, output and errors."""
+    """Function that runs a command on a document: exit code, output and errors."""
     monkeypatch.setattr(native, "COMPILED", request.param and native.COMPILED)
     path = tmp_path / "s.xml"
     sql = f"CREATE STREAM s (a INT, b STRING) WITH (source = '{path}', element = 't'); SELECT a, b FROM s"
@@ -109,9 +109,9 @@ def ask(
 Ask = Callable[[str, bytes], tuple[int, str, str]]
 
 
-@pytest.mark.parametrize("what", READ)
-def test_encodings_are_read(what: str, ask: Ask) -> None:
-    data, value = READ[what]
+@pytest.mark.parametrize("case", READ)
+def test_encodings_are_read(case: str, ask: Ask) -> None:
+    data, value = READ[case]
     for command in ("parse", "parse --schema", "run", "run a stream"):
         assert ask(command, data) == (0, f"a,b\n1,{value}\n2,x\n", ""), command
     code, out, err = ask("check", data)
@@ -122,10 +122,10 @@ def test_encodings_are_read(what: str, ask: Ask) -> None:
     assert "a INT" in out
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("command", ["parse", "parse --schema", "check", "infer", "run", "run a stream"])
-def test_what_is_not_in_its_encoding_is_refused(what: str, command: str, ask: Ask) -> None:
-    data, reason = REFUSED[what]
+def test_a_wrong_encoding_is_refused(case: str, command: str, ask: Ask) -> None:
+    data, reason = REFUSED[case]
     code, _, err = ask(command, data)
     assert code == 1
     assert reason in err
@@ -133,7 +133,7 @@ def test_what_is_not_in_its_encoding_is_refused(what: str, command: str, ask: As
 
 
 @pytest.mark.parametrize("encoding", ["us-ascii", "utf-16", "iso-8859-1", "utf-8"])
-def test_what_comes_before_a_wrong_byte_counts(encoding: str, ask: Ask) -> None:
+def test_tuples_before_a_wrong_byte_are_output(encoding: str, ask: Ask) -> None:
     wrong = {"us-ascii": b"\x80", "utf-16": b"\x00\xd8<\x00", "iso-8859-1": b"\x00", "utf-8": b"\xff"}[
         encoding
     ]
@@ -148,8 +148,8 @@ def test_what_comes_before_a_wrong_byte_counts(encoding: str, ask: Ask) -> None:
         assert "line 1, byte " in err
 
 
-def test_a_malformed_document_has_columns(ask: Ask) -> None:
-    """Its first tuple is in the same piece as what is wrong."""
+def test_tuples_before_malformed_xml_are_output(ask: Ask) -> None:
+    """The first tuple and the malformed tag are read in one piece."""
     code, out, err = ask("parse", b"<s><t><a>1</a><b>x</b></t><t><a>2</b></t></s>")
     assert (code, out) == (1, "a,b\n1,x\n")
     assert "line 1, byte 33" in err

@@ -1,4 +1,4 @@
-"""``xmlpunct infer``: what it prints can be run, and says what it leaves out."""
+"""``xmlpunct infer`` prints a declaration that runs, and lists columns that it leaves out."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def orders(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_printed_is_a_declaration_that_runs(cli: Cli, orders: Path) -> None:
+def test_the_printed_declaration_runs(cli: Cli, orders: Path) -> None:
     printed = cli("infer", orders)
     assert (printed.code, printed.err) == (0, "")
     assert printed.out.splitlines() == [
-        f"-- From 3 elements <order> in {len(ORDERS):,} bytes, which are all.",
+        f"-- From 3 elements <order> in {len(ORDERS):,} bytes (the whole source).",
         'CREATE STREAM "order" (',
         "  XMLNAMESPACES('urn:x' AS x),",
         "  id_2 INT NOT NULL PATH '@id',",
@@ -80,7 +80,7 @@ def test_a_sample_of_stated_size_is_enough(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("xml", "code", "says"),
+    ("xml", "code", "message"),
     [
         ("<s><a>1</a><a>2</a></s>", 1, "no element with attributes or children repeats"),
         ("<s><a x='1'></b></s>", 1, "mismatch"),
@@ -88,12 +88,14 @@ def test_a_sample_of_stated_size_is_enough(cli: Cli, tmp_path: Path) -> None:
         ("", 1, "no XML"),
     ],
 )
-def test_what_cannot_be_said_is_refused(cli: Cli, tmp_path: Path, xml: str, code: int, says: str) -> None:
+def test_documents_without_repeated_elements_are_refused(
+    cli: Cli, tmp_path: Path, xml: str, code: int, message: str
+) -> None:
     path = tmp_path / "a.xml"
     path.write_text(xml)
     printed = cli("infer", path)
     assert (printed.code, printed.out) == (code, "")
-    assert says in printed.err
+    assert message in printed.err
 
 
 def test_an_element_that_never_comes_is_refused(cli: Cli, orders: Path) -> None:
@@ -102,16 +104,16 @@ def test_an_element_that_never_comes_is_refused(cli: Cli, orders: Path) -> None:
     assert (wrong.code, "is no name of an XML element" in wrong.err) == (2, True)
 
 
-def test_what_breaks_off_is_told_with_what_comes_before(cli: Cli, tmp_path: Path) -> None:
+def test_a_malformed_end_is_reported_in_a_comment(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text("<s><a x='1'/><a x='2'/></b></s>")
     printed = cli("infer", path)
     assert printed.code == 0
-    assert f"-- Then it breaks off: {path}, line 1, byte " in printed.out
+    assert f"-- Reading stopped there: {path}, line 1, byte " in printed.out
 
 
-def test_a_schema_says_the_columns(cli: Cli, tmp_path: Path) -> None:
-    """The sample says the element, unless it is named; then the source need not be there yet."""
+def test_a_schema_determines_the_columns(cli: Cli, tmp_path: Path) -> None:
+    """The sample determines the element; with --element the source may be missing."""
     (tmp_path / "a.xml").write_text("<s><t n='1'/><t n='2'/></s>")
     (tmp_path / "a.xsd").write_text(
         "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'><xs:element name='t'><xs:complexType>"
@@ -119,12 +121,12 @@ def test_a_schema_says_the_columns(cli: Cli, tmp_path: Path) -> None:
     )
     expected = [
         f"-- From {tmp_path / 'a.xsd'}.",
-        "-- Left out: *, <xs:anyAttribute>, of which nothing is known.",
+        "-- Left out: *, <xs:anyAttribute>, which declares no names.",
         "CREATE STREAM t (",
         "  n DECIMAL(38,18) PATH '@n'",
     ]
-    found = cli("infer", tmp_path / "a.xml", "--xsd", tmp_path / "a.xsd")
-    assert found.out.splitlines()[:-1] == expected
+    with_sample = cli("infer", tmp_path / "a.xml", "--xsd", tmp_path / "a.xsd")
+    assert with_sample.out.splitlines()[:-1] == expected
     (tmp_path / "a.xml").unlink()
-    named = cli("infer", tmp_path / "a.xml", "--xsd", tmp_path / "a.xsd", "--element", "t")
-    assert (named.code, named.out) == (0, found.out)
+    with_element = cli("infer", tmp_path / "a.xml", "--xsd", tmp_path / "a.xsd", "--element", "t")
+    assert (with_element.code, with_element.out) == (0, with_sample.out)

@@ -1,4 +1,4 @@
-"""Runs that are looked at, asked and told something while they live."""
+"""Live runs: ``why``, ``say`` and ``--watch``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def senders() -> Iterator[tuple[Server, Server]]:
 
 
 def test_a_sender_that_died(senders: tuple[Server, Server], tmp_path: Path) -> None:
-    """Why a result is not there is asked of the run, and what is missing said to it, whereupon the result comes."""
+    """`why` names the missing punctuation; `say` sends it; then the result is emitted."""
     a, b = senders
     out = tmp_path / "out.jsonl"
     command = ["run", "--engine", "local", "--sql", UNION, "-s", f"a={a.name}", "-s", f"b={b.name}"]
@@ -39,9 +39,9 @@ def test_a_sender_that_died(senders: tuple[Server, Server], tmp_path: Path) -> N
             assert json.load(answer) == {"state": "starting"}  # before any input is connected
         a.send(BEGIN + t(1, 5) + closed(1))
         b.send(BEGIN)
-        asked = [*XMLPUNCT, "why", "hour=1", "--http", url, "--json"]
+        why_command = [*XMLPUNCT, "why", "hour=1", "--http", url, "--json"]
         end = time.monotonic() + 30
-        while (why := subprocess.run(asked, capture_output=True, text=True)).returncode == 1:
+        while (why := subprocess.run(why_command, capture_output=True, text=True)).returncode == 1:
             assert time.monotonic() < end
         assert why.returncode == 0, why.stderr
         (wait,) = json.loads(why.stdout)
@@ -74,7 +74,7 @@ def test_a_sender_that_died(senders: tuple[Server, Server], tmp_path: Path) -> N
         (["--partial", "1s", "--format", "csv"], "csv cannot"),
     ],
 )
-def test_what_does_not_go(cli: Cli, options: list[str], reason: str) -> None:
+def test_wrong_options_are_refused(cli: Cli, options: list[str], reason: str) -> None:
     result = cli("run", "--engine", "local", "samples/warehouse.sql", *options)
     assert result.code == 2
     assert reason in result.err

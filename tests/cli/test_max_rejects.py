@@ -1,4 +1,4 @@
-"""``run --max-rejects``: what is written, said and refused."""
+"""``run --max-rejects``: output, messages and refused options."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ def feed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("size", ["1", "200", "1MiB"])
-def test_a_run_ends_at_the_reject_that_is_too_many(cli: Cli, tmp_path: Path, feed: Path, size: str) -> None:
+def test_a_run_ends_at_the_first_reject_above_the_limit(
+    cli: Cli, tmp_path: Path, feed: Path, size: str
+) -> None:
     out, rejects, stats = tmp_path / "out", tmp_path / "rejects", tmp_path / "stats"
     options = ["--engine", "local", "-q", DDL.format(feed) + "SELECT n FROM t", "-o", out, "--slice", size]
     options += ["--max-rejects", 2, "--rejects", rejects, "--stats", stats, "--checkpoint", tmp_path / "c"]
-    for _ in range(2):  # it is over, whoever asks again
+    for _ in range(2):  # the second run repeats the error from the checkpoint
         ran = cli("run", *options)
         assert ran.code == 1
         assert (
@@ -39,7 +41,7 @@ def test_a_run_ends_at_the_reject_that_is_too_many(cli: Cli, tmp_path: Path, fee
         assert json.loads(stats.read_text())["inputs"]["t"]["rejected"] >= 3
 
 
-def test_what_is_within_the_limit(cli: Cli, feed: Path) -> None:
+def test_a_run_within_the_limit_succeeds(cli: Cli, feed: Path) -> None:
     options = ["--engine", "local", "-q", DDL.format(feed) + "SELECT n FROM t"]
     for limit in ("10", "25%"):
         ran = cli("run", *options, "--max-rejects", limit)
@@ -50,14 +52,14 @@ def test_what_is_within_the_limit(cli: Cli, feed: Path) -> None:
     assert ran.code == 1
     assert "t: 10 of its first 40 tuples are rejects, more than --max-rejects 24.9%" in ran.err
     assert "</stream>" not in ran.out
-    for wrong in (["--max-rejects", "many"], ["--max-rejects", "5", "--strict"]):
-        ran = cli("run", *options, *wrong)
+    for wrong_options in (["--max-rejects", "many"], ["--max-rejects", "5", "--strict"]):
+        ran = cli("run", *options, *wrong_options)
         assert (ran.code, ran.out) == (2, "")
         assert "--max-rejects" in ran.err
 
 
-def test_another_limit_is_another_run(cli: Cli, tmp_path: Path, feed: Path) -> None:
-    """What came before was not judged by it."""
+def test_a_checkpoint_refuses_another_limit(cli: Cli, tmp_path: Path, feed: Path) -> None:
+    """Earlier rejects were not checked against the new limit."""
     options = [
         "--engine",
         "local",
@@ -68,15 +70,15 @@ def test_another_limit_is_another_run(cli: Cli, tmp_path: Path, feed: Path) -> N
     ]
     options += ["-o", tmp_path / "out", "--max-rejects"]
     assert cli("run", *options, "10").code == 0
-    for other in ("11", "50%"):
-        ran = cli("run", *options, other)
+    for changed_limit in ("11", "50%"):
+        ran = cli("run", *options, changed_limit)
         assert ran.code == 2
         assert "another --max-rejects" in ran.err
     assert cli("run", *options, "10").code == 0
 
 
-def test_rejects_are_counted_behind_the_end_of_the_output(cli: Cli, feed: Path) -> None:
-    """As with --rejects: else the verdict would depend on how far the inputs have been read."""
+def test_rejects_after_the_end_of_the_output_count(cli: Cli, feed: Path) -> None:
+    """As with --rejects: otherwise the exit code would depend on the slice size."""
     options = ["--engine", "local", "-q", DDL.format(feed) + "SELECT n FROM t LIMIT 1"]
     for size in ("1", "1MiB"):
         ran = cli("run", *options, "--max-rejects", "2", "--slice", size)

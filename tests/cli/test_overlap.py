@@ -1,4 +1,4 @@
-"""A run that would write what it reads, or the same file twice, is refused before anything is written."""
+"""A run is refused before it writes, if an output is also an input or another output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROW = "<t><x>1</x><sid>S1</sid></t>"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Inputs of all kinds, and other names for them."""
+    """Inputs of all kinds, and links to them."""
     (tmp_path / "q.sql").write_text(UNUSED + QUERY)
     (tmp_path / "senders.txt").write_text("S1\n")
     for name in ("a.xml", "unused.xml", "in/1.xml", "in/deep/2.xml", "other/3.xml"):
@@ -38,20 +38,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def untouched(folder: Path) -> Callable[[], bool]:
-    """Whether nothing there has changed, or come."""
+    """Function that returns True if no file has been changed or created."""
 
     def state() -> dict[Path, bytes | None]:
         return {p: p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
 
-    before = state()
-    return lambda: state() == before
+    initial = state()
+    return lambda: state() == initial
 
 
 @pytest.mark.parametrize("engine", ["local", "spark"])
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
-        ("-o a.xml", "-o a.xml is what is read as the source of stream t a.xml"),
+        ("-o a.xml", "-o a.xml is read as the source of stream t a.xml"),
         ("-o ./in/../a.xml", "source of stream t"),
         ("-o linked.xml", "source of stream t"),
         ("-o hard.xml", "source of stream t"),
@@ -61,13 +61,13 @@ def untouched(folder: Path) -> Callable[[], bool]:
         ("-o unused.xml", "source of stream u"),
         ("-o q.sql", "the query q.sql"),
         ("-o senders.txt", "a list of senders"),
-        ("--rejects a.xml", "--rejects a.xml is what is read"),
-        ("--rejects q.sql", "--rejects q.sql is what is read"),
-        ("--stats hard.xml", "--stats hard.xml is what is read"),
-        ("--stats q.sql", "--stats q.sql is what is read"),
-        ("--stats senders.txt", "--stats senders.txt is what is read"),
+        ("--rejects a.xml", "--rejects a.xml is read"),
+        ("--rejects q.sql", "--rejects q.sql is read"),
+        ("--stats hard.xml", "--stats hard.xml is read"),
+        ("--stats q.sql", "--stats q.sql is read"),
+        ("--stats senders.txt", "--stats senders.txt is read"),
         ("-o new.xml -s t=new.xml", "source of stream t"),
-        # A directory that is read.
+        # The input is a directory.
         ("-s t=in -o in/1.xml", "source of stream t in"),
         ("-s t=in -o in/new.xml", "in the directory that is read"),
         ("-s t=in -o alias/new.xml", "in the directory that is read"),
@@ -78,9 +78,9 @@ def untouched(folder: Path) -> Callable[[], bool]:
         ("-s t=in --rejects in/rejects", "--rejects in/rejects is in the directory that is read"),
         ("-s t=in --stats in/deep/stats", "--stats in/deep/stats is in the directory that is read"),
         ("-s t=in --checkpoint in/kept", "--checkpoint in/kept is in the directory that is read"),
-        ("-s t=in --checkpoint alias", "--checkpoint alias keeps its own files where"),
+        ("-s t=in --checkpoint alias", "--checkpoint alias keeps its own files in the directory where"),
         ("-s t=. -o new.xml", "in the directory that is read"),
-        # The same twice.
+        # Two outputs are the same file.
         ("-o new.xml --rejects new.xml", "--rejects new.xml is the same file as -o new.xml"),
         ("-o new.xml --stats ./new.xml", "--stats ./new.xml is the same file as -o new.xml"),
         (
@@ -88,27 +88,30 @@ def untouched(folder: Path) -> Callable[[], bool]:
             "--stats dangling.xml is the same file as --rejects",
         ),
         # Patterns.
-        ("-s t=in/*.xml -o in/1.xml", "-o in/1.xml is what is read as the source of stream t in/1.xml"),
-        ("-s t=i?/** -o linked.xml -o in/deep/2.xml", "-o in/deep/2.xml is what is read"),
+        ("-s t=in/*.xml -o in/1.xml", "-o in/1.xml is read as the source of stream t in/1.xml"),
+        ("-s t=i?/** -o linked.xml -o in/deep/2.xml", "-o in/deep/2.xml is read"),
         (
             "-s t=in/*.xml -o in/new.xml",
-            "-o in/new.xml matches what is read as the source of stream t in/*.xml",
+            "-o in/new.xml matches the source of stream t in/*.xml",
         ),
-        ("-s t=**/*.xml -o in/deep/new.xml", "-o in/deep/new.xml matches what is read"),
+        ("-s t=**/*.xml -o in/deep/new.xml", "-o in/deep/new.xml matches the source"),
         ("-s t=i? -o in/deep/new.xml", "is in the directory that is read as the source of stream t in"),
-        # A checkpoint is the run's own.
+        # A file in the checkpoint directory.
         ("--checkpoint kept -o kept/commit", "-o kept/commit is in the checkpoint kept"),
         ("--checkpoint kept --rejects kept/deep/er", "is in the checkpoint kept"),
         ("--checkpoint kept --stats kept/stats", "is in the checkpoint kept"),
         ("--checkpoint in -o alias/out.xml", "is in the checkpoint in"),
-        ("--checkpoint a.xml", "--checkpoint a.xml keeps its own files where"),
-        ("--checkpoint kept -s t=kept/spool/0-0.xml", "--checkpoint kept keeps its own files where"),
+        ("--checkpoint a.xml", "--checkpoint a.xml keeps its own files in the directory where"),
+        (
+            "--checkpoint kept -s t=kept/spool/0-0.xml",
+            "--checkpoint kept keeps its own files in the directory where",
+        ),
         # A dataset.
-        ("-s t=in -o in/", "-o in/ holds what is read as"),
-        ("-s t=in -o alias/", "-o alias/ holds what is read as"),
-        ("-s t=in/deep/2.xml -o in/", "-o in/ holds what is read as"),
+        ("-s t=in -o in/", "-o in/ contains files that are read as"),
+        ("-s t=in -o alias/", "-o alias/ contains files that are read as"),
+        ("-s t=in/deep/2.xml -o in/", "-o in/ contains files that are read as"),
         ("-s t=in -o in/new/er/", "in the directory that is read"),
-        ("-s t=in -o ./", "-o ./ holds what is read as"),
+        ("-s t=in -o ./", "-o ./ contains files that are read as"),
         ("-o data/ --rejects data/rejects", "--rejects data/rejects is in the dataset"),
         ("-o data/ --stats data/stats", "--stats data/stats is in the dataset"),
         ("-o data/ --checkpoint data/kept", "--checkpoint data/kept is in the dataset"),
@@ -116,23 +119,23 @@ def untouched(folder: Path) -> Callable[[], bool]:
         ("-o kept/data/ --checkpoint kept", "-o kept/data/ is in the checkpoint kept"),
     ],
 )
-def test_what_is_refused(
-    cli: Cli, folder: Path, untouched: Callable[[], bool], engine: str, options: str, says: str
+def test_overlapping_files_are_refused(
+    cli: Cli, folder: Path, untouched: Callable[[], bool], engine: str, options: str, message: str
 ) -> None:
-    os.chdir(folder)  # the command line's fixture goes elsewhere
+    os.chdir(folder)  # the fixture `cli` changes the directory
     words = options.format(folder=folder).split()
     if "-o" not in words:
         words += ["-o", "out.xml"]
     ran = cli("run", "q.sql", "--engine", engine, *words)
     assert (ran.code, ran.out) == (2, "")
-    assert says in ran.err
+    assert message in ran.err
     assert "Traceback" not in ran.err
     assert untouched()
 
 
 @contextmanager
 def redirected(number: int, file: BinaryIO) -> Iterator[None]:
-    """What the shell does for a descriptor."""
+    """Redirect a descriptor to a file, as the shell does."""
     before = os.dup(number)
     os.dup2(file.fileno(), number)
     try:
@@ -154,9 +157,9 @@ def redirected(number: int, file: BinaryIO) -> Iterator[None]:
         "-s t=/dev/stdin -o new.xml --rejects rejects --stats stats --checkpoint kept/here",
     ],
 )
-def test_what_goes_on_working(cli: Cli, folder: Path, options: str) -> None:
+def test_special_files_and_hidden_files_are_allowed(cli: Cli, folder: Path, options: str) -> None:
     os.chdir(folder)
-    with open(folder / "a.xml", "rb") as given, redirected(0, given):
+    with open(folder / "a.xml", "rb") as stdin, redirected(0, stdin):
         ran = cli("run", "q.sql", "--engine", "local", *options.split())
     assert ran.code == 0, ran.err
     assert (folder / "a.xml").read_text() == f"<s>{ROW}</s>"
@@ -175,7 +178,7 @@ def test_a_pipe_may_be_named_twice(cli: Cli, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "given"),
+    ("command", "stdin"),
     [
         ("run q.sql --engine local", ""),
         ("run q.sql --engine local -s t=-", "hard.xml"),
@@ -190,12 +193,12 @@ def test_a_pipe_may_be_named_twice(cli: Cli, folder: Path) -> None:
     ],
 )
 def test_standard_output_onto_an_input(
-    cli: Cli, folder: Path, untouched: Callable[[], bool], command: str, given: str
+    cli: Cli, folder: Path, untouched: Callable[[], bool], command: str, stdin: str
 ) -> None:
-    """It would grow while it is read, for ever."""
+    """The input would grow for ever while it is read."""
     os.chdir(folder)
     with ExitStack() as shell:
-        shell.enter_context(redirected(0, shell.enter_context(open(given or os.devnull, "rb"))))
+        shell.enter_context(redirected(0, shell.enter_context(open(stdin or os.devnull, "rb"))))
         shell.enter_context(redirected(1, shell.enter_context(open("a.xml", "ab"))))
         ran = cli(*command.split())
     assert ran.code == 2, ran.err

@@ -25,7 +25,7 @@ def test_a_run_takes_values(cli: Cli, feed: Path) -> None:
     assert [line for line in ran.out.splitlines() if "$punct" not in line] == ['{"n": 0}', '{"n": 1}']
 
 
-def test_a_checkpoint_goes_on_with_the_same_values_alone(cli: Cli, feed: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_refuses_other_values(cli: Cli, feed: Path, tmp_path: Path) -> None:
     call = ["run", "--engine", "local", "-o", tmp_path / "o", "--checkpoint", tmp_path / "c", "-q", SQL]
     call += ["--param", f"file={feed}"]
     assert cli(*call, *PARAMS).code == 0
@@ -44,17 +44,19 @@ def test_explain_takes_them_too(cli: Cli, feed: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        (["--param", "k=1"], "no value is given for :file"),
+        (["--param", "k=1"], "the parameter :file has no value"),
         (["--param", "k"], "--param k: write NAME=VALUE, as in hour=17"),
         (["--param", "k=1", "--param", "k=2"], "--param k=2: k is given twice"),
         (
             ["--param", "k=1", "--param", "most=2", "--param", "file=x", "--param", "m=3"],
-            "a value is given for :m, which the query does not have: there are :file, :k, :most",
+            "the query has no parameter :m: there are :file, :k, :most",
         ),
     ],
 )
 @pytest.mark.parametrize("command", [["run", "--engine", "local"], ["explain"]])
-def test_wrong_ones_are_usage_errors(cli: Cli, command: list[str], params: list[str], message: str) -> None:
+def test_wrong_parameters_are_usage_errors(
+    cli: Cli, command: list[str], params: list[str], message: str
+) -> None:
     ran = cli(*command, "-q", SQL, *params)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err

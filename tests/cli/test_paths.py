@@ -1,4 +1,4 @@
-"""Paths and elements that cannot be, refused by every command that reads."""
+"""Invalid paths and element names are refused by every command that reads."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ WHAT = "http://www.cse.ogi.edu/dot/niagara/punct"
 
 
 @pytest.mark.parametrize("element", [*ELEMENTS, f"{{{WHAT}}}t"])
-def test_an_element_that_cannot_be(element: str, cli: Cli, tmp_path: Path) -> None:
+def test_an_invalid_element(element: str, cli: Cli, tmp_path: Path) -> None:
     schema = Schema.parse("x INT")
     with pytest.raises(UsageError):
         list(xmlpunct.parse(b"<s/>", schema, element=element))
     source = tmp_path / "s.xml"
     source.write_text("<s><t><x>1</x></t></s>")
     for command in ("parse", "check"):
-        for more in ([], ["--schema", "x INT"]):
-            ran = cli(command, source, "--element", element, *more)
+        for schema_options in ([], ["--schema", "x INT"]):
+            ran = cli(command, source, "--element", element, *schema_options)
             assert (ran.code, ran.out) == (2, ""), ran.err
     declared = f"CREATE STREAM t (x INT) WITH (source = '{source}', element = '{element}');"
     ran = cli("run", "--engine", "local", "-q", f"{declared} SELECT x FROM t")
@@ -55,8 +55,8 @@ def test_an_element_in_a_namespace(cli: Cli, tmp_path: Path) -> None:
     source = tmp_path / "s.xml"
     source.write_text("<s xmlns='urn:x'><t><x>1</x></t></s>")
     assert list(xmlpunct.parse(source, Schema.parse("x INT"), element="{urn:x}t")) == [(1,)]
-    for more in ([], ["--schema", "x INT"]):
-        ran = cli("parse", source, "--element", "{urn:x}t", *more)
+    for schema_options in ([], ["--schema", "x INT"]):
+        ran = cli("parse", source, "--element", "{urn:x}t", *schema_options)
         assert (ran.code, ran.err) == (0, "")
         assert list(xmlpunct.parse(ran.out.encode(), Schema.parse("x INT"), element="t")) == [(1,)]
 
@@ -64,9 +64,9 @@ def test_an_element_in_a_namespace(cli: Cli, tmp_path: Path) -> None:
 def test_an_element_inside_others(cli: Cli, tmp_path: Path) -> None:
     source = tmp_path / "s.xml"
     source.write_text("<s><t><x>1</x></t><u><t><y>2</y></t></u></s>")
-    for more in ([], ["--schema", "y INT"]):
-        ran = cli("parse", source, "--element", "u/t", "--format", "jsonl", *more)
-        assert (ran.code, ran.out) == (0, f'{{"y": {2 if more else chr(34) + "2" + chr(34)}}}\n')
+    for schema_options in ([], ["--schema", "y INT"]):
+        ran = cli("parse", source, "--element", "u/t", "--format", "jsonl", *schema_options)
+        assert (ran.code, ran.out) == (0, f'{{"y": {2 if schema_options else chr(34) + "2" + chr(34)}}}\n')
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_from_the_command_line(arguments: list[str], cli: Cli, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("namespace", ["", "{u}"])
-def test_a_namespace_of_punctuations_that_cannot_be(namespace: str, cli: Cli, tmp_path: Path) -> None:
+def test_an_invalid_namespace_of_punctuations(namespace: str, cli: Cli, tmp_path: Path) -> None:
     source = tmp_path / "s.xml"
     source.write_text("<s><t><x>1</x></t></s>")
     query = f"CREATE STREAM t (x INT) WITH (source = '{source}'); SELECT x FROM t"

@@ -1,4 +1,4 @@
-"""Foreign text in messages: no control character reaches a terminal or a log."""
+"""Control characters in foreign text are escaped in messages, logs and pages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_clean(text: str, keep: set[str] = OWN) -> bool:
 
 
 def is_harmless(err: str) -> bool:
-    """Whether each line of standard error is one of ours."""
+    """True if standard error has no control character and no forged line."""
     return is_clean(err) and not re.search("^xmlpunct: all is well", err, re.MULTILINE)
 
 
@@ -70,7 +70,7 @@ def test_every_control_character_is_escaped() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_is_printed_of_an_error(error: object) -> None:
+def test_errors_are_printed_without_control_characters(error: object) -> None:
     assert is_harmless(str(error))
 
 
@@ -122,7 +122,9 @@ def test_a_reason_phrase(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_harmless(ended.err)
 
 
-def test_what_a_library_logs(cli: Cli, capfd: pytest.CaptureFixture[str]) -> None:
+def test_log_messages_are_printed_without_control_characters(
+    cli: Cli, capfd: pytest.CaptureFixture[str]
+) -> None:
     cli("--version")
     logging.getLogger("xmlpunct").warning("%s", EVIL)
     err = capfd.readouterr().err
@@ -131,15 +133,15 @@ def test_what_a_library_logs(cli: Cli, capfd: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_terminal_that_follows_a_run() -> None:
-    evil = f"[red]{EVIL}[/nothing]"  # with markup of rich's, closed by what was not opened
+    evil = f"[red]{EVIL}[/nothing]"  # rich's markup, with a closing tag that was never opened
     with view_of_a_run() as (view, _):
-        now = view.latest
-    boxes = tuple(replace(box, what=evil, sinks=(evil,)) for box in now.boxes)
-    inputs = tuple(replace(given, name=evil) for given in now.inputs)
-    outputs = tuple(replace(output, name=evil) for output in now.outputs * 2)
-    moment = replace(now, boxes=boxes, inputs=inputs, outputs=outputs, idle=(Idle(evil, 1.0, 2),))
+        latest = view.latest
+    boxes = tuple(replace(box, what=evil, sinks=(evil,)) for box in latest.boxes)
+    inputs = tuple(replace(input_, name=evil) for input_ in latest.inputs)
+    outputs = tuple(replace(output, name=evil) for output in latest.outputs * 2)
+    state = replace(latest, boxes=boxes, inputs=inputs, outputs=outputs, idle=(Idle(evil, 1.0, 2),))
     out = io.StringIO()
-    Console(file=out, width=400).print(frame(moment))
+    Console(file=out, width=400).print(frame(state))
     assert out.getvalue().count("[red]a\\u001b[2J") > 4
     assert is_harmless(out.getvalue())
     shown = ProgressLine("local", Console(file=out, force_terminal=True, width=400))
@@ -151,7 +153,7 @@ def test_the_terminal_that_follows_a_run() -> None:
 
 
 def test_a_control_character_in_the_sql_does_not_stop_the_page() -> None:
-    """Nor does any other that XML cannot hold."""
+    """Characters that XML cannot contain are escaped in the page's events."""
     sql = "CREATE STREAM s (x STRING) WITH (element = 't'); SELECT x FROM s WHERE x = 'a{}b'"
     for character in ("\x01", "\x1b", "\x7f", "\x9b", "\ufffe", "\u202e"):
         view = View(plan(sql.format(character), {"s": "s.xml"}), "local")

@@ -1,4 +1,4 @@
-"""Checkpoints and spools are for their user alone, and no link in them is followed."""
+"""Only their user can read checkpoints and spools; symbolic links in them are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PUNCTUATED = (
 
 
 def modes(folder: Path) -> dict[str, int]:
-    """The modes of a directory and all that is in it."""
+    """File modes of a directory and its contents, by relative path."""
     return {
         str(p.relative_to(folder.parent)): stat.S_IMODE(p.lstat().st_mode)
         for p in (folder, *folder.rglob("*"))
@@ -35,7 +35,7 @@ def usual_umask() -> object:
 
 
 @pytest.mark.parametrize("is_there", [False, True], ids=["made", "was there"])
-def test_others_cannot_read_a_checkpoint(tmp_path: Path, is_there: bool) -> None:
+def test_other_users_cannot_read_a_checkpoint(tmp_path: Path, is_there: bool) -> None:
     feed, state, out = tmp_path / "feed.xml", tmp_path / "state", tmp_path / "out.xml"
     feed.write_text(PUNCTUATED)
     if is_there:
@@ -45,9 +45,9 @@ def test_others_cannot_read_a_checkpoint(tmp_path: Path, is_there: bool) -> None
     )
     try:
         wait_for_results(out, run)
-        found = modes(state)
-        assert {"state/log", "state/lock", "state/spool", "state/spool/0-0.xml"} <= set(found)
-        assert {name: mode & 0o077 for name, mode in found.items()} == dict.fromkeys(found, 0)
+        file_modes = modes(state)
+        assert {"state/log", "state/lock", "state/spool", "state/spool/0-0.xml"} <= set(file_modes)
+        assert {name: mode & 0o077 for name, mode in file_modes.items()} == dict.fromkeys(file_modes, 0)
         assert stat.S_IMODE(out.stat().st_mode) == 0o644, "the output is not ours to hide"
     finally:
         run.kill()
@@ -81,7 +81,7 @@ def test_a_planted_link_is_refused(tmp_path: Path, cli: Cli, name: str) -> None:
 
 
 def test_a_half_written_record_that_is_a_link_is_replaced(tmp_path: Path, cli: Cli) -> None:
-    """A hard link too: no file that somebody planted is written to."""
+    """A hard link planted by another user is not written to."""
     state, victim, feed = tmp_path / "state", tmp_path / "victim", tmp_path / "a.xml"
     state.mkdir()
     victim.write_text("precious")

@@ -12,12 +12,12 @@ from xmlpunct.engine.run.stats import Idle, InputStats, RunStats
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    return now
+    seconds = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
+    return seconds
 
 
-def test_it_says_that_spark_starts_until_something_comes_and_then_the_rate_of_the_last_seconds(
+def test_the_line_shows_starting_spark_and_then_the_rate_of_the_last_seconds(
     clock: list[float],
 ) -> None:
     shown = ProgressLine("spark", Console(file=StringIO(), force_terminal=True))
@@ -42,7 +42,7 @@ def test_an_input_that_is_silent_from_the_beginning_is_named(clock: list[float])
         assert "waiting for bids since 3 s" in _text(shown)
 
 
-def test_nothing_is_said_where_there_is_no_terminal() -> None:
+def test_no_line_is_printed_without_a_terminal() -> None:
     out = StringIO()
     with ProgressLine("local", Console(file=out)) as shown:
         shown.show(RunStats("local", inputs={"bids": InputStats(tuples=7)}))

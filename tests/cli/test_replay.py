@@ -1,4 +1,4 @@
-"""``xmlpunct replay`` to ``xmlpunct run``, and what is refused."""
+"""``xmlpunct replay`` feeds ``xmlpunct run``; wrong calls are refused."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from tests.cli.test_run import EXPECTED
 
 @contextmanager
 def replaying(file: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A replay in a process of its own, and the source that it is."""
+    """Start a replay process; yields its source URL and the process."""
     command = [sys.executable, "-m", "xmlpunct", "replay", str(file), "--listen", "127.0.0.1:0", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        said = process.stderr.readline()
-        assert said.startswith("xmlpunct: listening on 127.0.0.1:")
+        line = process.stderr.readline()
+        assert line.startswith("xmlpunct: listening on 127.0.0.1:")
         try:
-            yield f"tcp://{said.split()[-1]}", process
+            yield f"tcp://{line.split()[-1]}", process
         finally:
             process.kill()
 
 
 def test_the_warehouse_live(cli: Cli) -> None:
     with (
-        replaying(SAMPLES / "sensor1.xml", "--rate", "200") as (one, first),
-        replaying(SAMPLES / "sensor2.xml") as (two, second),
+        replaying(SAMPLES / "sensor1.xml", "--rate", "200") as (source1, replay1),
+        replaying(SAMPLES / "sensor2.xml") as (source2, replay2),
     ):
-        sources = ["-s", f"sensor1={one}", "-s", f"sensor2={two}"]
+        sources = ["-s", f"sensor1={source1}", "-s", f"sensor2={source2}"]
         ran = cli("run", WAREHOUSE, "--engine", "local", "--format", "jsonl", *sources)
-        assert [first.wait(5), second.wait(5)] == [0, 0]
+        assert [replay1.wait(5), replay2.wait(5)] == [0, 0]
     assert ran.code == 0, ran.err
-    found = [json.loads(line) for line in ran.out.splitlines()]
-    assert {f["hour"]: f["maxtemp"] for f in found if "hour" in f} == EXPECTED
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert {row["hour"]: row["maxtemp"] for row in lines if "hour" in row} == EXPECTED
 
 
 def test_a_connection_cut_inside_a_document(cli: Cli, tmp_path: Path) -> None:
@@ -54,12 +54,12 @@ def test_a_connection_cut_inside_a_document(cli: Cli, tmp_path: Path) -> None:
     assert ran.code == 1
     assert name in ran.err
     hours = [f["hour"] for line in ran.out.splitlines() if "hour" in (f := json.loads(line))]
-    assert sorted(hours) == sorted(EXPECTED)[: len(hours)]  # those that were closed, and no other
+    assert sorted(hours) == sorted(EXPECTED)[: len(hours)]  # closed hours only
     assert len(hours) < len(EXPECTED)
 
 
 def test_interrupted_while_everything_waits(tmp_path: Path) -> None:
-    """Ctrl-C ends the run at once, and the statistics tell whom it was waiting for."""
+    """Ctrl-C ends the run at once; the statistics name the idle input."""
     stats = tmp_path / "stats.json"
     with replaying(SAMPLES / "sensor1.xml", "--rate", "0.01") as (name, _):
         command = [sys.executable, "-X", "dev", "-m", "xmlpunct", "run", str(WAREHOUSE), "--engine", "local"]
@@ -72,9 +72,9 @@ def test_interrupted_while_everything_waits(tmp_path: Path) -> None:
             process.send_signal(signal.SIGINT)
             assert process.wait(5) == 130
             assert process.stderr is not None
-            said = process.stderr.read()
-    assert "Traceback" not in said
-    assert "ResourceWarning" not in said
+            errors = process.stderr.read()
+    assert "Traceback" not in errors
+    assert "ResourceWarning" not in errors
     (idle,) = json.loads(stats.read_text())["idle"]
     assert idle["input"] == "sensor1"
     assert idle["holds_up"] > 0
@@ -85,12 +85,12 @@ def test_a_peer_that_leaves(tmp_path: Path) -> None:
     with replaying(tmp_path / "a.xml", "--rate", "100000") as (name, process):
         socket.create_connection(("127.0.0.1", int(name.rpartition(":")[2]))).close()
         assert process.stderr is not None
-        assert "the peer left after" in process.stderr.read()
+        assert "the client disconnected after" in process.stderr.read()
         assert process.wait(5) == 0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
         (["none.xml", "--listen", "127.0.0.1:0"], 1, "none.xml"),
         (["samples/sensor1.xml"], 2, "--listen"),
@@ -100,8 +100,8 @@ def test_a_peer_that_leaves(tmp_path: Path) -> None:
         (["samples/sensor1.xml", "--listen", "192.0.2.1:7000"], 1, "cannot listen"),
     ],
 )
-def test_what_is_refused(cli: Cli, arguments: list[str], code: int, says: str) -> None:
+def test_wrong_calls_are_refused(cli: Cli, arguments: list[str], code: int, message: str) -> None:
     ran = cli("replay", *arguments)
     assert ran.code == code
-    assert says in ran.err
+    assert message in ran.err
     assert "Traceback" not in ran.err

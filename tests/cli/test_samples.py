@@ -1,4 +1,4 @@
-"""The papers' examples that have no test elsewhere: what the samples answer, against the streams read by hand."""
+"""Examples of the papers: results of the samples, compared with a plain Python computation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(path: Path, element: str) -> list[dict[str, int]]:
 
 
 def unnoticed(folder: Path) -> set[tuple[int, int]]:
-    """The zones and hours of which there are calls and no reports."""
+    """(zone, hour) pairs with calls but without reports."""
     calls, *reports = (
         {(t["zoneid"], t["hour"]) for t in read(folder / f"{s}.xml", "call" if s == "calls" else "report")}
         for s in STREAMS
@@ -44,7 +44,7 @@ def test_the_final_prices_of_the_auction(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {r for r in results if not isinstance(r, Punctuation)} == expected
 
 
-def test_the_outages_nobody_has_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_outages_without_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(SAMPLES.parent)
     results = list(xmlpunct.query(OUTAGE.read_text()))
     assert {r for r in results if not isinstance(r, Punctuation)} == unnoticed(SAMPLES) != set()
@@ -52,9 +52,9 @@ def test_the_outages_nobody_has_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_hour_is_answered_once_the_monitors_have_closed_it(cli: Cli, tmp_path: Path, seed: int) -> None:
-    """Of three feeds that are cut behind hour 5, all of that hour is out, and all that is promised is right."""
-    made = ("--hours", 10, "--zones", 30, "--seed", seed)
-    assert cli("generate", "outage", *made, "-o", tmp_path).code == 0
+    """With feeds cut after the punctuation of hour 5, all results up to hour 5 are emitted."""
+    options = ("--hours", 10, "--zones", 30, "--seed", seed)
+    assert cli("generate", "outage", *options, "-o", tmp_path).code == 0
     expected = {(zone, hour) for zone, hour in unnoticed(tmp_path) if hour <= 5}
     assert expected
     sources = {}
@@ -67,14 +67,14 @@ def test_an_hour_is_answered_once_the_monitors_have_closed_it(cli: Cli, tmp_path
     assert {r for r in results if not isinstance(r, Punctuation)} == expected
 
 
-def test_no_more_than_what_is_open_is_retained(cli: Cli, tmp_path: Path) -> None:
+def test_only_open_hours_are_retained(cli: Cli, tmp_path: Path) -> None:
     peaks = []
     for hours in (20, 200):
         folder = tmp_path / str(hours)
         assert cli("generate", "outage", "--hours", hours, "--zones", 30, "-o", folder).code == 0
-        named = [option for s in STREAMS for option in ("-s", f"{s}={folder / s}.xml")]
+        source_options = [option for s in STREAMS for option in ("-s", f"{s}={folder / s}.xml")]
         ran = cli(
-            "run", OUTAGE, "--engine", "local", *named, "-o", folder / "out", "--stats", folder / "stats",
+            "run", OUTAGE, "--engine", "local", *source_options, "-o", folder / "out", "--stats", folder / "stats",
             "--slice", "4KiB",
         )  # fmt: skip
         assert (ran.code, ran.err) == (0, "")

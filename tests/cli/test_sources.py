@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.harness import Cli
 from tests.firehose.test_archives import tarred, zipped
-from tests.firehose.test_packed import PACKS, Drops
+from tests.firehose.test_compression import PACKS, Drops
 from tests.firehose.test_web import Site, serving
 from xmlpunct import query
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
@@ -40,15 +40,17 @@ def test_every_command(cli: Cli, folder: Path, name: str) -> None:
     os.chdir(folder)
     sql = DECLARED.format(name) + "SELECT a FROM t"
     declared = cli("run", "-q", sql, "--engine", "local", "--format", "csv")
-    given = cli("run", "-q", DECLARED.format("x") + "SELECT a FROM t", "-s", f"t={name}", "--engine", "local")
-    kept = cli(
+    overridden = cli(
+        "run", "-q", DECLARED.format("x") + "SELECT a FROM t", "-s", f"t={name}", "--engine", "local"
+    )
+    checkpointed = cli(
         "run", "-q", sql, "--engine", "local", "--format", "csv", "--checkpoint", "kept", "--stats", "s.json"
     )
     parsed = cli("parse", name, "--element", "t", "--format", "csv")
     checked = cli("check", name, "--element", "t", "--schema", "a INT")
-    assert [ran.code for ran in (declared, given, kept, parsed, checked)] == [0] * 5
-    assert declared.out == kept.out == parsed.out == "a\n1\n2\n"
-    assert given.out.count("<result>") == 2
+    assert [ran.code for ran in (declared, overridden, checkpointed, parsed, checked)] == [0] * 5
+    assert declared.out == checkpointed.out == parsed.out == "a\n1\n2\n"
+    assert overridden.out.count("<result>") == 2
     assert "well formed, grammatical" in checked.out
     assert json.loads((folder / "s.json").read_text())["inputs"]["t"]["tuples"] == 2
 
@@ -57,14 +59,14 @@ def test_a_web_server(cli: Cli, tmp_path: Path) -> None:
     os.chdir(tmp_path)
     with serving(Site(gzip.compress(DOCUMENT), cuts=[30, 30])) as url:
         sql = DECLARED.format(url) + "SELECT a FROM t"
-        for more in ([], ["--checkpoint", "kept"]):
-            ran = cli("run", "-q", sql, "--engine", "local", "--format", "csv", *more)
+        for checkpoint_options in ([], ["--checkpoint", "kept"]):
+            ran = cli("run", "-q", sql, "--engine", "local", "--format", "csv", *checkpoint_options)
             assert (ran.code, ran.out) == (0, "a\n1\n2\n")
         assert cli("parse", url, "--element", "t", "--format", "csv").out == "a\n1\n2\n"
 
 
 @pytest.mark.parametrize(
-    ("source", "code", "says"),
+    ("source", "code", "message"),
     [
         ("cut", 1, "cut: its gzip data is cut short at byte "),
         ("*.none", 1, "*.none: no file matches it"),
@@ -75,7 +77,7 @@ def test_a_web_server(cli: Cli, tmp_path: Path) -> None:
         ("klingon://x", 2, "klingon://x"),
     ],
 )
-def test_what_is_wrong_is_told(cli: Cli, tmp_path: Path, source: str, code: int, says: str) -> None:
+def test_wrong_sources_are_reported(cli: Cli, tmp_path: Path, source: str, code: int, message: str) -> None:
     os.chdir(tmp_path)
     Path("cut").write_bytes(gzip.compress(DOCUMENT)[:-12])
     Path("empty.zip").write_bytes(zipped({}))
@@ -87,7 +89,7 @@ def test_what_is_wrong_is_told(cli: Cli, tmp_path: Path, source: str, code: int,
         ("run", "-q", sql, "--engine", "local", "--checkpoint", "kept", "-o", "out.xml"),
     ):
         ran = cli(*words)
-        assert says in ran.err, words
+        assert message in ran.err, words
         assert "Traceback" not in ran.err
         assert ran.code == code
 

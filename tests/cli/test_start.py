@@ -1,4 +1,4 @@
-"""What a command loads: itself, and what its query needs."""
+"""A command imports only the modules that it and its query need."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 def loaded(*arguments: str) -> set[str]:
-    """The modules that a command has loaded in the end."""
+    """Names of the modules that a command has imported at its end."""
     command = [sys.executable, "-c", PROGRAM, *arguments]
-    done = subprocess.run(command, cwd=SAMPLES.parent, capture_output=True, text=True, check=True)
-    return set(done.stderr.splitlines()[-1].split())
+    process = subprocess.run(command, cwd=SAMPLES.parent, capture_output=True, text=True, check=True)
+    return set(process.stderr.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["say", "--help"], ["why", "--help"]], ids=" ".join
 )
-def test_who_asks_for_help_does_not_wait_for_the_engine(arguments: list[str]) -> None:
+def test_help_does_not_import_the_engine(arguments: list[str]) -> None:
     assert loaded(*arguments) & {"polars", "pyarrow", "numpy", "lxml", "sqlglot", "rich"} == set()
 
 
-def test_the_package_imports_next_to_nothing() -> None:
-    """Its names, with all that they need, are there when they are asked for."""
+def test_importing_the_package_imports_no_large_library() -> None:
+    """Public names are imported on first access, with their modules."""
     program = """if True:
         import pickle, sys
         import xmlpunct
@@ -52,7 +52,7 @@ def test_the_package_imports_next_to_nothing() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_column_lists_are_read_whatever_is_imported_first() -> None:
+def test_a_column_list_is_parsed_if_the_schema_is_imported_first() -> None:
     program = "from xmlpunct.schema import Schema; print(Schema.parse('a INT, b STRING').names)"
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert ran.stdout == "('a', 'b')\n"
@@ -70,11 +70,11 @@ def test_a_column_list_is_read_without_the_engine() -> None:
     assert ran.stdout == "[]\n"
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, max(1, cores() // 2)), ("7", 7)])
-def test_polars_leaves_half_of_the_cores_to_others(before: str | None, after: int) -> None:
-    """In a command; not in a process that has the library. Who has said something else gets that."""
+@pytest.mark.parametrize(("variable", "threads"), [(None, max(1, cores() // 2)), ("7", 7)])
+def test_polars_uses_half_of_the_cores(variable: str | None, threads: int) -> None:
+    """In commands only, not in a process that imports the library. The environment variable overrides the default."""
     environment = {name: value for name, value in os.environ.items() if name != POLARS}
-    environment |= {} if before is None else {POLARS: before}
+    environment |= {} if variable is None else {POLARS: variable}
     program = """if True:
         import sys, xmlpunct, xmlpunct.cli
         sys.exit = lambda code: None
@@ -92,8 +92,8 @@ def test_polars_leaves_half_of_the_cores_to_others(before: str | None, after: in
         )
         return int(ran.stdout)
 
-    assert count("command") == after
-    assert count() == (cores() if before is None else int(before))
+    assert count("command") == threads
+    assert count() == (cores() if variable is None else int(variable))
 
 
 def test_every_command_is_in_the_module_of_its_name() -> None:
@@ -106,10 +106,10 @@ def test_every_command_is_in_the_module_of_its_name() -> None:
     assert cli.cli.get_command(context, "terminal") is None
 
 
-def test_a_plain_query_loads_nothing_of_what_it_does_not_use() -> None:
-    found = loaded("run", "samples/warehouse.sql", "--engine", "local")
-    assert "xmlpunct.engine.run.local.local_run" in found
-    others = {f"xmlpunct.cli.{name}" for name in cli.COMMANDS if name != "run"}
+def test_a_plain_query_imports_no_unused_module() -> None:
+    modules = loaded("run", "samples/warehouse.sql", "--engine", "local")
+    assert "xmlpunct.engine.run.local.local_run" in modules
+    other_commands = {f"xmlpunct.cli.{name}" for name in cli.COMMANDS if name != "run"}
     unused = {"xmlpunct.operators.windowed", "xmlpunct.engine.verdicts", "xmlpunct.engine.why.tracing"}
     unused |= {
         "xmlpunct.engine.view",
@@ -120,4 +120,4 @@ def test_a_plain_query_loads_nothing_of_what_it_does_not_use() -> None:
         "rich.console",
         "pyspark",
     }
-    assert found & (others | unused) == set()
+    assert modules & (other_commands | unused) == set()

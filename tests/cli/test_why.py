@@ -1,4 +1,4 @@
-"""``xmlpunct why``: what the results of a run wait for, from its checkpoint."""
+"""``xmlpunct why``: the punctuations that pending results wait for, from a checkpoint or a live run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"
 
 
 def sensor(path: Path, hours: dict[int, bool], end: str = "") -> None:
-    """A feed with a tuple for each hour, which it closes or not; it is cut unless it says its ``end``."""
+    """Write a feed: a tuple for each hour, a punctuation if it is closed; without ``end`` it is cut short."""
     parts = [f'<s xmlns:punct="{NAMESPACE}">']
     for hour, closed in hours.items():
         parts.append(f"<tempdata><sid>S1</sid><hour>{hour}</hour><temp>{hour + 50}</temp></tempdata>")
@@ -36,7 +36,7 @@ def sensor(path: Path, hours: dict[int, bool], end: str = "") -> None:
 
 @pytest.fixture
 def stopped(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """A run of which sensor2 has not closed hour 17, and no one hour 18; both were cut."""
+    """A failed run: sensor2 has not closed hour 17, and neither input hour 18."""
     monkeypatch.chdir(tmp_path)
     sensor(tmp_path / "sensor1.xml", {16: True, 17: True, 18: False})
     sensor(tmp_path / "sensor2.xml", {16: True, 17: False})
@@ -45,7 +45,7 @@ def stopped(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     return cli
 
 
-def test_who_has_not_closed_the_hour(stopped: Cli) -> None:
+def test_the_input_that_has_not_closed_the_hour(stopped: Cli) -> None:
     ran = stopped("why", "hour=17", "--checkpoint", "cp")
     assert (ran.code, ran.err) == (0, "")
     assert re.fullmatch(r"waits for sensor2: <\*, 17, \*>, since \d+ s \(group-by #\d+\)\n", ran.out)
@@ -56,13 +56,13 @@ def test_who_has_not_closed_the_hour(stopped: Cli) -> None:
     ]
 
 
-def test_what_is_out_waits_for_nothing(stopped: Cli) -> None:
+def test_an_emitted_result_waits_for_nothing(stopped: Cli) -> None:
     for hour in (16, 3):
         ran = stopped("why", f"hour={hour}", "--checkpoint", "cp")
         assert (ran.code, ran.out, ran.err) == (1, "", "")
 
 
-def test_without_a_pattern_all_that_is_held(stopped: Cli) -> None:
+def test_without_a_pattern_all_pending_results(stopped: Cli) -> None:
     ran = stopped("why", "--checkpoint", "cp")
     assert [line.partition(", since")[0] for line in ran.out.splitlines()] == [
         "waits for sensor1: <*, 18, *>",
@@ -86,7 +86,7 @@ def test_the_json_holds_xml_that_can_be_sent(stopped: Cli) -> None:
     assert (ran.code, json.loads(ran.out)) == (1, [])
 
 
-def test_from_anywhere_and_with_rejects(
+def test_from_another_directory_and_with_rejects(
     cli: Cli, stopped: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("run", "-q", QUERY, "--engine", "local", "--checkpoint", "guarded", "-o", "again.xml")
@@ -111,7 +111,7 @@ def test_a_run_that_is_over_waits_for_nothing(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("hur=17", "--checkpoint", "cp"), "no column hur: it has hour, top"),
         (("hour", "--checkpoint", "cp"), "COLUMN=PATTERN"),
@@ -119,37 +119,37 @@ def test_a_run_that_is_over_waits_for_nothing(
         (("hour=x", "--checkpoint", "cp"), "hour"),
         (("hour=17", "--checkpoint", "sensor1.xml"), "sensor1.xml"),
         (("hour=17", "--checkpoint", "nowhere"), "is no checkpoint"),
-        (("hour=17",), "--checkpoint DIR, or --http URL"),
+        (("hour=17",), "--checkpoint DIR or --http URL"),
         (("hour=17", "--http", "localhost:80"), "http://HOST:PORT"),
     ],
 )
-def test_wrong_calls(stopped: Cli, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_calls(stopped: Cli, arguments: tuple[str, ...], message: str) -> None:
     ran = stopped("why", *arguments)
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert message in ran.err
 
 
-def test_nobody_answers(cli: Cli) -> None:
+def test_no_server_answers(cli: Cli) -> None:
     ran = cli("why", "hour=17", "--http", "http://127.0.0.1:9")
     assert ran.code == 2
-    assert "nobody answers" in ran.err
+    assert "no answer" in ran.err
 
 
 class Answering(BaseHTTPRequestHandler):
-    """A live view, as far as `why` and `say` know it."""
+    """Stand-in for a live view: the requests that `why` and `say` send."""
 
     waits: ClassVar[list[dict[str, object]]] = []
-    heard: ClassVar[list[object]] = []
+    requests: ClassVar[list[object]] = []
 
     def do_GET(self) -> None:
-        self.heard.append(self.path)
+        self.requests.append(self.path)
         code = 400 if "hur" in self.path else 200
         self.answer(code, json.dumps(self.waits) if code == 200 else "the result has no column hur")
 
     def do_POST(self) -> None:
-        given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.heard.append((self.path, given))
-        self.answer(200 if given["input"] == "sensor2" else 400, "the query reads no such stream")
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.requests.append((self.path, body))
+        self.answer(200 if body["input"] == "sensor2" else 400, "the query reads no such stream")
 
     def answer(self, code: int, text: str) -> None:
         self.send_response(code)
@@ -163,7 +163,7 @@ class Answering(BaseHTTPRequestHandler):
 @pytest.fixture
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(Answering, "waits", [])
-    monkeypatch.setattr(Answering, "heard", [])
+    monkeypatch.setattr(Answering, "requests", [])
     with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -180,16 +180,16 @@ def test_a_live_view_is_asked(stopped: Cli, url: str) -> None:
     ran = stopped("why", "hur=17", "--http", url)
     assert (ran.code, ran.out) == (2, "")
     assert "no column hur" in ran.err
-    assert Answering.heard == ["/why?hour=%5B17%2C18%5D", "/why?hour=17", "/why?hur=17"]
+    assert Answering.requests == ["/why?hour=%5B17%2C18%5D", "/why?hour=17", "/why?hur=17"]
 
 
-def test_something_is_said_to_a_live_view(cli: Cli, url: str) -> None:
+def test_punctuations_are_sent_to_a_live_view(cli: Cli, url: str) -> None:
     xml = "<punct:tempdata xmlns:punct='urn:p'><hour>17</hour></punct:tempdata>"
-    for said in (["hour=17", "sid=S1"], [xml], ["<*, 17, *>"]):
-        ran = cli("say", "sensor2", *said, "--http", url)
+    for arguments in (["hour=17", "sid=S1"], [xml], ["<*, 17, *>"]):
+        ran = cli("say", "sensor2", *arguments, "--http", url)
         assert (ran.code, ran.out, ran.err) == (0, "", "")
-    given = [{"hour": "17", "sid": "S1"}, xml, "<*, 17, *>"]
-    assert Answering.heard == [("/say", {"input": "sensor2", "punctuation": p}) for p in given]
+    punctuations = [{"hour": "17", "sid": "S1"}, xml, "<*, 17, *>"]
+    assert Answering.requests == [("/say", {"input": "sensor2", "punctuation": p}) for p in punctuations]
     ran = cli("say", "sensor3", "hour=17", "--http", url)
     assert ran.code == 2
     assert "no such stream" in ran.err

@@ -1,4 +1,4 @@
-"""XML as a query's columns and options ask for it, and what is written read back by another query."""
+"""XML output: its form follows column names and options, and another query reads it back."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def feed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("pretty", [True, False])
-def test_what_is_written_is_read_by_a_second_query(
-    cli: Cli, tmp_path: Path, feed: Path, pretty: bool
-) -> None:
+def test_output_is_read_by_a_second_query(cli: Cli, tmp_path: Path, feed: Path, pretty: bool) -> None:
     out, options = (
         tmp_path / "out.xml",
         ["--root", "g:shop", "--row", "{urn:i}item", "--namespaces", "g=urn:g"],
@@ -41,11 +39,11 @@ def test_what_is_written_is_read_by_a_second_query(
     first = cli("run", "--engine", "local", "-q", STREAM.format(feed) + QUERY, "-o", out, *options)
     assert (first.code, first.err) == (0, "")
     assert out.read_text().startswith(f'<g:shop xmlns:punct="{NS}" xmlns:g="urn:g" xmlns:ns1="urn:i">\n')
-    again = f"""CREATE STREAM item (id INT PATH '@id', name STRING, w INT PATH 'size/w', h INT PATH 'size/h')
+    second_sql = f"""CREATE STREAM item (id INT PATH '@id', name STRING, w INT PATH 'size/w', h INT PATH 'size/h')
                 WITH (source = '{out}', element = '{{urn:i}}item'); SELECT * FROM item"""
-    found = cli("run", "--engine", "local", "-q", again, "--format", "jsonl", "--strict")
-    assert (found.code, found.err) == (0, "")
-    lines = [json.loads(line) for line in found.out.splitlines()]
+    second = cli("run", "--engine", "local", "-q", second_sql, "--format", "jsonl", "--strict")
+    assert (second.code, second.err) == (0, "")
+    lines = [json.loads(line) for line in second.out.splitlines()]
     assert sorted((t for t in lines if "id" in t), key=lambda t: int(t["id"])) == [
         {"id": 1, "name": 'a < "b"', "w": 3, "h": None},
         {"id": 2, "name": None, "w": 4, "h": 5},
@@ -55,7 +53,7 @@ def test_what_is_written_is_read_by_a_second_query(
 
 
 @pytest.mark.parametrize(
-    ("select", "options", "says"),
+    ("select", "options", "message"),
     [
         ('SELECT w, id AS "@id" FROM t', [], "list it earlier"),
         ('SELECT id AS "a/b", w AS a FROM t', [], "elements in <a>"),
@@ -67,24 +65,24 @@ def test_what_is_written_is_read_by_a_second_query(
         ("SELECT id FROM t", ["--root", "result"], "one tuple"),
         ("SELECT id FROM t", ["--namespaces", "g"], "PREFIX=URI"),
         ("SELECT id FROM t", ["--row", f"{{{NS}}}t"], "punctuation"),
-        ("SELECT id FROM t", ["--format", "csv", "--root", "s"], "not csv"),
-        ("SELECT id FROM t", ["--format", "jsonl", "--pretty"], "not jsonl"),
-        ("SELECT id FROM t", ["--format", "jsonl", "--row", "r"], "not jsonl"),
-        ("SELECT id FROM t", ["--format", "jsonl", "--namespaces", "g=urn:g"], "not jsonl"),
+        ("SELECT id FROM t", ["--format", "csv", "--root", "s"], "not to csv"),
+        ("SELECT id FROM t", ["--format", "jsonl", "--pretty"], "not to jsonl"),
+        ("SELECT id FROM t", ["--format", "jsonl", "--row", "r"], "not to jsonl"),
+        ("SELECT id FROM t", ["--format", "jsonl", "--namespaces", "g=urn:g"], "not to jsonl"),
     ],
 )
 @pytest.mark.parametrize("engine", ["local", "spark"])
-def test_what_is_refused_before_anything_is_read(
-    cli: Cli, select: str, options: list[str], says: str, engine: str
+def test_wrong_columns_and_options_are_refused_before_reading(
+    cli: Cli, select: str, options: list[str], message: str, engine: str
 ) -> None:
     ran = cli("run", "--engine", engine, "-q", STREAM.format("no such file") + select, *options)
     assert (ran.code, ran.out) == (2, "")
-    assert says in ran.err
+    assert message in ran.err
     assert "Traceback" not in ran.err
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"form": XmlForm(pretty=True)}, "takes no --root"),
         ({"form": XmlForm(root="s")}, "takes no --root"),
@@ -92,27 +90,27 @@ def test_what_is_refused_before_anything_is_read(
         ({}, "'@id'"),
     ],
 )
-def test_a_dataset_refuses_what_it_cannot_say(options: dict[str, object], says: str) -> None:
+def test_a_dataset_refuses_options_of_xml_files(options: dict[str, object], message: str) -> None:
     query = plan(STREAM.format("t.xml") + 'SELECT id AS "@id" FROM t')
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=message):
         Runner(query, RunOptions(output="out/", **options), RunStats("spark"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("column", ["x XML", "x ARRAY(y INT)"])
-def test_a_dataset_refuses_what_is_no_text(column: str) -> None:
+def test_a_dataset_refuses_columns_that_are_no_text(column: str) -> None:
     query = plan(f"CREATE STREAM t ({column}) WITH (source = 't.xml'); SELECT x FROM t")
     with pytest.raises(UsageError, match=r"column x is .*: write a file"):
         Runner(query, RunOptions(output="out/"), RunStats("spark"))
 
 
 def test_arrays_are_read_by_a_second_query(cli: Cli, tmp_path: Path) -> None:
-    given, out = tmp_path / "o.xml", tmp_path / "out.xml"
-    given.write_text(
+    source, out = tmp_path / "o.xml", tmp_path / "out.xml"
+    source.write_text(
         f"""<s xmlns:p="{NS}"><o i="1"><l s="a"><q>1</q></l><l><q>2</q></l></o><p:o i="1"/><o i="2"/></s>"""
     )
     line = """ARRAY("@sku" STRING PATH '@{}', qty INT PATH '{}')"""
     stream = "CREATE STREAM o (id INT PATH '@{}', lines " + line + " PATH '{}') WITH (source = '{}'{});"
-    first = stream.format("i", "s", "q", "l", given, "") + 'SELECT id AS "@id", lines AS "lines/line" FROM o'
+    first = stream.format("i", "s", "q", "l", source, "") + 'SELECT id AS "@id", lines AS "lines/line" FROM o'
     ran = cli("run", "--engine", "local", "-q", first, "-o", out)
     assert (ran.code, ran.err) == (0, "")
     tuples = [line for line in out.read_text().splitlines() if line.startswith("<result")]
@@ -139,11 +137,11 @@ def test_nested_results_are_read_by_a_second_query(cli: Cli, tmp_path: Path, pre
              FROM orders CROSS JOIN UNNEST(line) AS l) AS q GROUP BY sku"""
     ran = cli("run", "samples/orders.sql", "--engine", "local", "-q", sql, "-o", out, *["--pretty"] * pretty)
     assert (ran.code, ran.err) == (0, "")
-    again = f"""CREATE STREAM r (XMLNAMESPACES('urn:g' AS g), sku STRING PATH '@sku', o ARRAY(id INT PATH '@id',
+    second_sql = f"""CREATE STREAM r (XMLNAMESPACES('urn:g' AS g), sku STRING PATH '@sku', o ARRAY(id INT PATH '@id',
                 customer STRING PATH '@g:by', qty INT) PATH 'os/g:o') WITH (source = '{out}', element = 'result');
                 SELECT sku, id, qty, customer FROM r CROSS JOIN UNNEST(o) WITH ORDINALITY AS l
                 ORDER BY sku, l.ordinality"""
-    ran = cli("run", "--engine", "local", "--strict", "--format", "csv", "-q", again)
+    ran = cli("run", "--engine", "local", "--strict", "--format", "csv", "-q", second_sql)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == "sku,id,qty,customer\nink,2,5,Bo\nink,1,1,Ada\npen,4,,Cy & Co\npen,1,3,Ada\n"
 
@@ -158,15 +156,15 @@ def test_a_run_with_xmlagg_goes_on_where_it_stopped(cli: Cli, tmp_path: Path) ->
     assert cli("run", *options, "-q", sql.format("id < 8")).code == 2
 
 
-def test_parse_tells_of_what_it_cannot_write(cli: Cli, tmp_path: Path) -> None:
-    given = tmp_path / "t.xml"
-    given.write_text(
+def test_parse_reports_values_that_it_cannot_write(cli: Cli, tmp_path: Path) -> None:
+    source = tmp_path / "t.xml"
+    source.write_text(
         f"<s xmlns:g='u' xmlns:p='{NS}'><t><a><g:b/></a></t><p:t><n>1</n></p:t><t><a/><n>2</n></t></s>"
     )
-    ran = cli("parse", given, "--element", "t", "--schema", "a XML, n INT")
+    ran = cli("parse", source, "--element", "t", "--schema", "a XML, n INT")
     assert ran.code == 0
     assert ran.out.splitlines()[1:-1] == ["<punct:t><n>1</n></punct:t>", "<t><a><a/></a><n>2</n></t>"]
-    assert "column a: a prefix that is not declared" in ran.err
+    assert "column a: an undeclared prefix" in ran.err
 
 
 def test_paths_are_names_in_other_formats(cli: Cli, feed: Path) -> None:
@@ -202,14 +200,14 @@ def test_another_form_is_another_run(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_the_root_does_not_read_as_a_tuple(cli: Cli, tmp_path: Path) -> None:
-    given, out = tmp_path / "in.xml", tmp_path / "out.xml"
-    given.write_text("<s><stream><a>1</a></stream><stream><a>2</a></stream></s>")
-    out.write_text(cli("parse", given, "--element", "stream", "--schema", "a INT").out)
-    again = cli("parse", out, "--element", "stream", "--schema", "a INT", "--format", "csv")
-    assert (again.out, again.err) == ("a\n1\n2\n", "")
+    source, out = tmp_path / "in.xml", tmp_path / "out.xml"
+    source.write_text("<s><stream><a>1</a></stream><stream><a>2</a></stream></s>")
+    out.write_text(cli("parse", source, "--element", "stream", "--schema", "a INT").out)
+    parsed = cli("parse", out, "--element", "stream", "--schema", "a INT", "--format", "csv")
+    assert (parsed.out, parsed.err) == ("a\n1\n2\n", "")
 
 
-def test_xml_attributes_that_everybody_knows(cli: Cli, feed: Path) -> None:
+def test_attributes_with_the_prefix_xml(cli: Cli, feed: Path) -> None:
     sql = STREAM.format(feed) + "SELECT 'en' AS \"@xml:lang\", id FROM t WHERE id = 2"
     ran = cli("run", "--engine", "local", "-q", sql)
     assert '<result xml:lang="en"><id>2</id></result>' in ran.out

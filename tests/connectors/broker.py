@@ -1,4 +1,4 @@
-"""A Kafka of two brokers, librdkafka's own mock of one, in a process of its own."""
+"""A Kafka cluster of two brokers: librdkafka's own mock, in its own process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _SERVE = """
 import sys
 from confluent_kafka import Producer
 producer = Producer({"bootstrap.servers": "ignored:1", "test.mock.num.brokers": 2, "log_level": 0})
-found = producer.list_topics(timeout=30).brokers
-print(",".join(f"{b.host}:{b.port}" for b in found.values()), flush=True)
+cluster = producer.list_topics(timeout=30).brokers
+print(",".join(f"{b.host}:{b.port}" for b in cluster.values()), flush=True)
 sys.stdin.read()
 """
 
 
 @contextmanager
 def brokers() -> Iterator[str]:
-    """Run a cluster; its addresses."""
+    """Run a cluster; yield its addresses."""
     command = [sys.executable, "-c", _SERVE]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -33,7 +33,7 @@ def brokers() -> Iterator[str]:
 
 
 def send(address: str, topic: str, messages: Sequence[bytes], partition: int = 0) -> None:
-    """Put messages into a partition of a topic, which is made if need be, with four partitions."""
+    """Send messages to a partition of a topic; a new topic has four partitions."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": address, "enable.idempotence": True})
@@ -44,7 +44,7 @@ def send(address: str, topic: str, messages: Sequence[bytes], partition: int = 0
 
 
 def read(address: str, topic: str) -> list[Any]:
-    """All messages of a topic, those of aborted transactions too, by partition and offset."""
+    """All messages of a topic, including aborted transactions, by partition and offset."""
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     settings = {"bootstrap.servers": address, "group.id": "all", "auto.offset.reset": "earliest"}
@@ -52,28 +52,28 @@ def read(address: str, topic: str) -> list[Any]:
     try:
         partitions = [*consumer.list_topics(topic, timeout=30).topics[topic].partitions]
         consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
-        found, ended, until = [], set(), time.monotonic() + 60
+        messages, ended, deadline = [], set(), time.monotonic() + 60
         while len(ended) < len(partitions):
-            assert time.monotonic() < until, "the topic does not end"
+            assert time.monotonic() < deadline, "the topic does not end"
             message = consumer.poll(0.2)
             if message is not None and message.error() is None:
-                found.append(message)
+                messages.append(message)
             elif message is not None:
                 assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
                 ended.add(message.partition())
     finally:
         consumer.close()
-    return sorted(found, key=lambda message: (message.partition(), message.offset()))
+    return sorted(messages, key=lambda message: (message.partition(), message.offset()))
 
 
 def count(address: str, topic: str) -> int:
-    """How many messages there are in a topic; 0 if there is none."""
+    """The number of messages in a topic; 0 without the topic."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": address, "group.id": "count"})
     try:
-        found = consumer.list_topics(timeout=30).topics.get(topic)
-        places = [TopicPartition(topic, p) for p in found.partitions] if found else []
-        return sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
+        topic_metadata = consumer.list_topics(timeout=30).topics.get(topic)
+        partitions = [TopicPartition(topic, p) for p in topic_metadata.partitions] if topic_metadata else []
+        return sum(consumer.get_watermark_offsets(partition, timeout=30)[1] for partition in partitions)
     finally:
         consumer.close()

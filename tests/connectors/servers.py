@@ -1,4 +1,4 @@
-"""Servers that a system may have, each in a process of its own on loopback."""
+"""Servers of other projects, each in its own process on loopback."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def free_port() -> int:
 
 @contextmanager
 def serving(program: str, *arguments: str, port: int) -> Iterator[int]:
-    """Run a server until its port is open; the test is skipped where there is no such program."""
-    found = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if found is None:
+    """Run a server and yield its port once it is open; skip the test if the program is not installed."""
+    executable = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if executable is None:
         pytest.skip(f"no {program} here: apt-get install {program}")
     with subprocess.Popen(
-        [found, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         try:
-            until = time.monotonic() + 20
+            deadline = time.monotonic() + 20
             while True:
                 with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                     break
                 assert process.poll() is None, f"{program} has ended"
-                assert time.monotonic() < until, f"{program} does not listen"
+                assert time.monotonic() < deadline, f"{program} does not listen"
                 time.sleep(0.02)
             yield port
         finally:
@@ -43,21 +43,21 @@ def serving(program: str, *arguments: str, port: int) -> Iterator[int]:
 
 @contextmanager
 def mosquitto(folder: Path, *lines: str) -> Iterator[int]:
-    """A broker of MQTT, whose settings are in ``folder``; its port."""
+    """Run an MQTT broker with its settings in ``folder``; yield its port."""
     port = free_port()
     settings = folder / "mosquitto.conf"
-    own = ["user root", "max_queued_messages 0", f"listener {port} 127.0.0.1"]
-    settings.write_text("\n".join([*own, *(lines or ["allow_anonymous true"]), ""]))
+    default_lines = ["user root", "max_queued_messages 0", f"listener {port} 127.0.0.1"]
+    settings.write_text("\n".join([*default_lines, *(lines or ["allow_anonymous true"]), ""]))
     with serving("mosquitto", "-c", str(settings), port=port):
         yield port
 
 
 @contextmanager
 def nats(folder: Path, *lines: str) -> Iterator[int]:
-    """A server of NATS with JetStream, whose settings and streams are in ``folder``; its port."""
+    """Run a NATS server with JetStream, with its settings and streams in ``folder``; yield its port."""
     port = free_port()
     settings = folder / "nats.conf"
-    own = [f'listen: "127.0.0.1:{port}"', f'jetstream {{ store_dir: "{folder}/streams" }}', *lines]
-    settings.write_text("\n".join(own))
+    all_lines = [f'listen: "127.0.0.1:{port}"', f'jetstream {{ store_dir: "{folder}/streams" }}', *lines]
+    settings.write_text("\n".join(all_lines))
     with serving("nats-server", "-c", str(settings), port=port):
         yield port

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.connectors.servers import free_port
-from tests.connectors.test_posting import piece, post, reading
+from tests.connectors.test_http_post import piece, post, reading
 from tests.reliability.support import MOST_SECONDS, ends_well
 from tests.view.running import SQL, taking, view_of_a_run
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
@@ -29,7 +29,7 @@ from xmlpunct.engine.view.talk import Talk
 
 SAID = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
 Target = tuple[int, str, Callable[[], int]]
-"""A port, a request that has an effect, and the number of effects so far."""
+"""A port, a request with an effect, and the number of effects so far."""
 
 
 @contextmanager
@@ -39,26 +39,26 @@ def live_view() -> Iterator[Target]:
         talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE, sayings)
         with ViewServer(view, ("127.0.0.1", 0), talk) as server, taking(sayings) as effects:
             port = int(server.url.rstrip("/").rpartition(":")[2])
-            forged = f"POST /say HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
-            yield port, f"{forged}Content-Length: {len(SAID)}\r\n\r\n{SAID}", lambda: len(effects)
+            request = f"POST /say HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+            yield port, f"{request}Content-Length: {len(SAID)}\r\n\r\n{SAID}", lambda: len(effects)
 
 
 @contextmanager
 def listener() -> Iterator[Target]:
     with reading() as (port, _, pieces):
-        forged = f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 4\r\n\r\n<s/>"
-        yield port, forged, lambda: len(pieces)
+        request = f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 4\r\n\r\n<s/>"
+        yield port, request, lambda: len(pieces)
 
 
 @pytest.fixture(params=[live_view, listener])
 def target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    with request.param() as made:
-        yield made
+    with request.param() as target_:
+        yield target_
 
 
-def exchange(port: int, request: bytes, wait: float = 5.0) -> list[int]:
-    """The statuses of all answers to some bytes, until the server closes the connection."""
-    with socket.create_connection(("127.0.0.1", port), timeout=wait) as client:
+def exchange(port: int, request: bytes, timeout: float = 5.0) -> list[int]:
+    """The statuses of all answers to ``request``, until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=timeout) as client:
         client.sendall(request)
         with suppress(OSError):  # a server that refuses may have closed the connection already
             client.shutdown(socket.SHUT_WR)
@@ -108,27 +108,27 @@ FORGERIES = {
 
 @pytest.mark.parametrize("head", FORGERIES.values(), ids=FORGERIES)
 def test_a_body_is_never_parsed_as_a_request(target: Target, head: str) -> None:
-    port, forged, effects = target
-    text = head.format(host=f"127.0.0.1:{port}", n=len(forged)) + forged
+    port, valid_request, effects = target
+    text = head.format(host=f"127.0.0.1:{port}", n=len(valid_request)) + valid_request
     (status,) = exchange(port, text.encode())
     assert status >= 400 or head.startswith(("GET / HTTP/1.", "HEAD"))
     assert effects() == 0
 
 
-def test_a_refused_body_is_read_where_the_connection_stays_open(target: Target) -> None:
-    """Two forged requests, of which the first is the other's body, and one that is meant."""
-    port, forged, effects = target
-    assert exchange(port, forged.encode()) == [200]
+def test_pipelined_requests_have_their_own_answers(target: Target) -> None:
+    """Several requests in one connection; the body of one is not parsed as the next."""
+    port, valid_request, effects = target
+    assert exchange(port, valid_request.encode()) == [200]
     assert effects() == 1
-    assert exchange(port, forged.encode() * 3) == [200] * 3, "pipelined requests are requests"
+    assert exchange(port, valid_request.encode() * 3) == [200] * 3, "pipelined requests are requests"
     assert effects() == 4
-    spaced = forged.encode() + b"\r\n" + forged.encode()
-    assert exchange(port, spaced) == [200] * 2, "an empty line between requests"
+    requests = valid_request.encode() + b"\r\n" + valid_request.encode()
+    assert exchange(port, requests) == [200] * 2, "an empty line between requests"
 
 
 def test_a_client_that_awaits_permission(target: Target) -> None:
-    port, forged, effects = target
-    expecting = forged.replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n", 1).encode()
+    port, valid_request, effects = target
+    expecting = valid_request.replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n", 1).encode()
     head, _, body = expecting.partition(b"\r\n\r\n")
     assert exchange(port, expecting) == [100, 200]
     with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
@@ -137,21 +137,23 @@ def test_a_client_that_awaits_permission(target: Target) -> None:
         client.sendall(body)
         assert client.recv(100).startswith(b"HTTP/1.1 200 ")
     before = effects()
-    elsewhere = head.replace(b"Host: 127.0.0.1", b"Host: evil.example")
-    assert exchange(port, elsewhere + b"\r\n\r\n" + body) == [403], "no permission to send what is refused"
+    other_host_head = head.replace(b"Host: 127.0.0.1", b"Host: evil.example")
+    assert exchange(port, other_host_head + b"\r\n\r\n" + body) == [403], (
+        "a refused request is not told to continue"
+    )
     assert effects() == before
 
 
 def test_random_heads_have_one_answer_at_most(target: Target) -> None:
-    """Lines in any order and number: the bytes behind a refused head are no request."""
+    """Fields in any order and number: the bytes after a refused head are not a request."""
     import random
 
-    port, forged, effects = target
+    port, valid_request, effects = target
     chance = random.Random(5)
     lines = [
         f"Host: 127.0.0.1:{port}",
         "Origin: http://evil.example",
-        f"Content-Length: {len(forged)}",
+        f"Content-Length: {len(valid_request)}",
         "Content-Length: 0",
         "Transfer-Encoding: chunked",
         "Transfer-Encoding: identity",
@@ -161,13 +163,13 @@ def test_random_heads_have_one_answer_at_most(target: Target) -> None:
         "Content-Length:\t0x10",
     ]
     for _ in range(60):
-        chosen = [chance.choice(lines) for _ in range(chance.randrange(6))]
+        fields = [chance.choice(lines) for _ in range(chance.randrange(6))]
         head = chance.choice(["POST /say", "GET /", "HEAD /", "OPTIONS /x"]) + " HTTP/1.1\r\n"
-        refused = "\r\n".join(["Host: evil.example", *chosen]) + "\r\n\r\n"
-        if f"Content-Length: {len(forged)}" not in chosen:
-            refused = "Transfer-Encoding: chunked\r\n" + refused
-        statuses = exchange(port, (head + refused + forged).encode())
-        assert len(statuses) == 1, (head, refused, statuses)
+        fields_text = "\r\n".join(["Host: evil.example", *fields]) + "\r\n\r\n"
+        if f"Content-Length: {len(valid_request)}" not in fields:
+            fields_text = "Transfer-Encoding: chunked\r\n" + fields_text
+        statuses = exchange(port, (head + fields_text + valid_request).encode())
+        assert len(statuses) == 1, (head, fields_text, statuses)
         assert effects() == 0
 
 
@@ -180,7 +182,7 @@ def test_a_client_that_still_sends_receives_the_answer(target: Target) -> None:
 
 @contextmanager
 def few_descriptors(spare: int) -> Iterator[None]:
-    """Leave this process so many descriptors beyond those that are open."""
+    """Let this process open ``spare`` more descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with open("/dev/null", "rb") as probe:
         resource.setrlimit(resource.RLIMIT_NOFILE, (probe.fileno() + spare, hard))
@@ -191,21 +193,21 @@ def few_descriptors(spare: int) -> Iterator[None]:
 
 
 def test_idle_connections_leave_descriptors_to_the_run(target: Target) -> None:
-    port, forged, effects = target
+    port, valid_request, effects = target
     clients = list[socket.socket]()
-    with few_descriptors(80), ExitStack() as opened:
+    with few_descriptors(80), ExitStack() as stack:
         for _ in range(30):
-            clients.append(opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5)))
+            clients.append(stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5)))
         time.sleep(0.2)
-        with ExitStack() as files:  # what the run opens meanwhile
+        with ExitStack() as files:  # files that the run opens meanwhile
             for _ in range(8):
                 files.enter_context(open("/dev/null", "rb"))
-        assert exchange(port, forged.encode()) == [200], "idle connections make room"
+        assert exchange(port, valid_request.encode()) == [200], "idle connections are closed for it"
         assert effects() == 1
 
 
 def test_a_run_survives_idle_connections_under_a_low_limit(tmp_path: Path) -> None:
-    """More to each of two servers than the limit allows for both: each still answers, and the run ends well."""
+    """Each of two servers gets more connections than the limit; each still answers, and the run completes."""
     first, second = free_port(), free_port()
     sql = f"CREATE STREAM s (x INT) WITH (source = 'http-listen://:{first}', element = 't'); SELECT x FROM s"
     options = [
@@ -219,24 +221,24 @@ def test_a_run_survives_idle_connections_under_a_low_limit(tmp_path: Path) -> No
         str(second),
     ]
     command = [sys.executable, "-m", "xmlpunct", "run", "-q", sql, *options, "-o", str(tmp_path / "out.xml")]
-    limited = ["sh", "-c", 'ulimit -n 80; exec "$@"', "sh", *command]
-    with subprocess.Popen(limited, stderr=subprocess.PIPE) as run, ExitStack() as opened:
+    limited_command = ["sh", "-c", 'ulimit -n 80; exec "$@"', "sh", *command]
+    with subprocess.Popen(limited_command, stderr=subprocess.PIPE) as run, ExitStack() as stack:
         try:
             for port in (first, second, first):
                 clients = list[socket.socket]()
-                until = time.monotonic() + MOST_SECONDS
+                deadline = time.monotonic() + MOST_SECONDS
                 while len(clients) < 90:
                     try:
                         clients.append(socket.create_connection(("127.0.0.1", port), timeout=10))
-                        opened.enter_context(clients[-1])
-                    except ConnectionRefusedError:  # it is being started
+                        stack.enter_context(clients[-1])
+                    except ConnectionRefusedError:  # the server is still starting
                         assert run.poll() is None
-                        assert time.monotonic() < until
+                        assert time.monotonic() < deadline
                         time.sleep(0.05)
             assert len(os.listdir(f"/proc/{run.pid}/fd")) <= 60
             assert post(first, b"<s><t><x>1</x></t>", **piece(0))[0] == 200
-            asked = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{second}\r\nConnection: close\r\n\r\n"
-            assert exchange(second, asked.encode()) == [200]
+            health_request = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{second}\r\nConnection: close\r\n\r\n"
+            assert exchange(second, health_request.encode()) == [200]
             assert post(first, b"</s>", **piece(1, Xmlpunct_Last="1"))[0] == 200
             ends_well(run)
         finally:
@@ -246,13 +248,13 @@ def test_a_run_survives_idle_connections_under_a_low_limit(tmp_path: Path) -> No
 
 def test_connections_are_limited(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xmlpunct.connectors.http_server.MOST_CONNECTIONS", 3)
-    port, forged, effects = target
-    with ExitStack() as opened:
+    port, valid_request, effects = target
+    with ExitStack() as stack:
         clients = [
-            opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5)) for _ in range(5)
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5)) for _ in range(5)
         ]
-        assert [client.recv(1) for client in clients[:2]] == [b"", b""], "the oldest are closed"
-        assert exchange(port, forged.encode()) == [200]
+        assert [client.recv(1) for client in clients[:2]] == [b"", b""], "the oldest connections are closed"
+        assert exchange(port, valid_request.encode()) == [200]
         assert effects() == 1
 
 
@@ -261,53 +263,53 @@ def test_a_server_that_is_busy_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
     inlet = Posted(Server(_address(f"http-listen://:{port}")), "")
     inlet.open(None)
-    with closing(inlet):  # nobody reads: both pieces wait
+    with closing(inlet):  # without a reader both pieces wait
         head = f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 4\r\n\r\n"
-        with ExitStack() as opened:
+        with ExitStack() as stack:
             for _ in range(2):
-                client = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+                client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
                 client.sendall(head.encode() + b"<s/>")
             time.sleep(0.3)
             assert exchange(port, (head + "<s/>").encode()) == [503]
 
 
 def test_an_idle_connection_is_closed(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A head that never ends is no activity."""
+    """An incomplete head does not count as activity."""
     monkeypatch.setattr("xmlpunct.connectors.http_server.IDLE_SECONDS", 0.3)
-    port, forged, _ = target
+    port, valid_request, _ = target
     with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
-        client.sendall(forged.partition("\r\n")[0].encode())
+        client.sendall(valid_request.partition("\r\n")[0].encode())
         assert client.recv(1) == b""
     with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
-        client.sendall(forged.encode())
+        client.sendall(valid_request.encode())
         assert client.recv(100).startswith(b"HTTP/1.1 200 ")
         client.settimeout(5)
         while client.recv(1000):
             pass
 
 
-def test_a_slow_sender_does_not_hold_others_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_sender_does_not_block_other_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xmlpunct.connectors.http_server.GRACE_SECONDS", 1.0)
     with reading() as (port, _, pieces), socket.create_connection(("127.0.0.1", port), timeout=10) as slow:
         head = f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 1000000\r\n\r\n"
         slow.sendall(head.encode())
-        began, over = time.monotonic(), threading.Event()
+        start_time, stopped = time.monotonic(), threading.Event()
 
         def drip() -> None:
             with suppress(OSError):
-                while not over.wait(0.1):
+                while not stopped.wait(0.1):
                     slow.sendall(b"x")
 
-        dripping = threading.Thread(target=drip)
-        dripping.start()
+        drip_thread = threading.Thread(target=drip)
+        drip_thread.start()
         try:
             assert post(port, b"<s>", **piece(0))[0] == 400
             assert post(port, b"<s><t/>", **piece(0))[0] == 200
-            assert time.monotonic() - began < 1.0, "nobody waits for it"
-            assert slow.recv(100).startswith(b"HTTP/1.1 408 "), "nor is it waited for without end"
+            assert time.monotonic() - start_time < 1.0, "other requests do not wait for the slow one"
+            assert slow.recv(100).startswith(b"HTTP/1.1 408 "), "the slow request has a time limit"
         finally:
-            over.set()
-            dripping.join()
+            stopped.set()
+            drip_thread.join()
         assert pieces == [b"<s><t/>"]
 
 
@@ -315,5 +317,5 @@ def test_pieces_in_memory_are_limited() -> None:
     with reading() as (port, inlet, pieces):
         inlet._server.held_bytes = 1000
         assert post(port, b"x" * 1001, **piece(0))[0] == 429
-        assert post(port, b"x" * 1000, **piece(0))[0] == 200, "what was refused is not counted any more"
+        assert post(port, b"x" * 1000, **piece(0))[0] == 200, "a refused piece does not count"
         assert [len(data) for data in pieces] == [1000]

@@ -1,4 +1,4 @@
-"""NATS JetStream, against nats-server: positions, what is written once, what is lost, and killed at random."""
+"""NATS JetStream, against nats-server: positions, results written once, lost messages, and runs killed at random."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.connectors.servers import nats
-from tests.connectors.test_messages import HOURS, QUERY, copied, elements
+from tests.connectors.test_messages import HOURS, QUERY, elements, shown_arguments
 from tests.firehose.test_tcp import CERTIFICATES
 from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch
 from xmlpunct import parse
@@ -39,53 +39,53 @@ RESULT = Schema.parse("hour INT, n INT, top INT")
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with nats(tmp_path_factory.mktemp("nats")) as found:
-        yield found
+    with nats(tmp_path_factory.mktemp("nats")) as server_port:
+        yield server_port
 
 
 class Peer:
-    """Somebody else who uses a stream."""
+    """Another client of a stream."""
 
     def __init__(self, port: int, stream: str, **settings: Any) -> None:
         self.port, self.stream = port, stream
         self.url = f"nats://127.0.0.1:{port}/{stream}"
         self.do(lambda s: s.add_stream(name=stream, subjects=[f"{stream}.>"], **settings))
 
-    def do(self, work: Any) -> Any:
-        """What comes of a piece of work on the streams of the server."""
+    def do(self, call: Any) -> Any:
+        """The result of ``call`` with the server's JetStream context."""
 
         async def run() -> Any:
             connection = await client.connect(f"nats://127.0.0.1:{self.port}")
             try:
-                done: Coroutine[Any, Any, Any] = work(connection.jetstream(timeout=MOST_SECONDS))
-                return await done
+                result: Coroutine[Any, Any, Any] = call(connection.jetstream(timeout=MOST_SECONDS))
+                return await result
             finally:
                 await connection.close()
 
         return asyncio.run(run())
 
     def send(self, messages: Sequence[bytes], subject: str = "in") -> None:
-        async def sending(streams: Any) -> None:
+        async def publish(streams: Any) -> None:
             for message in messages:
                 await streams.publish(f"{self.stream}.{subject}", message)
 
-        self.do(sending)
+        self.do(publish)
 
     def read(self, subject: str = "out") -> list[Any]:
         """All messages of a subject, in order."""
 
-        async def reading(streams: Any) -> list[Any]:
-            found = list[Any]()
-            wanted = client.js.api.ConsumerConfig(ack_policy=client.js.api.AckPolicy.NONE)
+        async def read_messages(streams: Any) -> list[Any]:
+            messages = list[Any]()
+            config = client.js.api.ConsumerConfig(ack_policy=client.js.api.AckPolicy.NONE)
             reader = await streams.pull_subscribe(
-                f"{self.stream}.{subject}", stream=self.stream, config=wanted
+                f"{self.stream}.{subject}", stream=self.stream, config=config
             )
-            left = (await reader.consumer_info()).num_pending
-            while len(found) < left:
-                found += await reader.fetch(left - len(found))
-            return found
+            pending = (await reader.consumer_info()).num_pending
+            while len(messages) < pending:
+                messages += await reader.fetch(pending - len(messages))
+            return messages
 
-        return list(self.do(reading))
+        return list(self.do(read_messages))
 
     def purge(self, subject: str) -> None:
         self.do(lambda s: s.purge_stream(self.stream, subject=f"{self.stream}.{subject}"))
@@ -98,13 +98,13 @@ def peer(port: int, request: pytest.FixtureRequest) -> Peer:
     return Peer(port, name)
 
 
-def whole(url: str) -> bytes:
+def source_bytes(url: str) -> bytes:
     with open_source(url).open() as reader:
         return b"".join(iter(lambda: reader.read(100), b""))
 
 
-def rest(url: str, position: Any = None, sender: str = "") -> tuple[bytes, Any]:
-    """What comes behind a position, and the position at the end."""
+def read_from(url: str, position: Any = None, sender: str = "") -> tuple[bytes, Any]:
+    """The bytes after a position, and the last position."""
     with closing(InletFile(connector_of(url).inlet(url, sender))) as file:
         file.resume(position)
         data = b"".join(iter(lambda: file.read(10_000), b""))
@@ -112,7 +112,7 @@ def rest(url: str, position: Any = None, sender: str = "") -> tuple[bytes, Any]:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("nats://host", "is no address"),
         ("nats:///S", "is no address"),
@@ -127,12 +127,12 @@ def rest(url: str, position: Any = None, sender: str = "") -> tuple[bytes, Any]:
         ("nats://host/S?durable=x", "there is no option durable"),
     ],
 )
-def test_what_is_no_stream(url: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        whole(url)
+def test_wrong_urls(url: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        source_bytes(url)
 
 
-def test_what_can_be_known_beforehand() -> None:
+def test_properties_without_a_connection() -> None:
     url = "nats://me:pw@nowhere/S?subject=a.1,a.*"
     assert senders_of(url) == 2
     assert is_endless(url)
@@ -147,7 +147,7 @@ def test_what_can_be_known_beforehand() -> None:
 
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SourceError, match=r"nats://127.0.0.1:1/S.*Connect call failed"):
-        whole("nats://127.0.0.1:1/S")
+        source_bytes("nats://127.0.0.1:1/S")
     url = "nats://127.0.0.1:1/S?subject=a"
     with (
         closing(connector_of(url).outlet(url, url)) as outlet,
@@ -161,90 +161,93 @@ def test_a_stream_is_elements_or_documents(peer: Peer) -> None:
     peer.send([b"", b"<t><a>2</a></t>"], "y")
     for query in ("", f"&subject={peer.stream}.>"):
         url = f"{peer.url}?until=end{query}"
-        assert whole(url) == b"<stream>\n<t><a>1</a></t>\n\n<t><a>2</a></t>\n</stream>\n"
+        assert source_bytes(url) == b"<stream>\n<t><a>1</a></t>\n\n<t><a>2</a></t>\n</stream>\n"
         assert [*parse(url, Schema.parse("a INT"), element="t")] == [(1,), (2,)]
-    assert whole(f"{peer.url}?until=end&subject={peer.stream}.x") == b"<stream>\n<t><a>1</a></t>\n</stream>\n"
-    assert whole(f"{peer.url}?until=end&deliver=new") == b"<stream>\n</stream>\n"
+    assert (
+        source_bytes(f"{peer.url}?until=end&subject={peer.stream}.x")
+        == b"<stream>\n<t><a>1</a></t>\n</stream>\n"
+    )
+    assert source_bytes(f"{peer.url}?until=end&deliver=new") == b"<stream>\n</stream>\n"
     documents = f"{peer.url}?until=end&documents=1&subject={peer.stream}.x"
-    assert whole(documents) == b"<t><a>1</a></t>\n"
+    assert source_bytes(documents) == b"<t><a>1</a></t>\n"
     peer.purge("x")
-    assert whole(documents) == b""
+    assert source_bytes(documents) == b""
 
 
-def test_a_stream_is_read_on_from_a_position(peer: Peer) -> None:
+def test_a_stream_is_read_from_a_position(peer: Peer) -> None:
     messages = [b"<t>%d</t>" % i for i in range(1000)]
     peer.send(messages)
     peer.send([b"<t>other</t>"], "other")
     url = f"{peer.url}?until=end"
-    data, end = rest(url, sender=f"{peer.stream}.in")
+    data, end = read_from(url, sender=f"{peer.stream}.in")
     assert data.split() == [b"<stream>", *messages, b"</stream>"]
     assert end == {"offset": 1002, "end": 1002, "closed": True}
-    assert rest(url, end) == (b"", end)
-    data, _ = rest(url, {"offset": 998, "end": 1001, "closed": False})
+    assert read_from(url, end) == (b"", end)
+    data, _ = read_from(url, {"offset": 998, "end": 1001, "closed": False})
     assert data.split() == [*messages[997:], b"</stream>"]
-    with pytest.raises(SourceError, match="message 1009 was there, and is not: is it another stream"):
-        rest(url, {"offset": 1010, "end": None, "closed": False})
+    with pytest.raises(SourceError, match="message 1009 no longer exists: is it another stream"):
+        read_from(url, {"offset": 1010, "end": None, "closed": False})
 
 
-def test_what_the_stream_has_dropped_is_missed(port: int) -> None:
+def test_messages_that_the_stream_has_dropped_are_an_error(port: int) -> None:
     peer = Peer(port, "short", max_msgs=10)
     peer.send([b"<t>1</t>"])
-    data, _ = rest(f"{peer.url}?until=end")
+    data, _ = read_from(f"{peer.url}?until=end")
     assert b"<t>1</t>" in data
     peer.send([b"<t>2</t>"] * 15)
-    with pytest.raises(SourceError, match="message 2 is not there any more: start anew"):
-        rest(peer.url, {"offset": 2, "end": None, "closed": False})
-    assert rest(peer.url + "?until=end", {"offset": 7, "end": 8, "closed": False})[0].count(b"<t>2") == 1
+    with pytest.raises(SourceError, match="message 2 no longer exists: start again"):
+        read_from(peer.url, {"offset": 2, "end": None, "closed": False})
+    assert read_from(peer.url + "?until=end", {"offset": 7, "end": 8, "closed": False})[0].count(b"<t>2") == 1
 
 
-def test_what_cannot_be_read_again_is_refused(port: int) -> None:
+def test_streams_that_cannot_be_read_twice_are_an_error(port: int) -> None:
     queue = Peer(port, "queue", retention=client.js.api.RetentionPolicy.WORK_QUEUE)
     with pytest.raises(SourceError, match="its retention is workqueue"):
-        whole(queue.url)
+        source_bytes(queue.url)
     with pytest.raises(SourceError, match="stream not found"):
-        whole(f"nats://127.0.0.1:{port}/nowhere")
+        source_bytes(f"nats://127.0.0.1:{port}/nowhere")
 
 
 @pytest.mark.parametrize("documents", ["0", "1"])
 def test_a_stream_has_no_end(peer: Peer, documents: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is nothing more for a while, more is waited for; a lost connection is made anew."""
+    """At the end of a stream the reader waits for more messages; it replaces a lost connection."""
     monkeypatch.setattr("xmlpunct.connectors.nats.LOOK_SECONDS", 0.3)
     reader = connector_of(peer.url).inlet(f"{peer.url}?documents={documents}", f"{peer.stream}.in")
     with closing(InletFile(reader)) as file:
         data = b""
         for number in range(5):
-            later = threading.Timer(1.0 if number == 4 else 0.0, peer.send, ([b"<t>%d</t>" % number],))
-            later.start()
+            timer = threading.Timer(1.0 if number == 4 else 0.0, peer.send, ([b"<t>%d</t>" % number],))
+            timer.start()
             while data.count(b"</t>") <= number:
-                more = file.read(1000)
-                assert more, "it has ended"
-                data += more
-            later.join()
+                new_bytes = file.read(1000)
+                assert new_bytes, "the reader has ended"
+                data += new_bytes
+            timer.join()
             connection = reader._connection  # type: ignore[attr-defined]
             if number == 1:
                 connection.do(connection.client._process_op_err(OSError("cut")))
             if number == 3:
-                cut = connection.client._transport._io_writer.transport.abort
-                threading.Timer(0.3, connection._loop.call_soon_threadsafe, (cut,)).start()
+                abort = connection.client._transport._io_writer.transport.abort
+                threading.Timer(0.3, connection._loop.call_soon_threadsafe, (abort,)).start()
             if number == 2:
                 consumer = reader._tail._consumer  # type: ignore[attr-defined]
                 peer.do(lambda s, consumer=consumer: s.delete_consumer(peer.stream, consumer))
             if number == 4:
                 peer.send([b"<t>other</t>"] * 3, "other")
-        until = time.monotonic() + 20
+        deadline = time.monotonic() + 20
         while reader._position["offset"] < 9:  # type: ignore[attr-defined]
-            assert time.monotonic() < until, "what is of other subjects is not passed over"
+            assert time.monotonic() < deadline, "messages of other subjects do not advance the position"
             reader.read()
-        later = threading.Timer(0.5, file.stop)
-        later.start()
+        timer = threading.Timer(0.5, file.stop)
+        timer.start()
         assert not file.read(1000)
-        later.join()
-    begun = [] if documents == "1" else [b"<stream>"]
-    assert data.split() == [*begun, *(b"<t>%d</t>" % n for n in range(5))]
+        timer.join()
+    start = [] if documents == "1" else [b"<stream>"]
+    assert data.split() == [*start, *(b"<t>%d</t>" % n for n in range(5))]
 
 
-def results(number: int, rows: list[tuple[int, int, int]], *said: str) -> Results:
-    punctuations = [Punctuation.parse(RESULT, text) for text in said]
+def results(number: int, rows: list[tuple[int, int, int]], *patterns: str) -> Results:
+    punctuations = [Punctuation.parse(RESULT, text) for text in patterns]
     return Results(number, (Slice(RESULT.frame(rows), punctuations),), b"")
 
 
@@ -262,10 +265,10 @@ def numbers(messages: Sequence[Any], run: str = "r1") -> list[int]:
 
 
 @pytest.mark.parametrize("remembers", [True, False])
-def test_each_message_is_sent_once_whatever_a_run_that_died_has_sent(port: int, remembers: bool) -> None:
-    """Whether the server still knows their numbers, or they have to be read."""
-    window = {} if remembers else {"duplicate_window": 0.1}
-    peer = Peer(port, f"once-{remembers}", **window)
+def test_a_restarted_run_sends_each_message_once(port: int, remembers: bool) -> None:
+    """The server has the sequence numbers in its window, or the run reads the messages."""
+    settings = {} if remembers else {"duplicate_window": 0.1}
+    peer = Peer(port, f"once-{remembers}", **settings)
     groups = [results(n, [(n, 1, 2), (n, 3, 4)], f"<{n}, *, *>") for n in range(4)]
     with closing(writer(peer)) as first:
         first.open(form("jsonl"), None)
@@ -274,26 +277,26 @@ def test_each_message_is_sent_once_whatever_a_run_that_died_has_sent(port: int, 
         assert position["sequence"] == 3
         first.write(groups[1])
         first._send([(7, b"one of the next group")])
-    with closing(writer(peer)) as other:
-        other.open(form("jsonl", "r2"), None)
-        other.write(results(0, [(99, 0, 0)]))
+    with closing(writer(peer)) as other_run:
+        other_run.open(form("jsonl", "r2"), None)
+        other_run.write(results(0, [(99, 0, 0)]))
     time.sleep(0.2)
-    with closing(writer(peer)) as changed:
-        changed.open(form("jsonl"), position)
-        changed.write(groups[1], again=True)
-        with pytest.raises(XmlPunctError, match="message 7 of this run is there, and holds another result"):
-            changed.write(groups[2])
+    with closing(writer(peer)) as changed_run:
+        changed_run.open(form("jsonl"), position)
+        changed_run.write(groups[1], again=True)
+        with pytest.raises(XmlPunctError, match="message 7 of this run exists already with another result"):
+            changed_run.write(groups[2])
     with closing(writer(peer)) as second:
         second.open(form("jsonl"), position)
         second.write(groups[1], again=True)
         assert second.commit()["sequence"] == 6
-        with pytest.raises(XmlPunctError, match="results that this checkpoint does not know"):
-            second.check_last(1)  # message 7 is of a group that its log does not hold
-    found = peer.read()
-    assert numbers(found) == [0, 1, 2, 3, 4, 5, 7]
-    assert numbers(found, "r2") == [0]
-    assert [json.loads(m.data)["hour"] for m in found[:2]] == [0, 0]
-    assert b"$punct" in found[2].data
+        with pytest.raises(XmlPunctError, match="results that are not in this checkpoint"):
+            second.check_last(1)  # message 7 is of a group that is not in the log of the checkpoint
+    messages = peer.read()
+    assert numbers(messages) == [0, 1, 2, 3, 4, 5, 7]
+    assert numbers(messages, "r2") == [0]
+    assert [json.loads(m.data)["hour"] for m in messages[:2]] == [0, 0]
+    assert b"$punct" in messages[2].data
 
 
 def test_a_connection_that_is_lost_while_results_are_written(peer: Peer) -> None:
@@ -311,10 +314,10 @@ def test_a_punctuation_is_sent_when_the_tuples_before_it_are_there(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = list[list[int]]()
-    real = SubjectWriter._publish
+    original = SubjectWriter._publish
 
     def publish(self: SubjectWriter, messages: Sequence[tuple[int, bytes]]) -> None:
-        real(self, messages)
+        original(self, messages)
         sent.append([number for number, _ in messages])
 
     monkeypatch.setattr(SubjectWriter, "_publish", publish)
@@ -325,7 +328,7 @@ def test_a_punctuation_is_sent_when_the_tuples_before_it_are_there(
     assert sent == [[0, 1], [2], [3]]
 
 
-def test_what_cannot_be_written(peer: Peer) -> None:
+def test_errors_of_writing(peer: Peer) -> None:
     with closing(writer(peer)) as outlet, pytest.raises(UsageError, match="write xml or jsonl"):
         outlet.open(form("csv"), None)
     url = f"{peer.url}?subject=elsewhere.out"
@@ -343,28 +346,30 @@ def test_what_cannot_be_written(peer: Peer) -> None:
             outlet.write(results(0, [(1, 1, 1)] * 3))
 
 
-def test_who_has_no_password_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_wrong_password_is_an_error(tmp_path: Path) -> None:
     with nats(tmp_path, 'authorization { user: me, password: "p/w" }') as port:
-        for who in ("", "me:other@"):
+        for user in ("", "me:other@"):
             with pytest.raises(SourceError, match=r"(?i)authorization"):
-                whole(f"nats://{who}127.0.0.1:{port}/S")
+                source_bytes(f"nats://{user}127.0.0.1:{port}/S")
         with pytest.raises(SourceError, match="stream not found"):
-            whole(f"nats://me:p%2Fw@127.0.0.1:{port}/S")
+            source_bytes(f"nats://me:p%2Fw@127.0.0.1:{port}/S")
         with pytest.raises(SourceError, match="it does not speak TLS"):
-            whole(f"nats://me:p%2Fw@127.0.0.1:{port}/S?tls=1")
+            source_bytes(f"nats://me:p%2Fw@127.0.0.1:{port}/S?tls=1")
 
 
 def test_tls(tmp_path: Path) -> None:
-    own, ca = CERTIFICATES / "localhost.pem", CERTIFICATES / "authority.pem"
+    certificate, ca = CERTIFICATES / "localhost.pem", CERTIFICATES / "authority.pem"
     with nats(
-        tmp_path, f'tls {{ cert_file: "{own}", key_file: "{own}" }}', 'authorization { token: "t/k" }'
+        tmp_path,
+        f'tls {{ cert_file: "{certificate}", key_file: "{certificate}" }}',
+        'authorization { token: "t/k" }',
     ) as port:
-        place = f"nats://t%2Fk@localhost:{port}/S"
+        address = f"nats://t%2Fk@localhost:{port}/S"
         with pytest.raises(SourceError, match="stream not found"):
-            whole(f"{place}?ca={ca}")
-        for url in (place, f"{place}?tls=1", f"{place.replace('localhost', '127.0.0.1')}?ca={ca}"):
+            source_bytes(f"{address}?ca={ca}")
+        for url in (address, f"{address}?tls=1", f"{address.replace('localhost', '127.0.0.1')}?ca={ca}"):
             with pytest.raises(SourceError, match="certificate verify failed"):
-                whole(url)
+                source_bytes(url)
 
 
 def run(*options: str) -> subprocess.Popen[bytes]:
@@ -380,40 +385,40 @@ def test_the_lines_to_copy(port: int, tmp_path: Path, monkeypatch: pytest.Monkey
     )
     for subject in ("eu", "us"):
         orders.send([order, punct], subject)
-    process = launch(*copied("NATS", **{"localhost:4222": f"127.0.0.1:{port}"}))
-    until = time.monotonic() + MOST_SECONDS
-    while not (found := totals.read("hours")):
+    process = launch(*shown_arguments("NATS", **{"localhost:4222": f"127.0.0.1:{port}"}))
+    deadline = time.monotonic() + MOST_SECONDS
+    while not (messages := totals.read("hours")):
         assert process.poll() is None
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=MOST_SECONDS)
-    assert found[0].data == b"<result><hour>17</hour><total>25.00</total></result>"
+    assert messages[0].data == b"<result><hour>17</hour><total>25.00</total></result>"
 
 
 def kill_at_random(peer: Peer, folder: Path, chance: random.Random, kills: int, *engine: str) -> None:
-    """From NATS to NATS: each result is there once, whenever the run is killed and started again."""
+    """From NATS to NATS: the run is killed and restarted; each result is there once."""
     folder.mkdir()
-    given, out = (Peer(peer.port, f"{peer.stream}-{folder.name}-{name}") for name in ("in", "out"))
+    source, out = (Peer(peer.port, f"{peer.stream}-{folder.name}-{name}") for name in ("in", "out"))
     sent = elements(kills)
-    file, alone = folder / "whole.xml", folder / "alone.xml"
+    file, undisturbed = folder / "whole.xml", folder / "alone.xml"
     file.write_bytes(b"<stream>" + b"".join(sent) + b"</stream>")
-    ends_well(run("--engine", "local", "-s", f"sensor1={file}", "-o", str(alone)))
-    given.send(sent)
-    places = ["-s", f"sensor1={given.url}?until=end", "-o", f"{out.url}?subject={out.stream}.out"]
-    going = [*engine, *places, "--checkpoint", str(folder / "checkpoint")]
+    ends_well(run("--engine", "local", "-s", f"sensor1={file}", "-o", str(undisturbed)))
+    source.send(sent)
+    addresses = ["-s", f"sensor1={source.url}?until=end", "-o", f"{out.url}?subject={out.stream}.out"]
+    options = [*engine, *addresses, "--checkpoint", str(folder / "checkpoint")]
     for _ in range(kills):
-        process, before = run(*going), len(out.read())
-        until, wanted = time.monotonic() + MOST_SECONDS, before + chance.randrange(0, 30)
-        while process.poll() is None and len(out.read()) <= wanted:
-            assert time.monotonic() < until, "it does not get so far"
+        process, before = run(*options), len(out.read())
+        deadline, previous_count = time.monotonic() + MOST_SECONDS, before + chance.randrange(0, 30)
+        while process.poll() is None and len(out.read()) <= previous_count:
+            assert time.monotonic() < deadline, "too few results in time"
         process.send_signal(signal.SIGKILL)
-        _, said = process.communicate()
-        assert process.returncode in (0, -signal.SIGKILL), said.decode()
-    ends_well(run(*going))
-    found = out.read()
-    assert numbers(found, found[0].headers["xmlpunct.run"]) == [*range(len(found))]
-    assert sorted(m.data.decode() for m in found if b"<result>" in m.data) == bag(alone)
-    assert len(bag(alone)) == HOURS
+        _, stderr = process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL), stderr.decode()
+    ends_well(run(*options))
+    messages = out.read()
+    assert numbers(messages, messages[0].headers["xmlpunct.run"]) == [*range(len(messages))]
+    assert sorted(m.data.decode() for m in messages if b"<result>" in m.data) == bag(undisturbed)
+    assert len(bag(undisturbed)) == HOURS
 
 
 def test_nats_to_nats_killed_at_random(peer: Peer, tmp_path: Path) -> None:
@@ -428,8 +433,8 @@ def test_nats_to_nats_killed_on_spark(peer: Peer, tmp_path: Path) -> None:
     kill_at_random(peer, tmp_path / "spark", random.Random(6), 1, "--master", "local[2]", "--slice", "96KiB")
 
 
-def test_the_window_of_the_server_is_not_what_a_run_that_goes_on_trusts(peer: Peer) -> None:
-    """Its readers ask for so many messages that a look takes several answers."""
+def test_a_restarted_run_reads_its_messages_and_ignores_the_window(peer: Peer) -> None:
+    """A reader requests ``AT_ONCE`` messages, so the check takes several requests."""
     with closing(writer(peer)) as first:
         first.open(form(), None)
         position = first.commit()

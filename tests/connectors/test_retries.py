@@ -1,4 +1,4 @@
-"""What is tried again without progress is reported: by whom, why, for how long, and how often."""
+"""Retries without progress are reported: source or target, error, duration and number of tries."""
 
 from __future__ import annotations
 
@@ -34,37 +34,35 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reported(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The names of what was reported."""
-    return [found[1] for found in map(REPORT.fullmatch, caplog.messages) if found]
+    """The names in the reports."""
+    return [report[1] for report in map(REPORT.fullmatch, caplog.messages) if report]
 
 
-def test_a_report_comes_ever_more_rarely(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    now = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    tried = Retries("nats://host/s", pauses=(0.1,) * 3000)
+def test_reports_become_rarer(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    clock = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    retries_ = Retries("nats://host/s", pauses=(0.1,) * 3000)
     for _ in range(3000):
-        tried.failed(OSError(111, "Connection refused"))
-        now += 0.1
+        retries_.failed(OSError(111, "Connection refused"))
+        clock += 0.1
     assert (
         caplog.messages[0]
         == "nats://host/s: still trying, without progress for 2 s (21 tries): Connection refused"
     )
     assert 6 < len(caplog.messages) < 12
-    tried.progressed()
-    assert caplog.messages[-1] == "nats://host/s: goes on after 300 s (3000 tries)"
+    retries_.progressed()
+    assert caplog.messages[-1] == "nats://host/s: continues after 300 s (3000 tries)"
     count = len(caplog.messages)
-    tried.failed("lost")
-    tried.progressed()
-    now += 3600
-    tried.failed("lost")
-    assert len(caplog.messages) == count, "what works again at once is not worth a line"
+    retries_.failed("lost")
+    retries_.progressed()
+    clock += 3600
+    retries_.failed("lost")
+    assert len(caplog.messages) == count, "a retry that works at once is not reported"
 
 
 @contextmanager
 def relay(port: int, partly: bool) -> Iterator[int]:
-    """A slow server: each message takes a while; ``partly``, and what says that there are no more never comes."""
+    """A relay that delays each acknowledgement; ``partly``: it drops the end marker of a request."""
     stopped = threading.Event()
 
     def upstream(peer: socket.socket, server: socket.socket) -> None:
@@ -90,9 +88,9 @@ def relay(port: int, partly: bool) -> Iterator[int]:
             while True:
                 peer, _ = listener.accept()
                 server = socket.create_connection(("127.0.0.1", port))
-                for work in (upstream, downstream):
-                    ends = (peer, server) if work is upstream else (server, peer)
-                    threading.Thread(target=work, args=ends, daemon=True).start()
+                for forward in (upstream, downstream):
+                    ends = (peer, server) if forward is upstream else (server, peer)
+                    threading.Thread(target=forward, args=ends, daemon=True).start()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve, daemon=True).start()
@@ -111,29 +109,29 @@ def consumers(peer: Peer) -> int:
 def test_a_slow_server_of_nats_is_read_to_its_end(
     tmp_path: Path, partly: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What came of a request counts, and no reader is left behind."""
+    """A request's partial answer counts as progress, and no consumer remains."""
     pytest.importorskip("nats")
     monkeypatch.setattr(jetstream, "AT_ONCE", 32)
     with servers.nats(tmp_path) as port, relay(port, partly) as slow:
         peer = Peer(port, "slow")
         peer.send([b"<t>%d</t>" % n for n in range(100)])
-        made = connector_of(peer.url).inlet(f"nats://127.0.0.1:{slow}/slow?until=end", "")
-        data, began = b"", time.monotonic()
-        with closing(made):
-            made.open(None)
-            while (piece := made.read()) is not None:
+        reader = connector_of(peer.url).inlet(f"nats://127.0.0.1:{slow}/slow?until=end", "")
+        data, start_time = b"", time.monotonic()
+        with closing(reader):
+            reader.open(None)
+            while (piece := reader.read()) is not None:
                 data += piece[0]
             assert consumers(peer) == 1
         assert data.count(b"<t>") == 100
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - start_time < 15
         assert reported(caplog) == []
-        until = time.monotonic() + 5
+        deadline = time.monotonic() + 5
         while consumers(peer):
-            assert time.monotonic() < until, "a reader was left behind"
+            assert time.monotonic() < deadline, "a consumer remains"
             time.sleep(0.05)
 
 
-def test_a_server_of_nats_that_is_gone(
+def test_a_stopped_nats_server(
     tmp_path: Path, soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("nats")
@@ -141,41 +139,41 @@ def test_a_server_of_nats_that_is_gone(
     with servers.nats(tmp_path) as port:
         peer = Peer(port, "gone")
         peer.send([b"<t/>"])
-        made = connector_of(peer.url).inlet(peer.url, "")
-        made.open(None)
-        assert made.read()
+        reader = connector_of(peer.url).inlet(peer.url, "")
+        reader.open(None)
+        assert reader.read()
         url = f"{peer.url}?subject=gone.out"
         outlet = connector_of(url).outlet(url, url)
         outlet.open(form(), None)
-    with closing(made), pytest.raises(OSError, match="Connect call failed"):
-        all(iter(made.read, None))
+    with closing(reader), pytest.raises(OSError, match="Connect call failed"):
+        all(iter(reader.read, None))
     with closing(outlet), pytest.raises(XmlPunctError, match="cannot write"):
         outlet.write(results())
     assert {*reported(caplog)} == {peer.url}
 
 
-def test_a_broker_of_mqtt_that_is_gone(
+def test_a_stopped_mqtt_broker(
     tmp_path: Path, soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("paho.mqtt.client")
     monkeypatch.setattr(retries.Retries.__init__, "__defaults__", ((0.0, 0.1, 0.1),))
     with servers.mosquitto(tmp_path) as port:
         url = f"mqtt://127.0.0.1:{port}/t"
-        made = mqtt_inlet(url)
-    with closing(made), pytest.raises(OSError, match="refused"):
-        made.read()
+        reader = mqtt_inlet(url)
+    with closing(reader), pytest.raises(OSError, match="refused"):
+        reader.read()
     assert {*reported(caplog)} == {f"{url}#t"}
 
 
-def test_librdkafka_reports_by_the_same_way(soon: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_librdkafka_errors_are_reported_the_same_way(soon: None, caplog: pytest.LogCaptureFixture) -> None:
     kafka = pytest.importorskip("confluent_kafka")
     from xmlpunct.connectors.kafka import _error_callback, _log
 
     settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
     consumer = kafka.Consumer(settings | _error_callback(Retries("kafka://127.0.0.1:1/t")), logger=_log)
-    until = time.monotonic() + 20
+    deadline = time.monotonic() + 20
     while not reported(caplog):
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
         consumer.poll(0.1)
     consumer.close()
     assert reported(caplog)[0] == "kafka://127.0.0.1:1/t"
@@ -210,14 +208,14 @@ def test_a_database_that_another_process_has_locked(
     url = f"sqlite:///{path}?table=t"
     outlet = connector_of(url).outlet(url, url)
     outlet.open(form(), None)
-    with closing(outlet), closing(sqlite3.connect(path, check_same_thread=False)) as other:
+    with closing(outlet), closing(sqlite3.connect(path, check_same_thread=False)) as connection:
         for statement in ("BEGIN IMMEDIATE", "BEGIN; SELECT * FROM t"):
             for part in statement.split(";"):
-                other.execute(part).fetchone()
-            later = threading.Timer(0.3, other.rollback)
-            later.start()
+                connection.execute(part).fetchone()
+            timer = threading.Timer(0.3, connection.rollback)
+            timer.start()
             outlet.write(Results(len(caplog.messages), (Slice(RESULT.frame([(1,)])),), b""))
-            later.join()
-            assert caplog.messages[-1].startswith(f"{url}: goes on after 0 s")
-        assert other.execute("SELECT count(*) FROM t").fetchone() == (2,)
+            timer.join()
+            assert caplog.messages[-1].startswith(f"{url}: continues after 0 s")
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)
     assert {*reported(caplog)} == {url}

@@ -1,4 +1,4 @@
-"""What ``${NAME}`` stands for, and typed passwords, are in nothing that is written: the tests look for their bytes."""
+"""Values of ``${NAME}`` and typed passwords appear in no output: the tests search for their bytes."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FEED_UNSET", raising=False)
 
 
-def tells(folder: Path, *texts: str) -> list[str]:
-    """Where the secret is: the files in a folder, and texts."""
-    places = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    places |= {text: text.encode() for text in texts}
-    assert places
-    return [name for name, data in places.items() if any(form in data for form in FORMS)]
+def leaks(folder: Path, *texts: str) -> list[str]:
+    """The files and texts that contain the secret."""
+    contents = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    contents |= {text: text.encode() for text in texts}
+    assert contents
+    return [name for name, data in contents.items() if any(form in data for form in FORMS)]
 
 
 def test_a_secret_is_expanded_in_urls_only() -> None:
@@ -56,8 +56,8 @@ def test_a_secret_is_expanded_in_urls_only() -> None:
     for path in ("feeds/${FEED_SECRET}.xml", "file:///${FEED_SECRET}", "-", "follow:${FEED_SECRET}"):
         assert expand(path) == path
     assert str(XmlPunctError(f"{SECRET} and {quote(SECRET, safe='')}")) == "${FEED_SECRET} and ${FEED_SECRET}"
-    told = SourceError(f"https://{SECRET}", f"no {SECRET}")
-    assert (told.source, told.reason) == ("https://${FEED_SECRET}", "no ${FEED_SECRET}")
+    error = SourceError(f"https://{SECRET}", f"no {SECRET}")
+    assert (error.source, error.reason) == ("https://${FEED_SECRET}", "no ${FEED_SECRET}")
 
 
 def test_fsspec_gets_secrets_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,26 +73,26 @@ def test_a_short_secret_is_hidden_where_it_is_a_word(monkeypatch: pytest.MonkeyP
     assert hide("pin 7913, byte 79130") == "pin ${FEED_PIN}, byte 79130"
 
 
-def test_one_that_is_not_set_is_an_error(cli: Cli) -> None:
-    said = r"https://h/\$\{FEED_UNSET\}: \$\{FEED_UNSET\} is not set in the environment"
-    with pytest.raises(UsageError, match=said):
+def test_an_unset_variable_is_an_error(cli: Cli) -> None:
+    message = r"https://h/\$\{FEED_UNSET\}: \$\{FEED_UNSET\} is not set in the environment"
+    with pytest.raises(UsageError, match=message):
         open_source("https://h/${FEED_UNSET}")
     url = "tcp://${FEED_UNSET}:1"
-    explained = cli("explain", "-q", QUERY.replace("unset", url))
-    assert explained.code == 0, "nothing is opened"
-    for places in (
+    explain_result = cli("explain", "-q", QUERY.replace("unset", url))
+    assert explain_result.code == 0, "explain opens no source"
+    for addresses in (
         ["-s", f"sensor1={url}"],
         ["-s", "sensor1=samples/sensor1.xml", "-o", "kafka://h/${FEED_UNSET}"],
     ):
-        ended = cli("run", "--engine", "local", "-q", QUERY, *places)
-        assert ended.code == 2
-        assert "${FEED_UNSET} is not set in the environment" in ended.err
+        result = cli("run", "--engine", "local", "-q", QUERY, *addresses)
+        assert result.code == 2
+        assert "${FEED_UNSET} is not set in the environment" in result.err
 
 
 @contextmanager
 def live() -> Iterator[tuple[str, threading.Event]]:
-    """A web server that sends half a document, and the rest once the event is set."""
-    further = threading.Event()
+    """A web server that sends half a document, and the second half once the event is set."""
+    may_continue = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -100,7 +100,7 @@ def live() -> Iterator[tuple[str, threading.Event]]:
             self.end_headers()
             self.wfile.write(DOCUMENT[:100_000])
             self.wfile.flush()
-            further.wait(60)
+            may_continue.wait(60)
             self.wfile.write(DOCUMENT[100_000:])
 
         def log_message(self, *_: object) -> None:
@@ -110,17 +110,17 @@ def live() -> Iterator[tuple[str, threading.Event]]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/", further
+            yield f"http://127.0.0.1:{server.server_port}/", may_continue
         finally:
-            further.set()
+            may_continue.set()
             server.shutdown()
             thread.join()
 
 
 @pytest.mark.parametrize("token", ["${FEED_SECRET}", quote(SECRET, safe="")], ids=["variable", "typed"])
-def test_a_run_tells_it_nowhere(tmp_path: Path, token: str) -> None:
-    """Neither the checkpoint, statistics, rejects and output, nor what is shown of a run that goes on."""
-    with live() as (site, further):
+def test_a_run_does_not_reveal_it(tmp_path: Path, token: str) -> None:
+    """Checkpoint, statistics, rejects, output, live view and `why` do not contain the secret."""
+    with live() as (site, may_continue):
         url = f"{site}feed?token={token}"
         state = str(tmp_path / "state")
         options = [
@@ -144,27 +144,27 @@ def test_a_run_tells_it_nowhere(tmp_path: Path, token: str) -> None:
         run = launch("run", "-q", QUERY, "-s", f"sensor1={url}", *options, *files)
         assert run.stderr is not None
         page = ""
-        shown = []
+        texts = []
         while "http://127" not in page:
             page = run.stderr.readline().decode()
-            shown.append(page)
+            texts.append(page)
         page = "http://127" + page.partition("http://127")[2].split()[0]
         for path in ("", "state", "metrics"):
             with urllib.request.urlopen(page.rstrip("/") + "/" + path) as answer:
-                shown.append(answer.read().decode())
-        asked = launch("why", state)
-        _, said = asked.communicate(timeout=60)
-        further.set()
-        _, rest = run.communicate(timeout=60)
-    assert run.returncode == 0, rest.decode()
+                texts.append(answer.read().decode())
+        why_process = launch("why", state)
+        _, why_output = why_process.communicate(timeout=60)
+        may_continue.set()
+        _, stderr = run.communicate(timeout=60)
+    assert run.returncode == 0, stderr.decode()
     assert (tmp_path / "out.xml").read_bytes().count(b"<result>") > 10
-    assert tells(tmp_path, *shown, said.decode(), rest.decode()) == []
+    assert leaks(tmp_path, *texts, why_output.decode(), stderr.decode()) == []
     job = (tmp_path / "state" / "log").read_bytes()
     assert (b"${FEED_SECRET}" if token.startswith("$") else b"?token=***") in job
 
 
-def test_what_fails_does_not_tell_it(tmp_path: Path, cli: Cli) -> None:
-    """Wherever in a URL it stands, and whoever finds fault with it: the server, the address, fsspec, librdkafka."""
+def test_errors_do_not_reveal_it(tmp_path: Path, cli: Cli) -> None:
+    """The secret can be in any part of a URL; the server, the address, fsspec or librdkafka can be wrong."""
     urls = [
         "tcp://${FEED_SECRET}:1",
         "tls://127.0.0.1:1?ca=${FEED_SECRET}",
@@ -185,53 +185,53 @@ def test_what_fails_does_not_tell_it(tmp_path: Path, cli: Cli) -> None:
         for url in urls:
             state = tmp_path / str(urls.index(url))
             options = ["--checkpoint", str(state), "--stats", str(tmp_path / "stats")]
-            ended = cli("run", "--engine", "local", "-q", QUERY, "-s", f"sensor1={url}", *options)
-            assert ended.code in (1, 2), url
-            assert "internal error" not in ended.err
-            assert tells(tmp_path, ended.err, ended.out) == []
+            result = cli("run", "--engine", "local", "-q", QUERY, "-s", f"sensor1={url}", *options)
+            assert result.code in (1, 2), url
+            assert "internal error" not in result.err
+            assert leaks(tmp_path, result.err, result.out) == []
 
 
-def test_librdkafka_does_not_tell_it(tmp_path: Path, cli: Cli) -> None:
+def test_librdkafka_does_not_reveal_it(tmp_path: Path, cli: Cli) -> None:
     pytest.importorskip("confluent_kafka", reason="pip install 'xmlpunct[kafka]' for Kafka's tests")
     for setting in ("debug", "no.such", "ssl.ca.location", "security.protocol"):
         url = f"kafka://127.0.0.1:1/t?partitions=0&{setting}=${{FEED_SECRET}}"
-        for places in (
+        for addresses in (
             ["-s", f"sensor1={url}"],
             ["-s", "sensor1=samples/sensor1.xml", "-o", url.replace("partitions=0&", "")],
         ):
-            ended = cli(
-                "run", "--engine", "local", "-q", QUERY, *places, "--checkpoint", str(tmp_path / "state")
+            result = cli(
+                "run", "--engine", "local", "-q", QUERY, *addresses, "--checkpoint", str(tmp_path / "state")
             )
-            assert ended.code in (1, 2), ended.err
-            assert "internal error" not in ended.err
-            assert tells(tmp_path, ended.err, ended.out) == []
+            assert result.code in (1, 2), result.err
+            assert "internal error" not in result.err
+            assert leaks(tmp_path, result.err, result.out) == []
 
 
-def test_what_spark_is_told_does_not_tell_it(tmp_path: Path) -> None:
-    """The job is an option of Spark's source, which its pages show, and its inputs travel with it."""
+def test_the_job_for_spark_does_not_reveal_it(tmp_path: Path) -> None:
+    """The job is an option of Spark's source, which Spark's web pages show, and it contains the inputs."""
     with serving(Site(data=DOCUMENT)) as site:
         query = plan(QUERY, {"sensor1": f"{site}?token=${{FEED_SECRET}}"})
         with Checkpoint(tmp_path, query, RunOptions()) as checkpoint:
-            found = checkpoint.find()
-            checkpoint.settle(found, 2)
-            for spool in found.spools:
+            state = checkpoint.find()
+            checkpoint.settle(state, 2)
+            for spool in state.spools:
                 spool.run()
     fragments = cut_plan(query.root, [s.name for s in query.streams], query.rules)
-    text = Job(query, fragments, tuple(found.inputs), 2, None, "urn:p").to_text()
-    told = base64.b64decode(text)
-    assert b"${FEED_SECRET}" in told
-    assert tells(tmp_path, told.decode("latin-1"), json.dumps(repr(found.inputs))) == []
+    text = Job(query, fragments, tuple(state.inputs), 2, None, "urn:p").to_text()
+    decoded = base64.b64decode(text)
+    assert b"${FEED_SECRET}" in decoded
+    assert leaks(tmp_path, decoded.decode("latin-1"), json.dumps(repr(state.inputs))) == []
 
 
 TYPED = ["hush42word", "hu/sh42", "hu@sh42", "hu#sh?42", "hu:sh%2F42", "hu sh42", "h4"]
-"""Passwords, of which some make their URL malformed."""
+"""Passwords; some of them make their URL malformed."""
 
 
 @pytest.mark.parametrize("typed", TYPED)
 def test_a_typed_password_is_in_no_message(
     typed: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A password of an earlier test must not be masked by its entry.
+    # An earlier test's password must not mask this one.
     monkeypatch.setattr("xmlpunct.base.secrets._replacements", {})
     for module in ("http", "http_post"):
         monkeypatch.setattr(f"xmlpunct.connectors.{module}.PAUSES", ())
@@ -241,18 +241,18 @@ def test_a_typed_password_is_in_no_message(
     urls += [f"kafka://127.0.0.1:1/t?partitions=0&sasl.password={typed}&no.such=1", f"sftp://me:{typed}@[/x"]
     forms = {typed.encode(), quote(typed).encode(), quote(typed, safe="").encode(), unquote(typed).encode()}
     for url in urls:
-        for places in (
+        for addresses in (
             ["-s", f"sensor1={url}"],
             ["-s", "sensor1=samples/sensor1.xml", "-o", url],
             ["-s", url],
         ):
-            state = ["--checkpoint", str(tmp_path / "state"), "--stats", str(tmp_path / "stats")]
-            ended = cli("run", "--engine", "local", "-q", QUERY, *places, *state)
-            assert ended.code in (1, 2), (url, ended.err)
-            assert "internal error" not in ended.err, ended.err
+            options = ["--checkpoint", str(tmp_path / "state"), "--stats", str(tmp_path / "stats")]
+            result = cli("run", "--engine", "local", "-q", QUERY, *addresses, *options)
+            assert result.code in (1, 2), (url, result.err)
+            assert "internal error" not in result.err, result.err
             stored = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-            told = [data for data in (ended.err.encode(), *stored) if any(form in data for form in forms)]
-            assert told == [], url
+            leaking = [data for data in (result.err.encode(), *stored) if any(form in data for form in forms)]
+            assert leaking == [], url
             shutil.rmtree(tmp_path / "state", ignore_errors=True)
 
 
@@ -265,9 +265,9 @@ def test_typed_passwords_in_sql_and_calls(cli: Cli) -> None:
         ["run", "--engine", "local", "-q", query],
         ["parse", "https://me:hush42word@h:x/", "--element", "t"],
     ):
-        ended = cli(*call)
-        assert ended.code == 2, ended.err
-        assert "hush42word" not in ended.err + ended.out
+        result = cli(*call)
+        assert result.code == 2, result.err
+        assert "hush42word" not in result.err + result.out
     with pytest.raises(UsageError, match=r"https://me:\*\*\*@h:x/ is no address"):
         open_source("https://me:hush42word@h:x/")
     assert str(SqlError("no", "SELECT 'http://me:hush42word@h/'", 0, 6)).count("***") == 1
@@ -276,7 +276,7 @@ def test_typed_passwords_in_sql_and_calls(cli: Cli) -> None:
     )
 
 
-def test_words_that_are_no_passwords_are_shown() -> None:
+def test_words_other_than_passwords_are_shown() -> None:
     for text in (
         "sqlite:///x.db?table=t&key=a,b: key=a is no column",
         "http://host:80/a@b, and a@b://",
@@ -287,13 +287,13 @@ def test_words_that_are_no_passwords_are_shown() -> None:
     ):
         assert hide(text) == text
     secrets.note_passwords("postgresql://postgres:postgres@localhost/postgres")
-    assert hide("database postgres is down") == "database postgres is down", "it is a name, too"
+    assert hide("database postgres is down") == "database postgres is down", "the same word is a name"
 
 
-def test_a_run_goes_on_with_a_typed_password(tmp_path: Path) -> None:
-    """Although its checkpoint does not have it; and with another, too."""
+def test_a_run_continues_with_a_typed_password(tmp_path: Path) -> None:
+    """The checkpoint does not contain the password; another password works, too."""
     out, state = tmp_path / "out.xml", tmp_path / "state"
-    with live() as (site, further):
+    with live() as (site, may_continue):
         for token in ("hush42word", "another42"):
             url = f"{site}?token={token}"
             options = ["-o", str(out), "--checkpoint", str(state), "--slice", "4KiB"]
@@ -302,23 +302,23 @@ def test_a_run_goes_on_with_a_typed_password(tmp_path: Path) -> None:
                 wait_for_results(out, run)
                 run.kill()
                 run.communicate()
-                further.set()
+                may_continue.set()
             else:
                 ends_well(run)
     assert out.read_bytes().endswith(b"</stream>\n")
     assert all(b"hush42word" not in p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
 
 
-def test_what_spark_is_told_has_no_typed_password(tmp_path: Path) -> None:
-    """But the constants of the query are as they were."""
+def test_the_job_for_spark_has_no_typed_password(tmp_path: Path) -> None:
+    """Constants of the query stay."""
     url = "http://me:hush42word@127.0.0.1:1/x"
-    text = QUERY.replace("SELECT", "SELECT 'http://a:constant@b/' AS c,", 1)
-    query = plan(text, {"sensor1": url})
+    query_text = QUERY.replace("SELECT", "SELECT 'http://a:constant@b/' AS c,", 1)
+    query = plan(query_text, {"sensor1": url})
     inputs = (Input(url, (0,), ()),)
     fragments = cut_plan(query.root, [s.name for s in query.streams], query.rules)
-    given = Job(query, fragments, inputs, 2, None, "urn:p").to_text()
-    told = base64.b64decode(given)
-    assert b"hush42word" not in told
-    job = Job.from_text(given)
+    text = Job(query, fragments, inputs, 2, None, "urn:p").to_text()
+    decoded = base64.b64decode(text)
+    assert b"hush42word" not in decoded
+    job = Job.from_text(text)
     assert job.query.streams[0].source == job.inputs[0].source == "http://me:***@127.0.0.1:1/x"
-    assert b"http://a:constant@b/" in told
+    assert b"http://a:constant@b/" in decoded

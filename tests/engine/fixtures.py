@@ -1,6 +1,6 @@
-"""Fixtures of SQL and what becomes of it.
+"""Reading SQL fixtures, and planning and evaluating their queries.
 
-A file has blocks, separated by blank lines; a block has parts, separated by lines of ``--``.
+Blank lines separate the blocks of a file; lines of ``--`` separate the parts of a block.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ def outline(node: Node, depth: int = 0) -> str:
 
 
 def unoptimized(sql: str, streams: str = STREAMS) -> Node:
-    """The plan of a query as it is before any rule."""
+    """The plan of a query before optimization."""
     *creates, query = parse_statements(streams + sql)
     return plan_query(query, Context(Namespace(declared(creates, {})), Namespace())).node
 
 
 def evaluate(node: Node, streams: dict[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
-    """All results of a plan over whole streams, and how many tuples were rejected."""
+    """All results of a plan over complete streams, and the number of rejected tuples."""
     operator = node.operator()
     rejected = 0
     if isinstance(node, Scan):
-        given = [streams[node.stream.name]]
+        inputs = [streams[node.stream.name]]
     else:
         below = [evaluate(child, streams) for child in node.inputs]
-        given, rejected = [frame for frame, _ in below], sum(count for _, count in below)
-    found = [
+        inputs, rejected = [frame for frame, _ in below], sum(count for _, count in below)
+    outputs = [
         run(operator, port, Slice(frame, [Punctuation.everything(operator.inputs[port])])).tuples
-        for port, frame in enumerate(given)
+        for port, frame in enumerate(inputs)
     ]
-    return pl.concat(found), rejected + len(operator.rejects)
+    return pl.concat(outputs), rejected + len(operator.rejects)

@@ -1,4 +1,4 @@
-"""Aggregates beyond standard SQL, as queries have them: against DuckDB, and exact whatever the slices and shards."""
+"""Aggregates beyond standard SQL: compared with DuckDB, and exact for all slice sizes and shard counts."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def rows(seed: int, count: int = 300) -> list[tuple[Any, ...]]:
     draw = random.Random(seed)
     days = [f"2024-0{n}-1{n}" for n in range(1, 9)]
 
-    def one() -> tuple[Any, ...]:
-        known = (
+    def row() -> tuple[Any, ...]:
+        values = (
             draw.randrange(6),
             draw.randrange(-9, 9),
             draw.choice([0.5, -2.25, 1e9, 3.0, -0.0, float("nan") if draw.random() < 0.1 else 7.0]),
@@ -47,29 +47,29 @@ def rows(seed: int, count: int = 300) -> list[tuple[Any, ...]]:
                 f"{draw.choice(days)}T0{draw.randrange(10)}:30:00.00000{draw.randrange(10)}Z"
             ),
         )
-        return tuple(None if draw.random() < 0.15 else v for v in known)
+        return tuple(None if draw.random() < 0.15 else v for v in values)
 
-    return [one() for _ in range(count)]
+    return [row() for _ in range(count)]
 
 
-def released(sql: str, given: Sequence[tuple[Any, ...]], shards: int, cuts: int) -> list[tuple[Any, ...]]:
-    """The results of a query over tuples that come in so many slices, restarted in the middle."""
+def released(sql: str, tuples: Sequence[tuple[Any, ...]], shards: int, cuts: int) -> list[tuple[Any, ...]]:
+    """The results over tuples that arrive in ``cuts`` slices, with a restart in the middle."""
     root = plan(f"{STREAM} {sql}").root
     running = Sharded(root, ["st"], shards)
-    found: list[tuple[Any, ...]] = []
-    size = max(-(-len(given) // cuts), 1)
-    for n, low in enumerate(range(0, len(given), size)):
-        for out in running.push(0, Slice(SCHEMA.frame(given[low : low + size]), [])):
-            found += out.tuples.rows()
+    results: list[tuple[Any, ...]] = []
+    size = max(-(-len(tuples) // cuts), 1)
+    for n, low in enumerate(range(0, len(tuples), size)):
+        for out in running.push(0, Slice(SCHEMA.frame(tuples[low : low + size]), [])):
+            results += out.tuples.rows()
         if n == cuts // 2:
             running = running.restarted()
-    everything = (
+    wildcards = (
         Punctuation(SCHEMA, [xmlpunct.WILDCARD] * len(SCHEMA)) if hasattr(xmlpunct, "WILDCARD") else None
     )
-    end = everything or Punctuation.parse(SCHEMA, f"<{', '.join('*' * len(SCHEMA))}>")
+    end = wildcards or Punctuation.parse(SCHEMA, f"<{', '.join('*' * len(SCHEMA))}>")
     for out in running.push(0, Slice(SCHEMA.empty(), [end])):
-        found += out.tuples.rows()
-    return found
+        results += out.tuples.rows()
+    return results
 
 
 ASKED = [
@@ -125,14 +125,16 @@ ASKED = [
 
 
 def to_duck(aggregate: str, where: str) -> str:
-    """As DuckDB is to be asked, where a tie or an order has to be said."""
+    """The aggregate in DuckDB's SQL, with an explicit order where ties or order matter."""
     name, _, inside = aggregate.partition("(")
     arguments = inside.removesuffix(")").removeprefix("DISTINCT ").split(", ")
-    known = " AND ".join([*(f"{a} IS NOT NULL" for a in arguments[:2]), *([f"({where})"] if where else [])])
-    both = f"FILTER (WHERE {known})"
+    condition = " AND ".join(
+        [*(f"{a} IS NOT NULL" for a in arguments[:2]), *([f"({where})"] if where else [])]
+    )
+    clause = f"FILTER (WHERE {condition})"
     if name in ("ARG_MIN", "MIN_BY", "ARG_MAX"):
         way = "DESC" if name == "ARG_MAX" else "ASC"
-        return f"first({arguments[0]} ORDER BY {arguments[1]} {way}, {arguments[0]}) {both}"
+        return f"first({arguments[0]} ORDER BY {arguments[1]} {way}, {arguments[0]}) {clause}"
     value = arguments[0].partition(" ")[0]
     if name == "ANY_VALUE":
         aggregate = f"MIN({value})"
@@ -146,25 +148,25 @@ def to_duck(aggregate: str, where: str) -> str:
 @pytest.mark.parametrize("aggregate", ASKED)
 def test_like_duckdb(aggregate: str, where: str) -> None:
     ours = f"{aggregate} FILTER (WHERE {where})" if where else aggregate
-    given = rows(1)
-    naive = SCHEMA.frame(given).with_columns(pl.col(pl.Datetime).dt.replace_time_zone(None))
+    tuples = rows(1)
+    naive = SCHEMA.frame(tuples).with_columns(pl.col(pl.Datetime).dt.replace_time_zone(None))
     with duckdb.connect() as connection:
         connection.register("st", naive.to_arrow())
         connection.execute("SET default_null_order = 'nulls_last'")
-        for by in ("k", "1 + 0 * COALESCE(k, 0)"):
-            found = connection.execute(
-                f"SELECT {by}, {to_duck(aggregate, where)} FROM st GROUP BY 1"
+        for key in ("k", "1 + 0 * COALESCE(k, 0)"):
+            answers = connection.execute(
+                f"SELECT {key}, {to_duck(aggregate, where)} FROM st GROUP BY 1"
             ).fetchall()
-            wanted = {k: duck_value(v) for k, v in found}
+            expected = {k: duck_value(v) for k, v in answers}
             for shards, cuts in ((1, 1), (3, 7)):
-                sql = f"SELECT {by} AS g, {ours} AS r FROM st GROUP BY {by}"
-                got = {k: same(v) for k, v in released(sql, given, shards, cuts)}
-                assert got.keys() == wanted.keys()
-                assert all(alike(got[k], wanted[k]) for k in got), (by, shards, got, wanted)
+                sql = f"SELECT {key} AS g, {ours} AS r FROM st GROUP BY {key}"
+                got = {k: same(v) for k, v in released(sql, tuples, shards, cuts)}
+                assert got.keys() == expected.keys()
+                assert all(alike(got[k], expected[k]) for k in got), (key, shards, got, expected)
 
 
 def alike(ours: Any, its: Any) -> bool:
-    """Whether they are the same; between two moments DuckDB computes in DOUBLEs, which have no microseconds."""
+    """True if equal. Datetimes may differ by 1 microsecond: DuckDB interpolates them as DOUBLEs."""
     if ours[0] == "datetime":
         return its[0] == "datetime" and abs((ours[1] - its[1]).total_seconds()) <= 1e-6
     return bool(ours == its)
@@ -182,26 +184,31 @@ def rows_zone() -> Any:
     return SCHEMA["t"].type.parse("2024-01-01T00:00:00Z").tzinfo
 
 
-@pytest.mark.parametrize("by", ["k", "1 + 0 * COALESCE(k, 0)"])
+@pytest.mark.parametrize("group_key", ["k", "1 + 0 * COALESCE(k, 0)"])
 @pytest.mark.parametrize("column", ["v", "x", "s", "b", "d"])
-def test_mode_is_the_least_of_the_most_frequent(column: str, by: str) -> None:
-    given = rows(2)
-    place = SCHEMA.names.index(column)
+def test_mode_is_the_least_of_the_most_frequent(column: str, group_key: str) -> None:
+    tuples = rows(2)
+    position = SCHEMA.names.index(column)
     groups: dict[Any, Counter[Any]] = {}
-    for row in given:
-        group = groups.setdefault(row[0] if by == "k" else 1, Counter())
-        if row[place] is not None:
-            group[row[place]] += 1
-    key = SCHEMA[column].type.key
-    wanted = {
-        k: min((v for v, n in group.items() if n == max(group.values())), key=key) if group else None
+    for row in tuples:
+        group = groups.setdefault(row[0] if group_key == "k" else 1, Counter())
+        if row[position] is not None:
+            group[row[position]] += 1
+    sort_key = SCHEMA[column].type.key
+    expected = {
+        k: min((v for v, n in group.items() if n == max(group.values())), key=sort_key) if group else None
         for k, group in groups.items()
     }
     for shards, cuts in ((1, 1), (3, 7)):
         got = dict(
-            released(f"SELECT {by} AS g, MODE({column}) AS r FROM st GROUP BY {by}", given, shards, cuts)
+            released(
+                f"SELECT {group_key} AS g, MODE({column}) AS r FROM st GROUP BY {group_key}",
+                tuples,
+                shards,
+                cuts,
+            )
         )
-        assert {k: same(v) for k, v in got.items()} == {k: same(v) for k, v in wanted.items()}
+        assert {k: same(v) for k, v in got.items()} == {k: same(v) for k, v in expected.items()}
 
 
 WILD = [
@@ -222,17 +229,17 @@ WILD = [
 
 @pytest.mark.parametrize("seed", range(5))
 def test_variance_is_exact(seed: int) -> None:
-    """The nearest DOUBLE to the variance of the values, in whatever slices they come."""
+    """The variance is rounded correctly to DOUBLE for every order and slicing."""
     draw = random.Random(seed)
     xs = [draw.choice([*WILD, draw.gauss(1e9, 1e-3), draw.gauss(0, 1)]) for _ in range(100)]
-    given = [(1, None, x, None, None, None, None, None) for x in xs]
+    tuples = [(1, None, x, None, None, None, None, None) for x in xs]
     exact = [Fraction(x) for x in xs]
     mean = sum(exact) / len(exact)
     variance = sum((x - mean) ** 2 for x in exact) / (len(exact) - 1)
     for shards, cuts in ((1, 1), (1, 10), (3, 4)):
-        draw.shuffle(given)
+        draw.shuffle(tuples)
         sql = "SELECT k, VARIANCE(x) AS v, STDDEV(x) AS s FROM st GROUP BY k"
-        ((_, v, s),) = released(sql, given, shards, cuts)
+        ((_, v, s),) = released(sql, tuples, shards, cuts)
         assert (v, s) == (float(variance), math.sqrt(float(variance)))
 
 
@@ -242,9 +249,9 @@ def test_sums_of_many() -> None:
     owners = [draw.randrange(3) for _ in values]
     total, squares, unit = sums_of(np.array(values), np.array(owners), 4)
     for owner in range(4):
-        mine = [Fraction(v) for v, its in zip(values, owners, strict=True) if its == owner]
-        assert Fraction(total[owner]) * Fraction(2) ** unit == sum(mine)
-        assert Fraction(squares[owner]) * Fraction(4) ** unit == sum(v**2 for v in mine)
+        own_values = [Fraction(v) for v, its in zip(values, owners, strict=True) if its == owner]
+        assert Fraction(total[owner]) * Fraction(2) ** unit == sum(own_values)
+        assert Fraction(squares[owner]) * Fraction(4) ** unit == sum(v**2 for v in own_values)
 
 
 @pytest.mark.parametrize(
@@ -260,8 +267,8 @@ def test_sums_of_many() -> None:
     ],
 )
 def test_variance_at_the_ends(values: list[float], pop: float | None, samp: float | None) -> None:
-    given = [(1, None, x, None, None, None, None, None) for x in values]
-    ((p, s),) = released("SELECT VAR_POP(x) AS p, VAR_SAMP(x) AS s FROM st", given, 1, 1)
+    tuples = [(1, None, x, None, None, None, None, None) for x in values]
+    ((p, s),) = released("SELECT VAR_POP(x) AS p, VAR_SAMP(x) AS s FROM st", tuples, 1, 1)
     assert (same(p), same(s)) == (same(pop), same(samp))
 
 
@@ -295,33 +302,33 @@ def test_in_having_windows_and_expressions() -> None:
     ("sql", "why"),
     [
         ("ARG_MIN(s)", "takes 2 arguments"),
-        ("STRING_AGG(s, k)", "the separator of STRING_AGG is a literal"),
+        ("STRING_AGG(s, k)", "the separator of STRING_AGG must be a literal"),
         ("STRING_AGG(s, ',', s)", "takes 1 to 2 arguments"),
         ("QUANTILE_CONT(v, 1.5)", "a quantile is a number from 0 to 1"),
-        ("QUANTILE_CONT(v, x)", "wants a literal from 0 to 1"),
+        ("QUANTILE_CONT(v, x)", "needs a literal from 0 to 1"),
         ("QUANTILE_CONT(s, 0.5)", "say QUANTILE_DISC"),
-        ("STRING_AGG(DISTINCT s, ',' ORDER BY v)", "goes by its argument"),
-        ("VARIANCE(s)", "wants numbers, not STRING"),
-        ("BOOL_AND(v)", "BOOL_AND wants BOOLEAN, not INT"),
-        ("COUNT_IF(v)", "COUNT_IF wants BOOLEAN, not INT"),
-        ("SUM(v) FILTER (WHERE v)", "wants BOOLEAN"),
+        ("STRING_AGG(DISTINCT s, ',' ORDER BY v)", "must be its argument"),
+        ("VARIANCE(s)", "needs numbers, not STRING"),
+        ("BOOL_AND(v)", "BOOL_AND needs BOOLEAN, not INT"),
+        ("COUNT_IF(v)", "COUNT_IF needs BOOLEAN, not INT"),
+        ("SUM(v) FILTER (WHERE v)", "needs BOOLEAN"),
         ("MEDIAN(*)", "MEDIAN"),
-        ("MEDIAN()", "wants an argument"),
+        ("MEDIAN()", "needs an argument"),
         ("UPPER(s) FILTER (WHERE b)", "not supported"),
         ("STDDEV(v) OVER (ORDER BY k)", "STDDEV with OVER is not supported: GROUP BY"),
-        ("PERCENTILE_CONT(0.5)", "say QUANTILE_CONT"),
+        ("PERCENTILE_CONT(0.5)", "write QUANTILE_CONT"),
         ("MAX(v ORDER BY v)", "not supported"),
-        ("SUM(MEDIAN(v))", "an aggregate cannot stand in an aggregate"),
+        ("SUM(MEDIAN(v))", "an aggregate is not allowed in an aggregate"),
     ],
 )
-def test_what_is_refused(sql: str, why: str) -> None:
+def test_invalid_aggregates_are_refused(sql: str, why: str) -> None:
     stream = STREAM.replace("k INT", "k INT NOT NULL")
     with pytest.raises(SqlError) as caught:
         plan(f"{stream} SELECT {sql} AS r FROM st")
     assert why in str(caught.value)
 
 
-def test_over_a_relation_it_is_refused_with_what_to_write() -> None:
+def test_variance_over_a_relation_is_refused_with_an_alternative() -> None:
     with pytest.raises(SqlError, match="VAR_SAMP over a relation is not supported: GROUP BY TUMBLE"):
         plan("CREATE STREAM s (ts INT NOT NULL, v INT) WITH (source = 's.xml', timestamp = 'ts'); "
              "SELECT VARIANCE(v) AS r FROM s [RANGE 5]")  # fmt: skip

@@ -1,4 +1,4 @@
-"""What travels for joint covers, and that they are found behind the exchange."""
+"""Attributes that edges retain so that joint covers are found after the exchange."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_a_joint_cover_closes_an_hour(name: str, shards: int) -> None:
     closed: list[Punctuation] = []
 
     def push(stream: int, *elements: Element) -> None:
-        for found in engine.push(stream, slice_of(query.streams[stream].schema, list(elements))):
-            closed.extend(found.punctuations)
+        for output in engine.push(stream, slice_of(query.streams[stream].schema, list(elements))):
+            closed.extend(output.punctuations)
 
     for hour in range(HOURS):
         for stream in range(1, len(query.streams)):
@@ -56,7 +56,7 @@ def test_a_joint_cover_closes_an_hour(name: str, shards: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "travels"),
+    ("sql", "expected"),
     [
         ("SELECT DISTINCT hour FROM a", ["hour", "part"]),
         ("SELECT DISTINCT hour AS h, part AS p FROM a", ["h", "p"]),
@@ -66,34 +66,34 @@ def test_a_joint_cover_closes_an_hour(name: str, shards: int) -> None:
         ("SELECT y FROM b WHERE y NOT IN (SELECT x FROM a)", ["b.y"]),
     ],
 )
-def test_what_cannot_be_of_use_stays_behind(sql: str, travels: list[str]) -> None:
+def test_only_useful_attributes_cross_the_exchange(sql: str, expected: list[str]) -> None:
     query = plan(DDL + sql)
-    found = cut_plan(query.root, [s.name for s in query.streams])
-    given = [
-        list(feed.schema.names) for fragment in found.fragments for feed in fragment.feeds if feed.from_edge
+    parts = cut_plan(query.root, [s.name for s in query.streams])
+    feed_names = [
+        list(feed.schema.names) for fragment in parts.fragments for feed in fragment.feeds if feed.from_edge
     ]
-    assert travels in given
-    assert all("part" not in names for names in given if names != travels)
+    assert expected in feed_names
+    assert all("part" not in names for names in feed_names if names != expected)
 
 
-def test_without_an_exchange_nothing_is_kept() -> None:
-    found = cut_plan(plan(DDL + "SELECT hour FROM a").root, ["a"])
-    assert (found.fragments, found.edges[0].root.schema.names) == ((), ("hour",))
+def test_without_an_exchange_no_attribute_is_added() -> None:
+    parts = cut_plan(plan(DDL + "SELECT hour FROM a").root, ["a"])
+    assert (parts.fragments, parts.edges[0].root.schema.names) == ((), ("hour",))
 
 
-def test_what_travels_comes_in_where_it_is_expected() -> None:
-    """``part`` is no column of what the join reads: it would take what is said of it for the window's end."""
+def test_retained_attributes_keep_the_feed_schema_consistent() -> None:
+    """The extra attribute ``part`` must not shift the columns that the semijoin reads."""
     a, b = plan(DDL + "SELECT hour FROM a").streams[0], plan(DDL + "SELECT hour FROM b").streams[0]
     windows = Hop(
         Scan(a, ("part", "hour"), ("part", "at")), "at", HoppingWindows(INT, 2, 2, 0), None, "until"
     )
     promises = WindowPromises(windows, "at", windows.frame, None, "until")
-    later = call("<", Column(INT, False, "hour"), Column(INT, False, "until"))
+    condition = call("<", Column(INT, False, "hour"), Column(INT, False, "until"))
     root = SemiJoin(
-        Scan(b, ("hour",), ("hour",)), promises, (), residual=later
+        Scan(b, ("hour",), ("hour",)), promises, (), residual=condition
     )  # on one shard: a fragment of its own
     parts = cut_plan(optimize(numbered(root)), [a.name, b.name])
     feeds = [feed for fragment in parts.fragments for feed in fragment.feeds]
     assert any(feed.from_edge and "part" in feed.schema for feed in feeds)
-    (given,) = [feed for feed in feeds if not feed.from_edge]
-    assert given.schema == parts.fragments[given.source].root.schema
+    (feed,) = [feed for feed in feeds if not feed.from_edge]
+    assert feed.schema == parts.fragments[feed.source].root.schema

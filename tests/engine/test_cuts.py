@@ -1,4 +1,4 @@
-"""Cuts of a large file, found span by span: the same as those of whoever reads it from its beginning."""
+"""Cuts of a large file found span by span equal the cuts found by reading from its beginning."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ GROUPS = [
 
 @st.composite
 def documents(draw: st.DrawFn) -> str:
-    """Documents full of what looks like tuples and is none, inside groups, one behind another."""
+    """Concatenated documents with nested groups and many elements that only look like tuples."""
     number = iter(range(10**6))
 
     def content(depth: int) -> str:
-        found = ""
+        text = ""
         for kind in draw(st.lists(st.integers(0, 9), max_size=12)):
             if kind < 5:
-                found += draw(st.sampled_from(TUPLES)).format(next(number))
+                text += draw(st.sampled_from(TUPLES)).format(next(number))
             elif kind < 8 or depth > 2:
-                found += draw(st.sampled_from(LOOKALIKES))
+                text += draw(st.sampled_from(LOOKALIKES))
             else:
-                found += draw(st.sampled_from(GROUPS)).format(content(depth + 1))
-        return found
+                text += draw(st.sampled_from(GROUPS)).format(content(depth + 1))
+        return text
 
     roots = draw(
         st.lists(st.sampled_from(["<r xmlns:p='%s'>", "<r n='1'\nxmlns:p='%s'>"]), min_size=1, max_size=3)
@@ -73,19 +73,19 @@ def documents(draw: st.DrawFn) -> str:
     return "\n".join(root % PUNCT_NAMESPACE + content(0) + "</r>" for root in roots)
 
 
-def all_here(spans: Sequence[Span]) -> list[Scanned]:
+def scan_all(spans: Sequence[Span]) -> list[Scanned]:
     return [scan(span) for span in spans]
 
 
-def found_in(path: Path, text: str, spec: StreamSpec) -> tuple[Part, list[Piece]]:
+def pieces_of(path: Path, text: str, spec: StreamSpec) -> tuple[Part, list[Piece]]:
     path.write_text(text)
     part = Part(str(path), str(path), len(text.encode()))
-    (pieces,) = find_cuts([(part, elements_of([spec]))], all_here)
+    (pieces,) = find_cuts([(part, elements_of([spec]))], scan_all)
     return part, pieces
 
 
 def check(data: bytes, pieces: list[Piece], spec: StreamSpec) -> None:
-    """Each begins where a splitter that reads from the beginning could cut, inside the same elements."""
+    """Each piece begins where a splitter reading from the beginning could cut, in the same elements."""
     at = 0
     for piece in pieces:
         byte = piece.start.byte
@@ -109,14 +109,16 @@ def rows(part: Part, ranges: Sequence[Range], spec: StreamSpec) -> tuple[list[ob
     return [*slice_.tuples.rows(), *map(str, slice_.punctuations)], str(parsed.error or "")
 
 
-def both_ways(part: Part, pieces: list[Piece], spec: StreamSpec) -> tuple[list[Range], Sequence[Range]]:
-    """The ranges of a file by its pieces, and those of whoever cuts all of it."""
+def ranges_with_and_without_pieces(
+    part: Part, pieces: list[Piece], spec: StreamSpec
+) -> tuple[list[Range], Sequence[Range]]:
+    """The ranges of a file by its pieces, and the ranges of one sequential pass."""
     source, elements = Input("s", (0,), (part,)), elements_of([spec])
     size = (part.size or 0) + 1
     ranges, cursor = advance(source, elements, Cursor(), size, 1, uncut=Uncut(source, 0, {0: pieces}))
     while not cursor.done:
-        more, cursor = advance(source, elements, cursor, size, 1, uncut=Uncut(source, 0, {0: pieces}))
-        ranges += more
+        next_ranges, cursor = advance(source, elements, cursor, size, 1, uncut=Uncut(source, 0, {0: pieces}))
+        ranges += next_ranges
     return ranges, advance(source, elements, Cursor(), size, 2**20)[0]
 
 
@@ -145,16 +147,16 @@ def test_cuts_are_those_of_a_splitter(
     sizes: tuple[int, int, int, int, int],
 ) -> None:
     set_sizes(monkeypatch, sizes)
-    part, pieces = found_in(tmp_path / "in.xml", text, spec)
+    part, pieces = pieces_of(tmp_path / "in.xml", text, spec)
     check(text.encode(), pieces, spec)
     save(tmp_path / "cuts", {(0, 0): pieces})
     assert saved(tmp_path / "cuts") == {(0, 0): pieces}
-    ranges, whole = both_ways(part, pieces, spec)
+    ranges, uncut = ranges_with_and_without_pieces(part, pieces, spec)
     if sizes[-1] == 1000:
         assert sum(piece.size for piece in pieces) == len(text.encode())
         assert pieces[-1].final
         assert all(r.uncut for r in ranges)
-    assert rows(part, ranges, spec) == rows(part, whole, spec)
+    assert rows(part, ranges, spec) == rows(part, uncut, spec)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -165,7 +167,7 @@ def test_cuts_are_those_of_a_splitter(
     at=st.integers(0, 2000),
     wrong=st.sampled_from(["</g>", "<", "\0", "</r>", "<![CDATA[", "<!--", "]]>", "&no;", "<q:t>", None]),
 )
-def test_what_is_wrong_is_found_where_it_is(
+def test_errors_are_the_same_with_and_without_pieces(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     text: str,
@@ -174,19 +176,19 @@ def test_what_is_wrong_is_found_where_it_is(
     at: int,
     wrong: str | None,
 ) -> None:
-    """Whoever reads a malformed document by its pieces finds what whoever reads it at once does."""
+    """Reading a malformed document by pieces gives the same tuples and error as one pass."""
     set_sizes(monkeypatch, sizes)
     at %= len(text)
     broken = text[:at] if wrong is None else text[:at] + wrong + text[at:]
-    part, pieces = found_in(tmp_path / "in.xml", broken, spec)
+    part, pieces = pieces_of(tmp_path / "in.xml", broken, spec)
     check(broken.encode(), [piece for piece in pieces if piece.start.byte <= at], spec)
-    ranges, whole = both_ways(part, pieces, spec)
-    assert rows(part, ranges, spec) == rows(part, whole, spec)
+    ranges, uncut = ranges_with_and_without_pieces(part, pieces, spec)
+    assert rows(part, ranges, spec) == rows(part, uncut, spec)
 
 
-@pytest.mark.skipif(not native.COMPILED, reason="without a compiler nothing is passed over")
-def test_tuples_one_behind_another_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever looks like an end in them: a `Splitter` sees only what is around them."""
+@pytest.mark.skipif(not native.COMPILED, reason="tuples are skipped only by compiled code")
+def test_runs_of_tuples_are_skipped_without_parsing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The `Splitter` parses only the text around runs of tuples, despite misleading content."""
     monkeypatch.setattr(cuts, "_STEP_BYTES", 100)
     monkeypatch.setattr(cuts, "_PROBE_BYTES", 10)
     understood: list[int] = []
@@ -199,13 +201,13 @@ def test_tuples_one_behind_another_are_passed_over(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(cuts, "Splitter", Watched)
     monkeypatch.setattr(cuts, "PIECE_BYTES", 5000)
     tuples = [
-        *(one.format(1) for one in TUPLES),
+        *(template.format(1) for template in TUPLES),
         "<p:t/>",
         "<!-- </r> --><?x?>\n",
         "<t><a>2<!-- </t> --></a></t>",
     ]
     text = f"<r xmlns:p='{PUNCT_NAMESPACE}'><x/>{''.join(tuples) * 500}</r>\n"
-    _, pieces = found_in(tmp_path / "in.xml", text, SPECS[0])
+    _, pieces = pieces_of(tmp_path / "in.xml", text, SPECS[0])
     check(text.encode(), pieces, SPECS[0])
     assert all(piece.size < 5100 for piece in pieces)
     assert sum(understood) < 1000 < len(text) / 50

@@ -1,4 +1,4 @@
-"""DOUBLEs from XML to results: the same for every ``--slice``, and what SQL means where NaN equals itself."""
+"""Queries on DOUBLEs: equal results for every ``--slice``, and a NaN that equals itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SLICES = (20, 100, 2**20)
 
 
 def document(rng: random.Random, key: str, other: str) -> tuple[bytes, list[Row]]:
-    """A stream, in which some values are closed behind the last tuple that has them, and its tuples."""
+    """A stream and its tuples; punctuations close some values after their last tuple."""
     texts = [rng.choice(TEXTS) for _ in range(rng.randint(0, 9))]
     parsed = [None if text is None else DOUBLE.parse(text) for text in texts]
     lines, rows = [f'<s xmlns:p="{PUNCT_NAMESPACE}">'], []
@@ -37,14 +37,14 @@ def document(rng: random.Random, key: str, other: str) -> tuple[bytes, list[Row]
         n = rng.randint(0, 1)
         lines.append(f"<t>{'' if text is None else f'<{key}>{text}</{key}>'}<{other}>{n}</{other}></t>")
         rows.append((value, n))
-        later = map(same, parsed[i + 1 :])
-        if text is not None and same(value) not in later and rng.random() < 0.5:
+        later_values = map(same, parsed[i + 1 :])
+        if text is not None and same(value) not in later_values and rng.random() < 0.5:
             lines.append(f"<p:t><{key}>{text}</{key}></p:t>")
     return "\n".join([*lines, "</s>"]).encode(), rows
 
 
 def first(rows: Sequence[Row]) -> list[Row]:
-    """The tuples' first column."""
+    """The first column of the tuples."""
     return [t[:1] for t in rows]
 
 
@@ -88,14 +88,14 @@ QUERIES: dict[str, Callable[[list[Row], list[Row]], list[Row]]] = {
 
 
 def answer(sql: str, sources: dict[str, bytes], size: int) -> list[Row]:
-    """What a query gives, in slices of a size."""
+    """The results of a query over slices of ``size`` bytes."""
     query = plan(STREAMS + sql)
-    given = {name: Source.of(sources[name], name) for name in (s.name for s in query.streams)}
-    found: list[Row] = []
-    with closing(LocalRun(query, given, size, RunStats("local"), PUNCT_NAMESPACE)) as running:
+    opened = {name: Source.of(sources[name], name) for name in (s.name for s in query.streams)}
+    rows: list[Row] = []
+    with closing(LocalRun(query, opened, size, RunStats("local"), PUNCT_NAMESPACE)) as running:
         while (result := running.advance()) is not None:
-            found += result.tuples.rows()
-    return found
+            rows += result.tuples.rows()
+    return rows
 
 
 @pytest.mark.parametrize("sql", QUERIES)
@@ -103,11 +103,11 @@ def test_results_do_not_depend_on_slices(sql: str) -> None:
     rng = random.Random(sql)
     for _ in range(8):
         (left, ts), (right, us) = document(rng, "a", "v"), document(rng, "b", "w")
-        wanted, sources = QUERIES[sql](ts, us), {"l": left, "r": right}
+        expected, sources = QUERIES[sql](ts, us), {"l": left, "r": right}
         for size in SLICES:
-            found = answer(sql, sources, size)
-            assert bag(found) == bag(wanted), f"slices of {size} bytes: {left.decode()}\n{right.decode()}"
-            assert all(is_canonical(v) for row in found for v in row)
+            rows = answer(sql, sources, size)
+            assert bag(rows) == bag(expected), f"slices of {size} bytes: {left.decode()}\n{right.decode()}"
+            assert all(is_canonical(v) for row in rows for v in row)
 
 
 @pytest.mark.parametrize("direction", ["", " DESC"])
@@ -115,19 +115,19 @@ def test_order(direction: str) -> None:
     rng = random.Random(1)
     for _ in range(8):
         left, ts = document(rng, "a", "v")
-        known = sorted((t[0] for t in ts if t[0] is not None), key=DOUBLE.key, reverse=bool(direction))
-        wanted = [*map(same, known), *(same(None) for t in ts if t[0] is None)]
+        values = sorted((t[0] for t in ts if t[0] is not None), key=DOUBLE.key, reverse=bool(direction))
+        expected = [*map(same, values), *(same(None) for t in ts if t[0] is None)]
         for size in SLICES:
-            found = answer(f"SELECT a FROM l ORDER BY a{direction}", {"l": left}, size)
-            assert [same(a) for (a,) in found] == wanted
+            rows = answer(f"SELECT a FROM l ORDER BY a{direction}", {"l": left}, size)
+            assert [same(a) for (a,) in rows] == expected
 
 
 def test_python_gets_a_nan_that_equals_itself() -> None:
     document = b"<s><t><a>NaN</a></t><t><a>INF</a></t><t><a>NaN</a></t></s>"
     sql = STREAMS + "SELECT a - a AS d, -a AS e FROM l"
-    found = Counter(t for t in xmlpunct.query(sql, l=document) if isinstance(t, tuple))
+    counts = Counter(t for t in xmlpunct.query(sql, l=document) if isinstance(t, tuple))
     nan = DOUBLE.accept(float("nan"))
-    assert found == {(nan, nan): 2, (nan, float("-inf")): 1}
+    assert counts == {(nan, nan): 2, (nan, float("-inf")): 1}
 
 
 PAIRS = {
@@ -137,21 +137,21 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("rest", PAIRS)
+@pytest.mark.parametrize("clause", PAIRS)
 @pytest.mark.parametrize("size", ["20", "1MiB"])
-def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], rest: str, size: str) -> None:
-    """The left is stored one by one, in order, NaN last; then NaN comes."""
+def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], clause: str, size: str) -> None:
+    """The left input stores its tuples in order, NaN last; the right input then sends NaN."""
     apart = 30 * " "
     left = [f"<t><a>{a}</a></t>{apart}" for a in ("-INF", "NaN")]
     right = [f"<t><b>{b}</b></t>{apart}" for b in (*range(9), "NaN")]
     files = {"l": f"<s>{''.join(left)}</s>", "r": f"<s>{''.join(right)}</s>"}
-    given = []
+    arguments = []
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-        given += ["-s", f"{name}={tmp_path / name}"]
+        arguments += ["-s", f"{name}={tmp_path / name}"]
     sql = (
         STREAMS.replace("source = 'l.xml', ", "").replace("source = 'r.xml', ", "")
-        + f"SELECT a FROM l {rest}"
+        + f"SELECT a FROM l {clause}"
     )
-    ran = Cli(capfd)("run", "-q", sql, *given, "--engine", "local", "--slice", size, "--format", "csv")
-    assert (ran.code, sorted(ran.out.split())) == (0, sorted(["a", *PAIRS[rest]]))
+    ran = Cli(capfd)("run", "-q", sql, *arguments, "--engine", "local", "--slice", size, "--format", "csv")
+    assert (ran.code, sorted(ran.out.split())) == (0, sorted(["a", *PAIRS[clause]]))

@@ -1,4 +1,4 @@
-"""A directory whose file names carry values, in queries of both engines."""
+"""Queries of both engines on directories whose file names carry attribute values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_guard import by_local, by_spark
+from tests.engine.test_late_tuples import by_local, by_spark
 from tests.reliability.bench import Bench
 from tests.reliability.faults import Death
 from xmlpunct import SourceError, SqlError, query
@@ -29,17 +29,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def fill(folder: Path, seed: int = 0, packed: bool = True) -> list[tuple[str, int, int]]:
-    """Files by sender and hour, some packed; what they hold, without the tuples that contradict a name."""
+    """Write files by sender and hour, some compressed; return the tuples that match their file name."""
     chance = random.Random(seed)
-    held = []
+    tuples = []
     for sid in ("S1", "S2", "S3"):
         for hour in range(4):
             rows = []
             for _ in range(chance.randrange(1, 6)):
-                v, said = chance.randrange(9), chance.choice((None, hour, 77))
-                told = "" if said is None else f"<hour>{said}</hour>"
-                rows.append(f"<t><v>{v}</v>{told}</t>")
-                held += [(sid, hour, v)] if said != 77 else []
+                v, element_hour = chance.randrange(9), chance.choice((None, hour, 77))
+                hour_xml = "" if element_hour is None else f"<hour>{element_hour}</hour>"
+                rows.append(f"<t><v>{v}</v>{hour_xml}</t>")
+                tuples += [(sid, hour, v)] if element_hour != 77 else []
             path, data = (
                 folder / sid / f"hour={hour}" / "part.xml",
                 "\n".join(["<r>", *rows, "</r>"]).encode(),
@@ -48,81 +48,83 @@ def fill(folder: Path, seed: int = 0, packed: bool = True) -> list[tuple[str, in
             if packed and hour == 2:
                 path, data = path.with_suffix(".xml.gz"), gzip.compress(data)
             path.write_bytes(data)
-    return held
+    return tuples
 
 
-def declared(pattern: str, rest: str = BY_BOTH, clause: str = "") -> str:
-    return f"CREATE STREAM t ({COLUMNS}) WITH (source = '{pattern}') {clause}; {rest}"
+def declared(pattern: str, query_text: str = BY_BOTH, clause: str = "") -> str:
+    return f"CREATE STREAM t ({COLUMNS}) WITH (source = '{pattern}') {clause}; {query_text}"
 
 
 @pytest.mark.parametrize("pattern", ["{sid}/hour={hour}/part.*", "{sid}/hour={hour}"])
 def test_hive_style_for_every_slicing_and_on_shards(folder: Path, pattern: str) -> None:
-    held = fill(folder)
+    tuples = fill(folder)
     planned = plan(declared(pattern))
     sums: Counter[tuple[str, int]] = Counter()
-    for sid, hour, v in held:
+    for sid, hour, v in tuples:
         sums[sid, hour] += v
-    counts = Counter((sid, hour) for sid, hour, _ in held)
-    wanted = sorted((str(s), str(h), str(n), str(sums[s, h])) for (s, h), n in counts.items())
-    first = None
+    counts = Counter((sid, hour) for sid, hour, _ in tuples)
+    expected = sorted((str(s), str(h), str(n), str(sums[s, h])) for (s, h), n in counts.items())
+    first_output = None
     for size, shards in ((None, 0), (1, 0), (60, 1), (300, 3)):
         out = folder / f"out-{size}-{shards}"
         out.mkdir()
-        found = by_spark(planned, out, size, shards, False) if shards else by_local(planned, out, size, False)
-        assert sorted(tuple(map(str, t)) for t in found[1]) == wanted
-        first = first or found
-        assert found == first
-    assert first is not None
-    assert first[0]
-    assert all("but the name of the file says" in r["reason"] for r in first[0])
+        output = (
+            by_spark(planned, out, size, shards, False) if shards else by_local(planned, out, size, False)
+        )
+        assert sorted(tuple(map(str, t)) for t in output[1]) == expected
+        first_output = first_output or output
+        assert output == first_output
+    assert first_output is not None
+    assert first_output[0]
+    assert all("but the name of the file has" in r["reason"] for r in first_output[0])
 
 
 def test_the_end_of_the_last_file_releases(folder: Path) -> None:
-    """One sender after the other: an hour is closed by the last sender's file, a sender's hour by its own."""
+    """A file's end closes (sender, hour); the last sender's file closes the hour."""
     fill(folder)
-    alone = [e for e in query(declared("{sid}/hour={hour}")) if not isinstance(e, tuple)]
-    assert [str(p) for p in alone] == [f"<S{s}, {h}, *, *>" for s in (1, 2, 3) for h in range(4)]
-    found = list(query(declared("*/hour={hour}", BY_HOUR.replace("hour, COUNT", "hour, MIN(sid), COUNT"))
+    punctuations = [e for e in query(declared("{sid}/hour={hour}")) if not isinstance(e, tuple)]
+    assert [str(p) for p in punctuations] == [f"<S{s}, {h}, *, *>" for s in (1, 2, 3) for h in range(4)]
+    elements = list(query(declared("*/hour={hour}", BY_HOUR.replace("hour, COUNT", "hour, MIN(sid), COUNT"))
                        .replace("sid STRING NOT NULL", "sid STRING")))  # fmt: skip
-    assert [str(p) for p in found if not isinstance(p, tuple)] == [f"<{h}, *, *, *>" for h in range(4)]
+    assert [str(p) for p in elements if not isinstance(p, tuple)] == [f"<{h}, *, *, *>" for h in range(4)]
 
 
 def test_names_and_punctuate_together(folder: Path) -> None:
-    held = fill(folder, 3)
+    tuples = fill(folder, 3)
     sql = f"""CREATE STREAM t ({COLUMNS}) WITH (source = 'S1/hour={{hour}}');
               SELECT h, COUNT(*) AS n FROM (SELECT hour * 2 AS h FROM t) AS q PUNCTUATE ORDER BY h GROUP BY h"""
-    found = list(query(sql.replace("sid STRING NOT NULL, ", "")))
-    counts = Counter(2 * hour for sid, hour, _ in held if sid == "S1")
-    assert dict(e for e in found if isinstance(e, tuple)) == counts
-    assert {"<[-1,1], *>", "<(,1], *>"} <= {str(p) for p in found}
+    elements = list(query(sql.replace("sid STRING NOT NULL, ", "")))
+    counts = Counter(2 * hour for sid, hour, _ in tuples if sid == "S1")
+    assert dict(e for e in elements if isinstance(e, tuple)) == counts
+    assert {"<[-1,1], *>", "<(,1], *>"} <= {str(p) for p in elements}
 
 
 def test_files_in_from_and_the_verdicts(folder: Path) -> None:
-    held = fill(folder)
-    found = query("SELECT hour, sid, COUNT(*) AS n FROM '{sid}/hour={hour}' GROUP BY hour, sid")
-    counts = Counter((hour, sid) for sid, hour, _ in held)
-    assert {e[:2]: e[2] for e in found if isinstance(e, tuple)} == counts
-    told = explain(plan(declared("{sid}/hour={hour}")))
-    assert "group-by: fine\n" in told
-    mended = explain(plan(declared("{sid}/hour={hour}", BY_HOUR)))
-    assert "blocks for ever" in mended
-    assert "t: PUNCTUATED BY (hour)" in mended
+    tuples = fill(folder)
+    elements = query("SELECT hour, sid, COUNT(*) AS n FROM '{sid}/hour={hour}' GROUP BY hour, sid")
+    counts = Counter((hour, sid) for sid, hour, _ in tuples)
+    assert {e[:2]: e[2] for e in elements if isinstance(e, tuple)} == counts
+    complete = explain(plan(declared("{sid}/hour={hour}")))
+    assert "group-by: fine\n" in complete
+    partial = explain(plan(declared("{sid}/hour={hour}", BY_HOUR)))
+    assert "blocks for ever" in partial
+    assert "t: PUNCTUATED BY (hour)" in partial
 
 
 @pytest.mark.parametrize(
-    ("sql", "says"),
+    ("sql", "message"),
     [
         (declared("{day}.xml"), r"\{day\} in the source names no column"),
-        (declared("{hour}*.xml"), "something fixed has to stand between"),
-        (declared("{x}.xml").replace("v INT", "x XML"), "compared with nothing"),
+        (declared("{hour}*.xml"), "a fixed text is needed between"),
+        (declared("{x}.xml").replace("v INT", "x XML"), "cannot be compared"),
     ],
 )
-def test_refused_before_anything_is_read(folder: Path, sql: str, says: str) -> None:
-    with pytest.raises(SqlError, match=says):
+def test_invalid_patterns_are_refused_before_reading(folder: Path, sql: str, message: str) -> None:
+    with pytest.raises(SqlError, match=message):
         plan(sql)
 
 
-def test_a_name_that_does_not_fit_is_told_before_anything_is_read(folder: Path) -> None:
+def test_a_wrong_value_in_a_name_is_an_error_before_reading(folder: Path) -> None:
     fill(folder)
     (folder / "S3" / "hour=x").mkdir()
     (folder / "S3" / "hour=x" / "part.xml").write_text("<r/>")
@@ -134,8 +136,8 @@ def test_a_name_that_does_not_fit_is_told_before_anything_is_read(folder: Path) 
             run()
 
 
-def test_it_goes_on_where_it_was_killed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that came since then is not read."""
+def test_a_killed_run_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file added since the run began is not read."""
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
     fill(folder, packed=False)
@@ -152,7 +154,7 @@ def test_it_goes_on_where_it_was_killed(folder: Path, monkeypatch: pytest.Monkey
             assert number > 100
             break
         late = folder / "S3" / "hour=3" / "z.xml"
-        if bench.out.exists():  # its inputs are known
+        if bench.out.exists():  # the run has recorded its inputs
             late.write_text("<r><t><v>1</v></t></r>")
         bench.run()
         late.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Where plans are cut."""
+"""Cutting plans into edges and fragments."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def fragments(sql: str) -> Fragments:
     return cut_plan(query.root, [s.name for s in query.streams])
 
 
-def shape(found: Fragments) -> list[tuple[bool, int]]:
-    """For each fragment whether it runs on one shard, and by how many attributes its inputs are split."""
-    return [(f.single, len(f.feeds[0].keys)) for f in found.fragments]
+def shape(parts: Fragments) -> list[tuple[bool, int]]:
+    """For each fragment: whether it runs on one shard, and the number of shard key attributes."""
+    return [(f.single, len(f.feeds[0].keys)) for f in parts.fragments]
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,16 @@ def shape(found: Fragments) -> list[tuple[bool, int]]:
         ("SELECT COUNT(*) FROM a UNION ALL SELECT x FROM b", [(True, 0), (False, 1)]),
     ],
 )
-def test_one_fragment_as_long_as_partitionings_agree(sql: str, expected: list[tuple[bool, int]]) -> None:
+def test_operators_with_the_same_shard_key_share_a_fragment(
+    sql: str, expected: list[tuple[bool, int]]
+) -> None:
     assert shape(fragments(sql)) == expected
 
 
-def test_a_lost_partition_attribute_has_no_owner() -> None:
-    kept = fragments("SELECT x AS h, COUNT(*) AS n FROM a GROUP BY x").fragments[-1]
+def test_a_dropped_shard_key_leaves_no_key() -> None:
+    retained = fragments("SELECT x AS h, COUNT(*) AS n FROM a GROUP BY x").fragments[-1]
     lost = fragments("SELECT COUNT(*) AS n FROM a GROUP BY x").fragments[-1]
-    assert (kept.keys, lost.keys) == ((("h",),), ())
+    assert (retained.keys, lost.keys) == ((("h",),), ())
 
 
 def scan(name: str, k: str, x: str) -> Scan:
@@ -80,9 +82,9 @@ def test_after_an_outer_join_only_the_preserved_side_stays_partitioned(
     kind: str, key: str, count: int
 ) -> None:
     join = Join(scan("a", "k", "x"), scan("b", "rk", "rx"), (("k", "rk"),), kind)
-    found = counted(join, key)
-    assert len(found.fragments) == count
-    assert [feed.keys for feed in found.fragments[0].feeds] == [("k",), ("rk",)]
+    parts = counted(join, key)
+    assert len(parts.fragments) == count
+    assert [feed.keys for feed in parts.fragments[0].feeds] == [("k",), ("rk",)]
     top = cut_plan(join, ["a", "b"]).fragments[-1]
     assert top.keys == ((("k",),) if kind == "inner" else (("k",), ("rk",)))
 
@@ -92,18 +94,18 @@ def test_a_semijoin_stays_partitioned_by_its_left_key() -> None:
     assert len(counted(join, "k").fragments) == 1
 
 
-def test_an_attribute_may_be_a_partition_key_twice() -> None:
-    """SELECT DISTINCT x, x AS c: both columns decide, and both are the one below."""
-    found = fragments("SELECT DISTINCT x, x AS c FROM (SELECT DISTINCT x, y FROM a)")
-    (feed,) = found.fragments[0].feeds
+def test_an_attribute_may_be_a_shard_key_twice() -> None:
+    """SELECT DISTINCT x, x AS c: both shard key columns are the same column of the input."""
+    parts = fragments("SELECT DISTINCT x, x AS c FROM (SELECT DISTINCT x, y FROM a)")
+    (feed,) = parts.fragments[0].feeds
     assert len(set(feed.keys)) < len(feed.keys)
     schema = feed.schema
     tuples = schema.frame((i % 7, *[i] * (len(schema) - 1)) for i in range(20))
-    said = [Punctuation.of(schema, **{feed.keys[0]: "[0,6]"})]
-    routed = route(Slice(tuples, said), schema, feed.keys, 3)
-    for part in routed.values():
-        for value in part.tuples[feed.keys[0]]:
-            assert sum(p.patterns[0].matches(value) for p in part.punctuations) == 1
+    punctuations = [Punctuation.of(schema, **{feed.keys[0]: "[0,6]"})]
+    routed = route(Slice(tuples, punctuations), schema, feed.keys, 3)
+    for shard_slice in routed.values():
+        for value in shard_slice.tuples[feed.keys[0]]:
+            assert sum(p.patterns[0].matches(value) for p in shard_slice.punctuations) == 1
     assert (
         sum(len(list(enumerate_values(p.patterns[0]) or ())) for s in routed.values() for p in s.punctuations)
         == 7
@@ -114,8 +116,8 @@ def test_an_attribute_may_be_a_partition_key_twice() -> None:
     ("column", "expected"),
     [("k INT", False), ("k INT NOT NULL", False), ("k INT CHECK (k BETWEEN 0 AND 5)", True)],
 )
-def test_every_shard_hears_all_punctuations_where_they_may_add_up(column: str, expected: bool) -> None:
-    """Ids that nobody can name one by one never close together: each goes to its shard alone."""
+def test_every_shard_receives_all_punctuations_that_may_add_up(column: str, expected: bool) -> None:
+    """Without a finite domain, punctuations cannot add up: each goes to one shard only."""
     query = plan(
         f"CREATE STREAM a ({column}, v INT) WITH (source = 'a'); CREATE STREAM b (k INT) WITH (source = 'b');"
         "SELECT v FROM a JOIN b ON a.k = b.k"
@@ -124,20 +126,20 @@ def test_every_shard_hears_all_punctuations_where_they_may_add_up(column: str, e
     assert {feed.whole for feed in fragment.feeds} == {expected}
 
 
-def test_what_plans_have_in_common_is_one_part() -> None:
-    """A whole fragment, or what a reader does. A part of a fragment is told of once."""
+def test_common_subplans_are_one_part() -> None:
+    """Common subplans are one fragment or one edge; each operator occurs once."""
     query = plan(f"""{DDL}
         CREATE VIEW v AS SELECT k, x, COUNT(*) AS n FROM a GROUP BY k, x;
         CREATE SINK one WITH (output = '1') AS SELECT n FROM v;
         CREATE SINK two WITH (output = '2') AS SELECT n, COUNT(*) AS m FROM v GROUP BY n;
         CREATE SINK three WITH (output = '3') AS SELECT k FROM a;
         SELECT DISTINCT k FROM (SELECT k, x + 1 AS y FROM a)""")
-    found = cut_plan(query.roots, [s.name for s in query.streams])
-    one, two, three, last = found.answers
-    assert (one.source, two.source, three.from_edge) == (0, 1, True)
-    (above,) = found.fragments[two.source].feeds
-    assert (above.from_edge, above.source) == (False, one.source)
-    assert found.levels == [[0, last.source], [1]]
-    parts = [*found.edges, *found.fragments]
+    plan_parts = cut_plan(query.roots, [s.name for s in query.streams])
+    first, second, third, last = plan_parts.answers
+    assert (first.source, second.source, third.from_edge) == (0, 1, True)
+    (above,) = plan_parts.fragments[second.source].feeds
+    assert (above.from_edge, above.source) == (False, first.source)
+    assert plan_parts.levels == [[0, last.source], [1]]
+    parts = [*plan_parts.edges, *plan_parts.fragments]
     numbers = [node.number for part in parts for node in part.root.walk() if node.number]
     assert len(set(numbers)) == len(numbers)

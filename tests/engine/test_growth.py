@@ -1,4 +1,4 @@
-"""Twice the punctuations, sinks or inputs of a UNION are at most 2.5 times the lines run."""
+"""Twice the punctuations, sinks or UNION inputs execute at most 2.5 times as many lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_twice_the_work(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     growth = import_module("growth")
     cases = growth.CASES | growth.PLANNED
     assert set(NAMES) == cases.keys()
-    cases[name](tmp_path, 5)()  # what is done once, and what is imported
+    cases[name](tmp_path, 5)()  # warm up: imports and one-time work
     fewest = 50 if name in growth.PLANNED else 100 if "strings" in name else 800 if "slices" in name else 400
     few, many = (lines_run(cases[name](tmp_path, n)) for n in (fewest, 2 * fewest))
     assert many < 2.5 * few

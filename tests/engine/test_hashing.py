@@ -1,4 +1,4 @@
-"""The hash that decides on shards: the same for ever, and even."""
+"""The hash that decides the shard of a tuple: stable across versions, and even."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ ROWS = [
 ]
 
 
-def test_it_never_changes() -> None:
-    """State in a checkpoint is found by this hash. If this fails, count `hashing.VERSION` up."""
+def test_the_hash_never_changes() -> None:
+    """Checkpoints store state by this hash. If this test fails, increment `hashing.VERSION`."""
     frame = SCHEMA.frame(ROWS)
-    found = {name: shard_of(frame.select(name), 1000).tolist() for name in SCHEMA.names}
-    assert found == EXPECTED
+    shards = {name: shard_of(frame.select(name), 1000).tolist() for name in SCHEMA.names}
+    assert shards == EXPECTED
     assert shard_of(frame, 1000).tolist() == EXPECTED_TOGETHER
 
 
-def test_equal_values_meet() -> None:
+def test_equal_values_have_the_same_shard() -> None:
     frame = pl.DataFrame({"x": [0.0, -0.0, float("nan"), -float("nan")]})
-    found = shard_of(frame, 1000).tolist()
-    assert found[0] == found[1]
-    assert found[2] == found[3]
+    shards = shard_of(frame, 1000).tolist()
+    assert shards[0] == shards[1]
+    assert shards[2] == shards[3]
 
 
-def test_it_is_even() -> None:
+def test_the_hash_is_even() -> None:
     frame = pl.DataFrame({"i": range(8000)})
     counts = Counter(shard_of(frame, 8).tolist())
     assert len(counts) == 8

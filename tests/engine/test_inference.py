@@ -75,7 +75,7 @@ ORDERS = (
         ),
     ],
 )
-def test_what_repeats_is_an_array(
+def test_repeated_elements_are_an_array(
     tmp_path: Path, sql: str, rows: list[tuple[object, ...]], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "orders.xml.gz"
@@ -99,7 +99,7 @@ def test_what_repeats_is_an_array(
         ("element = 'g:t', nested = true", ("k", "b", "a")),
     ],
 )
-def test_the_tuples_of_the_sample_are_those_of_the_stream(
+def test_the_sample_follows_the_options_of_the_stream(
     tmp_path: Path, options: str, names: tuple[str, ...]
 ) -> None:
     path = tmp_path / "s.xml"
@@ -114,9 +114,9 @@ def test_the_tuples_of_the_sample_are_those_of_the_stream(
     assert (1 in [row[0] for row in query(sql)]) == ("where" not in options)
 
 
-@pytest.mark.parametrize("given", [XML, io.BytesIO(XML), Once(XML)])
-def test_what_is_given_is_read_from_its_beginning(given: object) -> None:
-    assert list(query(SUM.format("no.xml", ""), s=given)) == [(3,)]  # type: ignore[arg-type]
+@pytest.mark.parametrize("source", [XML, io.BytesIO(XML), Once(XML)])
+def test_inference_loses_no_input_of_a_python_source(source: object) -> None:
+    assert list(query(SUM.format("no.xml", ""), s=source)) == [(3,)]  # type: ignore[arg-type]
 
 
 def test_a_pipe_that_two_streams_share_is_read_once(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_pipe_that_two_streams_share_is_read_once(tmp_path: Path) -> None:
     sender.join()
 
 
-def test_a_live_stream_is_inferred_from_what_comes_within_a_second() -> None:
+def test_a_live_stream_is_inferred_from_its_first_second() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def send() -> None:
@@ -159,9 +159,9 @@ def test_a_later_value_that_does_not_fit_is_a_reject(source: Path, caplog: pytes
     source.write_bytes(b"<s>" + rows + b"<t n='x'/><t n='5' m='6'/></s>")
     with caplog.at_level(logging.WARNING, "xmlpunct"):
         assert list(query(SUM.format(source, ""))) == [(2**20 // 10 + 5,)]
-    told = " ".join(caplog.messages)
-    assert "'x'" in told
-    assert "not read: @m" in told
+    warnings = " ".join(caplog.messages)
+    assert "'x'" in warnings
+    assert "not read: @m" in warnings
 
 
 def test_a_stream_needs_columns_or_a_source() -> None:
@@ -176,12 +176,12 @@ def test_the_columns_of_several_senders_are_not_inferred() -> None:
         plan(SUM.format("tcp-listen://127.0.0.1:0?connections=2", ""))
 
 
-def test_a_source_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_source_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot be opened"):
         plan(SUM.format(tmp_path / "no.xml", ""))
 
 
-def test_what_was_inferred_before_stays(source: Path) -> None:
+def test_recorded_columns_are_reused(source: Path) -> None:
     inference = Inference()
     before = plan(SUM.format(source, ""), inference=inference)
     source.write_bytes(b"<s><t n='x'/><t n='y'/></s>")
@@ -191,20 +191,20 @@ def test_what_was_inferred_before_stays(source: Path) -> None:
         plan(SUM.format(source, ""))
 
 
-def test_a_checkpoint_records_what_was_inferred(cli: Cli, tmp_path: Path) -> None:
-    """A run that goes on does not look at its source again, which may begin with something else by now."""
+def test_a_checkpoint_records_inferred_columns(cli: Cli, tmp_path: Path) -> None:
+    """A resumed run uses the recorded columns: its source may have changed."""
     folder, out = tmp_path / "checkpoint", tmp_path / "out.jsonl"
     source = tmp_path / "s.xml"
-    source.write_bytes(XML[:-4])  # it breaks off
+    source.write_bytes(XML[:-4])  # truncated
     arguments = ("run", "--engine", "local", "--format", "jsonl", "--checkpoint", folder, "-o", out)
     sql = SUM.format(source, "").replace("SUM(n) AS n", "n")
-    first = cli(*arguments, "-q", sql)
-    assert first.code == 1
+    first_run = cli(*arguments, "-q", sql)
+    assert first_run.code == 1
     written = out.read_text()
     assert written.startswith('{"n": 1}')
     source.unlink()
-    again = cli(*arguments, "-q", sql)
-    assert (again.code, again.err) == (1, first.err)
+    second_run = cli(*arguments, "-q", sql)
+    assert (second_run.code, second_run.err) == (1, first_run.err)
     assert out.read_text() == written
 
 

@@ -1,4 +1,4 @@
-"""Interval joins retain what the interval holds, and verdicts say so, in each spelling, type and kind of join."""
+"""Interval joins retain only tuples within the interval, for each spelling, type and kind of join."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def planned(join: str, type_: str, condition: str) -> Query:
     return plan(streams + JOINS[join].format(condition))
 
 
-@pytest.mark.parametrize("beside", ["", " AND 100 / o.v > x.v"])
+@pytest.mark.parametrize("residual", ["", " AND 100 / o.v > x.v"])
 @pytest.mark.parametrize(("join", "type_", "condition"), CASES)
-def test_the_state_is_what_the_interval_holds(join: str, type_: str, condition: str, beside: str) -> None:
-    query = planned(join, type_, condition + beside)
+def test_the_state_is_bounded_by_the_interval(join: str, type_: str, condition: str, residual: str) -> None:
+    query = planned(join, type_, condition + residual)
     value = VALUES[type_]
     pipeline = build(query.roots, [s.name for s in query.streams])
     for first in range(0, TUPLES, STEP):
@@ -76,8 +76,8 @@ def test_the_state_is_what_the_interval_holds(join: str, type_: str, condition: 
     joins = [node.number for kind in (Join, SemiJoin) for node in query.root.find(kind)]
     assert joins
     peaks = {o.number: c.state_rows_peak for o, c in zip(pipeline.operators, pipeline.counters, strict=True)}
-    most = 250 if join == "three" else 40  # of three inputs, pairs are retained
-    assert all(peaks[number] <= most for number in joins), peaks
+    limit = 250 if join == "three" else 40  # of three inputs, pairs are retained
+    assert all(peaks[number] <= limit for number in joins), peaks
 
 
 @pytest.mark.parametrize(("join", "type_", "condition"), CASES)

@@ -1,4 +1,4 @@
-"""Expressions of a thousand terms: planned, printed, sent and computed, without a deep stack, each operand once."""
+"""Expressions of 1,000 terms are planned, printed, pickled and computed without deep recursion."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stream(folder: Path) -> str:
 
 
 def chain(*parts: str, n: int) -> str:
-    """``n`` terms with what stands between them: a, +, a, +, a."""
+    """The parts, repeated ``n`` times."""
     return "".join(part for part, _ in zip(repeat(parts), range(n), strict=False) for part in part)
 
 
@@ -112,7 +112,7 @@ KINDS: dict[str, tuple[Callable[[int], str], Callable[[int, int, int], object]]]
     "order": (lambda n: f"SELECT a AS r FROM s ORDER BY a{' + 0' * n}", lambda a, b, n: a),
     "group": (lambda n: f"SELECT SUM(a{' + 0' * n}) AS r FROM s GROUP BY a{' + 0' * n}", lambda a, b, n: a),
 }
-"""For each kind a query of n terms, and what it gives for a and b (None: nothing)."""
+"""For each kind a query of n terms, and its result for a and b (None: no result)."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -125,9 +125,9 @@ def test_a_thousand_terms(kind: str, tmp_path: Path) -> None:
     assert sent.root == query.root
     assert hash(sent.root) == hash(query.root)
     assert explain(sent) == explain(query)
-    found = sorted(str(t[0]) for t in xmlpunct.query(sql) if isinstance(t, tuple) and t[0] is not None)
-    wanted = [expected(a, b, n) for a, b in ROWS]
-    assert found == sorted(str(value) for value in wanted if value is not None)
+    results = sorted(str(t[0]) for t in xmlpunct.query(sql) if isinstance(t, tuple) and t[0] is not None)
+    values = [expected(a, b, n) for a, b in ROWS]
+    assert results == sorted(str(value) for value in values if value is not None)
 
 
 def test_a_thousand_columns(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_thousand_columns(tmp_path: Path) -> None:
 
 
 def effort(expression: Expression) -> int:
-    """How many columns all of its polars expressions read, repeated ones too."""
+    """The number of column reads in all compiled polars expressions, with repetitions."""
     compiler = Compiler([expression], ())
     stages = [part.size for stage in compiler.stages for part in stage.values()]
     return sum(stages) + sum(c.size for c in compiler.compiled)
@@ -146,13 +146,13 @@ def effort(expression: Expression) -> int:
 def expression_of(sql: str) -> Expression:
     """The longest expression of a query."""
     nodes = list(plan(f"CREATE STREAM s ({COLUMNS}) WITH (source = '-'); {sql}").root.walk())
-    found = [e for node in nodes if isinstance(node, Project) for _, e in node.columns]
-    found += [node.predicate for node in nodes if isinstance(node, Select)]
-    return max(found, key=lambda e: len(str(e)))
+    expressions = [e for node in nodes if isinstance(node, Project) for _, e in node.columns]
+    expressions += [node.predicate for node in nodes if isinstance(node, Select)]
+    return max(expressions, key=lambda e: len(str(e)))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "group"])
-def test_four_times_the_terms_are_little_more_than_four_times_the_work(kind: str) -> None:
+def test_work_is_about_linear_in_the_terms(kind: str) -> None:
     build, _ = KINDS[kind]
     small, large = (effort(expression_of(build(n))) for n in (100, 400))
     assert large < 6 * small
@@ -160,7 +160,7 @@ def test_four_times_the_terms_are_little_more_than_four_times_the_work(kind: str
 
 @pytest.mark.parametrize("function", ["+", "-", "*", "/", "%"])
 @pytest.mark.parametrize("type_", [INT, DOUBLE, decimal(7, 2)], ids=str)
-def test_arithmetic_of_many_terms_is_no_exponential_work(function: str, type_: object) -> None:
+def test_arithmetic_of_many_terms_is_not_exponential(function: str, type_: object) -> None:
     def terms(n: int) -> Expression:
         e: Expression = Column(type_, True, "a")  # type: ignore[arg-type]
         for i in range(n):
@@ -176,7 +176,7 @@ def test_arithmetic_of_many_terms_is_no_exponential_work(function: str, type_: o
     assert large < 6 * small
 
 
-def test_what_is_shared_is_computed_once() -> None:
+def test_shared_subexpressions_are_computed_once() -> None:
     e: Expression = Column(INT, True, "a")
     for _ in range(60):
         e = fn.call("+", e, e)
@@ -191,7 +191,7 @@ def test_what_is_shared_is_computed_once() -> None:
     assert reasons[1].startswith("INT overflow")
 
 
-def test_the_text_of_a_failure_is_that_of_what_failed(tmp_path: Path) -> None:
+def test_an_error_shows_the_failing_subexpression(tmp_path: Path) -> None:
     source = "CREATE STREAM s (a INT, b INT) WITH (source = '-');"
     e = expression_of(f"{source.replace(source, '')} SELECT a{' / b' * 500} AS r FROM s")
     assert isinstance(e, Call)
@@ -212,17 +212,18 @@ def test_the_text_of_a_failure_is_that_of_what_failed(tmp_path: Path) -> None:
         (f"SELECT a FROM {'(' * 1000}s{')' * 1000}", "nested too deeply"),
     ],
 )
-def test_what_is_too_deep_is_refused(sql: str, reason: str) -> None:
+def test_deep_nesting_is_refused(sql: str, reason: str) -> None:
     with pytest.raises(
-        SqlError, match=f"this query is nested too deeply.*{reason}" if "most" in reason else reason
+        SqlError,
+        match=f"this query is (nested too deeply|too long).*{reason}" if "most" in reason else reason,
     ):
         plan(f"CREATE STREAM s ({COLUMNS}) WITH (source = '-'); {sql}")
 
 
 def test_equality_of_expressions() -> None:
     a, b = Column(INT, True, "a"), Column(INT, True, "b")
-    one, other = fn.call("+", a, b), fn.call("+", a, Column(INT, True, "b"))
-    assert one == other
-    assert hash(one) == hash(other)
-    assert one not in (a, fn.call("+", b, a), fn.call("-", a, b), fn.cast(one, STRING), None, "a + b")
-    assert a not in (one, other)
+    first, second = fn.call("+", a, b), fn.call("+", a, Column(INT, True, "b"))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first not in (a, fn.call("+", b, a), fn.call("-", a, b), fn.cast(first, STRING), None, "a + b")
+    assert a not in (first, second)

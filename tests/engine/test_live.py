@@ -1,4 +1,4 @@
-"""The local engine over sources that are alive: sockets, files that grow, and pipes."""
+"""The local engine on live sources: sockets, growing files and pipes."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ class Server:
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
-        self._made: socket.socket | None = None
+        self._connection: socket.socket | None = None
         self.name = f"tcp://127.0.0.1:{self._server.getsockname()[1]}"
 
     def send(self, text: str) -> None:
-        if self._made is None:
-            self._made, _ = self._server.accept()
-        self._made.sendall(text.encode())
+        if self._connection is None:
+            self._connection, _ = self._server.accept()
+        self._connection.sendall(text.encode())
 
     def close(self) -> None:
-        for used in (self._made, self._server):
+        for used in (self._connection, self._server):
             if used is not None:
                 used.close()
 
 
 class Running:
-    """A query that runs in a thread; ``results`` are its tuples as they come."""
+    """A query that runs in a thread; ``results`` collects its tuples."""
 
     def __init__(self, sql: str, sources: dict[str, str]) -> None:
         self.stats = RunStats("local")
@@ -88,7 +88,7 @@ class Running:
         self._thread.join(5)
 
     def end(self) -> list[tuple[object, ...]]:
-        """All results, once the query has ended by itself."""
+        """All results, after the query has ended."""
         self._thread.join(5)
         assert not self._thread.is_alive()
         return sorted(self.results)
@@ -107,13 +107,13 @@ def two() -> Iterator[tuple[Server, Server]]:
         yield a, b
 
 
-def test_a_silent_input_stops_nobody() -> None:
+def test_a_silent_input_does_not_stop_the_other() -> None:
     with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
         a.send(BEGIN + t(1, 5) + closed(1))
         until(lambda: run.stats.inputs["a"].punctuations == 1)
         a.send(t(2, 6))
         until(lambda: run.stats.inputs["a"].tuples == 2)
-        b.send(BEGIN + t(1, 7) + closed(1))  # the other that was silent is heard at once
+        b.send(BEGIN + t(1, 7) + closed(1))  # the silent input is read at once
         until(lambda: run.results == [(1, 7)])
         a.send("</s>")
         a.close()
@@ -124,7 +124,7 @@ def test_a_silent_input_stops_nobody() -> None:
         assert run.stats.idle == []
 
 
-def test_whom_others_wait_for_is_named() -> None:
+def test_an_input_that_holds_up_tuples_is_named() -> None:
     with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
         a.send(BEGIN + "".join(t(1, x) for x in range(5)) + closed(1))
         b.send(BEGIN)
@@ -133,11 +133,11 @@ def test_whom_others_wait_for_is_named() -> None:
         assert (idle.input, idle.holds_up) == ("b", 5)
         assert idle.seconds >= 1
         assert re.fullmatch(r"  waiting for b since [12] s: 5 tuples", _idle_text(run.stats))
-        (found,) = run.stats.as_dict()["idle"]
-        assert set(found) == {"input", "seconds", "holds_up"}
+        (record,) = run.stats.as_dict()["idle"]
+        assert set(record) == {"input", "seconds", "holds_up"}
 
 
-def test_a_file_beside_a_silent_socket(tmp_path: Path) -> None:
+def test_a_file_is_read_while_a_socket_is_silent(tmp_path: Path) -> None:
     (tmp_path / "b.xml").write_text(BEGIN + t(1, 3) + "</s>")
     with closing(Server()) as a:
         with closing(Running(JOIN, {"a": a.name, "b": str(tmp_path / "b.xml")})) as run:
@@ -159,7 +159,7 @@ def test_a_cut_connection_fails_and_releases_nothing() -> None:
 
 
 def connected(run: Running, caplog: pytest.LogCaptureFixture) -> list[socket.socket]:
-    """Two peers of the one port that a query listens on."""
+    """Two connections to the port on which the query listens."""
     until(lambda: bool(caplog.messages))
     port = int(caplog.messages[0].split()[-1])
     return [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
@@ -173,7 +173,7 @@ def test_several_senders_are_merged(caplog: pytest.LogCaptureFixture) -> None:
         peers = connected(run, caplog)
         peers[0].sendall((BEGIN + t(1, 1) + t(2, 1) + closed(1)).encode())
         until(lambda: run.stats.inputs["a"].punctuations == 1)
-        assert run.results == []  # the other may still have some
+        assert run.results == []  # hour 1 is open for the second sender
         peers[1].sendall((BEGIN + t(1, 2) + closed(1)).encode())
         until(lambda: run.results == [(1, 2)])
         for peer in peers:
@@ -187,7 +187,7 @@ def test_several_senders_are_merged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_each_sender_has_an_order_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
-    """Who lags behind the others is waited for, and named; only who lags behind itself is late."""
+    """A slower sender delays results and is named; a tuple is late only within its own sender."""
     sql = COUNT.replace("'unset'", LISTENING).replace("'t');", "'t') PUNCTUATE ORDER BY hour;")
     with closing(Running(sql, {})) as run:
         peers = connected(run, caplog)
@@ -197,7 +197,7 @@ def test_each_sender_has_an_order_of_its_own(caplog: pytest.LogCaptureFixture) -
         peers[1].sendall((BEGIN + t(1, 2) + t(2, 2)).encode())
         until(lambda: run.results == [(1, 2)])
         until(lambda: bool(run.stats.idle))
-        assert run.stats.idle[0].input in ("a#1", "a#2")  # whoever was let in second
+        assert run.stats.idle[0].input in ("a#1", "a#2")  # the order of acceptance is not fixed
         assert run.stats.idle[0].holds_up
         peers[1].sendall(b"</s>")
         peers[1].close()
@@ -230,8 +230,8 @@ def test_a_file_is_followed(tmp_path: Path) -> None:
         assert run.end() == [(1, 1), (2, 1)]
 
 
-def test_results_leave_at_once() -> None:
-    """From sending to the result, mostly far below a slice's second; the limit is for a busy machine."""
+def test_results_have_low_latency() -> None:
+    """Median latency from input to result; the limit allows for a busy machine."""
     with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
         a.send(BEGIN + closed(0))
         b.send(BEGIN + closed(0))
@@ -246,8 +246,8 @@ def test_results_leave_at_once() -> None:
         assert sorted(took)[len(took) // 2] < 0.05
 
 
-def test_whoever_sends_too_much_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A buffer is bounded, and one that is full is emptied again."""
+def test_a_fast_sender_is_slowed_by_backpressure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The read-ahead buffer is bounded, and a full buffer drains again."""
     monkeypatch.setattr("xmlpunct.firehose.reader.AHEAD_BYTES", 1000)
     with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
         text = BEGIN + "".join(t(1, x) for x in range(20_000)) + "</s>"
@@ -260,24 +260,24 @@ def test_whoever_sends_too_much_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_busy_inputs_take_turns() -> None:
-    """Where nothing waits for anything, none is read twice before the other is read once."""
+    """Independent inputs alternate: neither is read twice before the other is read once."""
     sql = UNION.split("SELECT", 1)[0] + "SELECT hour, x FROM a UNION ALL SELECT hour, x FROM b"
     with two() as (a, b):
         query = plan(sql, {"a": a.name, "b": b.name})
         stats = RunStats("local")
         with closing(LocalRun(query, open_sources(query), 40, stats, PUNCT_NAMESPACE)) as run:
-            run.advance()  # nothing there yet: it connects
+            run.advance()  # connects; no input yet
             for server in (a, b):
                 server.send(BEGIN + "".join(t(1, x) for x in range(20)))
             time.sleep(0.05)
-            seen = []
+            byte_counts = []
             for _ in range(20):
                 run.advance()
-                seen.append((stats.inputs["a"].bytes, stats.inputs["b"].bytes))
-        assert all(abs(x - y) <= 80 for x, y in seen)
+                byte_counts.append((stats.inputs["a"].bytes, stats.inputs["b"].bytes))
+        assert all(abs(x - y) <= 80 for x, y in byte_counts)
 
 
-def test_pipes_are_read_beside_each_other(tmp_path: Path) -> None:
+def test_pipes_are_read_concurrently(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in "ab"]
     for path in paths:
         os.mkfifo(path)
@@ -293,7 +293,7 @@ def test_pipes_are_read_beside_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ("source = 'a.xml', connections = 2", "tcp-listen"),
         ("source = 'tcp-listen://:7', connections = 0", "no address"),
@@ -301,17 +301,17 @@ def test_pipes_are_read_beside_each_other(tmp_path: Path) -> None:
         ("source = 'a.xml', follow = 1", "true or false"),
     ],
 )
-def test_options_that_do_not_fit(options: str, says: str) -> None:
-    with pytest.raises(SqlError, match=says):
+def test_conflicting_options_are_refused(options: str, message: str) -> None:
+    with pytest.raises(SqlError, match=message):
         plan(f"CREATE STREAM a (x INT) WITH ({options}); SELECT x FROM a")
 
 
-def test_what_options_go_with() -> None:
-    def source(options: str, given: str | None = None) -> str | None:
+def test_options_and_overridden_sources() -> None:
+    def source(options: str, override: str | None = None) -> str | None:
         created = parse_statements(f"CREATE STREAM a (x INT) WITH ({options})")
-        return declared(created, {"a": given} if given else {})["a"].source
+        return declared(created, {"a": override} if override else {})["a"].source
 
     assert source("source = 'x', follow = true") == "follow:x"
-    assert source("source = 'x', follow = true", "y") == "y"  # what is given replaces all of it
+    assert source("source = 'x', follow = true", "y") == "y"  # the override replaces source and options
     assert source("follow = 'true'", "y") == "follow:y"
     assert source("source = 'tcp-listen://:7', connections = 3") == "tcp-listen://:7?connections=3"

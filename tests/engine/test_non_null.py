@@ -1,4 +1,4 @@
-"""What a condition says of nulls, and of the end of its stream: what is released before the inputs end."""
+"""Conditions that exclude nulls, or end a stream, release results before the inputs end."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Elements = Sequence[str | tuple[object, ...]]
 
 
 def released(sql: str, inputs: Mapping[str, Elements], shards: int = 1) -> list[tuple[object, ...]]:
-    """What comes out of a query whose inputs have not ended; ``<...>`` among their elements is a punctuation."""
+    """The results of a query before its inputs end; elements ``<...>`` are punctuations."""
     query = plan(sql)
     names = [stream.name for stream in query.streams]
     running = engine(query.root, names, shards)
     output = list(running.open())
     for name, elements in inputs.items():
-        place = names.index(name)
-        schema = query.streams[place].schema
+        port = names.index(name)
+        schema = query.streams[port].schema
         read = [Punctuation.parse(schema, e) if isinstance(e, str) else e for e in elements]
-        output += running.push(place, slice_of(schema, read))
+        output += running.push(port, slice_of(schema, read))
     return [t for piece in output for t in piece.tuples.rows()]
 
 
@@ -64,10 +64,10 @@ R: Elements = [(2, 5), (3, 30), (3, 100)]
         ("SELECT k, COUNT(*) AS n FROM s WHERE ts >= 0 GROUP BY k", []),
     ],
 )  # fmt: skip
-def test_a_bound_from_above_on_what_comes_in_order_is_the_end(
+def test_an_upper_bound_on_an_ordered_attribute_ends_the_stream(
     query: str, expected: list[tuple[object, ...]], shards: int
 ) -> None:
-    streams = {name: of for name, of in (("s", S), ("r", R)) if f" {name} " in f"{query} "}
+    streams = {name: elements for name, elements in (("s", S), ("r", R)) if f" {name} " in f"{query} "}
     assert bag(released(IN_ORDER + query, streams, shards)) == bag(expected)
 
 
@@ -99,13 +99,13 @@ CLOSING: dict[str, Elements] = {
 def test_not_in_of_values_that_are_never_null(
     condition: str, other: str, expected: list[tuple[object, ...]], shards: int
 ) -> None:
-    """The null on the right is dropped; one on the left waits, for there are values on the right."""
+    """A null on the right is filtered out; a null on the left gives no result, as the right has values."""
     query = f"SELECT k FROM s WHERE {condition} k NOT IN (SELECT k FROM r WHERE {other})"
     assert bag(released(BY_K + query, CLOSING, shards)) == bag(expected)
 
 
 def test_a_subquery_without_nulls_may_be_a_window_or_sorted() -> None:
-    """TUMBLE, and ORDER BY in OVER, want NOT NULL: WHERE says it."""
+    """TUMBLE and OVER (ORDER BY) require NOT NULL columns; WHERE can ensure it."""
     documents = b"<s><t><ts>1</ts></t><t><k>3</k></t><t><ts>12</ts></t></s>"
     create = "CREATE STREAM s (ts INT, k INT) WITH (source = '-', element = 't');"
     tumble = "SELECT window_end, COUNT(*) AS n FROM TUMBLE(TABLE {}, DESCRIPTOR(ts), 10) GROUP BY window_end"
@@ -114,15 +114,15 @@ def test_a_subquery_without_nulls_may_be_a_window_or_sorted() -> None:
         plan(create + tumble.format("s"))
     with pytest.raises(SqlError, match="WHERE ts IS NOT NULL"):
         plan(create + over.format(""))
-    found = xmlpunct.query(create + tumble.format("(SELECT * FROM s WHERE ts IS NOT NULL)"), s=documents)
-    assert sorted(found) == [(10, 1), (20, 1)]
-    found = xmlpunct.query(create + over.format("WHERE NOT ts IS NULL"), s=documents)
-    assert sorted(found) == [(1, 1), (12, 2)]
+    results = xmlpunct.query(create + tumble.format("(SELECT * FROM s WHERE ts IS NOT NULL)"), s=documents)
+    assert sorted(results) == [(10, 1), (20, 1)]
+    results = xmlpunct.query(create + over.format("WHERE NOT ts IS NULL"), s=documents)
+    assert sorted(results) == [(1, 1), (12, 2)]
 
 
 @pytest.mark.parametrize("shards", [0, 2])
-def test_both_sides_of_a_join_are_not_null_where_it_says_so(shards: int) -> None:
-    """So `(,)` closes all of them."""
+def test_join_keys_and_compared_columns_are_not_null(shards: int) -> None:
+    """Compared columns are never null in the result, so `(,)` closes all their values."""
     query = "SELECT x, COUNT(*) AS n FROM s JOIN r ON s.k = r.k AND s.ts < r.ts GROUP BY x"
     streams: dict[str, Elements] = {
         "s": [(1, 0, 5), (2, None, 6), (None, 0, 7), "<*, (,), *>"],
@@ -162,7 +162,7 @@ SIDES: dict[str, Elements] = {
 def test_the_merged_column_of_a_full_join_is_closed_once_both_sides_have_closed_it(
     query: str, expected: list[tuple[object, ...]], shards: int
 ) -> None:
-    streams = {name: of for name, of in SIDES.items() if f" {name} " in f"{query} "}
+    streams = {name: elements for name, elements in SIDES.items() if f" {name} " in f"{query} "}
     assert bag(released(USING + query, streams, shards)) == bag(expected)
 
 
@@ -178,7 +178,7 @@ def test_the_merged_column_of_a_full_join_is_closed_once_both_sides_have_closed_
         (["<(,), *, *>", "<*, 6, *>"], [(6, 1)]),
     ],
 )  # fmt: skip
-def test_coalesce_is_closed_where_each_argument_that_it_can_be_is(
+def test_coalesce_is_closed_once_each_possible_argument_is(
     elements: list[str], expected: list[tuple[object, ...]], shards: int
 ) -> None:
     query = "SELECT COALESCE(k, j) AS c, COUNT(*) AS n FROM s GROUP BY COALESCE(k, j)"

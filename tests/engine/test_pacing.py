@@ -1,4 +1,4 @@
-"""Which input is read next, and how large slices are."""
+"""The choice of the next input, and the sizes of slices."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from xmlpunct.engine.sql import plan
 class Clock:
     """A clock that is set by hand."""
 
-    now = 0.0
+    seconds = 0.0
 
     def monotonic(self) -> float:
-        return self.now
+        return self.seconds
 
     def sizes(self, pace: Pace, *slices: float | None, share: float = 0.0) -> list[int]:
-        """What the slice after each of some slices may take: slices that take so long, or (None) a pause."""
-        found = []
-        for seconds in slices:
-            if seconds is None:
+        """The size in bytes after each slice, given their durations; None is a pause."""
+        sizes = []
+        for duration in slices:
+            if duration is None:
                 pace.pause()
             else:
-                self.now += seconds
+                self.seconds += duration
                 pace.measure(share)
-            found.append(pace.bytes)
-        return found
+            sizes.append(pace.bytes)
+        return sizes
 
 
 @pytest.fixture
@@ -51,24 +51,24 @@ def test_slices_grow_with_the_backlog_up_to_a_limit(clock: Clock) -> None:
     assert clock.sizes(pace, 0.1, 0.1, 0.4, 0.4) == [10, 40, 160, 500]
 
 
-def test_a_slice_is_not_undone_for_having_grown(clock: Clock) -> None:
+def test_slices_shrink_only_beyond_twice_their_time(clock: Clock) -> None:
     pace = Pace(None, first=10, most=100, seconds=1)
     assert clock.sizes(pace, 0, 0.9, 1.8, 1.8, 2.1, 2.1, 2.1) == [10, 20, 20, 20, 10, 10, 10]
     assert clock.sizes(pace, 0.49, 1.96) == [40, 40]
 
 
-def test_slices_shrink_while_there_is_nothing_to_read(clock: Clock) -> None:
+def test_slices_shrink_while_no_input_is_available(clock: Clock) -> None:
     pace = Pace(None, first=10, most=100, seconds=1)
     assert clock.sizes(pace, 0, 0.1, 0.1, None, None, None) == [10, 40, 100, 50, 25, 12]
-    assert clock.sizes(pace, 0.1, 0.9) == [12, 24], "what was waited for says nothing of how long it takes"
+    assert clock.sizes(pace, 0.1, 0.9) == [12, 24], "a pause is not a measured duration"
 
 
-def test_a_slice_gives_no_more_than_it_should(clock: Clock) -> None:
+def test_slices_shrink_if_they_give_too_many_results(clock: Clock) -> None:
     pace = Pace(None, first=10, most=500, seconds=1)
     assert clock.sizes(pace, 0, 0.1, share=0.2) == [10, 40]
     assert clock.sizes(pace, 0.1, share=0.5) == [80]
     assert clock.sizes(pace, 0.1, 0.1, 3, share=1.0) == [80, 80, 40]
-    assert clock.sizes(pace, 0.1, 0.1, share=8.0) == [5, 1], "less than the first"
+    assert clock.sizes(pace, 0.1, 0.1, share=8.0) == [5, 1], "below the initial size"
     assert clock.sizes(pace, 0.1, None, share=0.0) == [4, 2]
     assert clock.sizes(Pace(7), 0, 0.1, share=9.0) == [7, 7]
 
@@ -79,36 +79,36 @@ def test_a_fixed_size_stays(clock: Clock) -> None:
 
 @dataclass
 class Progress:
-    """What is known of an input, of which there is always more."""
+    """The progress of an input that always has data available."""
 
     bytes_total: int | None
     remaining: int | None = None
 
 
 @pytest.mark.parametrize("size", [None, 100])
-def test_what_is_always_wanted_does_not_starve_the_others(size: int | None) -> None:
-    """While endless inputs are read; what is finite is soon over."""
+def test_inputs_that_always_come_first_do_not_starve_the_rest(size: int | None) -> None:
+    """Endless inputs leave turns for the third; finite inputs may be finished first."""
     inputs = [Progress(size, size) for _ in range(3)]
     turns, waits, chosen = [0, 0, 0], [5, 4, 0], []
     for n in range(1, 200):
-        most = starved(range(3), inputs.__getitem__, waits.__getitem__, turns.__getitem__)
-        turns[most] = n
-        chosen.append(most)
+        index = starved(range(3), inputs.__getitem__, waits.__getitem__, turns.__getitem__)
+        turns[index] = n
+        chosen.append(index)
         waits[:2] = waits[1::-1]
     assert chosen.count(2) <= 199 / (3 * PATIENCE)
     assert min(chosen.count(0), chosen.count(1)) > 199 / 3
     assert (2 in chosen) == (size is None)
 
 
-def test_a_query_beside_one_that_always_waits() -> None:
-    """Its input is read before the others have ended."""
+def test_a_query_is_not_starved_by_a_join_that_always_waits() -> None:
+    """The input of c is read although the join always waits for its inputs."""
 
     def document(name: str, first: int) -> Source:
         rows = "".join(
             f"<{name}><k>{k}</k></{name}><p:{name}><k>{k}</k></p:{name}>" for k in range(first, first + 400)
         )
         source = Source.of(f"<s xmlns:p='{PUNCT_NAMESPACE}'>{rows}</s>".encode(), name)
-        return replace(source, parts=((name, None),))  # as a socket's
+        return replace(source, parts=((name, None),))  # of unknown size, as for a socket
 
     streams = "".join(
         f"CREATE STREAM {x} (k INT NOT NULL) WITH (source = '{x}', element = '{x}'); " for x in "abc"

@@ -64,7 +64,7 @@ def test_a_text_is_a_literal_of_sql_or_a_string(text: str, literal: str) -> None
     assert of_texts({"v": text}) == {"v": literal}
 
 
-def test_it_may_stand_wherever_a_literal_may() -> None:
+def test_a_parameter_may_stand_for_any_literal() -> None:
     sql = """CREATE STREAM s (a INT CHECK (a BETWEEN :low AND 9), t STRING) WITH (source = :file);
              SELECT a -:low AS b, ':low' AS c FROM s WHERE a>:low AND t LIKE:like LIMIT :n -- :nothing"""
     query = plan(sql, parameters=of_texts({"low": "-1", "file": "s.xml", "like": "x%", "n": "2"}))
@@ -73,11 +73,11 @@ def test_it_may_stand_wherever_a_literal_may() -> None:
     assert "WHERE a> -1 AND t LIKE 'x%' LIMIT 2 -- :nothing" in query.sql
 
 
-def test_one_that_is_missing_or_not_used_is_an_error() -> None:
-    with pytest.raises(SqlError, match=r"no value is given for :n: say --param n=\.\.\.") as caught:
+def test_a_missing_or_unused_parameter_is_an_error() -> None:
+    with pytest.raises(SqlError, match=r"the parameter :n has no value: write --param n=\.\.\.") as caught:
         plan(STREAM + "SELECT a FROM s WHERE a = :n")
     assert str(caught.value).endswith("^^")
-    with pytest.raises(UsageError, match="for :m, which the query does not have: there are :n"):
+    with pytest.raises(UsageError, match="no parameter :m: there are :n"):
         bound("SELECT :n", {"n": "1", "m": "2"})
 
 

@@ -1,4 +1,4 @@
-"""What is possible beside what is certain: provisional answers, by a copy of the state."""
+"""Provisional answers: results of a copy of the state, as if the inputs ended now."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def document(rng: random.Random, second: str) -> bytes:
 
 @pytest.mark.parametrize("is_guarded", [False, True], ids=["", "guarded"])
 @pytest.mark.parametrize("query", QUERIES)
-def test_what_is_released_and_what_is_possible_make_the_whole_answer(query: str, is_guarded: bool) -> None:
+def test_released_and_provisional_results_are_the_complete_answer(query: str, is_guarded: bool) -> None:
     for seed in range(12):
         rng, planned = random.Random(seed), plan(STREAMS + QUERIES[query], dict.fromkeys("abw", ""))
         planned = with_guards(planned) if is_guarded else planned
@@ -62,7 +62,9 @@ def test_what_is_released_and_what_is_possible_make_the_whole_answer(query: str,
             ends: list[Portion] = []
             while (portion := run.read()) is not None:
                 if portion.feed is not None and portion.parsed is None:
-                    portion.feed.done = True  # it has come to its end, of which the operators do not know yet
+                    portion.feed.done = (
+                        True  # the input has ended, but the operators have not received its end
+                    )
                     ends.append(portion)
                 else:
                     results += run.process(portion)[0].tuples.rows()
@@ -74,7 +76,7 @@ def test_what_is_released_and_what_is_possible_make_the_whole_answer(query: str,
             assert run.partial().is_empty()
 
 
-def test_it_is_in_the_order_that_was_asked_for() -> None:
+def test_a_provisional_answer_is_ordered() -> None:
     document = b"<s><t><k>1</k></t><t><k>3</k></t><t><k>2</k></t></s>"
     for order, keys in [("ORDER BY k DESC", [3, 2, 1]), ("", [1, 2, 3])]:
         planned = plan(f"{STREAMS} SELECT k, COUNT(*) AS n FROM a GROUP BY k {order}", {"a": ""})
@@ -93,19 +95,19 @@ def test_two_inputs_end_in_a_copy() -> None:
         portions = [run.read(), run.read()]
         certain = [row for portion in portions if portion for row in run.process(portion)[0].tuples.rows()]
         assert certain == [(1, 5, 7)]
-        for _ in range(2):  # the run's own state stays as it is
+        for _ in range(2):  # the run's own state is unchanged
             assert run.partial().rows() == [(2, 6, None)]
-        rest = []
+        remaining = []
         while (result := run.advance()) is not None:
-            rest += result.tuples.rows()
-        assert rest == [(2, 6, None)]
+            remaining += result.tuples.rows()
+        assert remaining == [(2, 6, None)]
 
 
 def provisional(**options: Any) -> Provisional:
     return Provisional(plan(STREAMS + "SELECT k, x FROM a", {"a": ""}), RunOptions(partial=10.0, **options))
 
 
-def test_an_answer_is_marked() -> None:
+def test_a_provisional_answer_is_marked() -> None:
     schema = plan(STREAMS + "SELECT k, x FROM a", {"a": ""}).root.schema
     rows = schema.frame([(1, None), (2, 1)])
     answer = etree.fromstring(provisional().text(rows))
@@ -122,20 +124,20 @@ def test_an_answer_is_marked() -> None:
     ("options", "reason"),
     [({"format": "csv"}, "csv cannot"), ({"checkpoint": "c"}, "add -o FILE")],
 )
-def test_where_no_provisional_answer_can_be_written(options: dict[str, Any], reason: str) -> None:
+def test_options_without_provisional_answers(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         provisional(**options)
 
 
-def test_spark_says_why_not() -> None:
+def test_spark_refuses_provisional_answers() -> None:
     from xmlpunct.engine.spark import run
 
-    with pytest.raises(UsageError, match="nobody can take a copy"):
+    with pytest.raises(UsageError, match="cannot be copied"):
         run(plan(STREAMS + "SELECT k FROM a", {"a": "a.xml"}), RunOptions(partial=1.0), RunStats("spark"))
     assert "--engine local" in NO_COPY
 
 
 @pytest.mark.parametrize("text", ["", "10", "0s", "-1s", "1 day", "s"])
-def test_no_time(text: str) -> None:
+def test_invalid_times(text: str) -> None:
     with pytest.raises(UsageError, match="is no time"):
         parse_time(text)

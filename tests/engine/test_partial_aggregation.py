@@ -1,4 +1,4 @@
-"""What edges do ahead of an exchange: less goes over it, and nothing else changes."""
+"""Aggregation at the edges sends less over an exchange, with the same results."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ WIDE = 10**38 - 1
 Row = tuple[object, ...]
 
 
-def row(k: object, x: object = None, **others: object) -> Row:
+def row(k: object, x: object = None, **columns: object) -> Row:
     """A tuple of stream a."""
-    return (k, x, *({"y": 0, "d": None, "w": None, "f": None, "t": None, "part": 0} | others).values())
+    return (k, x, *({"y": 0, "d": None, "w": None, "f": None, "t": None, "part": 0} | columns).values())
 
 
 class Counted(Sharded):
-    """Shards that say what came to them from edges."""
+    """Shards that count the rows and bytes received from edges."""
 
     def __init__(self, query: Query, shards: int, on: Rules = USUAL) -> None:
         self.rows = self.bytes = 0
@@ -66,26 +66,26 @@ class Counted(Sharded):
         return super()._receive(number, shard, port, sender, part)
 
     def give(self, stream: int, elements: Sequence[Element]) -> tuple[list[Row], list[Punctuation]]:
-        """What comes out of a slice."""
-        found = list(self.push(stream, slice_of(self.query.streams[stream].schema, elements)))
-        return [r for s in found for r in s.tuples.rows()], [p for s in found for p in s.punctuations]
+        """The results and punctuations that a slice releases."""
+        outputs = list(self.push(stream, slice_of(self.query.streams[stream].schema, elements)))
+        return [r for s in outputs for r in s.tuples.rows()], [p for s in outputs for p in s.punctuations]
 
     def run(self, *feeds: Sequence[Sequence[Element]]) -> list[Row]:
-        """All that comes of the slices of each stream, and of their ends."""
-        found = [r for s in self.open() for r in s.tuples.rows()]
+        """All results of the slices of each stream, and of its end."""
+        results = [r for s in self.open() for r in s.tuples.rows()]
         for stream, slices in enumerate(feeds):
             for elements in (*slices, [Punctuation.everything(self.query.streams[stream].schema)]):
-                found += self.give(stream, elements)[0]
-        return found
+                results += self.give(stream, elements)[0]
+        return results
 
     @property
     def reasons(self) -> list[str]:
-        """Why tuples were rejected."""
+        """The reasons of all rejects."""
         return sorted(r.reason for pipeline in self.pipelines for r in pipeline.rejects)
 
 
 def kinds(query: Query, on: Rules = USUAL) -> list[type]:
-    """What stands at the top of each edge."""
+    """The type of the top node of each edge."""
     return [type(edge.root) for edge in cut_plan(query.root, [s.name for s in query.streams], on).edges]
 
 
@@ -158,18 +158,18 @@ AGGREGATED: dict[str, tuple[str, list[list[Row]], list[Row]]] = {
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("name", AGGREGATED)
 def test_partial_aggregates_give_the_same(name: str, shards: int) -> None:
-    sql, slices, wanted = AGGREGATED[name]
+    sql, slices, expected = AGGREGATED[name]
     query = plan(DDL + sql)
     assert kinds(query) == [PartialGroupBy]
     for on in (USUAL, OFF):
-        whole = [[r for s in slices for r in s]]
-        for given in (slices, slices[::-1], whole, [[r] for r in whole[0]]):
-            assert bag(Counted(query, shards, on).run(given)) == bag(wanted)
+        one_slice = [[r for s in slices for r in s]]
+        for feed in (slices, slices[::-1], one_slice, [[r] for r in one_slice[0]]):
+            assert bag(Counted(query, shards, on).run(feed)) == bag(expected)
 
 
 @pytest.mark.parametrize("keys", [("k",), ()])
-def test_what_several_edges_send_may_come_in_one_slice(keys: tuple[str, ...]) -> None:
-    """And is what its schema says, so that it can travel."""
+def test_partial_aggregates_of_several_edges_are_combined(keys: tuple[str, ...]) -> None:
+    """Partial aggregates match their schema, survive serialization, and combine exactly."""
     functions = [
         ("COUNT", None),
         ("SUM", "x"),
@@ -182,18 +182,18 @@ def test_what_several_edges_send_may_come_in_one_slice(keys: tuple[str, ...]) ->
     aggregates = [Aggregate(f, argument, False, f"c{i}") for i, (f, argument) in enumerate(functions)]
     partial = PartialGroupByOperator(A, keys, aggregates, ["y"])
     group = GroupBy(partial.schema, keys, aggregates, A)
-    others = {"w": Decimal(WIDE), "f": 0.5, "t": "x"}
-    sent = [run(partial, 0, slice_of(A, [row(1, x, **others)] * 3)).tuples for x in (BIG, -BIG)]
+    columns = {"w": Decimal(WIDE), "f": 0.5, "t": "x"}
+    sent = [run(partial, 0, slice_of(A, [row(1, x, **columns)] * 3)).tuples for x in (BIG, -BIG)]
     assert [dict(frame.schema) for frame in sent] == [partial.schema.dtypes] * 2
     travelled = [Slice.from_bytes(partial.schema, Slice(frame).to_bytes()).tuples for frame in sent]
-    found = run(group, 0, Slice(pl.concat(travelled), [Punctuation.everything(partial.schema)]))
+    output = run(group, 0, Slice(pl.concat(travelled), [Punctuation.everything(partial.schema)]))
     (wide,) = group.rejects  # 6 * (10**38 - 1)
-    assert (found.tuples.rows(), wide.reason) == ([], "c3 does not fit DECIMAL(38,0)")
-    others["w"] = Decimal(1)
+    assert (output.tuples.rows(), wide.reason) == ([], "c3 does not fit DECIMAL(38,0)")
+    columns["w"] = Decimal(1)
     group = GroupBy(partial.schema, keys, aggregates, A)
-    sent = [run(partial, 0, slice_of(A, [row(1, x, **others)] * 3)).tuples for x in (BIG, 2 - BIG)]
-    found = run(group, 0, Slice(pl.concat(sent), [Punctuation.everything(partial.schema)]))
-    assert found.tuples.rows() == [(*[1] * len(keys), 6, 6, 1.0, Decimal(6), 3.0, "x", Decimal(1))]
+    sent = [run(partial, 0, slice_of(A, [row(1, x, **columns)] * 3)).tuples for x in (BIG, 2 - BIG)]
+    output = run(group, 0, Slice(pl.concat(sent), [Punctuation.everything(partial.schema)]))
+    assert output.tuples.rows() == [(*[1] * len(keys), 6, 6, 1.0, Decimal(6), 3.0, "x", Decimal(1))]
 
 
 def test_a_sum_that_does_not_fit_is_rejected_once_and_for_the_same_reason() -> None:
@@ -204,7 +204,7 @@ def test_a_sum_that_does_not_fit_is_rejected_once_and_for_the_same_reason() -> N
     assert engines[0].reasons == engines[1].reasons == ["SUM(a.x) does not fit INT"]
 
 
-def test_what_fails_at_an_edge_is_rejected_as_before() -> None:
+def test_failures_at_an_edge_are_rejected_as_without_edge_rules() -> None:
     query = plan(DDL + "SELECT k, SUM(10 / x) AS s FROM a GROUP BY k")
     for on in (USUAL, OFF):
         engine = Counted(query, 2, on)
@@ -217,7 +217,7 @@ def test_what_fails_at_an_edge_is_rejected_as_before() -> None:
 
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize(
-    ("sql", "wanted"),
+    ("sql", "expected"),
     [
         ("SELECT k, COUNT(*) AS n FROM a GROUP BY k", 4),
         ("SELECT k, SUM(x) AS s FROM (SELECT k, x FROM a UNION ALL SELECT k, z FROM b) GROUP BY k", 4),
@@ -243,23 +243,23 @@ def test_what_fails_at_an_edge_is_rejected_as_before() -> None:
         ("SELECT k, x FROM a LIMIT 150", 200),
     ],
 )
-def test_what_goes_over_the_exchange(sql: str, wanted: int, shards: int) -> None:
-    """200 tuples of a slice, of 4 groups and 8 kinds."""
+def test_fewer_tuples_cross_the_exchange(sql: str, expected: int, shards: int) -> None:
+    """A slice of 200 tuples with 4 groups and 8 distinct tuples."""
     query = plan(DDL + sql)
     stream = [s.name for s in query.streams].index("a")
-    given = [row(n % 4, 1 + n % 8) for n in range(200)]
+    tuples = [row(n % 4, 1 + n % 8) for n in range(200)]
     engines = [Counted(query, shards, on) for on in (USUAL, OFF)]
     for engine in engines:
-        engine.give(stream, given)
-    assert [engine.rows for engine in engines] == [wanted, 200]
-    assert wanted == 200 or engines[0].bytes < engines[1].bytes / 2
+        engine.give(stream, tuples)
+    assert [engine.rows for engine in engines] == [expected, 200]
+    assert expected == 200 or engines[0].bytes < engines[1].bytes / 2
     other = [[(n % 4, n % 8) for n in range(5)]]
-    feeds = [[given, given[:9]] if s.name == "a" else other for s in query.streams]
+    feeds = [[tuples, tuples[:9]] if s.name == "a" else other for s in query.streams]
     first, second = (bag(Counted(query, shards, on).run(*feeds)) for on in (USUAL, OFF))
     assert first == second or "LIMIT" in sql
 
 
-def said(**patterns: object) -> Punctuation:
+def punct(**patterns: object) -> Punctuation:
     """A punctuation of stream a."""
     return Punctuation.of(A, **patterns)
 
@@ -280,28 +280,42 @@ def said(**patterns: object) -> Punctuation:
         "SELECT DISTINCT k, y FROM a",
     ],
 )
-def test_nothing_comes_out_later(sql: str, shards: int) -> None:
-    """Closed by one punctuation, by several over an argument, or over a domain that only punctuations know."""
+def test_results_are_released_as_early_as_without_edge_rules(sql: str, shards: int) -> None:
+    """Edge aggregation delays no result, also if only several punctuations together close a group."""
     query = plan(DDL + sql)
     engines = [Counted(query, shards, on) for on in (USUAL, OFF)]
     feed: list[list[Element]] = [[row(k, y=k) for k in range(8)]]
-    feed += [[said(k=1)], [said(k="[2,3]"), row(4, y=9)], [said(k=4, x=1)]]
-    feed += [[said(k=4, y="(,5]"), row(4, y=9)], [said(k=4, y="[6,)")], [row(5, y=1), row(5, y=2)]]
-    feed += [[said(k=5, part=part)] for part in range(3)]
-    feed += [[said(k="[0,7]", y="(,3)"), said(k="[0,6]", y="(,8]", part="(0,2]")]]
-    feed += [[said(k="(,6]", y="[3,)")], [said(part=0)], [said(part="[1,2]")]]
+    feed += [
+        [punct(k=1)],
+        [punct(k="[2,3]"), row(4, y=9)],
+        [punct(k=4, x=1)],
+    ]
+    feed += [
+        [punct(k=4, y="(,5]"), row(4, y=9)],
+        [punct(k=4, y="[6,)")],
+        [row(5, y=1), row(5, y=2)],
+    ]
+    feed += [[punct(k=5, part=part)] for part in range(3)]
+    feed += [[punct(k="[0,7]", y="(,3)"), punct(k="[0,6]", y="(,8]", part="(0,2]")]]
+    feed += [
+        [punct(k="(,6]", y="[3,)")],
+        [punct(part=0)],
+        [punct(part="[1,2]")],
+    ]
     feed += [[Punctuation.everything(A)]]
-    most = 0
+    output_count = 0
     for stream, s in enumerate(query.streams):
         if s.name == "b":
             for engine in engines:
                 engine.give(stream, [Punctuation.everything(s.schema)])
     for elements in feed:
-        (rows, promised), (other_rows, other_promised) = (engine.give(0, elements) for engine in engines)
+        (rows, punctuations), (other_rows, other_punctuations) = (
+            engine.give(0, elements) for engine in engines
+        )
         assert bag(rows) == bag(other_rows)
-        assert sorted(map(str, promised)) == sorted(map(str, other_promised))
-        most += len(rows) + len(promised)
-    assert most > 0
+        assert sorted(map(str, punctuations)) == sorted(map(str, other_punctuations))
+        output_count += len(rows) + len(punctuations)
+    assert output_count > 0
     assert [sum(o.state.rows for o in engine.operators) for engine in engines] == [0, 0]
     assert engines[0].rows < engines[1].rows or "DISTINCT" in sql
 
@@ -315,7 +329,7 @@ BELOW_MAX = "SELECT k, MAX(x) AS top FROM (SELECT k, x FROM a UNION SELECT k, z 
 
 
 @pytest.mark.parametrize(
-    ("on", "wanted"),
+    ("on", "expected"),
     [
         (USUAL, ["union", PartialDupElim]),
         (USUAL - {EDGE_DUPELIM}, ["union", None]),
@@ -324,23 +338,23 @@ BELOW_MAX = "SELECT k, MAX(x) AS top FROM (SELECT k, x FROM a UNION SELECT k, z 
         (frozenset({DROP_DUPELIMS}), ["merge", None]),
     ],
 )
-def test_each_rule_is_switched_by_itself(on: Rules, wanted: list[object]) -> None:
+def test_rules_are_switched_independently(on: Rules, expected: list[object]) -> None:
     query = plan(DDL + BELOW_MAX, rules=on)
     (merge,) = {n.operator().name for n in query.root.walk()} & {"merge", "union"}
     tops = set(kinds(query, query.rules))
-    assert merge == wanted[0]
-    assert tops & {PartialDupElim, PartialGroupBy} == ({wanted[1]} if wanted[1] else set())
+    assert merge == expected[0]
+    assert tops & {PartialDupElim, PartialGroupBy} == ({expected[1]} if expected[1] else set())
     feeds: list[list[list[Row]]] = [[[row(k % 3, k) for k in range(9)]], [[(k % 4, k) for k in range(9)]]]
     assert bag(Counted(query, 2, on).run(*feeds)) == bag([(0, 8), (1, 7), (2, 8), (3, 7)])
 
 
-@pytest.mark.parametrize("given", ["drop", "drop-dupelims", "edge-dupelim=maybe", "=on", ""])
-def test_a_wrong_switch_is_a_usage_error(given: str) -> None:
+@pytest.mark.parametrize("option", ["drop", "drop-dupelims", "edge-dupelim=maybe", "=on", ""])
+def test_a_wrong_switch_is_a_usage_error(option: str) -> None:
     with pytest.raises(UsageError, match="--rule"):
-        read_rules([given])
+        read_rules([option])
 
 
-def test_the_last_switch_counts() -> None:
+def test_the_last_switch_wins() -> None:
     assert read_rules([]) == USUAL
     assert read_rules([f"{EDGE_AGGREGATION}=off", f"{EDGE_AGGREGATION}=on"]) == USUAL
 

@@ -1,4 +1,4 @@
-"""A plan node need say next to nothing: what it leaves out is right for any operator."""
+"""The defaults of a plan node are correct for any operator."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ STREAM = Stream("s", Schema.parse("k INT NOT NULL, v INT"), "s", None)
 
 
 class Every(Operator):
-    """Passes every n-th tuple on: an operator that nothing in the package knows."""
+    """Emits every n-th tuple; an operator unknown to the package."""
 
     name = "every"
 
     def __init__(self, schema: Schema, n: int) -> None:
         super().__init__((schema,), schema)
-        self.n, self._seen = n, 0
+        self.n, self._row_count = n, 0
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        first, self._seen = -self._seen % self.n, self._seen + tuples.height
+        first, self._row_count = -self._row_count % self.n, self._row_count + tuples.height
         return tuples[first:].gather_every(self.n)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
@@ -54,7 +54,7 @@ class Every(Operator):
 
 @dataclass(frozen=True)
 class EveryNode(Unary):
-    """Its node, which says no more than it must."""
+    """The plan node of `Every`, with only the required method."""
 
     n: int
 
@@ -62,8 +62,8 @@ class EveryNode(Unary):
         return Every(self.input.schema, self.n)
 
 
-def grown() -> Node:
-    """Over and under it stand nodes that rules push, prune and drop where they know that they may."""
+def optimized_plan() -> Node:
+    """An `EveryNode` between nodes that rules may push down, prune or drop."""
     every = EveryNode(Scan(STREAM, ("k", "v"), ("k", "v")), 2)
     positive = DupElim(Select(every, call(">", node_column(every, "k"), literal(INT, 0))))
     greatest = GroupBy(positive, ("k",), (Aggregate("MAX", "v", False, "top"),))
@@ -71,25 +71,25 @@ def grown() -> Node:
 
 
 @pytest.mark.parametrize("shards", [0, 1, 3])
-def test_a_node_that_no_rule_knows_runs(shards: int) -> None:
+def test_a_node_without_rules_runs(shards: int) -> None:
     rows = [(i % 5, i // 5 % 4 - i % 2) for i in range(60) for _ in range(1 + i % 3)]
-    running = engine(grown(), ["s"], shards)
-    seen: list[tuple[object, ...]] = []
-    promised: list[Punctuation] = []
+    running = engine(optimized_plan(), ["s"], shards)
+    results: list[tuple[object, ...]] = []
+    punctuations: list[Punctuation] = []
     for start in range(0, len(rows), 7):
         tuples = STREAM.schema.frame(rows[start : start + 7])
         last = [Punctuation.everything(STREAM.schema)] if start + 7 >= len(rows) else []
         for output in running.push(0, Slice(tuples, last)):
-            seen += output.tuples.rows()
-            promised += output.punctuations
-    kept = [row for row in rows[::2] if row[0] > 0]
-    wanted = {k: max(v for key, v in kept if key == k) for k, _ in kept}
-    assert sorted(map(str, seen)) == sorted(map(str, [*wanted.items()] * 2))
-    assert [p.is_everything for p in promised] == [True]
+            results += output.tuples.rows()
+            punctuations += output.punctuations
+    passed_rows = [row for row in rows[::2] if row[0] > 0]
+    expected = {k: max(v for key, v in passed_rows if key == k) for k, _ in passed_rows}
+    assert sorted(map(str, results)) == sorted(map(str, [*expected.items()] * 2))
+    assert [p.is_everything for p in punctuations] == [True]
 
 
-def test_a_node_that_no_rule_knows_is_explained() -> None:
-    text = explain(Query.of(grown(), [STREAM]))
+def test_a_node_without_rules_is_explained() -> None:
+    text = explain(Query.of(optimized_plan(), [STREAM]))
     assert "#2 every  (k INT NOT NULL, v INT)" in text
     assert "edge 1, reading s: #1 -> fragment 1" in text
     assert "fragment 1, on one shard: #2 #3 -> fragment 3, by k" in text

@@ -1,4 +1,4 @@
-"""PUNCTUATE behind a subquery in FROM, against a loop over the tuples in document order."""
+"""PUNCTUATE after a subquery in FROM, compared with a loop over the tuples in document order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_guard import by_local, by_spark
+from tests.engine.test_late_tuples import by_local, by_spark
 from xmlpunct import SqlError, query
 from xmlpunct.engine.plan import Merge, Punctuate, Query, Scan
 from xmlpunct.engine.plan.outlooks import outlooks
 from xmlpunct.engine.sql import plan
 
 Row = tuple[int, str, int | None, int]
-"""Where a tuple stands, and its columns."""
+"""The line of a tuple, and its columns."""
 COLUMNS = "sid STRING NOT NULL, ts INT, v INT NOT NULL"
 SENDERS = ("S1", "S2")
 CLAUSES = ["ORDER BY h SLACK 1", "ORDER BY h", "ORDER BY h SLACK 1 FROM '{0}/senders.txt' BY sender"]
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rows(seed: int) -> list[Row]:
-    """Times that rise with stragglers; some are null, some fail in the select list, some senders are not listed."""
+    """Roughly rising times; some are null, some fail in the select list, some senders are unlisted."""
     chance = random.Random(seed)
     return [
         (
@@ -42,11 +42,11 @@ def rows(seed: int) -> list[Row]:
     ]
 
 
-def written(folder: Path, given: Iterable[Row]) -> str:
+def written(folder: Path, tuples: Iterable[Row]) -> str:
     def child(name: str, value: object) -> str:
         return "" if value is None else f"<{name}>{value}</{name}>"
 
-    lines = [f"<t>{child('sid', s)}{child('ts', ts)}{child('v', v)}</t>" for _, s, ts, v in given]
+    lines = [f"<t>{child('sid', s)}{child('ts', ts)}{child('v', v)}</t>" for _, s, ts, v in tuples]
     path = folder / "t.xml"
     path.write_text("\n".join(["<r>", *lines, "</r>"]))
     return str(path)
@@ -60,17 +60,17 @@ def text(source: str, folder: Path, clause: str, where: str = "v <> 3") -> str:
                GROUP BY h"""
 
 
-def expected(given: list[Row], clause: str) -> tuple[Counter[tuple[int | None, int]], list[int]]:
-    """The groups, and the lines of the rejects."""
-    slack, each = (1 if "SLACK" in clause else 0), "FROM" in clause
+def expected(tuples: list[Row], clause: str) -> tuple[Counter[tuple[int | None, int]], list[int]]:
+    """The expected groups, and the lines of the rejects."""
+    slack, is_by_sender = (1 if "SLACK" in clause else 0), "FROM" in clause
     reached: dict[str, int] = {}
     groups: Counter[int | None] = Counter()
     rejects = []
-    for line, sid, ts, v in given:
+    for line, sid, ts, v in tuples:
         if v == 3:
             continue
-        sender = sid if each else ""
-        if v == 0 or (each and sid not in SENDERS):
+        sender = sid if is_by_sender else ""
+        if v == 0 or (is_by_sender and sid not in SENDERS):
             rejects.append(line)
             continue
         h = None if ts is None else abs(ts) // 10 * (1 if ts >= 0 else -1)
@@ -86,33 +86,33 @@ def expected(given: list[Row], clause: str) -> tuple[Counter[tuple[int | None, i
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_the_same_for_every_slicing_and_on_shards(folder: Path, tmp_path: Path, clause: str) -> None:
     for seed in range(3):
-        given = rows(seed)
-        planned = plan(text(written(folder, given), folder, clause))
-        groups, lines = expected(given, clause)
+        input_rows = rows(seed)
+        planned = plan(text(written(folder, input_rows), folder, clause))
+        groups, lines = expected(input_rows, clause)
         assert lines
         for size, shards in ((None, 0), (1, 0), (300, 1), (700, 3)):
             out = tmp_path / f"{seed}-{size}-{shards}"
             out.mkdir()
-            found = (
+            output = (
                 by_spark(planned, out, size, shards, False) if shards else by_local(planned, out, size, False)
             )
-            rejects, tuples, _ = found
+            rejects, tuples, _ = output
             assert Counter((None if h is None else int(h), int(n)) for h, n in tuples) == groups
             assert sorted(r["line"] for r in rejects) == lines
             assert {r["source"] for r in rejects} == {str(folder / "t.xml")}
 
 
-def test_it_promises_what_it_has_seen(folder: Path) -> None:
+def test_punctuations_follow_the_greatest_value(folder: Path) -> None:
     source = written(folder, [(2, "S1", 5, 1), (3, "S1", 31, 1), (4, "S1", 12, 1), (5, "S1", 25, 1)])
-    found = [str(r) for r in query(text(source, folder, "ORDER BY h SLACK 1"))]
-    assert found[:2] == ["(0, 1)", "<(,1], *>"]
-    assert sorted(found[2:]) == ["(2, 1)", "(3, 1)"]
+    elements = [str(r) for r in query(text(source, folder, "ORDER BY h SLACK 1"))]
+    assert elements[:2] == ["(0, 1)", "<(,1], *>"]
+    assert sorted(elements[2:]) == ["(2, 1)", "(3, 1)"]
 
 
-def test_the_streams_own_order_stays(folder: Path) -> None:
-    """The stream is in order by its sender, the subquery by what it computes."""
-    given = [(2, "S1", 10, 1), (3, "S1", 30, 1), (4, "S1", 20, 1), (5, "S1", 40, 7)]
-    source = written(folder, given)
+def test_the_order_of_the_stream_is_retained(folder: Path) -> None:
+    """The order of the stream and the order of the subquery both hold."""
+    input_rows = [(2, "S1", 10, 1), (3, "S1", 30, 1), (4, "S1", 20, 1), (5, "S1", 40, 7)]
+    source = written(folder, input_rows)
     sql = f"""CREATE STREAM t ({COLUMNS}) WITH (source = '{source}') PUNCTUATE ORDER BY ts;
               SELECT v2 FROM (SELECT 10 - v AS v2 FROM t) PUNCTUATE ORDER BY v2"""
     assert [r for r in query(sql) if isinstance(r, tuple)] == [(9,), (9,)]
@@ -139,14 +139,14 @@ def outlook(planned: Query) -> set[frozenset[str]]:
     return set(outlooks(planned.root)[id(node)].offers)
 
 
-def test_the_verdicts_know_it(folder: Path) -> None:
-    """It counts in place of the end, as if the stream had declared it."""
+def test_verdicts_use_the_order_of_a_subquery(folder: Path) -> None:
+    """The order of the subquery counts as if the stream had declared it."""
     assert outlook(plan(text("t.xml", folder, "ORDER BY h"))) == {frozenset(["h"])}
     assert outlook(plan(text("-", folder, "ORDER BY h"))) == {frozenset(["h"])}
 
 
 @pytest.mark.parametrize(
-    ("subquery", "says"),
+    ("subquery", "message"),
     [
         ("SELECT DISTINCT ts AS h FROM t", "dupelim does not keep"),
         ("SELECT ts AS h, COUNT(*) AS n FROM t GROUP BY ts", "group-by does not keep"),
@@ -155,28 +155,28 @@ def test_the_verdicts_know_it(folder: Path) -> None:
         ("SELECT ts AS h FROM t WHERE sid IN (SELECT sid FROM u)", "semijoin does not keep"),
         ("SELECT ts AS hour FROM t", "no column h to punctuate: there are hour"),
         ("SELECT ts AS h, v AS h FROM t", "ambiguous"),
-        ("SELECT sid AS h FROM keyed", "a key of keyed is known behind its senders"),
+        ("SELECT sid AS h FROM keyed", "the key of keyed is checked after the senders"),
     ],
 )
-def test_refused_where_the_order_is_lost(subquery: str, says: str) -> None:
+def test_refused_where_the_order_is_lost(subquery: str, message: str) -> None:
     sql = f"""CREATE STREAM t ({COLUMNS}) WITH (source = 'a');
               CREATE STREAM u ({COLUMNS}) WITH (source = 'b');
               CREATE STREAM keyed (sid STRING PRIMARY KEY)
                 WITH (source = 'tcp-listen://127.0.0.1:0?connections=2');
               SELECT h FROM ({subquery}) AS q PUNCTUATE ORDER BY h"""
-    with pytest.raises(SqlError, match=says):
+    with pytest.raises(SqlError, match=message):
         plan(sql)
 
 
-def test_behind_a_name_it_is_no_alias() -> None:
+def test_punctuate_after_a_name_is_no_alias() -> None:
     sql = f"CREATE STREAM t ({COLUMNS}) WITH (source = 'a'); SELECT ts FROM t {{}} ORDER BY ts"
-    with pytest.raises(SqlError, match="PUNCTUATE stands behind a subquery"):
+    with pytest.raises(SqlError, match="PUNCTUATE must follow a subquery"):
         plan(sql.format("PUNCTUATE"))
     assert plan(sql.format("AS punctuate")).root.ordered
 
 
 @pytest.mark.parametrize(
-    ("clause", "says"),
+    ("clause", "message"),
     [
         ("ORDER BY h SLACK -1", "0 or more"),
         ("ORDER BY sender SLACK 1", "STRING"),
@@ -184,6 +184,6 @@ def test_behind_a_name_it_is_no_alias() -> None:
         ("ORDER h", "PUNCTUATE ORDER BY a"),
     ],
 )
-def test_refused_as_in_create_stream(folder: Path, clause: str, says: str) -> None:
-    with pytest.raises(SqlError, match=says):
+def test_refused_as_in_create_stream(folder: Path, clause: str, message: str) -> None:
+    with pytest.raises(SqlError, match=message):
         plan(text("t.xml", folder, clause))

@@ -1,4 +1,4 @@
-"""``--max-rejects``: the verdict is that of the documents, on both engines, however they are cut and spread."""
+"""``--max-rejects`` gives the same result on both engines, for all slice sizes and shard counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.test_guard import by_local, by_spark, document, planned
+from tests.engine.test_late_tuples import by_local, by_spark, document, planned
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.engine.run import reject_limit
 from xmlpunct.engine.run.local import local_run as local
@@ -28,7 +28,7 @@ SQL = {"groups": "SELECT k, COUNT(*) AS n FROM a GROUP BY k", "in order": "SELEC
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "101%", "5 %", "%", "1e3", "1/2"])
-def test_what_is_no_limit(text: str) -> None:
+def test_invalid_limits(text: str) -> None:
     with pytest.raises(UsageError, match="--max-rejects"):
         RejectLimit.parse(text)
 
@@ -39,16 +39,16 @@ def test_what_is_no_limit(text: str) -> None:
     st.lists(st.integers(0, 60), max_size=5),
     st.integers(1, 20),
 )
-def test_a_share_is_judged_where_it_is_said(bad: list[bool], text: str, cuts: list[int], step: int) -> None:
+def test_a_share_is_checked_every_step_tuples(bad: list[bool], text: str, cuts: list[int], step: int) -> None:
     limit = RejectLimit.parse(text)
     share = float(text[:-1]) / 100
     judged = [n for n in range(1, len(bad) + 1) if n % step == 0] + [len(bad)]
     first = next((n for n in judged if sum(bad[:n]) > share * n + 1e-12), None)
     counts, failures = [0, 0], []
-    places = sorted({0, len(bad), *(c for c in cuts if c < len(bad))})
+    bounds = sorted({0, len(bad), *(c for c in cuts if c < len(bad))})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reject_limit, "STEP", step)
-        for a, b in pairwise(places):
+        for a, b in pairwise(bounds):
             failures.append(limit.share("s", counts, pl.Series(bad[a:b], dtype=pl.Boolean()), False))
         failures.append(limit.share("s", counts, pl.Series(dtype=pl.Boolean()), True))
     assert counts == [len(bad), sum(bad)]
@@ -64,12 +64,12 @@ def test_a_share_is_judged_where_it_is_said(bad: list[bool], text: str, cuts: li
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng, found = random.Random(7), tmp_path_factory.mktemp("limits")
-    (found / "a").mkdir()
+    rng, root = random.Random(7), tmp_path_factory.mktemp("limits")
+    (root / "a").mkdir()
     for name in ("1.xml", "2.xml"):
-        (found / "a" / name).write_text(document(rng, "a", ["k", "v", "t"], 40))
-    (found / "b.xml").write_text(document(rng, "b", ["k", "w"], 30))
-    return found
+        (root / "a" / name).write_text(document(rng, "a", ["k", "v", "t"], 40))
+    (root / "b.xml").write_text(document(rng, "b", ["k", "w"], 30))
+    return root
 
 
 def verdict(run: object, *arguments: object) -> str:
@@ -88,23 +88,25 @@ def test_the_same_verdict_everywhere(
     monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 400)
     query = planned(folder, SQL[name])
     (tmp_path / "all").mkdir()
-    told = by_local(query, tmp_path / "all", None, False)[0]
-    places = {(r["source"], r["byte"]) for r in told}
+    rejects = by_local(query, tmp_path / "all", None, False)[0]
+    positions = {(r["source"], r["byte"]) for r in rejects}
     allowed = set[str]()
     worst = 0.0
     for stream in query.streams:
         files = sorted((folder / "a").iterdir()) if stream.element == "a" else [folder / "b.xml"]
-        bad = [(str(f), at) in places for f in files for at in starts(f.read_text(), stream.element)]
+        bad = [(str(f), at) in positions for f in files for at in starts(f.read_text(), stream.element)]
         judged = [n for n in range(1, len(bad) + 1) if n % 7 == 0] + [len(bad)]
         worst = max([worst, *(sum(bad[:n]) / n for n in judged)])
         limit = 20
         first = next((n for n in judged if sum(bad[:n]) * 100 > limit * n), None)
         if first is not None:
-            said = f"{sum(bad[:first])} of its first {first} tuples are rejects, more than --max-rejects 20%"
-            allowed.add(f"{stream.name}: {said}")
+            failure = (
+                f"{sum(bad[:first])} of its first {first} tuples are rejects, more than --max-rejects 20%"
+            )
+            allowed.add(f"{stream.name}: {failure}")
     assert allowed
     runs = [(None, 0), (400, 0), (900, 1), (2000, 3)]
-    texts = ["20%", f"{worst * 100 + 0.01:.2f}%", str(len(told)), str(len(told) - 1)]
+    texts = ["20%", f"{worst * 100 + 0.01:.2f}%", str(len(rejects)), str(len(rejects) - 1)]
     for text in texts:
         verdicts = []
         for size, shards in runs:
@@ -117,11 +119,11 @@ def test_the_same_verdict_everywhere(
                 options = RunOptions(output=str(out / "out.xml"), slice_bytes=size, max_rejects=limit_)
                 verdicts.append(verdict(local.run, query, options, RunStats("local")))
         if text == "20%":
-            assert set(verdicts) <= allowed  # of several inputs, which one is first is left open
+            assert set(verdicts) <= allowed  # the first input to fail is not fixed
         elif text in (texts[1], texts[2]):
             assert verdicts == [""] * len(runs)
         else:
-            assert all(f"more rejects than --max-rejects {text}: " in said for said in verdicts)
+            assert all(f"more rejects than --max-rejects {text}: " in message for message in verdicts)
 
 
 def starts(text: str, element: str) -> list[int]:
@@ -129,8 +131,8 @@ def starts(text: str, element: str) -> list[int]:
     return [len(text[:i].encode()) for i in range(len(text)) if text.startswith(tag, i)]
 
 
-def test_a_run_goes_on_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is stopped and goes on gives the verdict of one that is not."""
+def test_counting_continues_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stopped and resumed run fails as an uninterrupted run does."""
     feed = tmp_path / "t.xml"
     feed.write_text("<s>" + "".join(f"<t><n>{'x' * (n % 4 == 3)}{n}</n></t>" for n in range(40)) + "</s>")
     query = plan(f"CREATE STREAM t (n INT NOT NULL) WITH (source = '{feed}', element = 't'); SELECT n FROM t")
@@ -151,9 +153,9 @@ def test_a_run_goes_on_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             checkpoint=str(tmp_path / f"c{text}"),
             max_rejects=RejectLimit.parse(text),
         )
-        alone = replace(options, checkpoint=None, output=str(tmp_path / "alone.xml"))
+        uninterrupted = replace(options, checkpoint=None, output=str(tmp_path / "alone.xml"))
         reads = 3
-        expected = verdict(local.run, query, alone, RunStats("local"))
+        expected = verdict(local.run, query, uninterrupted, RunStats("local"))
         assert expected
         reads = 0
         with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Windows, relations, ISTREAM, DSTREAM, RSTREAM in SQL: how they are read, run and explained, and what is refused."""
+"""Windows, relations, ISTREAM, DSTREAM and RSTREAM in SQL: parsing, results, explain and errors."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CREATE RELATION moved (ip INT, name STRING, since INT NOT NULL, n INT)
 PUNCT = 'xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct"'
 
 
-def found(sql: str, kind: type[Any]) -> Any:
-    """The one node of a kind in a query's plan."""
+def only_node(sql: str, kind: type[Any]) -> Any:
+    """The only node of a type in the plan of a query."""
     (node,) = plan(STREAMS + sql).root.find(kind)
     return node
 
 
-# How it is read
+# Parsing
 
 
 @pytest.mark.parametrize(
@@ -61,21 +61,21 @@ def found(sql: str, kind: type[Any]) -> Any:
     ],
 )
 def test_windows_are_read(sql: str, length: int | None, slide: int | None, origin: int) -> None:
-    window = found(sql, Window)
+    window = only_node(sql, Window)
     assert (window.length, window.slide, window.origin) == (length, slide, origin)
 
 
 def test_rows_are_read() -> None:
-    rows = found("SELECT src FROM packet [PARTITION BY src, len ROWS 3] p", RowsWindow)
+    rows = only_node("SELECT src FROM packet [PARTITION BY src, len ROWS 3] p", RowsWindow)
     assert (rows.count, rows.by) == (3, ("p.src", "p.len"))
-    assert found("SELECT src FROM packet [ROWS 3]", RowsWindow).by == ()
+    assert only_node("SELECT src FROM packet [ROWS 3]", RowsWindow).by == ()
 
 
 def test_streams_of_relations_are_read() -> None:
-    stream = found("RSTREAM(SELECT src FROM packet [NOW] EVERY 4 ORIGIN 1)", ToStream)
+    stream = only_node("RSTREAM(SELECT src FROM packet [NOW] EVERY 4 ORIGIN 1)", ToStream)
     assert (stream.kind, stream.every, stream.origin, stream.transient) == ("rstream", 4, 1, True)
     assert (
-        found("WITH q AS (SELECT src FROM packet [ROWS 1]) DSTREAM(SELECT * FROM q)", ToStream).kind
+        only_node("WITH q AS (SELECT src FROM packet [ROWS 1]) DSTREAM(SELECT * FROM q)", ToStream).kind
         == "dstream"
     )
 
@@ -99,7 +99,7 @@ def test_streams_of_relations_are_read() -> None:
     ],
 )
 def test_a_relation_is_transient_or_not(relation: str, transient: bool) -> None:
-    assert found(f"RSTREAM({relation})", ToStream).transient is transient
+    assert only_node(f"RSTREAM({relation})", ToStream).transient is transient
 
 
 def test_instants_are_those_that_all_inputs_declare() -> None:
@@ -117,12 +117,12 @@ def test_instants_are_those_that_all_inputs_declare() -> None:
 
 def test_a_query_of_with_hides_a_stream() -> None:
     sql = "WITH dated AS (SELECT src FROM packet [NOW]) SELECT p.src FROM packet [NOW] p, dated"
-    assert found(sql.replace("p.src FROM packet [NOW] p, dated", "src FROM dated"), Window).length == 0
+    assert only_node(sql.replace("p.src FROM packet [NOW] p, dated", "src FROM dated"), Window).length == 0
 
 
-def test_columns_that_nothing_reads_are_dropped_below_windows() -> None:
+def test_unused_columns_are_dropped_below_windows() -> None:
     root = plan(f"{STREAMS} SELECT COUNT(*) AS n FROM packet [RANGE 3] GROUP BY src").root
-    assert found("SELECT ip FROM moved", Declared).input.schema.names == (
+    assert only_node("SELECT ip FROM moved", Declared).input.schema.names == (
         "moved.ip",
         "moved.name",
         "moved.since",
@@ -151,46 +151,54 @@ def test_changes_are_made_canonical_once(sql: str, functions: list[str]) -> None
     assert [node.function for node in plan(STREAMS + sql).root.find(Pointwise)] == functions
 
 
-# What is refused
+# Errors
 
 REFUSED = [
     (
         "SELECT src FROM packet [NOW] p, bare b",
         "bare b",
-        "b stands beside windows or relations and has no window",
+        "b is a stream without a window",
     ),
     (
         "SELECT src FROM bare b, packet [NOW] p",
         "bare b",
-        "b stands beside windows or relations and has no window",
+        "b is a stream without a window",
     ),
-    ("SELECT src FROM packet [NOW] UNION SELECT src FROM bare", "src FROM bare", "has no window"),
-    ("SELECT len FROM packet [NOW] WHERE src IN (SELECT src FROM bare)", None, "bare stands beside"),
-    ("ISTREAM(SELECT src FROM packet)", "packet", "ISTREAM is of a relation, and this is a stream"),
-    ("ISTREAM(ISTREAM(SELECT src FROM packet [NOW]))", None, "ISTREAM is of a relation"),
-    ("SELECT ISTREAM(SELECT src FROM packet [NOW]) FROM bare", None, "is a whole query, or stands in FROM"),
-    ("SELECT src FROM bare [NOW]", "[NOW]", "a window wants a timestamp: CREATE STREAM bare"),
-    ("SELECT ip FROM domainof [NOW]", "[NOW]", "a window is over a stream, and this is a relation"),
+    ("SELECT src FROM packet [NOW] UNION SELECT src FROM bare", "src FROM bare", "a stream without a window"),
+    (
+        "SELECT len FROM packet [NOW] WHERE src IN (SELECT src FROM bare)",
+        None,
+        "bare is a stream without a window",
+    ),
+    ("ISTREAM(SELECT src FROM packet)", "packet", "ISTREAM needs a relation, and this is a stream"),
+    ("ISTREAM(ISTREAM(SELECT src FROM packet [NOW]))", None, "ISTREAM needs a relation"),
+    ("SELECT ISTREAM(SELECT src FROM packet [NOW]) FROM bare", None, "must be the whole query, or in FROM"),
+    ("SELECT src FROM bare [NOW]", "[NOW]", "a window needs a timestamp: CREATE STREAM bare"),
+    ("SELECT ip FROM domainof [NOW]", "[NOW]", "a window needs a stream, and this is a relation"),
     ("SELECT src FROM (SELECT src FROM packet) [NOW]", "[NOW]", "does not select ts"),
     (
         "SELECT a FROM (SELECT ts AS a, ts AS b FROM packet) [NOW]",
         "[NOW]",
-        "which one is the timestamp: a, b?",
+        "the timestamp is ambiguous: a, b.",
     ),
     ("SELECT a FROM (SELECT ts, MAX(src) AS a FROM packet GROUP BY ts) [NOW]", "[NOW]", "tuple by tuple"),
-    ("SELECT 1 AS a FROM (SELECT ts FROM packet) [NOW]", "[NOW]", "nothing is left beside the timestamp"),
+    ("SELECT 1 AS a FROM (SELECT ts FROM packet) [NOW]", "[NOW]", "no column is left: the timestamp"),
     ("SELECT p.src FROM packet [NOW] p, dated [NOW] d", "dated", "that of packet is INT, that of dated DATE"),
     ("SELECT src FROM packet [RANGE -1]", None, "the length of a window is 0 or more"),
     ("SELECT src FROM packet [RANGE 3 SLIDE 0]", "0", "the slide of a window is 1 or more"),
-    ("SELECT src FROM packet [ROWS 0]", "0", "how many rows a window has is 1 or more"),
-    ("SELECT src FROM packet [ROWS 99999999999999999999]", "9999", "how many rows a window has is too long"),
+    ("SELECT src FROM packet [ROWS 0]", "0", "the number of rows of a window is 1 or more"),
+    (
+        "SELECT src FROM packet [ROWS 99999999999999999999]",
+        "9999",
+        "the number of rows of a window is too long",
+    ),
     ("RSTREAM(SELECT src FROM packet [NOW] EVERY 0)", "0", "EVERY is 1 or more"),
     ("RSTREAM(SELECT src FROM packet [NOW] EVERY 99999999999999999999)", "9999", "EVERY is too long"),
     ("RSTREAM(SELECT src FROM timed [NOW] EVERY INTERVAL '1' YEAR)", None, "a year is no constant number"),
-    ("SELECT at FROM domainof", "at", "The timestamp is no column of a relation"),
-    ("SELECT ip FROM moved WHERE since > 3", "since", "The timestamp is no column of a relation"),
-    ("SELECT ip FROM moved GROUP BY ip, n", "n", "The timestamp is no column of a relation"),
-    ("SELECT src FROM packet [NOW] JOIN bare USING (src)", "bare", "bare stands beside windows or relations"),
+    ("SELECT at FROM domainof", "at", "The timestamp is not a column of a relation"),
+    ("SELECT ip FROM moved WHERE since > 3", "since", "The timestamp is not a column of a relation"),
+    ("SELECT ip FROM moved GROUP BY ip, n", "n", "The timestamp is not a column of a relation"),
+    ("SELECT src FROM packet [NOW] JOIN bare USING (src)", "bare", "bare is a stream without a window"),
     (
         "SELECT x.src FROM (SELECT src FROM packet [NOW] ORDER BY src) x",
         "src",
@@ -200,28 +208,28 @@ REFUSED = [
     (
         "SELECT COUNT(*) OVER (PARTITION BY src ORDER BY len) AS n FROM packet [NOW]",
         None,
-        "OVER goes along a stream",
+        "OVER needs a stream",
     ),
     ("SELECT * FROM HOP(TABLE domainof, DESCRIPTOR(ip), 1, 2)", "HOP", "and this is a relation: ISTREAM"),
-    ("SELECT src, src FROM packet [NOW]", "src", "two output columns are named src"),
+    ("SELECT src, src FROM packet [NOW]", "src", "two output columns have the name src"),
     ("SELECT src FROM timed [RANGE INTERVAL '1' MONTH]", None, "a month is no constant number of instants"),
     ("SELECT src FROM timed [RANGE 5]", None, "over TIMESTAMP is an INTERVAL"),
-    ("SELECT src FROM packet [PARTITION BY ts ROWS 3]", "ts", "no ts here"),
+    ("SELECT src FROM packet [PARTITION BY ts ROWS 3]", "ts", "there is no ts"),
     ("SELECT src FROM packet [WEEK]", "WEEK", "a window is [NOW]"),
-    ("SELECT src FROM packet p [NOW]", "[", "a window stands before the alias"),
-    ("SELECT ts FROM packet [NOW]", "ts", "The timestamp is no column of a relation"),
+    ("SELECT src FROM packet p [NOW]", "[", "a window is written before the alias"),
+    ("SELECT ts FROM packet [NOW]", "ts", "The timestamp is not a column of a relation"),
     ("SELECT src FROM packet [NOW] ORDER BY src", "src", "a relation has no order"),
     ("SELECT src FROM packet [NOW] LIMIT 3", "3", "a relation has no order"),
     ("ISTREAM(SELECT src FROM packet [NOW] ORDER BY src)", "src", "a relation has no order"),
     ("RSTREAM(SELECT src FROM timed [RANGE INTERVAL '1' DAY])", None, "RSTREAM without EVERY"),
-    ("ISTREAM(SELECT src AS ts FROM packet [NOW])", "src AS ts", "two outputs are named ts"),
-    ("SELECT src AS diff FROM packet [NOW]", "src AS diff", "two outputs are named diff"),
+    ("ISTREAM(SELECT src AS ts FROM packet [NOW])", "src AS ts", "two outputs have the name ts"),
+    ("SELECT src AS diff FROM packet [NOW]", "src AS diff", "two outputs have the name diff"),
     ("SELECT XMLAGG(XMLELEMENT(NAME a, src)) AS x FROM packet [NOW]", None, "XMLAGG over a relation"),
 ]
 
 
 @pytest.mark.parametrize(("sql", "where", "why"), REFUSED)
-def test_refused_with_the_place(sql: str, where: str | None, why: str) -> None:
+def test_refused_with_a_position(sql: str, where: str | None, why: str) -> None:
     with pytest.raises(SqlError) as caught:
         plan(STREAMS + sql)
     error = caught.value
@@ -235,7 +243,11 @@ def test_refused_with_the_place(sql: str, where: str | None, why: str) -> None:
     ("columns", "options", "why"),
     [
         ("a INT, ts INT", "timestamp = 'ts'", "each tuple has a timestamp: declare ts NOT NULL"),
-        ("a INT, ts DOUBLE NOT NULL", "timestamp = 'ts'", "timestamp is a column of INT, DATE or TIMESTAMP"),
+        (
+            "a INT, ts DOUBLE NOT NULL",
+            "timestamp = 'ts'",
+            "timestamp needs a column of INT, DATE or TIMESTAMP",
+        ),
         ("a INT, ts INT NOT NULL", "timestamp = 'tx'", "no column tx here: there are a, ts"),
         ("a INT, ts INT NOT NULL", "timestamp = 'ts', change = 'a'", "a stream has no changes"),
     ],
@@ -252,12 +264,12 @@ def test_wrong_declarations(columns: str, options: str, why: str) -> None:
         (
             "a INT, n DOUBLE, ts INT NOT NULL",
             ", timestamp = 'ts', change = 'n'",
-            "change is a column of INT or STRING",
+            "change needs a column of INT or STRING",
         ),
         (
             "n INT, ts INT NOT NULL",
             ", timestamp = 'ts', change = 'n'",
-            "a column beside timestamp and change",
+            "a column besides timestamp and change",
         ),
     ],
 )
@@ -270,16 +282,16 @@ def test_wrong_relations(columns: str, options: str, why: str) -> None:
 
 
 def rows(sql: str) -> list[tuple[Any, ...]]:
-    found = [t for t in xmlpunct.query(sql) if not isinstance(t, Punctuation)]
-    return sorted(found, key=lambda t: [(v is not None, v) for v in t])
+    tuples = [t for t in xmlpunct.query(sql) if not isinstance(t, Punctuation)]
+    return sorted(tuples, key=lambda t: [(v is not None, v) for v in t])
 
 
 def judged(sql: str) -> tuple[list[tuple[Any, ...]], list[Reject]]:
-    """The rows, and the rejects."""
+    """The sorted rows, and the rejects."""
     query, rejects = plan(sql), list[Reject]()
     opened = open_sources(query)
-    found = [t for part in results(query, opened, rejects.append) for t in part.tuples.rows()]
-    return sorted(found, key=lambda t: [(v is not None, v) for v in t]), rejects
+    tuples = [t for part in results(query, opened, rejects.append) for t in part.tuples.rows()]
+    return sorted(tuples, key=lambda t: [(v is not None, v) for v in t]), rejects
 
 
 def packets(path: Path, *tuples: tuple[int, int, int], end: str = "") -> str:
@@ -313,12 +325,12 @@ def test_nested_streams_and_plain_queries_over_them(tmp_path: Path) -> None:
     assert greatest == [(None, 6), (0, 5), (1, 4), (2, 2)]
 
 
-def test_what_an_expression_fails_on_is_rejected_once(tmp_path: Path) -> None:
-    """Not for each change, and not for pairs that never are, however the input is cut."""
+def test_a_failing_expression_rejects_once(tmp_path: Path) -> None:
+    """One reject per failing pair; none for each change, and none for pairs that never join."""
     create = packets(tmp_path / "p.xml", (1, 0, 2), (1, 0, 5), (2, 4, 2))
     sql = "ISTREAM(SELECT p.src, 8 / q.len AS x FROM packet [RANGE 1] p, packet [NOW] q WHERE p.src = q.src)"
-    found, rejects = judged(create + sql)
-    assert found == [(2, 2, 2)]
+    tuples, rejects = judged(create + sql)
+    assert tuples == [(2, 2, 2)]
     assert len(rejects) == 2
 
 
@@ -326,8 +338,8 @@ def test_an_outer_join_rejects_once(tmp_path: Path) -> None:
     create = packets(tmp_path / "p.xml", (1, 0, 2), (2, 4, 2))
     sql = """ISTREAM(SELECT a.x, b.src FROM (SELECT src, 8 / len AS x FROM packet [NOW]) a
              FULL JOIN packet [NOW] b ON a.src = b.src)"""
-    found, rejects = judged(create + sql)
-    assert found == [(None, 1, 2), (2, 2, 2)]
+    tuples, rejects = judged(create + sql)
+    assert tuples == [(None, 1, 2), (2, 2, 2)]
     assert len(rejects) == 1
 
 
@@ -345,7 +357,7 @@ def test_a_relation_reads_back_its_own_changes(tmp_path: Path) -> None:
 
 
 def test_figure_6(tmp_path: Path) -> None:
-    """A semijoin: ip 1 has two rows, and no packet comes twice."""
+    """A semijoin: ip 1 has two rows, but each packet is emitted once."""
     create = packets(tmp_path / "p.xml", (1, 60, 2), (2, 40, 2), (2, 40, 3), (2, 40, 3), (1, 60, 4))
     elements = "".join(
         f"<d><ip>{ip}</ip><name>stanford.edu</name><at>{at}</at><diff>{n}</diff></d>"
@@ -359,10 +371,10 @@ def test_figure_6(tmp_path: Path) -> None:
     assert rows(create + sql) == [(1, 60, 2), (1, 60, 4), (2, 40, 3), (2, 40, 3)]
 
 
-# What explain says
+# Explain
 
 
-def test_explain_says_what_must_be_promised() -> None:
+def test_explain_shows_the_punctuations_that_are_needed() -> None:
     text = explain(plan(f"{STREAMS} RSTREAM(SELECT src, SUM(len) AS s FROM packet [RANGE 3] GROUP BY src)"))
     assert "once packet has closed ts up to there for its src" in text
     text = explain(plan(f"{STREAMS} RSTREAM(SELECT len FROM packet [ROWS 3])"))

@@ -1,7 +1,7 @@
-"""Columns that are null throughout, or have one value: whole queries over them, judged by DuckDB.
+"""Queries on columns that are all null or have one value, compared with DuckDB.
 
-polars holds such columns as one value and a height, and computes some expressions over them as one value.
-`tests.expressions.test_heights` has every function; here are the operators around them.
+polars stores these columns as one value and a height, and evaluates some expressions once.
+`tests.expressions.test_column_kinds` tests every function; these tests are about operators.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def rows(count: int) -> list[tuple[Any, ...]]:
 
 @pytest.fixture(scope="module", params=[0, 1, 3])
 def tables(request: pytest.FixtureRequest) -> Any:
-    """So many tuples of which all but k are null, here and in DuckDB."""
+    """The number of tuples, and a DuckDB database with them; all columns but k are null."""
     with duckdb.connect() as connection:
         columns = ", ".join(f"{name} {type_.replace(' NOT NULL', '')}" for name, type_ in COLUMNS.items())
         for name in ("st", "other"):
@@ -106,5 +106,5 @@ def test_columns_of_nulls_as_in_duckdb(sql: str, tables: Any) -> None:
         pl.lit(None, dtype=t).alias(n) for n, t in (("v", pl.Int64), ("x", pl.Float64), ("s", pl.String))
     ]
     frame = pl.DataFrame({"k": range(1, count + 1)}, schema={"k": pl.Int64}).with_columns(nulls)
-    given = {"st": frame, "other": frame}
-    assert bag([t for t in query(STREAMS + sql, **given) if isinstance(t, tuple)]) == expected
+    frames = {"st": frame, "other": frame}
+    assert bag([t for t in query(STREAMS + sql, **frames) if isinstance(t, tuple)]) == expected

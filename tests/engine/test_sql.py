@@ -1,4 +1,4 @@
-"""From SQL to plans, by fixtures of what queries become."""
+"""From SQL to plans, by fixtures of queries and their plans."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_stream_read_twice_is_one_stream() -> None:
 
 
 def refusal(sql: str) -> str:
-    """The reason and the underlined line."""
+    """The underlined line and the reason of the error."""
     with pytest.raises(SqlError) as caught:
         plan(STREAMS + sql)
     lines = [line.removeprefix("  ") for line in str(caught.value).split("\n")]
@@ -101,7 +101,7 @@ def refusal(sql: str) -> str:
 
 
 @pytest.mark.parametrize("block", ["\n".join(b) for b in blocks("refused.txt")])
-def test_refused_with_the_place(block: str) -> None:
+def test_refused_with_a_position(block: str) -> None:
     assert refusal(block.split("\n")[0]) == block
 
 
@@ -112,7 +112,7 @@ def test_refused_with_the_place(block: str) -> None:
         ("SELECT " + "(" * 2000 + "a" + ")" * 2000 + " FROM s", "nested too deeply"),
     ],
 )
-def test_refused_without_a_place(sql: str, reason: str) -> None:
+def test_refused_without_a_position(sql: str, reason: str) -> None:
     assert reason in refusal(sql)
 
 
@@ -120,5 +120,5 @@ def test_refused_without_a_place(sql: str, reason: str) -> None:
     ("end", "ordered"),
     [("ORDER BY b", True), ("ORDER BY b + 1 LIMIT 3", True), ("LIMIT 3", False), ("", False)],
 )
-def test_a_query_says_whether_its_results_are_in_order(end: str, ordered: bool) -> None:
+def test_a_plan_states_whether_its_results_are_ordered(end: str, ordered: bool) -> None:
     assert plan(f"{STREAMS}SELECT a, b FROM s {end}").root.ordered == ordered

@@ -53,7 +53,7 @@ def test_files_are_read_in_any_query(sql: str, rows: set[object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "says"),
+    ("sql", "message"),
     [
         ("SELECT n FROM read_xml()", "a source, and perhaps the tuples' element"),
         ("SELECT n FROM read_xml(a)", "a source, and perhaps"),
@@ -65,26 +65,26 @@ def test_files_are_read_in_any_query(sql: str, rows: set[object]) -> None:
         ("SELECT n FROM 'nosuch'", "no stream nosuch"),
         (
             "SELECT 1 AS a FROM read_xml('d/a.xml') JOIN read_xml('d') USING (n)",
-            "two tables are named read_xml",
+            "two tables have the name read_xml",
         ),
     ],
 )
-def test_what_names_no_file_is_refused(sql: str, says: str) -> None:
-    with pytest.raises(SqlError, match=says):
+def test_invalid_file_references_are_refused(sql: str, message: str) -> None:
+    with pytest.raises(SqlError, match=message):
         plan(sql)
 
 
-def test_a_file_that_is_not_there_is_told() -> None:
+def test_a_missing_file_is_an_error() -> None:
     with pytest.raises(SourceError, match=r"nosuch\.xml: cannot be opened"):
         plan("SELECT n FROM 'nosuch.xml'")
 
 
 @pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
 @pytest.mark.parametrize(
-    ("out", "options", "says"),
+    ("out", "options", "message"),
     [
-        ("d/a.xml", {}, "-o d/a.xml is what is read as .*, and would be overwritten"),
-        ("%2e/d/a.xml", {}, "is what is read as"),
+        ("d/a.xml", {}, "-o d/a.xml is read as .*, and would be overwritten"),
+        ("%2e/d/a.xml", {}, "is read as"),
         ("d/new.xml", {}, "is in the directory that is read as"),
         ("x.db", {"stats": "x.db"}, "-o x.db is the same file as --stats x.db"),
         ("x.db", {"rejects": "./x.db"}, "-o x.db is the same file as --rejects"),
@@ -97,15 +97,15 @@ def test_a_file_that_is_not_there_is_told() -> None:
     ],
 )
 def test_the_file_of_a_database_is_a_file(
-    scheme: str, out: str, options: dict[str, str], says: str, folder: Path
+    scheme: str, out: str, options: dict[str, str], message: str, folder: Path
 ) -> None:
-    given = {name: place.format(scheme=scheme) for name, place in options.items()}
-    asked = RunOptions(output=f"{scheme}:///{out}?table=t", **given)  # type: ignore[arg-type]
+    paths = {name: path.format(scheme=scheme) for name, path in options.items()}
+    asked = RunOptions(output=f"{scheme}:///{out}?table=t", **paths)  # type: ignore[arg-type]
     read = plan("SELECT n FROM 'd'" if "new" in out else "SELECT n FROM 'd/a.xml'")
-    with pytest.raises(UsageError, match=says) if says else nullcontext():
+    with pytest.raises(UsageError, match=message) if message else nullcontext():
         refuse_overlaps(read, asked)
 
 
-def test_what_is_read_is_not_overwritten() -> None:
+def test_an_input_is_not_overwritten() -> None:
     with pytest.raises(UsageError, match="would be overwritten"):
         refuse_overlaps(plan("SELECT n FROM 'd/a.xml'"), RunOptions(output="d/a.xml"))

@@ -1,4 +1,4 @@
-"""What people who know DuckDB write: it works as there, or is refused with what to write instead."""
+"""DuckDB's SQL forms give DuckDB's results, or are refused with an alternative."""
 
 from __future__ import annotations
 
@@ -101,51 +101,51 @@ QUERIES = [
     "SELECT k, v FROM st QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY k, v) = 1",
 ]
 REFUSED = [
-    ("SELECT w - t AS r FROM st", "w - t", "say DATE_DIFF('microsecond', b, a)"),
-    ("SELECT t - INTERVAL '1 day 2 hours' AS r FROM st", "'1 day 2 hours'", "join several by +"),
-    ("SELECT INTERVAL '1' DAY AS r FROM st", "'1'", "an INTERVAL is added to a moment"),
-    ("SELECT DATE_SUB('day', e, d) AS r FROM st", "DATE_SUB('day', e", "say DATE_DIFF('day', a, b)"),
-    ("SELECT DATEADD('day', 1, d) AS r FROM st", "DATEADD('day', 1, d", "say t + INTERVAL '1' DAY"),
-    ("SELECT AGE(t, w) AS r FROM st", "AGE(t, w", "say DATE_DIFF"),
-    ("SELECT NOW() AS r FROM st", "NOW", "no clock decides a result; give the moment as a parameter, :now"),
-    ("SELECT CURRENT_DATE AS r FROM st", "", "no clock decides"),
+    ("SELECT w - t AS r FROM st", "w - t", "write, for example, DATE_DIFF('microsecond', b, a)"),
+    ("SELECT t - INTERVAL '1 day 2 hours' AS r FROM st", "'1 day 2 hours'", "add several with +"),
+    ("SELECT INTERVAL '1' DAY AS r FROM st", "'1'", "an INTERVAL can only be added to a DATE or TIMESTAMP"),
+    ("SELECT DATE_SUB('day', e, d) AS r FROM st", "DATE_SUB('day', e", "write DATE_DIFF('day', a, b)"),
+    ("SELECT DATEADD('day', 1, d) AS r FROM st", "DATEADD('day', 1, d", "write t + INTERVAL '1' DAY"),
+    ("SELECT AGE(t, w) AS r FROM st", "AGE(t, w", "write DATE_DIFF"),
+    ("SELECT NOW() AS r FROM st", "NOW", "a result does not depend on the clock; pass the time as a parameter, :now"),
+    ("SELECT CURRENT_DATE AS r FROM st", "", "does not depend on the clock"),
     ("SELECT RANDOM() AS r FROM st", "RANDOM", "the function RANDOM is not supported: a result does not depend on"),
-    ("SELECT ISNAN(x) AS r FROM st", "ISNAN(x", "the function ISNAN is not supported: say x = 'NaN'::DOUBLE"),
+    ("SELECT ISNAN(x) AS r FROM st", "ISNAN(x", "the function ISNAN is not supported: write x = 'NaN'::DOUBLE"),
     ("SELECT s LIKE u AS r FROM st", "s LIKE u", "say CONTAINS, STARTS_WITH or ENDS_WITH"),
-    ("SELECT s GLOB 'O*' AS r FROM st", "s GLOB 'O*'", "say LIKE, or REGEXP_LIKE"),
-    ("SELECT s[1] AS r FROM st", "s[1", "say SUBSTRING(s, 1, 1)"),
+    ("SELECT s GLOB 'O*' AS r FROM st", "s GLOB 'O*'", "write LIKE, or REGEXP_LIKE"),
+    ("SELECT s[1] AS r FROM st", "s[1", "write SUBSTRING(s, 1, 1)"),
     ("SELECT s.upper() AS r FROM st", "s.upper", "LENGTH(s)"),
-    ("SELECT v & 3 AS r FROM st", "v & 3", "no operators on bits"),
-    ("SELECT x // 2 AS r FROM st", "x // 2", "say TRUNC(a / b)"),
-    ("SELECT [1, 2] AS r FROM st", "1, 2", "an array stands in no expression"),
-    ("SELECT {'a': 1} AS r FROM st", "", "there are no structs"),
+    ("SELECT v & 3 AS r FROM st", "v & 3", "bit operators are not supported"),
+    ("SELECT x // 2 AS r FROM st", "x // 2", "write TRUNC(a / b)"),
+    ("SELECT [1, 2] AS r FROM st", "1, 2", "an array cannot be part of an expression"),
+    ("SELECT {'a': 1} AS r FROM st", "", "structs are not supported"),
     ("SELECT t AT TIME ZONE 'Europe/Oslo' AS r FROM st", "t AT TIME ZONE 'Europe/Oslo'", "a TIMESTAMP is in UTC"),
     ("SELECT STRPTIME(s, '%y%j') AS r FROM st", "STRPTIME(s, '%y%j'", "not %y"),
-    ("SELECT STRPTIME(s, '%H:%M') AS r FROM st", "STRPTIME(s, '%H:%M'", "wants a year, a month and a day"),
-    ("SELECT TIME_BUCKET(INTERVAL (v) DAY, t) AS r FROM st", "", "TIME_BUCKET wants a constant interval above 0"),
-    ("SELECT FIRST(v) AS r FROM st", "FIRST(v", "say ARG_MIN(x, y)"),
-    ("SELECT APPROX_COUNT_DISTINCT(v) AS r FROM st", "", "say COUNT(DISTINCT x), which is exact"),
+    ("SELECT STRPTIME(s, '%H:%M') AS r FROM st", "STRPTIME(s, '%H:%M'", "needs a year, a month and a day"),
+    ("SELECT TIME_BUCKET(INTERVAL (v) DAY, t) AS r FROM st", "", "TIME_BUCKET needs a constant interval above 0"),
+    ("SELECT FIRST(v) AS r FROM st", "FIRST(v", "write ARG_MIN(x, y)"),
+    ("SELECT APPROX_COUNT_DISTINCT(v) AS r FROM st", "", "write COUNT(DISTINCT x), which is exact"),
     ("SELECT PERCENTILE_CONT(0.5) AS r FROM st", "PERCENTILE_CONT(0.5", "WITHIN GROUP (ORDER BY x)"),
-    ("SELECT QUANTILE_CONT(v, 0.5 ORDER BY s) AS r FROM st", "0.5 ORDER BY s", "it goes by its values"),
-    ("SELECT SUM(v) WITHIN GROUP (ORDER BY v) AS r FROM st", "", "WITHIN GROUP goes with PERCENTILE_CONT"),
+    ("SELECT QUANTILE_CONT(v, 0.5 ORDER BY s) AS r FROM st", "0.5 ORDER BY s", "it orders by its argument"),
+    ("SELECT SUM(v) WITHIN GROUP (ORDER BY v) AS r FROM st", "", "WITHIN GROUP needs PERCENTILE_CONT"),
     ("SELECT MEDIAN(v) OVER (ORDER BY k) AS r FROM st", "", "MEDIAN with OVER is not supported: GROUP BY TUMBLE"),
-    ("SELECT SUM(v) OVER () AS r FROM st", "SUM(v", "OVER wants ORDER BY"),
-    ("SELECT k FROM st WHERE k > ANY (SELECT k FROM st2)", "k FROM st2", "x > ANY is x > (SELECT MIN(...) ...)"),
-    ("SELECT k FROM st WHERE k < ALL (SELECT k FROM st2)", "k FROM st2", "x > ALL is x > (SELECT MAX(...) ...)"),
+    ("SELECT SUM(v) OVER () AS r FROM st", "SUM(v", "OVER needs ORDER BY"),
+    ("SELECT k FROM st WHERE k > ANY (SELECT k FROM st2)", "k FROM st2", "for x > ANY write x > (SELECT MIN(...) ...)"),
+    ("SELECT k FROM st WHERE k < ALL (SELECT k FROM st2)", "k FROM st2", "for x > ALL write x > (SELECT MAX(...) ...)"),
     ("SELECT k FROM st WHERE k = 1 OR k IN (SELECT k FROM st2)", "", "(SELECT COUNT(*) FROM ... WHERE ...) > 0"),
     ("SELECT EXISTS (FROM st2) AS r FROM st", "", "(SELECT COUNT(*) FROM ... WHERE ...) > 0"),
-    ("SELECT k FROM st WHERE (k, v) IN ((1, 5))", "k, v", "say a = 1 AND b = 2"),
-    ("SELECT DISTINCT ON (k) k, v FROM st", "k", "say GROUP BY with ARG_MIN(x, y)"),
-    ("SELECT k FROM st INTERSECT ALL SELECT k FROM st2", "", "INTERSECT gives each tuple once"),
+    ("SELECT k FROM st WHERE (k, v) IN ((1, 5))", "k, v", "write a = 1 AND b = 2"),
+    ("SELECT DISTINCT ON (k) k, v FROM st", "k", "write GROUP BY with ARG_MIN(x, y)"),
+    ("SELECT k FROM st INTERSECT ALL SELECT k FROM st2", "", "INTERSECT emits each tuple once"),
     ("SELECT k FROM st LIMIT 2 OFFSET 1", "1", "OFFSET is not supported"),
-    ("SELECT a.k FROM st AS a NATURAL JOIN st2 AS b", "", "say ON or USING"),
+    ("SELECT a.k FROM st AS a NATURAL JOIN st2 AS b", "", "write ON or USING"),
     ("SELECT st.k FROM st JOIN st2 ON (SELECT COUNT(*) FROM st AS q WHERE q.k = st.k AND q.v = st2.v) > 0", "",
-     "a query in ON refers to one side of the join: put its condition into WHERE"),
+     "a subquery in ON can refer to one side of the join only: put its condition into WHERE"),
     ("SELECT k, SUM(v) AS r FROM st GROUP BY k QUALIFY RANK() OVER (ORDER BY k) = 1", "", "put the GROUP BY in a sub"),
     ("SELECT * EXCLUDE (nope) FROM st", "nope", "there is no column nope, but k, v, x"),
     ("SELECT * EXCLUDE (k) FROM (SELECT k FROM st) AS q", "* EXCLUDE (k", "EXCLUDE leaves no column"),
-    ("SELECT COLUMNS('k|v') FROM st", "COLUMNS('k|v'", "say * EXCLUDE (a, b)"),
-    ("SELECT 1 + 1", "1 + 1", "of constants say VALUES (1, 'a')"),
+    ("SELECT COLUMNS('k|v') FROM st", "COLUMNS('k|v'", "write * EXCLUDE (a, b)"),
+    ("SELECT 1 + 1", "1 + 1", "for constants write VALUES (1, 'a')"),
     ("SELECT k FROM st WHERE v > ?", "", "a parameter is written :name"),
     ("SELECT k FROM st WHERE v > $1", "$1", "a parameter is written :name"),
     ("SELECT CAST(v AS FLOAT) AS r FROM st", "", "there are STRING, INT, BIGINT, DOUBLE"),
@@ -185,14 +185,14 @@ def database() -> Any:
 
 
 @pytest.mark.parametrize("sql", [*(f"SELECT {e} AS r FROM st" for e in EXPRESSIONS), *QUERIES])
-def test_it_is_as_in_duckdb(sql: str, database: Any) -> None:
-    given = {"st": document([*COLUMNS], ROWS), "st2": document(["k", "v"], OTHER)}
-    ours = [t for t in query(STREAMS + sql, **given) if isinstance(t, tuple)]
+def test_results_are_as_in_duckdb(sql: str, database: Any) -> None:
+    documents = {"st": document([*COLUMNS], ROWS), "st2": document(["k", "v"], OTHER)}
+    ours = [t for t in query(STREAMS + sql, **documents) if isinstance(t, tuple)]
     assert bag(ours) == bag(database.execute(sql).fetchall())
 
 
-@pytest.mark.parametrize(("sql", "place", "words"), REFUSED)
-def test_it_is_refused_with_what_to_write(sql: str, place: str, words: str) -> None:
+@pytest.mark.parametrize(("sql", "excerpt", "words"), REFUSED)
+def test_refused_with_an_alternative(sql: str, excerpt: str, words: str) -> None:
     with pytest.raises(SqlError) as caught:
         plan(STREAMS + sql)
     error = caught.value
@@ -201,12 +201,12 @@ def test_it_is_refused_with_what_to_write(sql: str, place: str, words: str) -> N
     underlined = error.sql[error.start : error.end or None]
     assert error.start >= len(STREAMS)
     assert underlined.strip()
-    assert underlined == place or not place
+    assert underlined == excerpt or not excerpt
     assert not any(word in str(error) for word in ("sqlglot", "<class", "Traceback", "Token"))
 
 
 def test_symmetric_bounds_go_either_way(database: Any) -> None:
-    """DuckDB does not have it."""
+    """DuckDB has no BETWEEN SYMMETRIC, so its bounds are swapped by hand."""
     sql = "SELECT v BETWEEN SYMMETRIC 5 AND 3 AS r FROM st"
     ours = [
         t for t in query(STREAMS + sql, st=document([*COLUMNS], ROWS), st2=b"<r/>") if isinstance(t, tuple)

@@ -1,4 +1,4 @@
-"""Joins, subqueries in WHERE and set operations mean what they mean in SQL: plans against DuckDB."""
+"""Joins, subqueries in WHERE and set operations, compared with DuckDB before and after optimization."""
 
 from __future__ import annotations
 
@@ -115,20 +115,20 @@ DATABASE = duckdb.connect()
 
 @cache
 def plans(sql: str) -> tuple[Node, Node]:
-    """The plan before and after all rules."""
+    """The plan before and after optimization."""
     root = unoptimized(sql, DECLARED)
     return root, optimize(root)
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, pl.DataFrame]:
-    found = {}
+    frames = {}
     for name, columns in COLUMNS.items():
         row = st.fixed_dictionaries({c: st.sampled_from(v) for c, v in columns.items()})
         rows = draw(st.lists(row, max_size=6))
         text = {c: pl.String if c == "d" else t for c, t in TYPES[name].items()}
-        found[name] = pl.DataFrame(rows, schema=text).cast(TYPES[name])
-    return found
+        frames[name] = pl.DataFrame(rows, schema=text).cast(TYPES[name])
+    return frames
 
 
 @pytest.mark.parametrize("sql", QUERIES)
@@ -195,29 +195,31 @@ def test_an_outer_join_takes_not_null_and_domain_from_the_side_that_may_be_missi
         "y.b >= x.a - 2 AND x.k = y.k AND y.b <= x.a",
     ],
 )
-def test_what_can_fail_is_asked_last_so_that_both_sides_have_bounds(condition: str) -> None:
+def test_both_sides_of_a_range_join_have_bounds(condition: str) -> None:
     streams = "".join(
-        f"CREATE STREAM {name} (k INT, {own} INT) WITH (source = '-');"
-        for name, own in (("x", "a"), ("y", "b"))
+        f"CREATE STREAM {name} (k INT, {column} INT) WITH (source = '-');"
+        for name, column in (("x", "a"), ("y", "b"))
     )
     (join,) = plan(f"{streams} SELECT x.a, y.b FROM x JOIN y ON {condition}").root.find(Join)
     left, right = (below.schema for below in join.inputs)
     assert join.residual is not None
-    for mine, other in ((left, right), (right, left)):
-        bounds, own = bounds_of(join.residual, mine, other)
+    for side, other in ((left, right), (right, left)):
+        bounds, own_conditions = bounds_of(join.residual, side, other)
         assert sorted(bound.is_low for bound in bounds) == [False, True]
-        assert not own
+        assert not own_conditions
 
 
-def test_a_join_above_an_outer_join_hears_of_no_keys_that_differ() -> None:
-    """Each closed key would be combined with each that the other side has closed, and a chain of joins crawl."""
+def test_an_outer_join_emits_no_punctuations_on_pairs_of_different_keys() -> None:
+    """Punctuations on pairs of different keys would grow quadratically in a chain of joins."""
     streams = "".join(f"CREATE STREAM {name} (k INT NOT NULL) WITH (source = '-');" for name in "xyz")
     query = plan(f"{streams} SELECT x.k, y.k AS l FROM x LEFT JOIN y ON x.k = y.k LEFT JOIN z ON x.k = z.k")
     pipeline, keys = build(query.roots, [s.name for s in query.streams]), range(100)
     for port, stream in enumerate(query.streams):
-        promised = [Punctuation.of(stream.schema, k=k) for k in keys]
-        pipeline.push(port, Slice(stream.schema.frame([(k,) for k in keys]), promised))
-    said = {o.number: c.punctuations_out for o, c in zip(pipeline.operators, pipeline.counters, strict=True)}
+        punctuations = [Punctuation.of(stream.schema, k=k) for k in keys]
+        pipeline.push(port, Slice(stream.schema.frame([(k,) for k in keys]), punctuations))
+    counts = {
+        o.number: c.punctuations_out for o, c in zip(pipeline.operators, pipeline.counters, strict=True)
+    }
     joins = list(query.root.find(Join))
     assert len(joins) == 2
-    assert all(said[join.number] <= 5 * len(keys) for join in joins), said
+    assert all(counts[join.number] <= 5 * len(keys) for join in joins), counts

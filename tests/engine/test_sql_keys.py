@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_guard import by_local, by_spark
+from tests.engine.test_late_tuples import by_local, by_spark
 from tests.plans.sharded import Sharded
 from tests.strategies import slice_of
 from xmlpunct import SqlError, query
@@ -38,7 +38,7 @@ def sql(folder: Path, columns: str, query: str, clause: str = "") -> str:
 
 
 def test_a_tuple_closes_its_key(folder: Path) -> None:
-    """Its group leaves in its own slice; nothing is retained."""
+    """A group is released in the slice of its tuple; at most one row is retained."""
     text = sql(folder, "id INT PRIMARY KEY, v INT", "SELECT id, COUNT(*) AS n FROM t WHERE v < 9 GROUP BY id")
     planned, early, stats = plan(text), [], RunStats("local")
     with closing(LocalRun(planned, open_sources(planned), 1, stats, PUNCT_NAMESPACE)) as running:
@@ -49,14 +49,14 @@ def test_a_tuple_closes_its_key(folder: Path) -> None:
     assert max(o.state_rows_peak for o in stats.operators) <= 1
 
 
-def test_every_declared_key_is_said() -> None:
+def test_every_declared_key_emits_punctuations() -> None:
     xml = b"<s><t><a>1</a><b>2</b><c>3</c></t></s>"
     text = "CREATE STREAM t (a INT UNIQUE, b INT, c DOUBLE, PRIMARY KEY (b, c)) WITH (source = 'x'); SELECT * FROM t"
-    found = [str(r) for r in query(text, t=xml)]
-    assert found == ["(1, 2, 3.0)", "<1, *, *>", "<*, 2, 3.0>"]
+    elements = [str(r) for r in query(text, t=xml)]
+    assert elements == ["(1, 2, 3.0)", "<1, *, *>", "<*, 2, 3.0>"]
 
 
-def test_not_null_follows() -> None:
+def test_keys_are_not_null() -> None:
     text = (
         "CREATE STREAM t (a INT, b INT, c INT UNIQUE, PRIMARY KEY (a)) WITH (source = 'x'); SELECT a FROM t"
     )
@@ -65,66 +65,66 @@ def test_not_null_follows() -> None:
 
 
 @pytest.mark.parametrize("columns", ["a INT PRIMARY KEY", "a INT, UNIQUE (a)"])
-def test_a_key_that_nobody_would_judge_is_refused(columns: str) -> None:
-    with pytest.raises(SqlError, match=r"a: a key is judged by a query alone .* here write NOT NULL"):
+def test_a_key_outside_a_query_is_refused(columns: str) -> None:
+    with pytest.raises(SqlError, match=r"a: a key is only checked in CREATE STREAM .* write NOT NULL here"):
         Schema.parse(columns)
 
 
 @pytest.mark.parametrize("query", ["SELECT id, v FROM t", "SELECT v, COUNT(*) AS n FROM t GROUP BY v"])
 def test_a_second_tuple_is_late_for_every_slicing(folder: Path, tmp_path: Path, query: str) -> None:
-    """In the rejects of both engines, with its place; a tuple that a later key excludes closes its other key."""
+    """Both engines reject it with its line; a tuple late by one key still closes its other keys."""
     planned = plan(sql(folder, "id INT, v INT, PRIMARY KEY (id), UNIQUE (id, v)", query))
-    found = []
+    outputs = []
     for size, shards in ((None, 0), (1, 0), (90, 1), (60, 3)):
         out = tmp_path / f"{size}-{shards}"
         out.mkdir()
-        found.append(
+        outputs.append(
             by_spark(planned, out, size, shards, False) if shards else by_local(planned, out, size, False)
         )
-    rejects, tuples, _ = found[0]
+    rejects, tuples, _ = outputs[0]
     assert [r["reason"] for r in rejects] == [f"late: <{i}, *> was closed before it" for i in (2, 1, 5)]
     assert [r["line"] for r in rejects] == [5, 7, 9]
     assert tuples
-    assert all(other == found[0] for other in found[1:])
+    assert all(other == outputs[0] for other in outputs[1:])
 
 
 def test_a_late_tuple_closes_its_key(folder: Path, tmp_path: Path) -> None:
-    """PUNCTUATE drops it, and one of its key is late by the key."""
+    """A tuple that PUNCTUATE rejects still closes its key."""
     planned = plan(sql(folder, "id INT PRIMARY KEY, v INT", "SELECT id FROM t", "PUNCTUATE ORDER BY v"))
     rejects, tuples, _ = by_local(planned, tmp_path, 1, False)
     assert len(rejects) == 3
     assert sorted(t[0] for t in tuples) == [1, 2, 3, 4, 5]
 
 
-def test_a_key_of_several_senders_is_said_behind_their_merge() -> None:
-    """Each shard has whole keys, so what one says of a key is true of all."""
+def test_a_key_of_several_senders_is_checked_after_their_merge() -> None:
+    """The key is above the merge of the senders; each shard has all tuples of its keys."""
     text = """CREATE STREAM t (id INT PRIMARY KEY, v INT) WITH (source = 'tcp-listen://127.0.0.1:0?connections=2')
               {}; SELECT id, COUNT(*) AS n FROM t GROUP BY id"""
     ordered = plan(text.format("PUNCTUATE ORDER BY v")).root
     (key,) = ordered.find(Key)
     assert isinstance(key.input, Merge)
     assert all(list(side.find(Punctuate)) for side in key.input.inputs)
-    whole = plan(text.format(""))
-    for planned in (whole, with_guards(whole)):
+    unguarded = plan(text.format(""))
+    for planned in (unguarded, with_guards(unguarded)):
         names = [s.name for s in planned.streams]
-        found = []
+        elements = []
         sharded = Sharded(planned.root, names, 3)
         for _ in sharded.open():
             pass
         schema = planned.streams[0].schema
         for stream, row in ((0, (1, 5)), (1, (2, 5)), (1, (1, 6)), (0, (2, 9)), (0, (3, 9))):
-            given = slice_of(schema, [row])
-            placed = replace(
-                given, tuples=given.tuples.with_columns(**dict.fromkeys(("$source", "$line", "$byte")))
+            slice_ = slice_of(schema, [row])
+            with_position = replace(
+                slice_, tuples=slice_.tuples.with_columns(**dict.fromkeys(("$source", "$line", "$byte")))
             )
             for output in sharded.push(
-                stream, planned.streams[stream].taken(given if planned is whole else placed)
+                stream, planned.streams[stream].taken(slice_ if planned is unguarded else with_position)
             ):
-                found += [*output.tuples.rows(), *map(str, output.punctuations)]
-        if planned is whole:  # who groups has heard of the key
-            assert found[:2] == [(1, 1), "<1, *>"]
+                elements += [*output.tuples.rows(), *map(str, output.punctuations)]
+        if planned is unguarded:  # the group-by has received the punctuation of the key
+            assert elements[:2] == [(1, 1), "<1, *>"]
         else:
-            assert [e for e in found if isinstance(e, tuple)] == [(1, 1), (2, 1), (3, 1)]
+            assert [e for e in elements if isinstance(e, tuple)] == [(1, 1), (2, 1), (3, 1)]
             assert sum(len(p.rejects) for p in sharded.pipelines) == 2
 
 
@@ -136,29 +136,29 @@ def test_a_constant_relation_may_have_a_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "clause", "says"),
+    ("columns", "clause", "message"),
     [
         ("id INT, PRIMARY KEY (ids)", "", "no column ids"),
-        ("id INT, UNIQUE (id, id)", "", "stands there twice"),
-        ("id INT, UNIQUE ()", "", "a column at least"),
-        ("id INT, v XML UNIQUE", "", "compared with nothing"),
-        ("id INT, lines ARRAY(n INT UNIQUE)", "", "not of an array"),
+        ("id INT, UNIQUE (id, id)", "", "is listed twice"),
+        ("id INT, UNIQUE ()", "", "needs a column"),
+        ("id INT, v XML UNIQUE", "", "cannot be compared"),
+        ("id INT, lines ARRAY(n INT UNIQUE)", "", "not to an array"),
         ("id INT", "PUNCTUATED (id)", r"PUNCTUATED BY \(a\)"),
         ("id INT", "PUNCTUATED BY id", "columns in parentheses"),
         ("id INT", "PUNCTUATED BY (v)", "no column v"),
-        ("id INT", "PUNCTUATED BY (id) PUNCTUATED BY (id)", "said once"),
+        ("id INT", "PUNCTUATED BY (id) PUNCTUATED BY (id)", "written once"),
         ("id INT", "PUNCTUATED BY (id) MORE", "ends here"),
     ],
 )
-def test_refused(folder: Path, columns: str, clause: str, says: str) -> None:
-    with pytest.raises(SqlError, match=says):
+def test_refused(folder: Path, columns: str, clause: str, message: str) -> None:
+    with pytest.raises(SqlError, match=message):
         plan(sql(folder, columns, "SELECT id FROM t", clause))
 
 
 def test_changes_have_no_key() -> None:
     text = """CREATE RELATION r (id INT PRIMARY KEY, at INT NOT NULL, n INT)
               WITH (source = 'x', timestamp = 'at', change = 'n'); SELECT id FROM r"""
-    with pytest.raises(SqlError, match="several changes of one key"):
+    with pytest.raises(SqlError, match="with changes can repeat a key"):
         plan(text)
 
 

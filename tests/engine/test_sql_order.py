@@ -1,4 +1,4 @@
-"""ORDER BY and LIMIT from SQL to results: the sequence, whatever runs below."""
+"""ORDER BY and LIMIT from SQL to results, compared as sequences."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ DATA = b"""<stream xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct">
     ],
 )
 def test_sequence(sql: str, expected: str) -> None:
-    found = [e for e in query(STREAM + sql, e=DATA) if isinstance(e, tuple)]
-    assert "; ".join(" ".join(map(str, t)) for t in found) == expected
+    tuples = [e for e in query(STREAM + sql, e=DATA) if isinstance(e, tuple)]
+    assert "; ".join(" ".join(map(str, t)) for t in tuples) == expected
 
 
-def test_output_keeps_a_given_order() -> None:
+def test_output_keeps_the_order_of_an_ordered_query() -> None:
     schema = Schema.parse("n INT")
-    given = Slice(schema.frame([(3,), (1,), (2,)]))
-    found = [
-        Output(schema, writer_for("jsonl", schema), o).prepare(given).tuples["n"].to_list()
+    unsorted = Slice(schema.frame([(3,), (1,), (2,)]))
+    values = [
+        Output(schema, writer_for("jsonl", schema), o).prepare(unsorted).tuples["n"].to_list()
         for o in (True, False)
     ]
-    assert found == [[3, 1, 2], [1, 2, 3]]
+    assert values == [[3, 1, 2], [1, 2, 3]]
 
 
 def test_the_paper_s_example() -> None:
-    """Hours 2 to 4 are closed first: nothing. Then 0 to 3: all through hour 4, 0 being the first there is."""
+    """Closing hours 2 to 4 releases nothing; closing hours 0 to 3 then releases all through hour 4."""
     stream = """CREATE STREAM temp (sid STRING, hour INT CHECK (hour BETWEEN 0 AND 23), minute INT, currtemp INT)
                   WITH (element = 't');"""
     rows = [("S1", 4), ("S2", 1), ("S1", 3), ("S2", 5)]
@@ -58,16 +58,16 @@ def test_the_paper_s_example() -> None:
     head = f'<stream xmlns:punct="{PUNCT_NAMESPACE}">' + "".join(tuples)
     first = head + "<punct:t><hour>[2, 4]</hour></punct:t>"
     second = first + "<punct:t><hour>[0, 3]</hour></punct:t>"
-    found = []
+    outputs = []
     for text in (first, second, second + "</stream>"):
         results = query(stream + "SELECT * FROM temp ORDER BY hour", temp=text.encode())
-        before: list[int | str] = []
-        with contextlib.suppress(SourceError):  # the first two are cut off, and so do not end
+        output: list[int | str] = []
+        with contextlib.suppress(SourceError):  # the first two texts are truncated
             for e in results:
-                before.append(e[1] if isinstance(e, tuple) else str(e))
-        found.append(before)
-    hours = [[e for e in elements if isinstance(e, int)] for elements in found]
+                output.append(e[1] if isinstance(e, tuple) else str(e))
+        outputs.append(output)
+    hours = [[e for e in elements if isinstance(e, int)] for elements in outputs]
     assert hours == [[], [1, 3, 4], [1, 3, 4, 5]]
     promised = {"<*, [2,4], *, *>", "<*, [0,3], *, *>"}
-    assert not promised & set(found[0])
-    assert promised <= set(found[1][3:])
+    assert not promised & set(outputs[0])
+    assert promised <= set(outputs[1][3:])

@@ -1,4 +1,4 @@
-"""OVER in SQL: DuckDB's answers, and what the plan says of it."""
+"""OVER in SQL: results compared with DuckDB, plans, and explain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CREATE STREAM bid (item STRING, bidder INT, price INT, d DECIMAL(8,2), ts INT NO
 CREATE STREAM item (id STRING, kind STRING) WITH (source = 'items.xml');
 """
 ALL = "ORDER BY ts, item, bidder, price, d, day, moment"
-"""What leaves no ties."""
+"""An order without ties."""
 QUERIES = [q.replace("$ALL", ALL) for q in (FOLDER / "over.sql").read_text().strip().split("\n\n")]
 
 
@@ -62,7 +62,7 @@ def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("sql", QUERIES)
-def test_a_query_gives_what_a_database_gives(sql: str) -> None:
+def test_results_are_as_in_duckdb(sql: str) -> None:
     frames = tables(len(sql))
     ours, rejected = evaluate(plan(DDL + sql.replace("ts DIV 2", "ts / 2")).root, frames)
     assert not rejected
@@ -81,11 +81,11 @@ def test_calls_that_are_final_together_share_a_node() -> None:
     calls = "COUNT(*) OVER w, SUM(price) OVER w, LAG(price) OVER w, LEAD(price) OVER w"
     sql = f"SELECT {calls} FROM bid WINDOW w AS (ORDER BY ts)"
     assert [len(node.calls) for node in overs(sql)] == [4, 1], (
-        "and the number of each row, so that equal rows stand in one order in both"
+        "a row number is added, so that ties have the same order in both nodes"
     )
 
 
-def test_a_call_that_nobody_reads_is_dropped() -> None:
+def test_an_unused_call_is_dropped() -> None:
     assert not overs("SELECT ts FROM (SELECT ts, COUNT(*) OVER (ORDER BY ts) AS n FROM bid) AS b")
     may_reject = "SELECT ts FROM (SELECT ts, SUM(price) OVER (ORDER BY ts) AS n FROM bid) AS b"
     assert len(overs(may_reject)) == 1
@@ -99,7 +99,7 @@ def test_columns_are_read_where_they_break_ties() -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "told"),
+    ("over", "text"),
     [
         (
             "SUM(price) OVER (PARTITION BY item ORDER BY ts)",
@@ -113,7 +113,7 @@ def test_columns_are_read_where_they_break_ties() -> None:
         ("COUNT(*) OVER (ORDER BY ts * bidder)", "nothing is released before the end of bid"),
     ],
 )
-def test_explain_says_what_must_be_promised(over: str, told: str) -> None:
+def test_explain_shows_the_needed_punctuations(over: str, text: str) -> None:
     if "bidder" in over:
         over = over.replace("bidder", "COALESCE(bidder, 1)")
-    assert told in "\n".join(unblocking(plan(DDL + f"SELECT {over} AS x FROM bid").walk()))
+    assert text in "\n".join(unblocking(plan(DDL + f"SELECT {over} AS x FROM bid").walk()))

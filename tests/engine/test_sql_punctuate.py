@@ -1,4 +1,4 @@
-"""PUNCTUATE in CREATE STREAM: an ordinary feed, without one punctuation, gives results before its end."""
+"""PUNCTUATE in CREATE STREAM: a feed without punctuations releases results before its end."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def sql(folder: Path, clause: str, columns: str = "sid STRING, hour INT NOT NULL
 
 
 def run(folder: Path, clause: str, size: int) -> tuple[list[tuple[int, int]], list[str], int]:
-    """All results, the rejects, and how many results were there before the end of the stream was read."""
+    """The results, the rejects, and the number of results before the end of the stream."""
     query = plan(sql(folder, clause))
-    found: list[tuple[int, int]] = []
+    results: list[tuple[int, int]] = []
     early = 0
     with closing(LocalRun(query, open_sources(query), size, RunStats("local"), PUNCT_NAMESPACE)) as running:
         while (result := running.advance()) is not None:
             if not any(p.is_everything for p in result.punctuations):
                 early += result.tuples.height
-            found += result.tuples.rows()
+            results += result.tuples.rows()
         rejects = [f"{json.loads(r.text)['t.sid']} {json.loads(r.text)['t.hour']}" for r in running.rejects]
-    return sorted(found), rejects, early
+    return sorted(results), rejects, early
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_the_same_for_every_slicing(
     folder: Path, clause: str, results: list[tuple[int, int]], rejects: list[str], early: int
 ) -> None:
     for size in (1, 60, 10**6):
-        found = run(folder, clause.format(folder), size)
-        assert sorted(found[0]) == results
-        assert sorted(found[1]) == sorted(rejects)
+        output = run(folder, clause.format(folder), size)
+        assert sorted(output[0]) == results
+        assert sorted(output[1]) == sorted(rejects)
     assert run(folder, clause.format(folder), 1)[2] >= early
 
 
-def test_it_runs_on_one_shard_in_document_order(folder: Path) -> None:
-    found = cut_plan(plan(sql(folder, "hour")).root, ["t"])
-    assert [f.single for f in found.fragments] == [True, False]
+def test_punctuate_runs_on_one_shard_in_document_order(folder: Path) -> None:
+    parts = cut_plan(plan(sql(folder, "hour")).root, ["t"])
+    assert [f.single for f in parts.fragments] == [True, False]
 
 
 @pytest.mark.parametrize(
-    ("clause", "says"),
+    ("clause", "message"),
     [
         ("hours", "no column hours in t"),
         ("hour SLACK -1", "0 or more"),
@@ -96,9 +96,9 @@ def test_it_runs_on_one_shard_in_document_order(folder: Path) -> None:
         ("hour SLACK 2 MORE", "ends here"),
     ],
 )
-def test_refused(folder: Path, clause: str, says: str) -> None:
+def test_refused(folder: Path, clause: str, message: str) -> None:
     columns = "sid STRING, hour INT NOT NULL, day DATE, at TIMESTAMP"
-    with pytest.raises((SqlError, UsageError), match=says):
+    with pytest.raises((SqlError, UsageError), match=message):
         plan(sql(folder, clause.format(folder), columns))
 
 

@@ -1,4 +1,4 @@
-"""The rules: what each does, and that none changes results or rejects."""
+"""Optimizer rules: each rule's effect on plans; no rule changes results or rejects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as constant relations: what Python gives a query beside streams."""
+"""Tables of Python (polars, pandas, Arrow, DuckDB) as constant relations in queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FRAME = pl.DataFrame({"sid": ["S1", "S2"], "place": ["Oslo", None]})
 STREAM = "CREATE STREAM t (sid STRING, n INT) WITH (element = 't');"
 FEED = b"<s><t><sid>S1</sid><n>1</n></t><t><sid>S2</sid><n>2</n></t><t><sid>S3</sid><n>3</n></t></s>"
 JOIN = STREAM + "SELECT n, place FROM t JOIN places USING (sid)"
-GIVEN: dict[str, Any] = {
+TABLES: dict[str, Any] = {
     "polars": FRAME,
     "lazy": FRAME.lazy().filter(pl.col("sid").is_not_null()),
     "pandas": FRAME.to_pandas(),
@@ -38,24 +38,24 @@ GIVEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", GIVEN)
+@pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("declared", ["", "CREATE STREAM places (sid STRING NOT NULL, place STRING);"])
 def test_a_table_joins_a_stream(kind: str, declared: str) -> None:
-    given = GIVEN[kind]
+    table = TABLES[kind]
     if kind == "a reader":
-        given = FRAME.to_arrow().to_reader()
+        table = FRAME.to_arrow().to_reader()
     if kind == "duckdb":
-        given = duckdb.sql("SELECT * FROM (VALUES ('S1', 'Oslo'), ('S2', NULL)) AS p (sid, place)")
-    results = query(declared + JOIN, t=FEED, places=given)
+        table = duckdb.sql("SELECT * FROM (VALUES ('S1', 'Oslo'), ('S2', NULL)) AS p (sid, place)")
+    results = query(declared + JOIN, t=FEED, places=table)
     for _ in range(2):
         assert set(results) == {(1, "Oslo"), (2, None)}
 
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow"])
 def test_while_another_thread_imports_pandas(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until its import is over, the module is there and has no names."""
+    """During its import, the module is in sys.modules but has no names."""
     monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
-    assert set(query(JOIN, t=FEED, places=GIVEN[kind])) == {(1, "Oslo"), (2, None)}
+    assert set(query(JOIN, t=FEED, places=TABLES[kind])) == {(1, "Oslo"), (2, None)}
     assert list(query(f"{STREAM} SELECT n FROM t", t=FEED)) == [(1,), (2,), (3,)]
 
 
@@ -87,24 +87,24 @@ def test_a_large_table_comes_in_slices() -> None:
     assert pl.concat(batches)["a"].to_list() == list(range(rows))
 
 
-def test_a_table_has_ended_before_a_stream_begins() -> None:
-    """What a table decides alone is there while the stream is silent."""
+def test_a_table_ends_before_a_stream_begins() -> None:
+    """Results that need only the table are released while the stream is silent."""
     sql = "CREATE STREAM t (n INT); SELECT MAX(a) AS m FROM u UNION ALL SELECT n FROM t"
 
     class Silent(io.RawIOBase):
         def read(self, _: int = -1) -> bytes:
-            raise AssertionError("nobody should have to wait for it")
+            raise AssertionError("the stream must not be read")
 
     results = iter(query(sql, t=Silent(), u=frame(a=[1, 5])))  # type: ignore[arg-type]
     assert next(results) == (5,)
 
 
-def test_what_is_declared_is_relied_on() -> None:
-    """Keys and orders make promises of a table's rows, and what breaks them is a reject."""
+def test_declared_keys_and_orders_apply_to_tables() -> None:
+    """Declared keys and orders emit punctuations; rows that match earlier ones are rejects."""
     sql = "CREATE STREAM t (a INT, PRIMARY KEY (a)); SELECT * FROM t"
-    found = list(query(sql, t=frame(a=[1, 2, 1])))
-    assert [r for r in found if isinstance(r, tuple)] == [(1,), (2,)]
-    assert {str(r) for r in found if not isinstance(r, tuple)} == {"<1>", "<2>"}
+    elements = list(query(sql, t=frame(a=[1, 2, 1])))
+    assert [r for r in elements if isinstance(r, tuple)] == [(1,), (2,)]
+    assert {str(r) for r in elements if not isinstance(r, tuple)} == {"<1>", "<2>"}
     ordered = "CREATE STREAM t (a INT) PUNCTUATE ORDER BY a; SELECT * FROM t"
     assert [r for r in query(ordered, t=frame(a=[1, 3, 2])) if isinstance(r, tuple)] == [(1,), (3,)]
 
@@ -162,13 +162,13 @@ def test_a_constant_relation_beside_a_window() -> None:
     ids=str,
 )
 def test_values_of_types_that_fit(column: pl.Series, type_: str, values: list[Any]) -> None:
-    given = pl.DataFrame({"c": column, "other": column})
-    found = list(query(f"CREATE STREAM t (c {type_}); SELECT c FROM t", t=given))
-    assert found == [(v,) for v in values]
-    assert [str(c) for (c,) in found] == [str(v) for v in values]
-    # the same from the middle of a larger column
-    padded = pl.concat([given, given, given]).slice(len(values), len(values))
-    assert list(query(f"CREATE STREAM t (c {type_}); SELECT c FROM t", t=padded)) == found
+    table = pl.DataFrame({"c": column, "other": column})
+    results = list(query(f"CREATE STREAM t (c {type_}); SELECT c FROM t", t=table))
+    assert results == [(v,) for v in values]
+    assert [str(c) for (c,) in results] == [str(v) for v in values]
+    # equal results for a slice of a larger column
+    padded = pl.concat([table, table, table]).slice(len(values), len(values))
+    assert list(query(f"CREATE STREAM t (c {type_}); SELECT c FROM t", t=padded)) == results
 
 
 @pytest.mark.parametrize(
@@ -204,19 +204,19 @@ def test_types_that_do_not_fit_are_refused(dtype: pl.DataType, type_: str) -> No
      pl.List(pl.Int8()), pl.List(pl.Struct({})), pl.List(pl.Struct({"x": pl.Time()}))],
     ids=str,
 )  # fmt: skip
-def test_types_that_are_none_are_refused(dtype: pl.DataType) -> None:
-    given = pl.DataFrame(schema={"c": dtype, "d": pl.Int8()})
+def test_unsupported_types_are_refused(dtype: pl.DataType) -> None:
+    table = pl.DataFrame(schema={"c": dtype, "d": pl.Int8()})
     with pytest.raises(
-        UsageError, match=r"^column c of t is .*, which is no type here: cast it, or drop it$"
+        UsageError, match=r"^column c of t is .*, which is not supported: cast it, or drop it$"
     ):
-        query("SELECT d FROM t", t=given)
-    assert list(query("CREATE STREAM t (d INT); SELECT d FROM t", t=given)) == []
+        query("SELECT d FROM t", t=table)
+    assert list(query("CREATE STREAM t (d INT); SELECT d FROM t", t=table)) == []
 
 
 @pytest.mark.parametrize(
     ("column", "declared", "reason"),
     [
-        ([None, 1], "c INT NOT NULL", "attribute c: missing, and it is NOT NULL"),
+        ([None, 1], "c INT NOT NULL", "attribute c: missing, but NOT NULL"),
         ([25, 1], "c INT CHECK (c < 24)", r"attribute c: '25' is outside its domain \(,23\]"),
         (
             pl.Series([2**22, 0], dtype=pl.Int32).cast(pl.Date),
@@ -238,7 +238,7 @@ def test_types_that_are_none_are_refused(dtype: pl.DataType) -> None:
         (
             [[{"x": None}, {"x": 2}], [{"x": 1}]],
             "c ARRAY(x INT NOT NULL)",
-            "attribute c/x: missing, and it is NOT NULL",
+            "attribute c/x: missing, but NOT NULL",
         ),
         ([[{"x": 1}, None], [{"x": 1}]], "c ARRAY(x INT)", "attribute c: an item is null"),
     ],
@@ -247,11 +247,11 @@ def test_types_that_are_none_are_refused(dtype: pl.DataType) -> None:
 def test_rows_that_do_not_fit_are_rejects(
     column: Any, declared: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    given = pl.DataFrame({"n": [1, 2], "c": column})
+    table = pl.DataFrame({"n": [1, 2], "c": column})
     with caplog.at_level(logging.WARNING, "xmlpunct"):
-        assert list(query(f"CREATE STREAM t (n INT, {declared}); SELECT n FROM t", t=given)) == [(2,)]
-    (told,) = caplog.messages
-    assert re.match(f"t: .*{reason}", told)
+        assert list(query(f"CREATE STREAM t (n INT, {declared}); SELECT n FROM t", t=table)) == [(2,)]
+    (message,) = caplog.messages
+    assert re.match(f"t: .*{reason}", message)
 
 
 def test_a_reject_holds_the_row() -> None:
@@ -270,11 +270,11 @@ def test_wrong_calls() -> None:
         query("SELECT n FROM places", places=FRAME)
     with pytest.raises(SqlError, match="no stream other: there are t, places"):
         query(STREAM + "SELECT * FROM other", places=FRAME)
-    with pytest.raises(SqlError, match="where is about XML elements, and t is a table"):
+    with pytest.raises(SqlError, match="where applies to XML elements, but t is a table"):
         query("CREATE STREAM t (a INT) WITH (where = '@k = ''v'''); SELECT a FROM t", t=frame(a=[1]))
     with pytest.raises(SqlError, match="no column"):
         query('SELECT "$line" FROM t', t=frame(a=[1]))
-    with pytest.raises(UsageError, match=r"column '\$line' of t cannot be named so: rename it"):
+    with pytest.raises(UsageError, match=r"column '\$line' of t cannot have this name: rename it"):
         query("SELECT a FROM t", t=pl.DataFrame({"a": [1], "$line": [1]}))
     with pytest.raises(UsageError, match="t cannot be read as a table: "):
         query("SELECT a FROM t", t=pd.DataFrame({"a": [1, "x", object()]}))
@@ -290,7 +290,7 @@ def test_a_lazy_frame_that_fails(caplog: pytest.LogCaptureFixture) -> None:
         list(query("SELECT n FROM t", t=scan_xml(FEED[:-10], element="t")))
 
 
-def test_where_a_stream_s_tuples_stood_beside_a_table() -> None:
+def test_line_numbers_of_a_stream_joined_with_a_table() -> None:
     sql = STREAM + 'SELECT t."$line" AS line, place FROM t JOIN places USING (sid)'
     assert set(query(sql, t=FEED, places=FRAME)) == {(1, "Oslo"), (1, None)}
 

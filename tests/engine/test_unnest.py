@@ -1,4 +1,4 @@
-"""Arrays in queries: UNNEST, what they cannot do, how they are written; and where tuples stood."""
+"""Arrays in queries: UNNEST, refused uses, output formats; hidden columns; choosing elements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ items = st.tuples(
 orders = st.lists(st.tuples(st.integers(0, 3), st.lists(items, max_size=3)), max_size=6)
 
 
-def document(given_orders: Sequence[Any], said: Sequence[int] = ()) -> bytes:
+def document(given_orders: Sequence[Any], closed_ids: Sequence[int] = ()) -> bytes:
     parts = []
     for number, lines in given_orders:
         inner = "".join(
@@ -44,13 +44,13 @@ def document(given_orders: Sequence[Any], said: Sequence[int] = ()) -> bytes:
             for sku, qty, tags in lines
         )
         parts.append(f"<order id='{number}'>{inner}</order>")
-    parts += [f"<p:order id='{number}'/>" for number in said]
+    parts += [f"<p:order id='{number}'/>" for number in closed_ids]
     return f"<s xmlns:p='{PUNCT_NAMESPACE}'>{''.join(parts)}</s>".encode()
 
 
 def rows(sql: str, data: bytes) -> list[tuple[Any, ...]]:
-    found = [r for r in xmlpunct.query(STREAM + sql, orders=data) if not isinstance(r, Punctuation)]
-    return sorted(found, key=repr)
+    tuples = [r for r in xmlpunct.query(STREAM + sql, orders=data) if not isinstance(r, Punctuation)]
+    return sorted(tuples, key=repr)
 
 
 QUERIES = [
@@ -67,7 +67,7 @@ QUERIES = [
 
 @given(orders)
 @pytest.mark.parametrize("query", QUERIES)
-def test_unnest_gives_what_duckdb_gives(query: str, given_orders: list[Any]) -> None:
+def test_unnest_is_as_in_duckdb(query: str, given_orders: list[Any]) -> None:
     duck = duckdb.connect()
     duck.execute(
         "CREATE TABLE orders (id BIGINT, line STRUCT(sku VARCHAR, qty BIGINT, tag STRUCT(v VARCHAR)[])[])"
@@ -93,22 +93,22 @@ def test_ordinality_counts_the_items_of_a_tuple() -> None:
     assert rows(named, data) == [(1, 2), (3, 1)]
 
 
-def test_an_unnest_of_which_no_column_is_read_counts() -> None:
-    """Not even after a first rule has left it only the tuple's own columns, and a second one has left out these."""
+def test_an_unnest_without_used_columns_is_retained() -> None:
+    """UNNEST is retained even after rules have removed all its columns."""
     lines = "SELECT c, u.qty AS d FROM (SELECT id AS c, line AS l FROM orders) AS o LEFT JOIN UNNEST(l) AS u ON TRUE"
     query = f"SELECT id FROM orders WHERE NOT EXISTS (SELECT 1 AS one FROM ({lines}) AS o WHERE TRUE)"
     assert list(xmlpunct.query(STREAM + query, orders=document([(1, []), (2, [("a", 1, [])])]))) == []
 
 
-def test_punctuations_go_through_on_the_outer_columns() -> None:
-    data = document([(1, [("a", 1, [])]), (2, [("b", 1, [])])], said=[1, 2])
-    found = list(
+def test_punctuations_on_outer_columns_are_propagated() -> None:
+    data = document([(1, [("a", 1, [])]), (2, [("b", 1, [])])], closed_ids=[1, 2])
+    elements = list(
         xmlpunct.query(
             STREAM + "SELECT id, SUM(qty) AS q FROM orders CROSS JOIN UNNEST(line) AS l GROUP BY id",
             orders=data,
         )
     )
-    assert {str(p) for p in found if isinstance(p, Punctuation)} >= {"<1, *>", "<2, *>"}
+    assert {str(p) for p in elements if isinstance(p, Punctuation)} >= {"<1, *>", "<2, *>"}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_punctuations_go_through_on_the_outer_columns() -> None:
         ("SELECT id FROM orders CROSS JOIN UNNEST(line) AS orders", None),
     ],
 )
-def test_what_arrays_cannot_do_is_refused(query: str, underlined: str | None) -> None:
+def test_unsupported_uses_of_arrays_are_refused(query: str, underlined: str | None) -> None:
     with pytest.raises(SqlError) as caught:
         plan(STREAM + query, {"orders": "o.xml"})
     error = caught.value
@@ -145,14 +145,14 @@ def test_what_arrays_cannot_do_is_refused(query: str, underlined: str | None) ->
         assert shown
 
 
-def test_arrays_are_lists_of_objects_in_jsonl_and_nothing_in_csv() -> None:
+def test_arrays_are_lists_of_objects_in_jsonl_and_refused_in_csv() -> None:
     schema = Schema.parse("id INT, l ARRAY(s STRING, d DOUBLE, m DECIMAL(5,2), w TIMESTAMP, n ARRAY(v INT))")
     data = (
         b"<r><t><id>1</id><l><s>a&quot;\n</s><d>INF</d><m>1.5</m><w>2026-01-01T00:00:00</w><n><v>1</v></n><n/></l><l/></t>"
         b"<t><id>2</id></t></r>"
     )
-    (found,) = [s for s in xmlpunct.slices(data, schema, element="t") if s.tuples.height]
-    lines = writer_for("jsonl", schema).body(found).decode().splitlines()
+    (slice_,) = [s for s in xmlpunct.slices(data, schema, element="t") if s.tuples.height]
+    lines = writer_for("jsonl", schema).body(slice_).decode().splitlines()
     assert [json.loads(line) for line in lines] == [
         {
             "id": 1,
@@ -173,7 +173,7 @@ def test_arrays_are_lists_of_objects_in_jsonl_and_nothing_in_csv() -> None:
         writer_for("csv", schema)
 
 
-def test_elements_as_they_stood_are_texts_in_jsonl() -> None:
+def test_xml_values_are_texts_in_jsonl() -> None:
     schema = Schema.parse("m XML")
     given_slice = Slice(schema.frame([("<m>1 &amp; 2</m>",)]))
     assert json.loads(writer_for("jsonl", schema).body(given_slice)) == {"m": "<m>1 &amp; 2</m>"}
@@ -181,39 +181,39 @@ def test_elements_as_they_stood_are_texts_in_jsonl() -> None:
 
 def test_a_reject_with_an_array_is_json() -> None:
     row = {"l": [{"d": float("nan"), "n": [{"x": float("-inf")}, None]}], "x": 1.5}
-    told = json.loads(as_text(row), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    assert told == {"l": [{"d": "NaN", "n": [{"x": "-INF"}, None]}], "x": 1.5}
+    parsed = json.loads(as_text(row), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert parsed == {"l": [{"d": "NaN", "n": [{"x": "-INF"}, None]}], "x": 1.5}
 
 
 def test_there_is_one_object_of_each_type() -> None:
     schema = Schema.parse(COLUMNS)
-    again = pickle.loads(pickle.dumps(schema))
-    assert again == schema
-    assert again["line"].type is schema["line"].type
+    copy = pickle.loads(pickle.dumps(schema))
+    assert copy == schema
+    assert copy["line"].type is schema["line"].type
     assert isinstance(schema["line"].type, ArrayType)
 
 
-# Where tuples stood
+# Hidden columns
 
 
-def test_hidden_columns_say_where_tuples_stood(tmp_path: Path) -> None:
+def test_hidden_columns_have_the_positions_of_tuples(tmp_path: Path) -> None:
     path = tmp_path / "o.xml"
     path.write_bytes(b"<s>\n<order id='1'/>\n\n<order id='2'/></s>")
     query = (
         'SELECT id, "$source" AS source, "$line" AS line_, o."$byte" AS byte FROM orders o WHERE "$line" > 1'
     )
-    found = [r for r in xmlpunct.query(STREAM + query, orders=str(path)) if not isinstance(r, Punctuation)]
-    assert found == [(1, str(path), 2, 4), (2, str(path), 4, 21)]
+    tuples = [r for r in xmlpunct.query(STREAM + query, orders=str(path)) if not isinstance(r, Punctuation)]
+    assert tuples == [(1, str(path), 2, 4), (2, str(path), 4, 21)]
 
 
-def test_hidden_columns_are_no_part_of_a_star() -> None:
+def test_a_star_excludes_hidden_columns() -> None:
     data = document([(1, [])])
     assert rows('SELECT * FROM orders WHERE "$line" = 1', data) == [(1, [])]
-    with pytest.raises(SqlError, match="name no column"):
+    with pytest.raises(SqlError, match="cannot name a column"):
         plan("CREATE STREAM s (\"$line\" INT PATH 'a') WITH (source = 'x'); SELECT 1 AS a FROM s")
 
 
-# Which elements are tuples
+# Choosing the elements that are tuples
 
 
 def test_options_choose_elements() -> None:

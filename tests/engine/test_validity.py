@@ -1,4 +1,4 @@
-"""WITH (xsd = ...): tuples that are not valid are rejects, with lxml's own reason."""
+"""WITH (xsd = ...): invalid tuples are rejects, with the reason of lxml."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
 @given(
     st.lists(st.sampled_from(TUPLES), max_size=6), st.integers(20, 400), st.sampled_from(["", "<x:t></q>"])
 )
-def test_what_lxml_says_is_so_in_any_slices(xsd: Path, tuples: list[str], size: int, broken: str) -> None:
+def test_validation_agrees_with_lxml_for_all_slices(
+    xsd: Path, tuples: list[str], size: int, broken: str
+) -> None:
     xml = f"<s xmlns:x='urn:x'>\n<o><x:u/>{''.join(tuples)}</o></s>"
     schema = etree.XMLSchema(etree.parse(str(xsd)))
     elements = list(etree.fromstring(xml).iter("{urn:x}t"))
@@ -88,7 +90,7 @@ def test_an_invalid_tuple_is_a_reject_of_a_query(cli: Cli, xsd: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (None, "cannot read"),
         ("<x/>", "is no XML Schema"),
@@ -98,18 +100,18 @@ def test_an_invalid_tuple_is_a_reject_of_a_query(cli: Cli, xsd: Path, tmp_path: 
          .replace("\\g<0>", "<xs:element name=\"t\""), "which is not fetched"),
     ],
 )  # fmt: skip
-def test_what_cannot_validate_is_refused(tmp_path: Path, text: str | None, says: str) -> None:
+def test_invalid_schemas_are_refused(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "t.xsd"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=message):
         plan(
             f"CREATE STREAM s (a INT) WITH (element = '{{urn:x}}t', source = 's.xml', xsd = '{path}'); SELECT a FROM s"
         )
 
 
 @pytest.mark.parametrize("element", ["", ", element = '{urn:x}t'"])
-def test_the_schema_says_the_columns_that_are_not_declared(xsd: Path, tmp_path: Path, element: str) -> None:
+def test_undeclared_columns_come_from_the_schema(xsd: Path, tmp_path: Path, element: str) -> None:
     (tmp_path / "s.xml").write_text(f"<s xmlns:x='urn:x'>{TUPLES[0]}{TUPLES[0]}</s>")
     options = f"source = '{tmp_path / 's.xml'}', xsd = '{xsd}'{element}"
     (stream,) = plan(f"CREATE STREAM s WITH ({options}); SELECT a FROM s").streams

@@ -1,4 +1,4 @@
-"""VALUES: constants as a stream that ends."""
+"""VALUES: constants as a finite stream."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def test_the_rows_are_those_of_duckdb(sql: str) -> None:
     with duckdb.connect() as database:
         database.execute("CREATE TABLE s AS FROM (VALUES (1, 'x'), (2, 'it''s'), (3, NULL)) AS s(a, t)")
         expected = database.execute(sql).fetchall()
-    found = xmlpunct.query(STREAM + sql, s=FEED).to_polars().rows()
-    assert bag(found) == bag(expected)
+    rows = xmlpunct.query(STREAM + sql, s=FEED).to_polars().rows()
+    assert bag(rows) == bag(expected)
 
 
-def test_it_ends_at_once() -> None:
-    """So a join with it retains nothing of what lives, and needs no promise of that."""
+def test_values_end_at_once() -> None:
+    """A join with VALUES needs no punctuations from the live stream."""
     live = "CREATE STREAM s (a INT NOT NULL) WITH (source = 'tcp://127.0.0.1:1'); "
     refuse_unsafe(plan(f"{live}SELECT a, n FROM s JOIN {ROWS} ON a = k"))
 
 
-def test_beside_relations_it_is_one_that_never_changes() -> None:
+def test_values_are_a_constant_relation_beside_windows() -> None:
     stream = "CREATE STREAM p (ts INT NOT NULL, a INT) WITH (source = '-', timestamp = 'ts'); "
     feed = b"<r><p><ts>1</ts><a>1</a></p><p><ts>4</ts><a>3</a></p><p><ts>6</ts><a>5</a></p></r>"
     for joined in (f"p [NOW] JOIN {ROWS} ON a = k", f"p [NOW], {ROWS} WHERE a = k"):
@@ -58,7 +58,7 @@ def test_beside_relations_it_is_one_that_never_changes() -> None:
         assert rows == [(1, "x", 1), (5, " a&b<]]>", 6)]
 
 
-def test_a_url_may_hold_its_document() -> None:
+def test_a_data_url_contains_its_document() -> None:
     source = "data:,%3Cs%3E%3Ct%3E%3Cn%3E5%3C/n%3E%3C/t%3E%3C/s%3E"
     sql = f"CREATE STREAM t (n INT) WITH (source = '{source}'); SELECT n FROM t"
     assert list(xmlpunct.query(sql)) == [(5,)]

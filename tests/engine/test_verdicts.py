@@ -1,4 +1,4 @@
-"""What explain says before a run: which operators block or grow for ever, and which promises would mend it."""
+"""Verdicts before a run: the operators that block or grow for ever, and the schemes that would help."""
 
 from __future__ import annotations
 
@@ -141,9 +141,9 @@ IN_ORDER = "PUNCTUATE ORDER BY {}"
         ("", IN_ORDER.format("ts"), "SELECT DISTINCT sid FROM r [RANGE UNBOUNDED]", ""),
     ],
 )  # fmt: skip
-def test_what_blocks_or_grows(s: str, r: str, query: str, expected: str) -> None:
-    found = faults(plan(DECLARED.format(s=s, r=r) + query))
-    assert "; ".join(text.split(" ", 1)[1] for text in found) == expected
+def test_operators_that_block_or_grow(s: str, r: str, query: str, expected: str) -> None:
+    texts = faults(plan(DECLARED.format(s=s, r=r) + query))
+    assert "; ".join(text.split(" ", 1)[1] for text in texts) == expected
 
 
 @pytest.mark.parametrize(
@@ -162,12 +162,12 @@ def test_what_blocks_or_grows(s: str, r: str, query: str, expected: str) -> None
         ("", "", "SELECT s.hour, COUNT(*) AS n FROM s JOIN r ON s.sid = r.sid GROUP BY s.hour",
          ["r: PUNCTUATED BY (sid)", "s: PUNCTUATED BY (hour), (sid)"]),
         ("", "", "SELECT COUNT(*) AS n FROM s",
-         ["no scheme does for #2 group-by: only the end of what it reads helps"]),
+         ["no scheme helps #2 group-by: only the end of its input does"]),
         ("", "", "SELECT hour, COUNT(*) AS n FROM (SELECT DISTINCT hour, sid FROM s) GROUP BY hour",
          ["s: PUNCTUATED BY (hour)"]),
     ],
 )  # fmt: skip
-def test_what_would_mend_it(s: str, r: str, query: str, expected: list[str]) -> None:
+def test_suggested_schemes(s: str, r: str, query: str, expected: list[str]) -> None:
     assert sorted(mending(plan(DECLARED.format(s=s, r=r) + query)).lines()) == expected
 
 
@@ -177,9 +177,9 @@ def test_what_would_mend_it(s: str, r: str, query: str, expected: list[str]) -> 
         ("SELECT hour, COUNT(*) AS n FROM f GROUP BY hour", "group-by: fine (f ends)"),
         ("SELECT temp, COUNT(*) AS n FROM s GROUP BY temp", "group-by: fine but for nulls in temp"),
         ("SELECT DISTINCT sid FROM r [RANGE UNBOUNDED]",
-         "window: fine: grows with its distinct content, which is its meaning"),
+         "window: fine: grows with its distinct content, by definition"),
         ("SELECT s.temp FROM s JOIN f ON s.hour = f.hour", "join: fine (f ends)"),
-        (OVER, "over: fine: retains something of each partition, which is its meaning"),
+        (OVER, "over: fine: retains state for each partition, by definition"),
         ("SELECT hour, sid FROM s INTERSECT SELECT hour, sid FROM f", "intersect: fine (f ends)"),
         ("SELECT hour FROM f WHERE hour NOT IN (SELECT id FROM k)", "antijoin: blocks for ever"),
     ],
@@ -199,7 +199,7 @@ RING = "SELECT x.a, y.b, z.c FROM x JOIN y ON x.b = y.b JOIN z ON y.c = z.c AND 
 
 
 def test_a_ring_of_joins() -> None:
-    """Each input could be forgotten by way of the others, but no two of them alone stay bounded."""
+    """One join of all three inputs would be bounded, but no join of two inputs is."""
     planned = plan(OF_THREE.format("PUNCTUATED BY (b)", "PUNCTUATED BY (c)", "PUNCTUATED BY (a)") + RING)
     assert faults(planned) == ["#3 join grows for ever"]
     lines = list(mending(planned).lines())
@@ -208,28 +208,29 @@ def test_a_ring_of_joins() -> None:
 
 
 def test_joins_take_an_order_that_stays_bounded() -> None:
-    """As written, y and z are joined first, by c alone, which z does not close alone."""
+    """The query joins y and z on c first, but z closes only pairs (a, c)."""
     promises = ["PUNCTUATED BY (a), (b)", "PUNCTUATED BY (b)", "PUNCTUATED BY (a, c)"]
     query = RING.replace(
         "x JOIN y ON x.b = y.b JOIN z ON y.c = z.c AND", "y JOIN z ON y.c = z.c JOIN x ON x.b = y.b AND"
     )
     planned = plan(OF_THREE.format(*promises) + query)
     assert faults(planned) == []
-    assert "another order than the query's" in explain(planned)
+    assert "not in the query's order" in explain(planned)
     values = [(1, 2), (2, 1), (2, 2), (1, 2)]
     feeds = {
         name: "".join(f"<{name}><{p}>{i}</{p}><{q}>{j}</{q}></{name}>" for i, j in values)
         for name, p, q in (("x", "a", "b"), ("y", "b", "c"), ("z", "c", "a"))
     }
-    found = [
+    results = [
         sorted(
             t
             for t in xmlpunct.query(
-                OF_THREE.format(*said) + query, **{n: f"<s>{feed}</s>".encode() for n, feed in feeds.items()}
+                OF_THREE.format(*schemes) + query,
+                **{n: f"<s>{feed}</s>".encode() for n, feed in feeds.items()},
             )
             if isinstance(t, tuple)
         )
-        for said in (promises, ["", "", ""])
+        for schemes in (promises, ["", "", ""])
     ]
-    assert found[0] == found[1]
-    assert len(found[0]) > 5
+    assert results[0] == results[1]
+    assert len(results[0]) > 5

@@ -1,4 +1,4 @@
-"""What is told of some queries that wait: who has still to say what, since when, and which operator waits."""
+"""`why`: the punctuations that a query waits for, from which stream, since when, and in which operator."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ CREATE STREAM b (sid STRING, hour INT NOT NULL, ts INT NOT NULL) WITH (source = 
 
 
 class Waiting:
-    """A query that some elements were given to, at one second each."""
+    """A running query; each call of `give` takes one second."""
 
     def __init__(self, select: str) -> None:
         self.query: Query = plan(STREAMS + select)
         self.schemas = {scan.stream.name: scan.stream.sent for scan in self.query.root.find(Scan)}
         self.pipeline = build(self.query.root, list(self.schemas))
-        self.holding, self.now = Holding(self.schemas), 0
+        self.holding, self.seconds = Holding(self.schemas), 0
         self.pipeline.open()
 
     def give(self, name: str, *elements: tuple[object, ...] | str) -> Waiting:
         schema = self.schemas[name]
-        said = [Punctuation.parse(schema, e) for e in elements if isinstance(e, str)]
+        punctuations = [Punctuation.parse(schema, e) for e in elements if isinstance(e, str)]
         tuples = schema.frame([e for e in elements if not isinstance(e, str)])
-        self.pipeline.push(list(self.schemas).index(name), Slice(tuples, said))
-        self.now += 1
-        if said:
-            self.holding.say(name, said, self.now)
-        self.holding.keep("", {o.number: outline(o.state) for o in self.pipeline.operators}, self.now)
+        self.pipeline.push(list(self.schemas).index(name), Slice(tuples, punctuations))
+        self.seconds += 1
+        if punctuations:
+            self.holding.say(name, punctuations, self.seconds)
+        self.holding.keep("", {o.number: outline(o.state) for o in self.pipeline.operators}, self.seconds)
         return self
 
-    def why(self, wanted: Mapping[str, str] | None = None, now: float = 10) -> list[str]:
-        return [str(wait) for wait in why(self.query, self.holding.still(), wanted or {}, now=now)]
+    def why(self, patterns: Mapping[str, str] | None = None, seconds: float = 10) -> list[str]:
+        return [str(wait) for wait in why(self.query, self.holding.still(), patterns or {}, now=seconds)]
 
 
-def test_since_when_is_that_of_the_oldest() -> None:
+def test_waiting_time_is_that_of_the_oldest_tuple() -> None:
     waiting = Waiting("SELECT hour, COUNT(*) AS n FROM a GROUP BY hour")
     waiting.give("a", ("S", 17, 0)).give("a", ("S", 18, 0)).give("a", ("S", 17, 1), ("S", 19, 1))
     assert waiting.why({"hour": "17"}) == ["waits for a: <*, 17, *>, since 9 s (group-by #2)"]
@@ -64,14 +64,14 @@ def test_since_when_is_that_of_the_oldest() -> None:
 def test_a_join_waits_for_the_keys_that_it_retains() -> None:
     waiting = Waiting("SELECT a.hour, COUNT(*) AS n FROM a JOIN b ON a.sid = b.sid GROUP BY a.hour")
     waiting.give("a", ("S1", 17, 0), ("S2", 17, 0), ("S3", 18, 0)).give("b", ("S1", 0, 0), ("S3", 0, 0))
-    told = [line.partition(", since")[0] for line in waiting.why({"hour": "17"})]
-    assert told == ["waits for a: <*, 17, *>", "waits for b: <{S1,S2}, *, *>"]
+    waits = [line.partition(", since")[0] for line in waiting.why({"hour": "17"})]
+    assert waits == ["waits for a: <*, 17, *>", "waits for b: <{S1,S2}, *, *>"]
     waiting.give("b", "<S2, *, *>").give("a", "<*, 17, *>")
     assert waiting.why({"hour": "17"}) == ["waits for b: <S1, *, *>, since 9 s (join #3)"]
 
 
-def test_of_many_joins_each_question_is_asked_once() -> None:
-    """There are two ways down from each, which are a thousand million in all."""
+def test_a_chain_of_many_joins_asks_each_question_once() -> None:
+    """Two paths below each join would make a thousand million questions if they were repeated."""
     names = [f"s{i}" for i in range(30)]
     streams = [
         f"CREATE STREAM {s} (k INT NOT NULL, v INT) WITH (source = 'x.xml', element = 't');" for s in names
@@ -93,10 +93,10 @@ def test_a_left_tuple_waits_for_the_right_side_alone() -> None:
     waiting = Waiting("SELECT a.hour, b.ts FROM a LEFT JOIN b ON a.sid = b.sid")
     waiting.give("a", ("S1", 17, 0), ("S2", 18, 0))
     assert waiting.why({"hour": "17"}) == ["waits for b: <S1, *, *>, since 9 s (join #3)"]
-    assert waiting.why({"hour": "17", "ts": "5"}) == [], "what has no partner has nulls there"
+    assert waiting.why({"hour": "17", "ts": "5"}) == [], "without a partner, ts is null"
 
 
-def test_a_computed_value_waits_for_the_range_it_is_computed_from() -> None:
+def test_a_computed_value_waits_for_its_range_of_arguments() -> None:
     waiting = Waiting("SELECT ts / 3600 AS h, COUNT(*) AS n FROM a GROUP BY ts / 3600")
     waiting.give("a", ("S", 0, 3700)).give("a", "<*, *, (,5000]>")
     assert [line.partition(", since")[0] for line in waiting.why({"h": "1"})] == [
@@ -104,15 +104,15 @@ def test_a_computed_value_waits_for_the_range_it_is_computed_from() -> None:
     ]
 
 
-def test_what_coalesce_makes_waits_for_each_of_its_arguments() -> None:
-    """Each on its own: where x is null, only `*` matches it."""
+def test_coalesce_waits_for_each_argument() -> None:
+    """Each argument needs its own punctuation: where x is null, only `*` matches it."""
     waiting = Waiting(
         "CREATE STREAM c (x INT, y INT) WITH (source = 'c.xml', element = 't');"
         "SELECT COALESCE(x, y) AS k, COUNT(*) AS n FROM c GROUP BY COALESCE(x, y)"
     )
     waiting.give("c", (5, 1), (None, 5), (6, None))
-    told = [line.partition(", since")[0] for line in waiting.why({"k": "5"})]
-    assert told == ["waits for c: <*, *>"], "one punctuation of a stream for all that is missing of it"
+    waits = [line.partition(", since")[0] for line in waiting.why({"k": "5"})]
+    assert waits == ["waits for c: <*, *>"], "one punctuation that implies both missing ones"
     waiting.give("c", "<5, *>")
     assert [line.partition(", since")[0] for line in waiting.why({"k": "5"})] == ["waits for c: <*, 5>"]
     waiting.give("c", "<*, 5>")
@@ -122,8 +122,8 @@ def test_what_coalesce_makes_waits_for_each_of_its_arguments() -> None:
 def test_the_merged_column_of_a_full_join_waits_for_both_sides() -> None:
     waiting = Waiting("SELECT sid, COUNT(*) AS n FROM a FULL JOIN b USING (sid) GROUP BY sid")
     waiting.give("a", ("S1", 17, 0), ("S2", 18, 0)).give("b", ("S3", 1, 1))
-    told = [line.partition(", since")[0] for line in waiting.why({"sid": "S1"})]
-    assert sorted(told) == ["waits for a: <S1, *, *>", "waits for b: <S1, *, *>"]
+    waits = [line.partition(", since")[0] for line in waiting.why({"sid": "S1"})]
+    assert sorted(waits) == ["waits for a: <S1, *, *>", "waits for b: <S1, *, *>"]
     waiting.give("a", "<S1, *, *>")
     assert [line.partition(", since")[0] for line in waiting.why({"sid": "S1"})] == [
         "waits for b: <S1, *, *>"
@@ -142,10 +142,10 @@ def test_a_window_waits_for_its_instants() -> None:
     ]
 
 
-def test_order_waits_for_all_values_up_to_one() -> None:
+def test_order_by_waits_for_all_lower_values() -> None:
     waiting = Waiting("SELECT hour, ts FROM a ORDER BY hour").give("a", ("S", 17, 0), ("S", 18, 0))
-    told = [line.partition(", since")[0] for line in waiting.why({"hour": "18"})]
-    assert told == ["waits for a: <*, (,18], *>"]
+    waits = [line.partition(", since")[0] for line in waiting.why({"hour": "18"})]
+    assert waits == ["waits for a: <*, (,18], *>"]
 
 
 def test_a_punctuation_may_wait_where_no_result_does() -> None:
@@ -158,7 +158,7 @@ def test_a_punctuation_may_wait_where_no_result_does() -> None:
     assert waiting.why({"hour": "17"}) == []
 
 
-def test_what_many_groups_wait_for_is_a_range() -> None:
+def test_many_groups_wait_for_a_range() -> None:
     waiting = Waiting("SELECT hour, COUNT(*) AS n FROM a GROUP BY hour")
     waiting.give("a", *(("S", 2 * hour, 0) for hour in range(5000)))
     assert waiting.why({"hour": "77"}) == ["waits for a: <*, 77, *>, since 9 s (group-by #2)"]
@@ -168,24 +168,22 @@ def test_what_many_groups_wait_for_is_a_range() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 100])
-def test_what_is_remembered_costs_little_for_each_punctuation(
-    size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Thirty punctuations of an hour are fused together, few of them at a time, and nothing is made for each."""
+def test_fusing_costs_little_for_each_punctuation(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty punctuations per hour are fused in few steps, without new objects for each."""
     waiting = Waiting("SELECT hour, COUNT(*) AS n FROM a GROUP BY hour")
     schema, built = waiting.schemas["a"], 0
-    said = [
+    punctuations = [
         Punctuation.of(schema, hour=hour, ts=f"[{2 * i},{2 * i + 1}]")
         for hour in range(200)
         for i in range(30)
     ]
-    batches = [PunctuationBatch(said[i : i + size]) for i in range(0, len(said), size)]
+    batches = [PunctuationBatch(punctuations[i : i + size]) for i in range(0, len(punctuations), size)]
     init = Punctuation.__init__
 
-    def counted(self: Punctuation, *given: Any) -> None:
+    def counted(self: Punctuation, *arguments: Any) -> None:
         nonlocal built
         built += 1
-        init(self, *given)
+        init(self, *arguments)
 
     monkeypatch.setattr(Punctuation, "__init__", counted)
 
@@ -194,14 +192,14 @@ def test_what_is_remembered_costs_little_for_each_punctuation(
             waiting.holding.say("a", batch)
 
     lines = lines_run(say)
-    wanted = Punctuation.of(schema, hour=150, ts="[0,59]")
-    assert waiting.holding.missing("a", wanted) is None
+    fused = Punctuation.of(schema, hour=150, ts="[0,59]")
+    assert waiting.holding.missing("a", fused) is None
     assert len(waiting.holding.said["a"]) == 200
-    assert built < len(said) / 10
-    assert lines < 20 * len(said) + 30 * len(batches)
+    assert built < len(punctuations) / 10
+    assert lines < 20 * len(punctuations) + 30 * len(batches)
 
 
-def test_what_waits_to_be_fused_is_bounded() -> None:
+def test_unfused_punctuations_are_bounded() -> None:
     waiting = Waiting("SELECT hour, COUNT(*) AS n FROM a GROUP BY hour")
     schema, holding = waiting.schemas["a"], waiting.holding
     for hour in range(MOST_UNFUSED + 1):
@@ -216,6 +214,6 @@ def test_what_waits_to_be_fused_is_bounded() -> None:
 
 def test_unknown_columns_and_wrong_patterns_are_refused() -> None:
     waiting = Waiting("SELECT hour, COUNT(*) AS n FROM a GROUP BY hour")
-    for wanted in ({"hur": "17"}, {"hour": "x"}):
+    for patterns in ({"hur": "17"}, {"hour": "x"}):
         with pytest.raises(UsageError):
-            waiting.why(wanted)
+            waiting.why(patterns)

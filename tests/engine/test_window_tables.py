@@ -27,14 +27,14 @@ def planned(sql: str) -> Query:
     return plan(STREAM + sql)
 
 
-def document(rows: Sequence[tuple[str, int]], said: Sequence[str] = ()) -> bytes:
+def document(rows: Sequence[tuple[str, int]], punctuations: Sequence[str] = ()) -> bytes:
     """Bids of a key and a ts, then punctuations."""
     bids = [
         f"<bid><k>{k}</k><price>1</price><ts>{ts}</ts><at>2026-01-01T00:00:0{ts % 10}Z</at>"
         f"<day>2026-01-01</day></bid>"
         for k, ts in rows
     ]
-    return f"<s xmlns:p='{PUNCT_NAMESPACE}'>{''.join(bids)}{''.join(said)}</s>".encode()
+    return f"<s xmlns:p='{PUNCT_NAMESPACE}'>{''.join(bids)}{''.join(punctuations)}</s>".encode()
 
 
 def answers(sql: str, data: bytes, ddl: str = STREAM) -> list[tuple[Any, ...]]:
@@ -89,7 +89,7 @@ SAME = [
 
 
 @pytest.mark.parametrize("table", SAME)
-def test_ways_to_say_the_same(table: str) -> None:
+def test_equivalent_spellings(table: str) -> None:
     expected = answers(COUNTS.format("TUMBLE(TABLE bid, DESCRIPTOR(ts), 10)"), document(ROWS))
     assert sorted(answers(COUNTS.format(table), document(ROWS))) == sorted(expected)
 
@@ -104,15 +104,15 @@ TIMED = f"CREATE STREAM bid ({COLUMNS}) WITH (source = 'bid.xml', timestamp = 't
     "kind", ["RSTREAM(SELECT k FROM bid [NOW])", "ISTREAM(SELECT k FROM bid [RANGE UNBOUNDED])"]
 )
 def test_over_streams_of_relations(stream: str, kind: str) -> None:
-    """These two are the stream itself."""
+    """Both relation-to-stream conversions give back the stream itself."""
     table = f"TUMBLE({stream.format(kind)}, DESCRIPTOR(ts), 10)"
     expected = answers(COUNTS.format(SAME[0]), document(ROWS))
     assert sorted(answers(COUNTS.format(table), document(ROWS), TIMED)) == sorted(expected)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_over_what_is_new(seed: int) -> None:
-    """What each window has seen come that was not there for 5 instants, as DuckDB says it."""
+def test_over_an_istream(seed: int) -> None:
+    """Counts per window of the keys that ISTREAM inserts, compared with DuckDB."""
     rng = random.Random(seed)
     bids = [(rng.choice("abc"), rng.randint(-30, 30)) for _ in range(25)]
     table = "TUMBLE(TABLE (ISTREAM(SELECT DISTINCT k FROM bid [RANGE 5])), DESCRIPTOR(ts), 10)"
@@ -147,15 +147,15 @@ def test_days_and_times() -> None:
         assert [tuple(map(str, row)) for row in answers(sql.format(table), document(ROWS))] == [(start, end)]
 
 
-def test_a_window_closes_by_any_promise() -> None:
-    """Also by its key alone; and what closes is said of window_start and of window_end."""
-    said = ["<p:bid><p:k>a</p:k><p:ts>(,9]</p:ts></p:bid>"]
-    data = document(ROWS, [s.replace("p:k", "k").replace("p:ts", "ts") for s in said])
-    found = list(xmlpunct.query(STREAM + COUNTS.format(SAME[0]), bid=data))
-    first = next(i for i, r in enumerate(found) if isinstance(r, Punctuation) and not r.is_everything)
-    assert [r for r in found[:first] if not isinstance(r, Punctuation)] == [("a", 0, 10, 2)]
-    promised = [str(r) for r in found if isinstance(r, Punctuation)]
-    assert promised[:2] == ["<a, (,9], *, *>", "<a, *, (,19], *>"]
+def test_a_window_is_closed_by_any_punctuation_on_its_time() -> None:
+    """A punctuation for one key closes its windows, on window_start and on window_end."""
+    punctuations = ["<p:bid><p:k>a</p:k><p:ts>(,9]</p:ts></p:bid>"]
+    data = document(ROWS, [s.replace("p:k", "k").replace("p:ts", "ts") for s in punctuations])
+    elements = list(xmlpunct.query(STREAM + COUNTS.format(SAME[0]), bid=data))
+    first = next(i for i, r in enumerate(elements) if isinstance(r, Punctuation) and not r.is_everything)
+    assert [r for r in elements[:first] if not isinstance(r, Punctuation)] == [("a", 0, 10, 2)]
+    emitted = [str(r) for r in elements if isinstance(r, Punctuation)]
+    assert emitted[:2] == ["<a, (,9], *, *>", "<a, *, (,19], *>"]
 
 
 @pytest.mark.parametrize(
@@ -177,13 +177,13 @@ def test_a_window_closes_by_any_promise() -> None:
         ("TUMBLE(TABLE bid, DESCRIPTOR(ts))", ")", "lacks SIZE"),
         ("TUMBLE(TABLE bid, ts, 5)", "ts", "DESCRIPTOR"),
         ("TUMBLE(bid, DESCRIPTOR(ts), 5)", "bid", "TABLE"),
-        ("TUMBLE(TABLE bid, DESCRIPTOR(ts), 5, 1, 2)", "2", "no further argument"),
+        ("TUMBLE(TABLE bid, DESCRIPTOR(ts), 5, 1, 2)", "2", "too many arguments"),
         ("TUMBLE(TABLE bid, DESCRIPTOR(ts), SIZE => 5)", "SIZE", "all by name"),
         ("TUMBLE(DATA => TABLE bid, LENGTH => 5)", "LENGTH", "no argument LENGTH"),
         ("TUMBLE(TABLE bid, DESCRIPTOR(nope), 5)", "nope", "no column nope"),
         ("TUMBLE(TABLE bid PARTITION BY k, DESCRIPTOR(ts), 5)", "PARTITION BY", "no PARTITION BY"),
         ("SESSION(TABLE bid PARTITION BY nope, DESCRIPTOR(ts), 5)", "nope", "no column nope"),
-        ("SESSION(TABLE bid PARTITION BY ts, DESCRIPTOR(ts), 5)", "ts", "by itself"),
+        ("SESSION(TABLE bid PARTITION BY ts, DESCRIPTOR(ts), 5)", "ts", "its own session"),
         ("TUMBLE(TABLE nope, DESCRIPTOR(ts), 5)", "nope", "no stream nope"),
         ("HOP(TABLE bid, DESCRIPTOR(ts), 1, 1000000)", "1", "100,000 windows"),
         (
@@ -194,14 +194,14 @@ def test_a_window_closes_by_any_promise() -> None:
         ("bid EMIT CHANGES", "EMIT CHANGES", "released once"),
     ],
 )
-def test_refused_with_its_place(sql: str, marked: str, reason: str) -> None:
+def test_refused_with_a_position(sql: str, marked: str, reason: str) -> None:
     with pytest.raises(SqlError, match=reason) as caught:
         planned(f"SELECT * FROM {sql}")
     assert caught.value.sql[caught.value.start : caught.value.end] == marked
 
 
 @pytest.mark.parametrize("emit", ["EMIT FINAL", "emit on window close", "EMIT FINAL;"])
-def test_emit_final_is_what_is_done_anyway(emit: str) -> None:
+def test_emit_final_is_the_default(emit: str) -> None:
     for sql in ("SELECT k FROM bid", "SELECT k FROM bid b", COUNTS.format(SAME[0])):
         assert planned(f"{sql} {emit}").root == planned(sql).root
 
@@ -209,7 +209,7 @@ def test_emit_final_is_what_is_done_anyway(emit: str) -> None:
 @pytest.mark.parametrize(
     ("watermark", "reason"),
     [
-        ("WATERMARK FOR at AS ts", "at, or at - "),
+        ("WATERMARK FOR at AS ts", "at, or at minus a delay"),
         ("WATERMARK FOR nope AS nope", "no column nope"),
         ("WATERMARK FOR k AS k", "is STRING"),
         ("WATERMARK FOR ts AS ts - INTERVAL '1' SECOND", "over INT is a number"),
@@ -223,7 +223,7 @@ def test_watermarks_that_are_refused(watermark: str, reason: str) -> None:
 
 
 def test_a_watermark_closes_windows() -> None:
-    """Up to and including the maximum less the interval; what is at it is late."""
+    """Values up to and including the maximum minus the interval are closed, and late afterwards."""
     ddl = f"CREATE STREAM bid ({COLUMNS}, WATERMARK FOR ts AS ts - 5) WITH (source = 'bid.xml'); "
     sql = "SELECT window_start AS s, COUNT(*) AS n FROM TUMBLE(TABLE bid, DESCRIPTOR(ts), 10) GROUP BY window_start"
     rows = [("a", 8), ("a", 14), ("a", 9), ("a", 10)]
@@ -248,22 +248,22 @@ def test_selections_move_below() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_condition_does_not_change_what_is_rejected(table: str) -> None:
-    """It moves below windows only where none can be beyond the type: such a row is rejected, whatever its k."""
+def test_a_condition_does_not_change_the_rejects(table: str) -> None:
+    """A row whose window exceeds its type is rejected, even if the condition excludes it."""
     last = 2**63 - 1
     data = document([("a", 5), ("b", last), ("b", last - 20), ("a", last)])
     for keys, condition in (("ab", ""), ("a", "WHERE k = 'a'"), ("b", "WHERE k = 'b'")):
         query = planned(f"SELECT k, ts, window_end FROM {table} {condition}")
         running = LocalRun(query, {"bid": Source.of(data, "bid")}, None, RunStats("local"), PUNCT_NAMESPACE)
-        found = {row[:2] for part in iter(running.advance, None) for row in part.tuples.rows()}
+        results = {row[:2] for part in iter(running.advance, None) for row in part.tuples.rows()}
         running.close()
         assert len(running.rejects) == 2
-        assert found == {row for row in [("a", 5), ("b", last - 20)] if row[0] in keys}
+        assert results == {row for row in [("a", 5), ("b", last - 20)] if row[0] in keys}
 
 
 def test_explained() -> None:
-    told = explain(
+    text = explain(
         planned(COUNTS.format("HOP(TABLE bid, DESCRIPTOR(at), INTERVAL '1' MINUTE, INTERVAL '1' HOUR)"))
     )
-    assert "hop bid.at by 1 MINUTE, size 1 HOUR" in told
-    assert "a group is released once bid has closed its k or at" in told
+    assert "hop bid.at by 1 MINUTE, size 1 HOUR" in text
+    assert "a group is released once bid has closed its k or at" in text

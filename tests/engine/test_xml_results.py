@@ -19,13 +19,16 @@ from xmlpunct.engine.sql import plan
 STREAM = "CREATE STREAM t (a INT, Sku STRING, x DOUBLE) WITH (source = 't.xml'); "
 
 
-def document(rows: Sequence[tuple[int | None, str | None, float | None]], said: Sequence[int] = ()) -> bytes:
+def document(
+    rows: Sequence[tuple[int | None, str | None, float | None]], closed_keys: Sequence[int] = ()
+) -> bytes:
     parts = []
     for row in rows:
         values = zip(("a", "Sku", "x"), row, strict=True)
         parts.append("".join(f"<{n}>{v}</{n}>" for n, v in values if v is not None))
     tuples = "".join(f"<t>{part}</t>" for part in parts)
-    return f"<s xmlns:p='{PUNCT_NAMESPACE}'>{tuples}{''.join(f'<p:t><a>{n}</a></p:t>' for n in said)}</s>".encode()
+    punctuations = "".join(f"<p:t><a>{n}</a></p:t>" for n in closed_keys)
+    return f"<s xmlns:p='{PUNCT_NAMESPACE}'>{tuples}{punctuations}</s>".encode()
 
 
 def rows(sql: str, data: bytes) -> list[tuple[Any, ...]]:
@@ -72,7 +75,7 @@ def test_nested_results(select: str, expected: list[Any]) -> None:
     assert [r[-1] for r in rows(f"SELECT {select}", DATA)] == expected
 
 
-def test_aggregates_that_are_alike_are_one() -> None:
+def test_equal_aggregates_are_computed_once() -> None:
     same = "XMLAGG(XMLFOREST(sku) ORDER BY a)"
     other = "XMLAGG(XMLFOREST(sku) ORDER BY a DESC)"
     root = plan(f"{STREAM}SELECT {same} AS x, {same} AS y, {other} AS z FROM t").root
@@ -83,8 +86,8 @@ def test_aggregates_that_are_alike_are_one() -> None:
     ]
 
 
-known = st.none() | st.sampled_from(["a", "b", "B", "é", ""])
-groups = st.lists(st.tuples(st.none() | st.integers(0, 2), known, st.none() | st.floats(-2, 2)), max_size=9)
+texts = st.none() | st.sampled_from(["a", "b", "B", "é", ""])
+groups = st.lists(st.tuples(st.none() | st.integers(0, 2), texts, st.none() | st.floats(-2, 2)), max_size=9)
 ORDERS = [
     "",
     " ORDER BY x",
@@ -97,7 +100,7 @@ ORDERS = [
 @settings(max_examples=8)
 @given(groups)
 @pytest.mark.parametrize("order", ORDERS)
-def test_xmlagg_gives_what_duckdb_gives(order: str, given_rows: list[Any]) -> None:
+def test_xmlagg_is_as_in_duckdb(order: str, given_rows: list[Any]) -> None:
     duck = duckdb.connect()
     duck.execute("CREATE TABLE t (a BIGINT, sku VARCHAR, x DOUBLE)")
     duck.executemany("INSERT INTO t VALUES (?, ?, ?)", given_rows or [(None, None, None)])
@@ -107,30 +110,32 @@ def test_xmlagg_gives_what_duckdb_gives(order: str, given_rows: list[Any]) -> No
     expected = duck.execute(
         f"SELECT a, string_agg(concat('<s>', sku, '</s>'), ''{theirs}) FROM t GROUP BY a"
     ).fetchall()
-    found = rows(
+    results = rows(
         f"SELECT a, XMLAGG(XMLELEMENT(NAME s, sku){order}) AS v FROM t GROUP BY a", document(given_rows)
     )
-    assert sorted(found, key=repr) == sorted(expected, key=repr)
+    assert sorted(results, key=repr) == sorted(expected, key=repr)
 
 
-def test_a_group_leaves_when_it_is_closed() -> None:
-    found = list(xmlpunct.query(f"{STREAM}SELECT a, XMLAGG(XMLFOREST(sku)) AS v FROM t GROUP BY a", t=DATA))
-    assert found[0] == (1, "<Sku>a</Sku><Sku>b</Sku>")
-    assert str(found[1]) == "<1, *>"
+def test_a_closed_group_is_released() -> None:
+    elements = list(
+        xmlpunct.query(f"{STREAM}SELECT a, XMLAGG(XMLFOREST(sku)) AS v FROM t GROUP BY a", t=DATA)
+    )
+    assert elements[0] == (1, "<Sku>a</Sku><Sku>b</Sku>")
+    assert str(elements[1]) == "<1, *>"
 
 
 @pytest.mark.parametrize(
-    ("select", "underlined", "says"),
+    ("select", "underlined", "message"),
     [
-        ("XMLAGG(a)", "a", "wants XML, not INT"),
+        ("XMLAGG(a)", "a", "needs XML, not INT"),
         ("XMLAGG(DISTINCT XMLFOREST(a))", "XMLFOREST(a)", "does not take DISTINCT"),
-        ("XMLAGG(XMLFOREST(a) ORDER BY 1)", "1", "sorts nothing"),
-        ("XMLAGG(XMLFOREST(a) ORDER BY XMLFOREST(a))", "XMLFOREST(a)", "compared with nothing"),
+        ("XMLAGG(XMLFOREST(a) ORDER BY 1)", "1", "is a constant"),
+        ("XMLAGG(XMLFOREST(a) ORDER BY XMLFOREST(a))", "XMLFOREST(a)", "cannot be compared"),
         ("XMLAGG(XMLFOREST(a) ORDER BY MAX(a))", "MAX(a)", "in an aggregate"),
         ("XMLAGG(XMLAGG(XMLFOREST(a)))", "XMLAGG(XMLFOREST(a))", "in an aggregate"),
         ("XMLAGG(XMLFOREST(a)) OVER (ORDER BY a)", "XMLAGG(XMLFOREST(a)) OVER (ORDER BY a)", "OVER"),
         ("XMLAGG(XMLFOREST(a) ORDER BY a LIMIT 1)", "XMLFOREST(a) ORDER BY a LIMIT 1", "not supported"),
-        ("XMLAGG()", ")", "wants an argument"),
+        ("XMLAGG()", ")", "needs an argument"),
         ("MAX(a ORDER BY a)", "a ORDER BY a", "not supported"),
         ("XMLELEMENT(a)", "a", "NAME name"),
         ('XMLELEMENT(NAME "a b")', '"a b"', "'a b' is not a name"),
@@ -140,23 +145,23 @@ def test_a_group_leaves_when_it_is_closed() -> None:
         ("XMLFOREST()", ")", "an expression"),
         ("XMLELEMENT(NAME e, XMLATTRIBUTES(a, sku AS a))", "sku AS a", "two attributes"),
         ("XMLELEMENT(NAME e, XMLATTRIBUTES(a AS xmlns))", "a AS xmlns", "xmlns"),
-        ("XMLELEMENT(NAME e, a, XMLATTRIBUTES(a))", "XMLATTRIBUTES(a)", "stand XMLNAMESPACES"),
-        ("XMLELEMENT(NAME e, XMLATTRIBUTES(XMLFOREST(a) AS b))", None, "no XML"),
-        ("XMLATTRIBUTES(a)", "a", "stands in XMLELEMENT"),
+        ("XMLELEMENT(NAME e, a, XMLATTRIBUTES(a))", "XMLATTRIBUTES(a)", "write XMLNAMESPACES"),
+        ("XMLELEMENT(NAME e, XMLATTRIBUTES(XMLFOREST(a) AS b))", None, "cannot contain XML"),
+        ("XMLATTRIBUTES(a)", "a", "is allowed in XMLELEMENT"),
         ("XMLELEMENT(NAME e, XMLNAMESPACES(DEFAULT 'u'))", "XMLNAMESPACES(DEFAULT 'u')", "a prefix"),
         ("XMLELEMENT(NAME e, XMLNAMESPACES('a{b' AS g))", "'a{b' AS g", "URI"),
         ("XMLELEMENT(NAME e, b)", "b", "no column b"),
         ("XMLELEMENT(NAME e, *)", "*", "*"),
-        ("UPPER(XMLFOREST(a))", "UPPER(XMLFOREST(a))", "compared with nothing"),
-        ("DISTINCT XMLFOREST(a)", "XMLFOREST(a)", "compared with nothing"),
+        ("UPPER(XMLFOREST(a))", "UPPER(XMLFOREST(a))", "cannot be compared"),
+        ("DISTINCT XMLFOREST(a)", "XMLFOREST(a)", "cannot be compared"),
     ],
 )
-def test_what_is_refused_is_underlined(select: str, underlined: str | None, says: str) -> None:
+def test_errors_are_underlined(select: str, underlined: str | None, message: str) -> None:
     sql = f"{STREAM}SELECT {select} AS v FROM t"
     with pytest.raises(SqlError) as caught:
         plan(sql)
     error = caught.value
-    assert says in error.reason
+    assert message in error.reason
     assert error.start is not None
     assert error.start >= len(STREAM)
     if underlined is not None:
@@ -172,7 +177,7 @@ def test_what_is_refused_is_underlined(select: str, underlined: str | None, says
         ("'a%' AS k, sku LIKE 'a%' AS v FROM t WHERE sku = 'a' GROUP BY k, sku", [("a%", True)]),
     ],
 )
-def test_a_key_that_is_a_constant_stays_one_elsewhere(select: str, expected: list[Any]) -> None:
+def test_a_constant_key_does_not_replace_equal_constants(select: str, expected: list[Any]) -> None:
     assert rows(f"SELECT {select}", DATA) == expected
 
 
@@ -182,7 +187,7 @@ def test_an_array_in_an_element_is_refused() -> None:
         plan(sql)
 
 
-def test_a_text_that_xml_cannot_hold_is_a_reject() -> None:
+def test_a_text_that_is_invalid_in_xml_is_a_reject() -> None:
     sql = "SELECT XMLELEMENT(NAME e, CASE WHEN a = 2 THEN 'x\x01' ELSE sku END) AS v FROM t"
-    found = rows(sql, DATA)
-    assert sorted(v for (v,) in found) == ["<e></e>", "<e>a</e>", "<e>b</e>", "<e>c</e>"]
+    results = rows(sql, DATA)
+    assert sorted(v for (v,) in results) == ["<e></e>", "<e>a</e>", "<e>b</e>", "<e>c</e>"]

@@ -1,4 +1,4 @@
-"""Functions whose names and meaning are DuckDB's, against DuckDB, over the values at which things go wrong."""
+"""Functions with DuckDB's names and meaning, compared with DuckDB over edge values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DECLARED = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
 
 
 def drawn(type_: Type, draw: random.Random, count: int) -> list[Any]:
-    """Edge values and some at random, null among them."""
+    """Edge values, random values and null."""
     values: list[Any] = [None, *EDGES[type_]]
     for _ in range(count):
         if type_ is INT:
@@ -73,9 +73,7 @@ def planned(sql: str) -> Expression:
     root = plan(f"CREATE STREAM st ({DECLARED}) WITH (source = 's.xml'); SELECT {sql} AS r FROM st").root
     if isinstance(root, Project):
         return dict([*root.columns, *root.derived])["r"]
-    return Column(
-        root.schema["r"].type, True, f"st.{re.findall('[a-z]', sql)[0]}"
-    )  # nothing is left to compute
+    return Column(root.schema["r"].type, True, f"st.{re.findall('[a-z]', sql)[0]}")  # a plain column
 
 
 def rows_for(sql: str, names: list[str], count: int = 60) -> Iterator[tuple[Any, ...]]:
@@ -88,11 +86,11 @@ def rows_for(sql: str, names: list[str], count: int = 60) -> Iterator[tuple[Any,
 
 
 def check(sql: str, duck: str = "", rows: list[tuple[Any, ...]] | None = None) -> int:
-    """Both give the same for every row, or we fail where DuckDB does or leaves our types. Returns the failures."""
+    """Compare each row: equal values, or a failure where DuckDB fails or leaves our types. Returns the failures."""
     expression = planned(sql)
     names = sorted({name.removeprefix("st.") for name in expression.columns()})
-    given = list(rows_for(sql, names)) if rows is None else rows
-    frame = pl.DataFrame(given, schema={n: COLUMNS[n].dtype for n in names}, orient="row")
+    tuples = list(rows_for(sql, names)) if rows is None else rows
+    frame = pl.DataFrame(tuples, schema={n: COLUMNS[n].dtype for n in names}, orient="row")
     (values,), reasons = Program([("r", expression)]).run(frame.rename({n: f"st.{n}" for n in names}))
     assert values.dtype == expression.type.dtype
     naive = frame.with_columns(pl.col(pl.Datetime).dt.replace_time_zone(None))
@@ -100,17 +98,17 @@ def check(sql: str, duck: str = "", rows: list[tuple[Any, ...]] | None = None) -
         connection.register("st", naive.to_arrow())
         try:
             answers = connection.execute(f"SELECT TRY({duck or sql}) FROM st").fetchall()
-        except duckdb.BinderException:  # what is aimed at lists does not go with TRY
+        except duckdb.BinderException:  # TRY does not accept some list functions
             answers = connection.execute(f"SELECT {duck or sql} FROM st").fetchall()
     failures = 0
     for row, value, reason, (answer,) in zip(
-        given, values, [None] * len(given) if reasons is None else reasons, answers, strict=True
+        tuples, values, [None] * len(tuples) if reasons is None else reasons, answers, strict=True
     ):
         value = value.to_list() if isinstance(value, pl.Series) else value
         context = f"{sql} over {dict(zip(names, row, strict=True))}: {value!r}, {reason}, not {answer!r}"
         if reason is not None:
             failures += 1
-            assert answer is None or beyond(expression.type, answer), context
+            assert answer is None or is_outside(expression.type, answer), context
         else:
             assert same(value) == same(as_ours(expression.type, answer)), context
             assert is_canonical(value), context
@@ -118,13 +116,13 @@ def check(sql: str, duck: str = "", rows: list[tuple[Any, ...]] | None = None) -
     return failures
 
 
-def beyond(type_: Type, answer: Any) -> bool:
-    """Whether a value of DuckDB is none of ours."""
+def is_outside(type_: Type, answer: Any) -> bool:
+    """True if a value of DuckDB is outside the type."""
     try:
         type_.accept(as_ours(type_, answer))
     except (ValueError, OverflowError):
         return True
-    return isinstance(answer, str)  # a moment that Python does not have
+    return isinstance(answer, str)  # a time outside the range of Python
 
 
 def as_ours(type_: Type, answer: Any) -> Any:
@@ -240,11 +238,13 @@ MOMENTS = [
 
 @pytest.mark.parametrize("sql", [*NUMBERS, *TEXT, *MOMENTS])
 def test_functions(sql: str) -> None:
-    duck = sql.replace("MOD(i, n)", "CASE WHEN n = -1 THEN 0 * i ELSE MOD(i, n) END")  # it fails of -2^63
+    duck = sql.replace(
+        "MOD(i, n)", "CASE WHEN n = -1 THEN 0 * i ELSE MOD(i, n) END"
+    )  # DuckDB fails for -2^63
     duck = duck.replace("n BETWEEN SYMMETRIC 3 AND -2", "n BETWEEN -2 AND 3").replace(
         "PAD(s, n,", "PAD(s, n::INTEGER,"
     )
-    check(sql, "i" if sql in ("FLOOR(i)", "CEIL(i)", "CEILING(i)") else duck)  # it makes DOUBLEs of them
+    check(sql, "i" if sql in ("FLOOR(i)", "CEIL(i)", "CEILING(i)") else duck)  # DuckDB returns DOUBLE
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -304,7 +304,7 @@ DOCUMENTS = [
 @pytest.mark.parametrize("function", ["JSON_VALUE", "JSON_EXTRACT", "JSON_EXTRACT_STRING"])
 def test_json(function: str, path: str) -> None:
     rows = [(text,) for text in [None, *DOCUMENTS, *TEXTS]]
-    if path != "'$'":  # of members of one name the first counts, and the others are gone
+    if path != "'$'":  # the first of two members with the same name counts
         rows.append(('{"a": 1, "a": 2}',))
     assert check(f"{function}(s, {path})", rows=rows)
 
@@ -325,7 +325,7 @@ def test_rounding_gives_the_nearest_double() -> None:
 
 
 def test_rounding_of_whole_numbers() -> None:
-    """DuckDB's result wraps around; ours is rejected."""
+    """On overflow DuckDB's result wraps around, but ours is rejected."""
     for digits in (0, 3, -1, -2, -18, -19, -25):
         expression = planned(f"ROUND(i, {digits})")
         values = [v for v in drawn(INT, random.Random(digits), 100) if v is not None]
@@ -346,35 +346,35 @@ def test_rounding_of_whole_numbers() -> None:
     [
         ("ROUND(x, i)", "literal number of digits"),
         ("ROUND(x, 99)", "from -38 to 38"),
-        ("ROUND(s)", "wants numbers"),
-        ("SQRT(s)", "wants numbers"),
+        ("ROUND(s)", "needs numbers"),
+        ("SQRT(s)", "needs numbers"),
         ("REGEXP_LIKE(s, u)", "literal pattern"),
         ("REGEXP_LIKE(s, '(')", "no regular expression: unclosed group"),
         ("REGEXP_LIKE(s, 'a', 'q')", "not q"),
-        ("REGEXP_REPLACE(s, 'a', '\\1')", "no \\1"),
+        ("REGEXP_REPLACE(s, 'a', '\\1')", "no group \\1"),
         ("REGEXP_REPLACE(s, 'a', '\\x')", "a digit or another"),
         ("REGEXP_EXTRACT(s, '(a)', 2)", "so no 2"),
-        ("JSON_VALUE(s, '$a')", "no path of one value"),
-        ("JSON_VALUE(s, '$.a[*]')", "no path of one value"),
-        ("EXTRACT(EON FROM t)", "EXTRACT gives YEAR"),
+        ("JSON_VALUE(s, '$a')", "no path to a single value"),
+        ("JSON_VALUE(s, '$.a[*]')", "no path to a single value"),
+        ("EXTRACT(EON FROM t)", "EXTRACT takes YEAR"),
         ("EXTRACT(HOUR FROM d)", "DATE has no HOUR"),
         ("DATE_PART(s, t)", "literal part"),
         ("DATE_DIFF('eon', t, v)", "a unit of time is one of"),
         ("DATE_DIFF(s, t, v)", "literal unit"),
-        ("t - v", "say DATE_DIFF('microsecond', b, a)"),
-        ("t + 1", "say + INTERVAL '1' SECOND"),
+        ("t - v", "write, for example, DATE_DIFF('microsecond', b, a)"),
+        ("t + 1", "for example, + INTERVAL '1' SECOND"),
         ("i + INTERVAL '1' DAY", "added to DATE or TIMESTAMP, not INT"),
-        ("t + INTERVAL '1 day 2 hours'", "join several by +"),
+        ("t + INTERVAL '1 day 2 hours'", "add several with +"),
         ("t + INTERVAL '1.5' MONTH", "no whole number of months"),
-        ("t + INTERVAL (x) DAY", "INTERVAL wants INT, not DOUBLE"),
+        ("t + INTERVAL (x) DAY", "INTERVAL needs INT, not DOUBLE"),
         ("t * d", "makes no sense"),
-        ("INTERVAL '1' DAY", "an INTERVAL is added to a moment"),
-        ("SPLIT(i, ',')", "SPLIT wants STRING"),
-        ("SPLIT(s, ',') = SPLIT(s, ',')", "compared with nothing"),
+        ("INTERVAL '1' DAY", "an INTERVAL can only be added to a DATE or TIMESTAMP"),
+        ("SPLIT(i, ',')", "SPLIT needs STRING"),
+        ("SPLIT(s, ',') = SPLIT(s, ',')", "cannot be compared"),
         ("SOUNDEX2(s)", "there is no function SOUNDEX2"),
     ],
 )
-def test_what_has_no_type_is_refused(sql: str, why: str) -> None:
+def test_badly_typed_expressions_are_refused(sql: str, why: str) -> None:
     with pytest.raises(SqlError) as caught:
         planned(sql)
     assert why in str(caught.value)
@@ -398,45 +398,46 @@ ALSO = ["ROUND(i, -2)", "DATE_DIFF('week', d, DATE '2024-02-29')", "DATE_DIFF('m
 
 
 @pytest.mark.parametrize("sql", [*NUMBERS, *MOMENTS, *ALSO])
-def test_what_is_said_to_keep_an_order_does(sql: str) -> None:
-    """Over sorted values of the one column results never fall, or never rise."""
+def test_monotone_expressions_keep_the_order(sql: str) -> None:
+    """Over the sorted values of its column, a monotone expression never falls, or never rises."""
     expression = planned(sql)
-    known = Monotone.of(expression)
-    if known is None:
+    monotone = Monotone.of(expression)
+    if monotone is None:
         return
-    type_ = COLUMNS[known.source.removeprefix("st.")]
+    type_ = COLUMNS[monotone.source.removeprefix("st.")]
     values = [v for v in drawn(type_, random.Random(sql), 3000) if v is not None]
     values.sort(key=type_.key)
     (results,), reasons = Program([("r", expression)]).run(
-        pl.DataFrame({known.source: pl.Series(values, dtype=type_.dtype)})
+        pl.DataFrame({monotone.source: pl.Series(values, dtype=type_.dtype)})
     )
     keys = [expression.type.key(v) for n, v in enumerate(results) if reasons is None or reasons[n] is None]
-    assert keys == sorted(keys, reverse=not known.rises)
+    assert keys == sorted(keys, reverse=not monotone.rises)
     assert len(keys) > 1000
 
 
-def test_which_keep_an_order() -> None:
-    kept = {sql for sql in [*NUMBERS, *MOMENTS] if Monotone.of(planned(sql))}
-    assert {"ROUND(x, 2)", "ROUND(m, 1)", "FLOOR(x)", "CEIL(m)", "TRUNC(x)", "SIGN(m)", "d + 3"} <= kept
+def test_which_functions_are_monotone() -> None:
+    monotone = {sql for sql in [*NUMBERS, *MOMENTS] if Monotone.of(planned(sql))}
+    assert {"ROUND(x, 2)", "ROUND(m, 1)", "FLOOR(x)", "CEIL(m)", "TRUNC(x)", "SIGN(m)", "d + 3"} <= monotone
     assert {
         "EXTRACT(YEAR FROM t)",
         "DATE_PART('epoch', d)",
         "t + INTERVAL '1' DAY",
         "d + INTERVAL '1' MONTH",
-    } <= kept
+    } <= monotone
     assert (
-        not {"SIGN(x)", "SQRT(x)", "EXTRACT(MONTH FROM d)", "t + INTERVAL '1' MONTH", "d - e", "LN(x)"} & kept
+        not {"SIGN(x)", "SQRT(x)", "EXTRACT(MONTH FROM d)", "t + INTERVAL '1' MONTH", "d - e", "LN(x)"}
+        & monotone
     )
 
 
 def test_moments_as_doubles_are_rounded_once() -> None:
-    """The last bit, too: `check` compares fewer digits."""
+    """Results are equal to the last bit; `check` compares fewer digits."""
     draw = random.Random(3)
-    given = [datetime(1970, 1, 1) + timedelta(microseconds=draw.randrange(2 * 10**15)) for _ in range(1000)]
-    document = "".join(f"<t><x>{t.isoformat(timespec='microseconds')}Z</x></t>" for t in given)
+    moments = [datetime(1970, 1, 1) + timedelta(microseconds=draw.randrange(2 * 10**15)) for _ in range(1000)]
+    document = "".join(f"<t><x>{t.isoformat(timespec='microseconds')}Z</x></t>" for t in moments)
     sql = "SELECT EPOCH(x) AS e, JULIAN(x) AS j FROM s"
     stream = "CREATE STREAM s (x TIMESTAMP) WITH (source = '-', element = 't');"
     ours = [t for t in query(stream + sql, s=f"<s>{document}</s>".encode()) if isinstance(t, tuple)]
     with duckdb.connect() as database:
-        database.execute("CREATE TABLE s AS SELECT unnest(?::TIMESTAMP[]) AS x", [given])
+        database.execute("CREATE TABLE s AS SELECT unnest(?::TIMESTAMP[]) AS x", [moments])
         assert sorted(ours) == sorted(database.execute(sql).fetchall())

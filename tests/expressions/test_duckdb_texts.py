@@ -1,4 +1,4 @@
-"""How texts are read and changed, against DuckDB: classes of regular expressions, letters' cases, CAST."""
+"""Parsing and changing of text, compared with DuckDB: regular expression classes, letter case, CAST."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIGNS = [
 
 @pytest.mark.parametrize("pattern", CLASSES)
 def test_classes_are_those_of_duckdb(pattern: str) -> None:
-    """About ASCII alone, as RE2 has them; polars' own are about Unicode."""
+    """Classes contain only ASCII, as in RE2; the classes of polars contain Unicode."""
     rows = [(text,) for text in SIGNS]
     check(f"REGEXP_LIKE(s, '{pattern}')", f"regexp_matches(s, '{pattern}')", rows)
     check(f"REGEXP_REPLACE(s, '{pattern}', '<>', 'g')", rows=rows)
@@ -42,7 +42,7 @@ def test_classes_are_those_of_duckdb(pattern: str) -> None:
 
 
 def test_case_is_that_of_duckdb() -> None:
-    """One character for one, whatever the language: of every letter that has had a case since Unicode 14."""
+    """Case mapping is one character to one, in any language, for every cased letter of Unicode 14."""
     letters = [chr(i) for i in range(1, 0x20000) if not 0xD800 <= i < 0xE000]
     cased = [c for c in letters if c.lower() != c or c.upper() != c]
     assert len(cased) > 2500
@@ -79,30 +79,30 @@ NOT_READ = {
     DATE: r".*[ T:/].*|.*inf.*|epoch|.*\b[0-9]{1,2}-.*-.*|[0-9]{5,}-.*|.*-[0-9]-.*",
     TIMESTAMP: r".*(UTC|\+01)|.* [0-9]+(:[0-9]:.*)?|.*/.*|.*inf.*|epoch|[0-9]{1,2}-.*-.*|[0-9]{5,}-.*|.*-[0-9]-.*",
 }
-"""What DuckDB reads and we do not: docs/functions.md says so, and what to write."""
+"""Texts that DuckDB accepts but we do not; docs/functions.md documents them."""
 
 
 @pytest.mark.parametrize("type_", NOT_READ, ids=str)
 def test_texts_are_read_as_in_duckdb(type_: Type) -> None:
-    """But for what is documented, and XML's white space around them. Literals are read as columns are."""
+    """CAST accepts the same texts, except `NOT_READ` and XML white space. Literals are read like columns."""
     column = pl.DataFrame({"st.s": CASTS})
     (ours,), _ = Program([("r", planned(f"TRY_CAST(s AS {type_})"))]).run(column)
     with duckdb.connect() as connection:
         connection.register("st", pl.DataFrame({"s": [text.strip(" \t\n") for text in CASTS]}).to_arrow())
         name = "BIGINT" if type_ is INT else type_
         theirs = connection.execute(f"SELECT TRY_CAST(s AS {name}) FROM st").fetchall()
-    followed = 0
-    for text, mine, (answer,) in zip(CASTS, ours, theirs, strict=True):
+    accepted = 0
+    for text, our_value, (answer,) in zip(CASTS, ours, theirs, strict=True):
         (literal,), _ = Program([("r", planned(f"TRY_CAST('{text}' AS {type_})"))]).run(column[:1])
-        assert same(literal[0]) == same(mine), text
-        if mine is not None or not re.fullmatch(NOT_READ[type_], text, re.IGNORECASE):
-            assert same(mine) == same(as_ours(type_, answer)), text
-            followed += mine is not None
-    assert followed > 1
+        assert same(literal[0]) == same(our_value), text
+        if our_value is not None or not re.fullmatch(NOT_READ[type_], text, re.IGNORECASE):
+            assert same(our_value) == same(as_ours(type_, answer)), text
+            accepted += our_value is not None
+    assert accepted > 1
 
 
 def test_a_zone_counts() -> None:
-    """In DuckDB with TIMESTAMPTZ alone."""
+    """A zone is applied, as DuckDB does only for TIMESTAMPTZ."""
     for text, moment in (
         ("2024-02-29T12:00:00+01:00", datetime(2024, 2, 29, 11, tzinfo=UTC)),
         ("2024-02-29 12:00-14:00", datetime(2024, 3, 1, 2, tzinfo=UTC)),

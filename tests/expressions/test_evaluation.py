@@ -1,4 +1,4 @@
-"""Expressions against a plain Python evaluator, over the values at which things go wrong."""
+"""Expressions compared with a plain Python evaluator, over edge values."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ TEXTS = [
 
 
 def check(expression: Expression, rows: list[dict[str, Any]], types: dict[str, Type]) -> None:
-    """Both evaluators agree on every row: the same value, or failure."""
+    """Both evaluators agree on every row: the same value, or the same failure."""
     assert pickle.loads(pickle.dumps(expression)) == expression
     frame = pl.DataFrame(rows, schema={name: t.dtype for name, t in types.items()}, orient="row")
     program = Program([("value", expression)])
@@ -156,18 +156,20 @@ def test_functions_of_one(function: str) -> None:
 
 @pytest.mark.parametrize("unit", fn.UNITS)
 def test_date_trunc(unit: str) -> None:
-    """Like DuckDB's, and the plain one."""
+    """Compared with DuckDB and with the plain evaluator."""
     random_ = random.Random(unit)
     rows: list[dict[str, Any]] = [{"a": None}, *({"a": value} for value in EDGES[TIMESTAMP])]
     for _ in range(200):
-        at = datetime(1960, 1, 1, tzinfo=UTC) + timedelta(microseconds=random_.randrange(2 * 10**15))
-        rows += [{"a": at}, {"a": at.replace(hour=0, minute=0, second=0, microsecond=0)}]
+        moment = datetime(1960, 1, 1, tzinfo=UTC) + timedelta(microseconds=random_.randrange(2 * 10**15))
+        rows += [{"a": moment}, {"a": moment.replace(hour=0, minute=0, second=0, microsecond=0)}]
     expression = fn.call("DATE_TRUNC", fn.literal(STRING, unit.lower()), column("a", TIMESTAMP))
     check(expression, rows, {"a": TIMESTAMP})
     for row in rows:
-        known = row["a"] and row["a"].replace(tzinfo=None)
-        ((said,),) = duckdb.execute("SELECT DATE_TRUNC(?, CAST(? AS TIMESTAMP))", [unit, known]).fetchall()
-        assert (said and said.replace(tzinfo=UTC)) == evaluate_row(expression, row)
+        naive = row["a"] and row["a"].replace(tzinfo=None)
+        ((truncated,),) = duckdb.execute(
+            "SELECT DATE_TRUNC(?, CAST(? AS TIMESTAMP))", [unit, naive]
+        ).fetchall()
+        assert (truncated and truncated.replace(tzinfo=UTC)) == evaluate_row(expression, row)
     days = fn.call("DATE_TRUNC", fn.literal(STRING, unit), column("a", DATE))
     check(days, every(DATE), {"a": DATE})
 
@@ -225,22 +227,22 @@ def test_like(pattern: str, escape: str) -> None:
     check(expression, every(STRING), {"a": STRING})
 
 
-def test_what_is_not_evaluated_cannot_fail() -> None:
+def test_operands_that_are_not_evaluated_cannot_fail() -> None:
     a, zero = column("a", INT), fn.number("0")
     bad = fn.call("/", fn.number("1"), a)
     fails = fn.call("=", bad, zero)
-    known, null = fn.call("<>", a, zero), fn.cast(fn.NULL, BOOLEAN)
+    nonzero, null = fn.call("<>", a, zero), fn.cast(fn.NULL, BOOLEAN)
     rows = [{"a": value} for value in (None, 0, 1, 2)]
     for expression in (
-        fn.call("AND", known, fails),
-        fn.call("AND", fails, known),
+        fn.call("AND", nonzero, fails),
+        fn.call("AND", fails, nonzero),
         fn.call("AND", null, fails),
         fn.call("OR", fn.call("=", a, zero), fails),
         fn.call("OR", fails, fn.call("=", a, zero)),
         fn.call("CASE", fn.call("=", a, zero), fn.number("-1"), bad),
-        fn.call("CASE", known, bad, fn.number("-1")),
+        fn.call("CASE", nonzero, bad, fn.number("-1")),
         fn.call("CASE", fails, fn.number("1"), fn.number("2")),
-        fn.call("CASE", fn.call("IS NULL", a), zero, known, bad, fn.call("%", zero, zero)),
+        fn.call("CASE", fn.call("IS NULL", a), zero, nonzero, bad, fn.call("%", zero, zero)),
         fn.call("COALESCE", a, fn.call("/", zero, zero)),
         fn.call("COALESCE", fn.call("NULLIF", a, zero), bad),
         fn.call("NULLIF", a, bad),
@@ -257,7 +259,7 @@ SUBJECTS: dict[str, Type] = {"i": INT, "j": INT, "x": DOUBLE, "d": MONEY, "s": S
 
 @st.composite
 def expressions(draw: st.DrawFn, depth: int = 3) -> Expression:
-    """Any well-typed expression over the columns of SUBJECTS."""
+    """Well-typed expressions over the columns of SUBJECTS."""
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         name = draw(st.sampled_from(list(SUBJECTS)))
         type_ = SUBJECTS[name]
@@ -284,7 +286,7 @@ def test_any_expression(data: st.DataObject) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_expression_in_stages(data: st.DataObject) -> None:
-    """The same where every operand becomes a column of its own."""
+    """As above, but every operand becomes a column."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiler, "REPEATED", data.draw(st.integers(0, 4)))
         patch.setattr(compiler, "DEEPEST", data.draw(st.integers(0, 2)))
@@ -327,22 +329,22 @@ def test_str_is_sql(build: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("function", "types", "reason"),
     [
-        ("+", (INT, STRING), "wants numbers, not STRING"),
+        ("+", (INT, STRING), "needs numbers, not STRING"),
         ("/", (MONEY, INT), "CAST to DOUBLE first"),
         ("*", (FINE, MONEY), "needs a scale of 40"),
         ("=", (INT, STRING), "INT = STRING makes no sense"),
         ("=", (DATE, TIMESTAMP), "makes no sense"),
-        ("AND", (INT, BOOLEAN), "AND wants BOOLEAN, not INT"),
+        ("AND", (INT, BOOLEAN), "AND needs BOOLEAN, not INT"),
         ("COALESCE", (INT, STRING), "no common type"),
         ("COALESCE", (FINE, WIDE), "of 38"),
-        ("UPPER", (INT,), "UPPER wants STRING"),
+        ("UPPER", (INT,), "UPPER needs STRING"),
         ("HOUR", (DATE,), "DATE has no HOUR"),
         ("SUBSTRING", (STRING,), "SUBSTRING takes 2 to 3 arguments, not 1"),
         ("LIKE", (STRING, STRING), "literal pattern"),
         ("FOO", (), "there is no function FOO"),
     ],
 )
-def test_what_has_no_type_is_refused(function: str, types: tuple[Type, ...], reason: str) -> None:
+def test_badly_typed_calls_are_refused(function: str, types: tuple[Type, ...], reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         fn.call(function, *(column(name, t) for name, t in zip("abc", types, strict=False)))
 

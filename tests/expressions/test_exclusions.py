@@ -1,4 +1,4 @@
-"""What operators know from the start, against every tuple that can come."""
+"""Opening punctuations, which operators emit before any input, compared with every possible tuple."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPACES = (
     Space.of(x=REAL, s=LETTER),
     Space.of(d=MONEY, day=(DAY, "NOT NULL")),
 )
-OTHERS: tuple[tuple[Type, Value], ...] = (
+NUMBERS: tuple[tuple[Type, Value], ...] = (
     (decimal(2, 1), Decimal("1.5")),
     (decimal(2, 1), Decimal("-0.5")),
     (decimal(1, 0), Decimal(2)),
@@ -35,11 +35,11 @@ OTHERS: tuple[tuple[Type, Value], ...] = (
     (DOUBLE, float("inf")),
     (INT, 2**60),
 )
-"""Constants that are compared with numbers of other types."""
+"""Constants of other types, for comparisons with numbers."""
 
 
-def column(space: Space, place: int) -> Column:
-    a = space.schema.attributes[place]
+def column(space: Space, position: int) -> Column:
+    a = space.schema.attributes[position]
     return Column(a.type, a.nullable, a.name)
 
 
@@ -49,9 +49,9 @@ def constants(pool: Pool) -> st.SearchStrategy[Literal]:
 
 @st.composite
 def comparisons(draw: st.DrawFn, space: Space) -> Expression:
-    """A column compared with constants: all of this kind can be told exactly of tuples without nulls."""
-    place = draw(st.integers(0, len(space.pools) - 1))
-    pool, a = space.pools[place], column(space, place)
+    """A column compared with constants. Its punctuations are exact, except for tuples with nulls."""
+    position = draw(st.integers(0, len(space.pools) - 1))
+    pool, a = space.pools[position], column(space, position)
     if draw(st.integers(0, 4)) == 0:
         return call("IN", a, *draw(st.lists(constants(pool), min_size=1, max_size=4)))
     if a.type is BOOLEAN and draw(st.booleans()):
@@ -59,18 +59,18 @@ def comparisons(draw: st.DrawFn, space: Space) -> Expression:
     names = ["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
     pair = [a, draw(constants(pool))]
     if a.type in (INT, MONEY.type) and draw(st.booleans()):
-        pair[1] = Literal(OTHERS[0][0], False, OTHERS[0][1])
-        type_, value = draw(st.sampled_from(OTHERS))
+        pair[1] = Literal(NUMBERS[0][0], False, NUMBERS[0][1])
+        type_, value = draw(st.sampled_from(NUMBERS))
         if not (type_ is DOUBLE and (a.type is not INT or value == float("inf"))):
             pair[1] = Literal(type_, False, value)
     return call(draw(st.sampled_from(names)), *(reversed(pair) if draw(st.booleans()) else pair))
 
 
-def vague(space: Space) -> st.SearchStrategy[Expression]:
-    """Predicates that say less, or nothing."""
+def weaker_predicates(space: Space) -> st.SearchStrategy[Expression]:
+    """Predicates that justify weaker punctuations, or none."""
     a = column(space, 0)
     null, true = Literal(a.type, True, None), Literal(BOOLEAN, False, True)
-    found = [
+    predicates = [
         call("IS NULL", a),
         call("=", a, a),
         call("<", a, null),
@@ -81,24 +81,31 @@ def vague(space: Space) -> st.SearchStrategy[Expression]:
     ]
     if a.type is INT:
         zero = Literal(INT, False, 0)
-        found += [call("<", call("/", a, a), zero), call("=", call("/", zero, a), zero)]
-        found += [call("<", a, Literal(DOUBLE, False, float("inf")))]
-        half, minus, some = (
+        predicates += [call("<", call("/", a, a), zero), call("=", call("/", zero, a), zero)]
+        predicates += [call("<", a, Literal(DOUBLE, False, float("inf")))]
+        half, minus, numbers = (
             call("/", a, literal(INT, 2)),
             call("NEG", a),
             [literal(INT, n) for n in (-2, 1, 3)],
         )
-        found += [call(name, e, n) for name in ("<", ">=", "=", "<>") for e in (half, minus) for n in some]
-        found += [call("IN", half, *some), call("<", literal(INT, 1), call("+", minus, literal(INT, 2)))]
+        predicates += [
+            call(name, e, n) for name in ("<", ">=", "=", "<>") for e in (half, minus) for n in numbers
+        ]
+        predicates += [
+            call("IN", half, *numbers),
+            call("<", literal(INT, 1), call("+", minus, literal(INT, 2))),
+        ]
     if a.type is DOUBLE:
         third, minus = call("/", a, literal(DOUBLE, 3.0)), call("NEG", a)
-        some = [literal(DOUBLE, x) for x in (0.5, 0.0, float("inf"), float("nan"))]
-        found += [call(name, e, x) for name in ("<", ">=", "=", "<>") for e in (third, minus) for x in some]
-    for place, pool in enumerate(space.pools):
+        numbers = [literal(DOUBLE, x) for x in (0.5, 0.0, float("inf"), float("nan"))]
+        predicates += [
+            call(name, e, x) for name in ("<", ">=", "=", "<>") for e in (third, minus) for x in numbers
+        ]
+    for position, pool in enumerate(space.pools):
         if pool.type is STRING:
-            text = column(space, place)
-            found += [call("LIKE", text, Literal(STRING, False, "a%"), Literal(STRING, False, "!"))]
-    return st.sampled_from(found)
+            text = column(space, position)
+            predicates += [call("LIKE", text, Literal(STRING, False, "a%"), Literal(STRING, False, "!"))]
+    return st.sampled_from(predicates)
 
 
 def joined(parts: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
@@ -113,42 +120,44 @@ def joined(parts: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_a_predicate_is_true_of_what_its_complement_does_not_match(space: Space) -> None:
-    """Exactly so where no null is, and for no tuple is both so."""
+def test_opening_punctuations_complement_the_predicate(space: Space) -> None:
+    """No tuple both passes and matches a punctuation; each tuple without nulls does one of them."""
     tuples = space.tuples()
 
     @given(joined(comparisons(space)))
     def check(predicate: Expression) -> None:
         operator = Select(space.schema, predicate)
-        said = operator.opening()
-        passed = operator.step(0, space.schema.frame(tuples)).rows()
+        punctuations = operator.opening()
+        output = operator.step(0, space.schema.frame(tuples)).rows()
         assert not operator.rejects
         for t in tuples:
-            absent = set_match(t, said)
-            came = any(repr(t) == repr(u) for u in passed)  # NaN is NaN
-            assert not (absent and came), f"{t} comes, and {predicate} says it never does"
-            assert absent or came or None in t, f"{t} never comes, and {predicate} does not say so"
+            is_excluded = set_match(t, punctuations)
+            passes = any(repr(t) == repr(u) for u in output)  # NaN is NaN
+            assert not (is_excluded and passes), f"{t} passes {predicate} but matches its punctuations"
+            assert is_excluded or passes or None in t, (
+                f"{t} neither passes {predicate} nor matches its punctuations"
+            )
 
     check()
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_whatever_the_predicate_nothing_false_is_said(space: Space) -> None:
+def test_opening_punctuations_are_true_for_any_predicate(space: Space) -> None:
     tuples = space.tuples()
 
-    @given(joined(comparisons(space) | vague(space)))
+    @given(joined(comparisons(space) | weaker_predicates(space)))
     def check(predicate: Expression) -> None:
         operator = Select(space.schema, predicate)
-        said = operator.opening()
-        assert not any(p.is_everything for p in said)
+        punctuations = operator.opening()
+        assert not any(p.is_everything for p in punctuations)
         for t in operator.step(0, space.schema.frame(tuples)).rows():
-            assert not set_match(t, said), f"{t} comes, and {predicate} says it never does"
+            assert not set_match(t, punctuations), f"{t} passes {predicate} but matches its punctuations"
 
     check()
 
 
 def where(columns: str, *parts: tuple[str, str, str]) -> list[str]:
-    """What a conjunction of comparisons says: (column, operator, constant) each."""
+    """The opening punctuations of a conjunction of (column, operator, constant) comparisons."""
     schema = Schema.parse(columns)
     tests: list[Expression] = []
     for name, function, text in parts:
@@ -163,35 +172,35 @@ def where(columns: str, *parts: tuple[str, str, str]) -> list[str]:
 
 
 def test_each_part_of_a_conjunction_is_a_punctuation() -> None:
-    found = where("hour INT, sid STRING", ("hour", ">", "5"), ("sid", "=", "S1"))
-    assert found == ["<(,5], *>", "<*, (,S1)>", "<*, (S1,)>"]
+    punctuations = where("hour INT, sid STRING", ("hour", ">", "5"), ("sid", "=", "S1"))
+    assert punctuations == ["<(,5], *>", "<*, (,S1)>", "<*, (S1,)>"]
 
 
-def test_what_the_domain_says_already_is_not_repeated() -> None:
-    found = where("hour INT CHECK (hour BETWEEN 0 AND 23)", ("hour", ">=", "0"), ("hour", "<", "6"))
-    assert found == ["<[6,)>"]
+def test_punctuations_of_the_domain_are_not_repeated() -> None:
+    punctuations = where("hour INT CHECK (hour BETWEEN 0 AND 23)", ("hour", ">=", "0"), ("hour", "<", "6"))
+    assert punctuations == ["<[6,)>"]
 
 
-def test_a_disjunction_says_what_all_its_parts_say() -> None:
+def test_a_disjunction_excludes_tuples_that_all_its_parts_exclude() -> None:
     schema = Schema.parse("a INT, b INT")
     a, b = (call("<", Column(INT, True, n), Literal(INT, False, v)) for n, v in (("a", 1), ("b", 2)))
     assert list(map(str, never(schema, call("OR", a, b)))) == ["<[1,), [2,)>"]
 
 
-def test_long_lists_say_little() -> None:
+def test_long_lists_are_approximated() -> None:
     schema = Schema.parse("a INT, b INT")
     listed = values(INT, range(0, 4 * GAPS, 2))
     assert list(map(str, only_within(schema, "a", listed))) == ["<(,-1], *>", f"<[{4 * GAPS - 1},), *>"]
     assert len(only_within(schema, "a", values(INT, range(0, 2 * GAPS - 2, 2)))) == GAPS
-    some = [Literal(INT, False, v) for v in range(0, 30, 2)]
-    a, b = (call("IN", Column(INT, True, n), *some) for n in ("a", "b"))
+    members = [Literal(INT, False, v) for v in range(0, 30, 2)]
+    a, b = (call("IN", Column(INT, True, n), *members) for n in ("a", "b"))
     assert len(never(schema, call("OR", a, b))) == COMBINATIONS == 16 * 16
-    below = call("<", Column(INT, True, "a"), some[3])
+    below = call("<", Column(INT, True, "a"), members[3])
     assert len(never(schema, call("OR", call("OR", a, b), below))) == 12 * 16
     assert never(schema, call("OR", call("OR", a, b), a)) == []
 
 
-def test_a_scan_says_what_is_outside_the_domains_of_what_it_reads() -> None:
+def test_a_scan_excludes_values_outside_the_domains() -> None:
     schema = Schema.parse(
         "hour INT CHECK (hour BETWEEN 0 AND 23), sid STRING CHECK (sid IN ('a', 'b')), n INT NOT NULL, x INT"
     )
@@ -202,12 +211,12 @@ def test_a_scan_says_what_is_outside_the_domains_of_what_it_reads() -> None:
     assert Project.rename(schema, ("hour",), ("h",)).opening() == []
 
 
-def test_punctuate_says_that_no_other_sender_comes() -> None:
+def test_punctuate_excludes_other_senders() -> None:
     order = AccessOrder("a", 0, "sid", ("S1", "S2"))
-    found = Punctuate(Schema.parse("sid STRING, a INT"), order).opening()
-    assert [str(p.patterns[0]) for p in found] == ["(,S1)", "(S1,S2)", "(S2,)"]
+    punctuations = Punctuate(Schema.parse("sid STRING, a INT"), order).opening()
+    assert [str(p.patterns[0]) for p in punctuations] == ["(,S1)", "(S1,S2)", "(S2,)"]
     declared = Schema.parse("sid STRING CHECK (sid IN ('S1', 'S2')), a INT")
-    assert Punctuate(declared, order).opening() == [], "the scan has said so"
+    assert Punctuate(declared, order).opening() == [], "the scan has emitted them"
     assert Punctuate(declared, AccessOrder("a")).opening() == []
 
 

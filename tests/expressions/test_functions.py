@@ -1,4 +1,4 @@
-"""What is known of functions: that records agree with each other, with SQL and with what expressions give."""
+"""The function registry: its records are consistent with each other, with SQL and with evaluated expressions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BY_READERS = {
     "TIME_BUCKET",
     "TRY_CAST",
 }
-"""Functions for which the planner has readers of its own."""
+"""Functions that the planner reads by special code."""
 
 
 def test_each_has_its_own_syntax() -> None:
@@ -46,20 +46,20 @@ def test_each_has_its_own_syntax() -> None:
 
 @pytest.mark.parametrize("record", FUNCTIONS.values(), ids=lambda f: f.name)
 def test_too_few_and_too_many_arguments(record: Function) -> None:
-    least, most = record.arity
-    for count in (least - 1, most + 1):
+    min_count, max_count = record.arity
+    for count in (min_count - 1, max_count + 1):
         if 0 <= count < 2000:
             with pytest.raises(ValueError, match="takes"):
                 record(*[number("1")] * count)
 
 
-def test_there_is_no_other() -> None:
+def test_an_unknown_function_is_refused() -> None:
     with pytest.raises(ValueError, match="there is no function SOUNDEX"):
         call("SOUNDEX", number("1"))
 
 
 @pytest.mark.parametrize("record", [f for f in FUNCTIONS.values() if f.holds], ids=lambda f: f.name)
-def test_comparisons_say_where_they_hold(record: Function) -> None:
+def test_the_record_of_a_comparison_agrees_with_its_results(record: Function) -> None:
     for second, holds in zip(("2", "1", "0"), record.holds or (), strict=True):
         truth = record(number("1"), number(second))
         assert isinstance(truth, Call)
@@ -69,16 +69,18 @@ def test_comparisons_say_where_they_hold(record: Function) -> None:
 
 
 @pytest.mark.parametrize("record", FUNCTIONS.values(), ids=lambda f: f.name)
-def test_what_is_built_from_others_is_no_call_of_its_own(record: Function) -> None:
-    """Whatever typing makes can be evaluated, printed, and asked what is known of it."""
+def test_every_typed_call_can_be_examined(record: Function) -> None:
+    """Each call that typing returns can be printed, compiled and tested for monotonicity."""
     for types in ([t] for t in TYPES), ([t, u] for t in TYPES for u in TYPES):
-        for given in types:
-            made = typed(record.name, *(column(name, t) for name, t in zip("ab", given, strict=False)))
-            if isinstance(made, Call):
-                assert str(made)
-                assert can_fail(made) in (True, False)
-                known = Monotone.of(made)
-                assert known is None or known.source in "ab"
+        for argument_types in types:
+            expression = typed(
+                record.name, *(column(name, t) for name, t in zip("ab", argument_types, strict=False))
+            )
+            if isinstance(expression, Call):
+                assert str(expression)
+                assert can_fail(expression) in (True, False)
+                monotone = Monotone.of(expression)
+                assert monotone is None or monotone.source in "ab"
 
 
 def test_facts_of_a_call_are_composed() -> None:

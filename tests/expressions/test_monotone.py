@@ -1,4 +1,4 @@
-"""Monotone expressions: images of closed values, against brute force."""
+"""Monotone expressions: images of patterns, compared with brute force."""
 
 from __future__ import annotations
 
@@ -69,37 +69,37 @@ FALLING = {
 }
 
 
-def values(e: Expression, given: Sequence[object], over: Column = A) -> list[object]:
-    """What an expression gives, null where it fails."""
-    frame = pl.DataFrame({over.name: given}, schema={over.name: over.type.dtype})
+def values(e: Expression, inputs: Sequence[object], source: Column = A) -> list[object]:
+    """The results of an expression, null where it fails."""
+    frame = pl.DataFrame({source.name: inputs}, schema={source.name: source.type.dtype})
     (results,), reasons = compiled(e).run(frame)
     return [v if reasons is None or reasons[i] is None else None for i, v in enumerate(results)]
 
 
 def image(e: Expression, attribute: Attribute, pattern: Pattern) -> Pattern:
-    found = Monotone.of(e)
-    assert found is not None
+    monotone = Monotone.of(e)
+    assert monotone is not None
     ((low, high),) = intervals_of(pattern)
-    return found.image(attribute, low, high)
+    return monotone.image(attribute, low, high)
 
 
 def assert_exact(
-    said: Pattern, pattern: Pattern, window: Sequence[object], results: Sequence[object]
+    actual: Pattern, pattern: Pattern, window: Sequence[object], results: Sequence[object]
 ) -> None:
-    """Of the results of a window of values, an image matches those that only values in the pattern give."""
+    """The image of a pattern matches exactly the results that no value outside the pattern has."""
     inside = {v for a, v in zip(window, results, strict=True) if pattern.matches(a)}
     outside = {v for a, v in zip(window, results, strict=True) if not pattern.matches(a)}
     for v in {*inside, *outside}:
-        assert said.matches(v) == (v in inside - outside), f"{pattern} -> {said}: {v}"
+        assert actual.matches(v) == (v in inside - outside), f"{pattern} -> {actual}: {v}"
 
 
 @pytest.mark.parametrize("name", [*RISING, *FALLING])
 def test_images_of_all_small_ranges(name: str) -> None:
-    """An image has exactly the results that values of the range alone give."""
+    """The image of a range has exactly the results that only values of the range have."""
     e = (RISING | FALLING)[name]
-    found = Monotone.of(e)
-    assert found is not None
-    assert found.rises == (name in RISING)
+    monotone = Monotone.of(e)
+    assert monotone is not None
+    assert monotone.rises == (name in RISING)
     window = list(range(-24, 25))
     results = values(e, window)
     bounds = [None, *range(-7, 8)]
@@ -113,7 +113,7 @@ def test_images_of_all_small_ranges(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*RISING, *FALLING])
 def test_images_where_results_do_not_fit(name: str) -> None:
-    """A failing bound is unbounded, and nothing is said that a value outside the range gives."""
+    """A failing bound counts as unbounded; no image has a result of a value outside its range."""
     e = (RISING | FALLING)[name]
     window = [*range(BOTTOM, BOTTOM + 12), *range(-5, 6), *range(TOP - 12, TOP + 1)]
     for third in (2**62 + 5, -(2**62) - 5, TOP // 3, BOTTOM // 3):
@@ -125,9 +125,9 @@ def test_images_where_results_do_not_fit(name: str) -> None:
         pattern = pt.interval(INT, low, high, True, True)
         if pattern is EMPTY:
             continue
-        said = image(e, Attribute("a", INT), pattern)
+        actual = image(e, Attribute("a", INT), pattern)
         for a, v in zip(window, results, strict=True):
-            assert pattern.matches(a) or v is None or not said.matches(v), f"{pattern} -> {said}: {a}"
+            assert pattern.matches(a) or v is None or not actual.matches(v), f"{pattern} -> {actual}: {a}"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_images_where_results_do_not_fit(name: str) -> None:
     ],
 )
 def test_doubles(expression: Expression, pattern: str, expected: str) -> None:
-    """Never strict; a falling expression leaves NaN where it is."""
+    """Bounds of images are exclusive; a falling expression does not move NaN."""
     assert str(image(expression, Attribute("x", DOUBLE), parse_pattern(DOUBLE, pattern))) == expected
 
 
@@ -166,13 +166,13 @@ def test_doubles(expression: Expression, pattern: str, expected: str) -> None:
     ],
     ids=str,
 )
-def test_what_is_not_monotone(expression: Expression) -> None:
+def test_expressions_that_are_not_monotone(expression: Expression) -> None:
     assert Monotone.of(expression) is None
 
 
 @pytest.mark.parametrize("unit", fn.UNITS)
 def test_images_of_dates(unit: str) -> None:
-    """Of all days around a year's end: exactly the results that days of the range alone give."""
+    """Around the end of a year, an image has exactly the results that only days of its range have."""
     day = Column(DATE, True, "day")
     e = fn.call("DATE_TRUNC", fn.literal(STRING, unit), day)
     window = [date(2023, 9, 20) + timedelta(days=days) for days in range(500)]
@@ -200,7 +200,7 @@ DAY_PARTS = {
 
 @pytest.mark.parametrize("name", DAY_PARTS)
 def test_images_of_parts_of_dates(name: str) -> None:
-    """As of DATE_TRUNC, but where days between others give what none of the range does."""
+    """As for DATE_TRUNC: exactly the results that only days of the range have."""
     day, e = Column(DATE, True, "day"), DAY_PARTS[name]
     window = [date(2023, 9, 20) + timedelta(days=days) for days in range(500)]
     results = values(e, window, day)
@@ -226,8 +226,8 @@ def test_images_of_parts_of_dates(name: str) -> None:
 )
 def test_images_of_moments(unit: str, pattern: str, expected: str) -> None:
     e = fn.call("DATE_TRUNC", fn.literal(STRING, unit), Column(TIMESTAMP, True, "at"))
-    said = image(e, Attribute("at", TIMESTAMP), parse_pattern(TIMESTAMP, pattern))
-    assert said == parse_pattern(TIMESTAMP, expected)
+    actual = image(e, Attribute("at", TIMESTAMP), parse_pattern(TIMESTAMP, pattern))
+    assert actual == parse_pattern(TIMESTAMP, expected)
 
 
 def test_a_domain_s_end_is_an_end() -> None:
@@ -236,7 +236,7 @@ def test_a_domain_s_end_is_an_end() -> None:
     assert str(image(RISING["a / 4"], attribute, pt.interval(INT, 8, 9, True, True))) == "[2,)"
 
 
-# in a project
+# Project
 
 
 def project(schema: Schema, **columns: Expression) -> Project:
@@ -248,7 +248,7 @@ B = Column(INT, True, "b")
 
 
 def test_minutes_close_hours_together() -> None:
-    """Never one by one; and 5000 seconds do not close an hour that has 3600 more."""
+    """An hour is closed when all its seconds are closed, by any number of punctuations."""
     operator = project(AB, h=fn.call("/", A, n("3600")), b=B)
     check_table(
         operator,
@@ -266,7 +266,7 @@ def test_minutes_close_hours_together() -> None:
     )
 
 
-def test_one_promise_for_each_choice() -> None:
+def test_one_punctuation_for_each_choice_of_columns() -> None:
     operator = project(AB, x=fn.call("+", A, n("1")), y=fn.call("+", B, n("1")))
     check_table(operator, "1 2 -> 2 3\n P(1, 2) -> P(2, 3)\n P(1, *) -> P(2, *)")
     operator = project(AB, x=fn.call("+", A, n("1")), a=A)
@@ -278,7 +278,7 @@ def test_null_stays_null() -> None:
 
 
 def test_derived_columns_of_a_project_below() -> None:
-    """What the upper half of a split project knows."""
+    """The upper half of a split Project propagates by the derivation of its columns."""
     schema = Schema.parse("h INT, a INT")
     half = fn.call("/", A, n("2"))
     operator = Project(schema, [("x", Column(INT, True, "h"))], [("h", half)])
@@ -302,7 +302,7 @@ SPACE = Space.of(a=SMALL, b=SMALL)
 @given(data=st.data())
 @pytest.mark.parametrize("name", ["a / 4", "a - 2", "7 - a / 2", "a / -4"])
 def test_project_against_brute_force(name: str, data: st.DataObject) -> None:
-    """Promised is what all values that give a result have been closed for, by punctuations that agree elsewhere."""
+    """A result is closed once all values that have it are closed, by punctuations that agree on other attributes."""
     e = (RISING | FALLING)[name]
     window = list(range(-30, 31))
     results = values(e, window)
@@ -313,34 +313,34 @@ def test_project_against_brute_force(name: str, data: st.DataObject) -> None:
             return True
         if u[0] is None:
             return False
-        for rest in {p.patterns[1] for p in ps if p.patterns[1].matches(u[1])}:
-            mine = [p for p in ps if p.patterns[1] == rest and p.patterns[0] is not pt.WILDCARD]
-            giving = [a for a, v in zip(window, results, strict=True) if v == u[0]]
-            if all(any(p.patterns[0].matches(a) for p in mine) for a in giving):
+        for pattern_b in {p.patterns[1] for p in ps if p.patterns[1].matches(u[1])}:
+            same_b = [p for p in ps if p.patterns[1] == pattern_b and p.patterns[0] is not pt.WILDCARD]
+            sources = [a for a, v in zip(window, results, strict=True) if v == u[0]]
+            if all(any(p.patterns[0].matches(a) for p in same_b) for a in sources):
                 return True
         return False
 
     probes = [(v, b) for v in [*sorted(set(results))[3:-3], None] for b in SPACE.values(1)]  # type: ignore[type-var]
     operator = project(SPACE.schema, x=e, b=B)
     ps: list[Punctuation] = []
-    said: list[Punctuation] = []
+    emitted: list[Punctuation] = []
     tuples = []
     stops = data.draw(st.sets(st.integers(0, 5)))
     for number, (port, elements) in enumerate(data.draw(cuts([stream]))):
         output = give(operator, port, elements)
-        assert_proper(output.tuples.rows(), said)
+        assert_proper(output.tuples.rows(), emitted)
         tuples += output.tuples.rows()
         ps += [p for p in elements if isinstance(p, Punctuation) and not p.is_empty]
-        said += output.punctuations
+        emitted += output.punctuations
         for u in probes:
-            assert set_match(u, said) == promised(ps, u), f"{u} after slice {number}"
+            assert set_match(u, emitted) == promised(ps, u), f"{u} after slice {number}"
         if number in stops:
             operator = restart(lambda: project(SPACE.schema, x=e, b=B), operator)  # type: ignore[assignment]
     assert len(tuples) == len(tuples_of(stream))
 
 
-def test_state_is_what_has_gaps() -> None:
-    """Second by second: one interval closed, one said."""
+def test_state_is_bounded_by_gaps() -> None:
+    """For consecutive seconds: one interval of closed values, one of emitted results."""
     operator = project(AB, h=fn.call("/", A, n("60")))
     for second in range(300):
         give(operator, 0, [(second, 0), Punctuation.of(AB, a=second)])
@@ -349,15 +349,17 @@ def test_state_is_what_has_gaps() -> None:
 
 @pytest.mark.parametrize("text", ["a / 60", "a * 2 - 7", "-a / 3", "5 - a"])
 @given(data=st.data())
-def test_a_preimage_is_all_that_gives_a_pattern(text: str, data: st.DataObject) -> None:
-    two = {"a / 60": fn.call("/", A, n("60")), "a * 2 - 7": fn.call("-", fn.call("*", A, n("2")), n("7"))}
+def test_a_preimage_has_all_values_whose_results_match(text: str, data: st.DataObject) -> None:
+    rising = {"a / 60": fn.call("/", A, n("60")), "a * 2 - 7": fn.call("-", fn.call("*", A, n("2")), n("7"))}
     falling = {"-a / 3": fn.call("/", fn.call("-", n("0"), A), n("3")), "5 - a": fn.call("-", n("5"), A)}
-    e = (two | falling)[text]
+    e = (rising | falling)[text]
     monotone = Monotone.of(e)
     assert monotone is not None
     low, width = data.draw(st.integers(-500, 500)), data.draw(st.integers(0, 9))
     pattern = pt.ordinals(INT, low, low + width)
-    found = monotone.preimage(Attribute("a", INT), pattern)
+    preimage = monotone.preimage(Attribute("a", INT), pattern)
     window = list(range(-31000, 31000))
-    giving = {a for a, v in zip(window, values(e, window), strict=True) if pattern.matches(v)}
-    assert {a for a in window if found.matches(a)} == giving or (not giving and found in (pt.WILDCARD, EMPTY))
+    sources = {a for a, v in zip(window, values(e, window), strict=True) if pattern.matches(v)}
+    assert {a for a in window if preimage.matches(a)} == sources or (
+        not sources and preimage in (pt.WILDCARD, EMPTY)
+    )

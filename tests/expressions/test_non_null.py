@@ -1,4 +1,4 @@
-"""Which columns are not null where an expression has a value: against all rows of a small domain."""
+"""The columns that are not null where an expression has a value, compared with all rows of a small domain."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ COMPARED = ["=", "<>", "<", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
 
 
 def called(names: str, *operands: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-    """Calls of some functions, as far as they have a type."""
-    calls = st.builds(lambda name, *of: typed(name, *of), st.sampled_from(names.split(", ")), *operands)
+    """Well-typed calls of some functions."""
+    calls = st.builds(
+        lambda name, *arguments: typed(name, *arguments), st.sampled_from(names.split(", ")), *operands
+    )
     return calls.filter(lambda e: e is not None)  # type: ignore[return-value]
 
 
@@ -57,21 +59,21 @@ CONDITIONS = st.recursive(
 
 
 def check(e: Expression, rows: pl.DataFrame) -> None:
-    """No row with a null in one of the columns has a value, is true, or is false."""
+    """No row with a null in a reported column has a value, is true, or is false, respectively."""
     (results,), reasons = compiled(e).run(rows)
-    here = rows.with_columns(results.alias("$value"))
+    rows_with_value = rows.with_columns(results.alias("$value"))
     if reasons is not None:
-        here = here.filter(reasons.is_null())
-    known = non_null(e)
-    values: list[tuple[ColumnNames, pl.Expr]] = [(known.value, pl.col("$value").is_not_null())]
+        rows_with_value = rows_with_value.filter(reasons.is_null())
+    columns = non_null(e)
+    values: list[tuple[ColumnNames, pl.Expr]] = [(columns.value, pl.col("$value").is_not_null())]
     if e.type is BOOLEAN:
-        values += [(known.true, pl.col("$value").eq(True)), (known.false, pl.col("$value").eq(False))]
+        values += [(columns.true, pl.col("$value").eq(True)), (columns.false, pl.col("$value").eq(False))]
     for names, holds in values:
-        there = here.filter(holds)
+        matching_rows = rows_with_value.filter(holds)
         if names is None:
-            assert not there.height, str(e)
+            assert not matching_rows.height, str(e)
         else:
-            nulls = [name for name in names if there[name].has_nulls()]
+            nulls = [name for name in names if matching_rows[name].has_nulls()]
             assert not nulls, f"{e} of {nulls}: {non_null(e)}"
 
 
@@ -88,32 +90,32 @@ def test_values(value: Expression) -> None:
 
 @pytest.mark.parametrize("record", [f for f in FUNCTIONS.values() if f.doc], ids=lambda f: f.name)
 def test_every_function(record: Function) -> None:
-    """Its example in the reference, with a column that has a null for each of its constants, and for all at once."""
+    """Replace each constant of its documented example by a nullable column, alone and all at once."""
     example = tree(record.doc.example if record.doc else "")
     constants = [e for e in inside_out([example]) if isinstance(e, Literal) and e.value is not None]
-    if record.name == "IN":  # with members that are no constants it is made of = and OR
+    if record.name == "IN":  # with other members than constants it is rewritten to = and OR
         constants = constants[:1]
-    some = [[e] for e in constants] + [constants] * (1 < len(constants) < 9)
+    choices = [[e] for e in constants] + [constants] * (1 < len(constants) < 9)
     if record.name == "CONCAT_WS":
-        some = some[1:]  # issue 29, line 1: of constant texts it gives one row
-    for chosen in some:
-        places = {id(e): f"c{i}" for i, e in enumerate(chosen)}
+        choices = choices[1:]  # issue 29, line 1: constant texts give one row only
+    for chosen in choices:
+        names = {id(e): f"c{i}" for i, e in enumerate(chosen)}
         values = [[e.value, None] for e in chosen]
         rows = pl.DataFrame(
-            list(product(*values)), {places[id(e)]: e.type.dtype for e in chosen}, orient="row"
+            list(product(*values)), {names[id(e)]: e.type.dtype for e in chosen}, orient="row"
         )
 
-        columns = {id(e): column(places[id(e)], e.type) for e in chosen}
+        columns = {id(e): column(names[id(e)], e.type) for e in chosen}
         changed = example.rewrite(lambda e, columns=columns: columns.get(id(e)))  # type: ignore[misc]
         try:
             compiled(changed)
         except (TypeError, ValueError, AssertionError):
-            continue  # a pattern, a unit or a path has to be a constant
+            continue  # a pattern, a unit or a path must be constant
         check(changed, rows)
 
 
 def test_rules_of_the_paper() -> None:
-    """Semantics 7.2, where a strict function would say more or less."""
+    """Semantics 7.2, for functions that are not strict."""
     strict = fn.call("+", A, B)
     for e, value in [
         (fn.call("COALESCE", A, B), set()),
@@ -131,5 +133,5 @@ def test_rules_of_the_paper() -> None:
         (fn.call("IS NOT DISTINCT FROM", P, fn.literal(BOOLEAN, True)), {"p"}, set()),
         (fn.call("OR", fn.call(">", A, N), fn.call("IS NULL", B)), set(), {"a", "b", "n"}),
     ]:
-        known = non_null(e)
-        assert (known.true, known.false) == (frozenset(true), frozenset(false)), str(e)
+        columns = non_null(e)
+        assert (columns.true, columns.false) == (frozenset(true), frozenset(false)), str(e)

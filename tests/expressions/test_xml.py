@@ -1,4 +1,4 @@
-"""XMLELEMENT and XMLFOREST against the plain evaluator, and against lxml."""
+"""XMLELEMENT and XMLFOREST compared with the plain evaluator and with lxml."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_against_the_plain_evaluator(expression: Expression) -> None:
 
 @pytest.mark.parametrize("type_", TYPES, ids=str)
 def test_values_of_each_type(type_: Any) -> None:
-    made = element("e", "v", column("v", type_), column("v", type_))
-    check(made, [{"v": v} for v in [None, *EDGES[type_]]], {"v": type_})
+    expression = element("e", "v", column("v", type_), column("v", type_))
+    check(expression, [{"v": v} for v in [None, *EDGES[type_]]], {"v": type_})
 
 
 def test_deep_and_wide() -> None:
@@ -85,61 +85,68 @@ texts = st.lists(st.none() | holdable | st.sampled_from(["\r\n", "\t", "<&\"'>"]
 def expression_of(tree: Tree) -> Expression:
     name, attributes, content = tree
     parts = [expression_of(c) if isinstance(c, tuple) else column(f"s{c}", STRING) for c in content]
-    named = " ".join(f"a{i}" for i in range(len(attributes)))
-    return element(name, named, *(column(f"s{c}", STRING) for c in attributes), *parts)
+    names = " ".join(f"a{i}" for i in range(len(attributes)))
+    return element(name, names, *(column(f"s{c}", STRING) for c in attributes), *parts)
 
 
 def lxml_of(tree: Tree, values: list[str | None]) -> etree._Element:
     name, attributes, content = tree
-    made = etree.Element(name, {f"a{i}": v for i, c in enumerate(attributes) if (v := values[c]) is not None})
+    node = etree.Element(name, {f"a{i}": v for i, c in enumerate(attributes) if (v := values[c]) is not None})
     for c in content:
         if isinstance(c, tuple):
-            made.append(lxml_of(c, values))
-        elif len(made):
-            made[-1].tail = (made[-1].tail or "") + (values[c] or "")
+            node.append(lxml_of(c, values))
+        elif len(node):
+            node[-1].tail = (node[-1].tail or "") + (values[c] or "")
         else:
-            made.text = (made.text or "") + (values[c] or "")
-    return made
+            node.text = (node.text or "") + (values[c] or "")
+    return node
 
 
 @given(trees, texts)
 def test_against_lxml(tree: Tree, values: list[str | None]) -> None:
     schema = Schema.parse("s0 STRING, s1 STRING, s2 STRING")
-    (found,), reasons = Program([("v", expression_of(tree))]).run(schema.frame([tuple(values)]))
+    (results,), reasons = Program([("v", expression_of(tree))]).run(schema.frame([tuple(values)]))
     assert reasons is None or reasons.null_count() == 1
-    assert etree.canonicalize(found.item()) == etree.canonicalize(
+    assert etree.canonicalize(results.item()) == etree.canonicalize(
         etree.tostring(lxml_of(tree, values)).decode()
     )
 
 
 @pytest.mark.parametrize(
-    ("function", "args", "says"),
+    ("function", "args", "message"),
     [
-        ("XMLELEMENT", (S, fn.literal(STRING, "")), "wants names"),
+        ("XMLELEMENT", (S, fn.literal(STRING, "")), "needs names"),
         ("XMLELEMENT", (fn.literal(STRING, "e"), fn.literal(STRING, "a b"), S), "a value for each name"),
         ("XMLFOREST", (fn.literal(STRING, "a b"), S), "a value for each name"),
-        ("XMLELEMENT", (fn.literal(STRING, "e"), fn.literal(STRING, "a"), X), "an attribute is no XML"),
+        (
+            "XMLELEMENT",
+            (fn.literal(STRING, "e"), fn.literal(STRING, "a"), X),
+            "an attribute cannot contain XML",
+        ),
         (
             "XMLFOREST",
             (fn.literal(STRING, "a"), column("l", Schema.parse("l ARRAY(b INT)")["l"].type)),
             "UNNEST",
         ),
-        ("XMLTEXT", (X,), "compared with nothing"),
+        ("XMLTEXT", (X,), "cannot be compared"),
     ],
 )
-def test_what_they_do_not_take(function: str, args: tuple[Expression, ...], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_invalid_arguments_are_refused(function: str, args: tuple[Expression, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         fn.call(function, *args)
 
 
 def test_they_print_as_they_are_written() -> None:
-    made = element("e", "a b", A, S, S, forest("q", A), X)
-    assert str(made) == 'XMLELEMENT(NAME "e", XMLATTRIBUTES(a AS "a", s AS "b"), s, XMLFOREST(a AS "q"), x)'
+    expression = element("e", "a b", A, S, S, forest("q", A), X)
+    assert (
+        str(expression)
+        == 'XMLELEMENT(NAME "e", XMLATTRIBUTES(a AS "a", s AS "b"), s, XMLFOREST(a AS "q"), x)'
+    )
     assert str(element("e", "")) == 'XMLELEMENT(NAME "e")'
 
 
 def test_a_slice_without_tuples() -> None:
-    (found,), _ = Program([("v", CASES[2])]).run(
+    (results,), _ = Program([("v", CASES[2])]).run(
         pl.DataFrame(schema={"a": pl.Int64, "s": pl.String, "x": pl.String})
     )
-    assert found.to_list() == []
+    assert results.to_list() == []

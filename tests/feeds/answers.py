@@ -1,4 +1,4 @@
-"""What the samples' queries mean: tables made by plain loops over lxml, and the same questions in DuckDB's SQL."""
+"""Expected results of the sample queries: tables extracted with lxml, queried by DuckDB."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ NAMESPACES = {
 
 
 class Rejected(Exception):
-    """A tuple is no tuple: something that occurs once occurs twice, or what has to be there is not."""
+    """An invalid tuple: a single-valued path occurs twice, or a required one is missing."""
 
 
-def found(at: Any, path: str) -> list[Any]:
-    """What is at a path of XPath."""
+def xpath(at: Any, path: str) -> list[Any]:
+    """The nodes that an XPath selects."""
     return list(at.xpath(path, namespaces=NAMESPACES))
 
 
-def one(at: Any, path: str, required: bool = False) -> str | None:
-    """The text of what is at a path: an attribute or an element, if there is one."""
-    there = found(at, path)
-    if len(there) > 1 or (required and not there):
+def text_at(at: Any, path: str, required: bool = False) -> str | None:
+    """The text of the one attribute or element at a path; None if there is none."""
+    matches = xpath(at, path)
+    if len(matches) > 1 or (required and not matches):
         raise Rejected
-    if not there:
+    if not matches:
         return None
-    return str(there[0]) if isinstance(there[0], str) else str(there[0].xpath("string()"))
+    return str(matches[0]) if isinstance(matches[0], str) else str(matches[0].xpath("string()"))
 
 
 def moment(text: str | None) -> str | None:
@@ -54,16 +54,16 @@ def moment(text: str | None) -> str | None:
     return datetime.fromisoformat(text.strip()).astimezone(UTC).replace(tzinfo=None).isoformat(" ")
 
 
-def own(at: Any, path: str) -> str | None:
-    """The text of an element without that of those in it."""
-    if one(at, path) is None:
+def own_text_at(at: Any, path: str) -> str | None:
+    """The text of an element, without the text of its children."""
+    if text_at(at, path) is None:
         return None
-    return "".join(found(at, f"{path}/text()"))
+    return "".join(xpath(at, f"{path}/text()"))
 
 
 @dataclass(frozen=True)
 class Table:
-    """A stream as a table: its elements, its columns, and how one is read; and the items in an element as another."""
+    """A stream as a table: the XPath of its elements, its columns, and the same for its nested items."""
 
     elements: str
     columns: Sequence[str]
@@ -73,10 +73,10 @@ class Table:
     read_item: Callable[[Any], Row] = tuple
 
     def rows(self, root: Any) -> Iterator[tuple[Row, list[Row]]]:
-        """Each row, and those of its items."""
-        for at in found(root, self.elements):
+        """Each row, with the rows of its items."""
+        for at in xpath(root, self.elements):
             try:
-                items = [self.read_item(item) for item in found(at, self.items)] if self.items else []
+                items = [self.read_item(item) for item in xpath(at, self.items)] if self.items else []
                 yield self.read(at), items
             except Rejected:
                 continue
@@ -84,12 +84,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Feed:
-    """A sample: its tables, the items of each one's rows in another of the name ``<table>_items``, and the question."""
+    """A sample: its tables, each with items in a table ``<table>_items``, and its query in DuckDB's SQL."""
 
     tables: Mapping[str, Table]
     question: str
     in_order: str = ""
-    """A column of the one table. What comes after a later value of it is dropped."""
+    """A column of the only table; rows with a smaller value than an earlier row are dropped."""
 
     def answer(self, document: bytes) -> list[Row]:
         """The rows of the answer for a document."""
@@ -99,24 +99,24 @@ class Feed:
                 rows = list(table.rows(root))
                 if self.in_order:
                     rows = _in_order(rows, table.columns.index(self.in_order))
-                own = [(number, *row) for number, (row, _) in enumerate(rows)]
+                numbered_rows = [(number, *row) for number, (row, _) in enumerate(rows)]
                 items = [
-                    (number, place, *item)
+                    (number, position, *item)
                     for number, (_, its) in enumerate(rows)
-                    for place, item in enumerate(its, 1)
+                    for position, item in enumerate(its, 1)
                 ]
-                _register(connection, name, ["number", *table.columns], own)
+                _register(connection, name, ["number", *table.columns], numbered_rows)
                 _register(connection, f"{name}_items", ["number", "place", *table.item_columns], items)
             answer = connection.execute(self.question).fetchall()
         return [tuple(v.replace(tzinfo=UTC) if isinstance(v, datetime) else v for v in row) for row in answer]
 
 
-def _in_order(rows: list[tuple[Row, list[Row]]], place: int) -> list[tuple[Row, list[Row]]]:
-    kept: list[tuple[Row, list[Row]]] = []
+def _in_order(rows: list[tuple[Row, list[Row]]], index: int) -> list[tuple[Row, list[Row]]]:
+    ordered: list[tuple[Row, list[Row]]] = []
     for row in rows:
-        if not kept or row[0][place] >= kept[-1][0][place]:
-            kept.append(row)
-    return kept
+        if not ordered or row[0][index] >= ordered[-1][0][index]:
+            ordered.append(row)
+    return ordered
 
 
 def _register(
@@ -128,14 +128,14 @@ def _register(
 
 
 def _around(up: int, name: str) -> str:
-    """What ended before the tuple began, among the children of the element that is ``up`` above it."""
+    """XPath of the earlier siblings called ``name``, ``up`` levels above the tuple."""
     before = "/".join([".."] * (up - 1))
     return f"{before}/preceding-sibling::{name}" if before else f"preceding-sibling::{name}"
 
 
 def _markup_text(at: Any, path: str) -> str | None:
-    """An element that is read as it stood, by its text: its markup is compared with the document's."""
-    return one(at, path)
+    """The text of an XML column; `test_feeds.plain` compares its markup with the document."""
+    return text_at(at, path)
 
 
 FEEDS: dict[str, Feed] = {
@@ -145,15 +145,15 @@ FEEDS: dict[str, Feed] = {
                 "//node",
                 ("id", "lat", "lon", "amenity", "name"),
                 lambda e: (
-                    one(e, "@id", True),
-                    one(e, "@lat"),
-                    one(e, "@lon"),
-                    one(e, "tag[@k='amenity']/@v"),
-                    one(e, "tag[@k='name']/@v"),
+                    text_at(e, "@id", True),
+                    text_at(e, "@lat"),
+                    text_at(e, "@lon"),
+                    text_at(e, "tag[@k='amenity']/@v"),
+                    text_at(e, "tag[@k='name']/@v"),
                 ),
                 "tag",
                 ("k", "v"),
-                lambda e: (one(e, "@k"), one(e, "@v")),
+                lambda e: (text_at(e, "@k"), text_at(e, "@v")),
             )
         },
         """SELECT CAST(id AS BIGINT), CAST(lat AS DECIMAL(9,7)), CAST(lon AS DECIMAL(10,7)), amenity,
@@ -167,13 +167,13 @@ FEEDS: dict[str, Feed] = {
                 "//item",
                 ("channel", "guid", "linked", "title", "author", "body", "category"),
                 lambda e: (
-                    one(e, _around(1, "title")),
-                    one(e, "guid", True),
-                    one(e, "guid/@isPermaLink"),
-                    one(e, "title"),
-                    one(e, "dc:creator"),
-                    one(e, "content:encoded"),
-                    one(e, "category[1]"),
+                    text_at(e, _around(1, "title")),
+                    text_at(e, "guid", True),
+                    text_at(e, "guid/@isPermaLink"),
+                    text_at(e, "title"),
+                    text_at(e, "dc:creator"),
+                    text_at(e, "content:encoded"),
+                    text_at(e, "category[1]"),
                 ),
             )
         },
@@ -187,16 +187,16 @@ FEEDS: dict[str, Feed] = {
                 "//atom:entry",
                 ("id", "title", "updated", "author", "self", "content"),
                 lambda e: (
-                    one(e, "atom:id", True),
-                    one(e, "atom:title"),
-                    moment(one(e, "atom:updated", True)),
-                    one(e, "atom:author/atom:name"),
-                    one(e, "atom:link[@rel='self']/@href"),
+                    text_at(e, "atom:id", True),
+                    text_at(e, "atom:title"),
+                    moment(text_at(e, "atom:updated", True)),
+                    text_at(e, "atom:author/atom:name"),
+                    text_at(e, "atom:link[@rel='self']/@href"),
                     _markup_text(e, "atom:content"),
                 ),
                 "atom:category",
                 ("term", "label"),
-                lambda e: (one(e, "@term", True), one(e, "@label")),
+                lambda e: (text_at(e, "@term", True), text_at(e, "@label")),
             )
         },
         """SELECT id, title, CAST(updated AS TIMESTAMP), author, self, IFNULL(label, term), content
@@ -208,12 +208,12 @@ FEEDS: dict[str, Feed] = {
                 "//gpx:trkpt",
                 ("track", "lat", "lon", "ele", "time", "heart"),
                 lambda e: (
-                    one(e, _around(2, "gpx:name")),
-                    one(e, "@lat", True),
-                    one(e, "@lon", True),
-                    one(e, "gpx:ele"),
-                    moment(one(e, "gpx:time", True)),
-                    one(e, "gpx:extensions/t:TrackPointExtension/t:hr"),
+                    text_at(e, _around(2, "gpx:name")),
+                    text_at(e, "@lat", True),
+                    text_at(e, "@lon", True),
+                    text_at(e, "gpx:ele"),
+                    moment(text_at(e, "gpx:time", True)),
+                    text_at(e, "gpx:extensions/t:TrackPointExtension/t:hr"),
                 ),
             )
         },
@@ -230,20 +230,20 @@ FEEDS: dict[str, Feed] = {
                 "//cac:InvoiceLine[parent::inv:Invoice]",
                 ("invoice", "description", "rate", "amount"),
                 lambda e: (
-                    one(e, _around(1, "cbc:ID")),
-                    one(e, "cac:Item/cbc:Description[1]"),
-                    one(e, "cac:Item/cac:ClassifiedTaxCategory/cbc:ID"),
-                    one(e, "cbc:LineExtensionAmount", True),
+                    text_at(e, _around(1, "cbc:ID")),
+                    text_at(e, "cac:Item/cbc:Description[1]"),
+                    text_at(e, "cac:Item/cac:ClassifiedTaxCategory/cbc:ID"),
+                    text_at(e, "cbc:LineExtensionAmount", True),
                 ),
             ),
             "tax": Table(
                 "//cac:TaxSubtotal[parent::cac:TaxTotal]",
                 ("invoice", "rate", "taxable", "currency"),
                 lambda e: (
-                    one(e, _around(2, "cbc:ID")),
-                    one(e, "cac:TaxCategory/cbc:ID"),
-                    one(e, "cbc:TaxableAmount", True),
-                    one(e, "cbc:TaxableAmount/@currencyID"),
+                    text_at(e, _around(2, "cbc:ID")),
+                    text_at(e, "cac:TaxCategory/cbc:ID"),
+                    text_at(e, "cbc:TaxableAmount", True),
+                    text_at(e, "cbc:TaxableAmount/@currencyID"),
                 ),
             ),
         },
@@ -258,17 +258,17 @@ FEEDS: dict[str, Feed] = {
                 "//siri:EstimatedVehicleJourney",
                 ("producer", "recorded", "line", "journey"),
                 lambda e: (
-                    one(e, _around(3, "siri:ProducerRef")),
-                    moment(one(e, _around(1, "siri:RecordedAtTime"), True)),
-                    one(e, "siri:LineRef", True),
-                    one(e, "siri:DatedVehicleJourneyRef", True),
+                    text_at(e, _around(3, "siri:ProducerRef")),
+                    moment(text_at(e, _around(1, "siri:RecordedAtTime"), True)),
+                    text_at(e, "siri:LineRef", True),
+                    text_at(e, "siri:DatedVehicleJourneyRef", True),
                 ),
                 "siri:EstimatedCalls/siri:EstimatedCall",
                 ("stop", "aimed", "expected"),
                 lambda e: (
-                    one(e, "siri:StopPointRef"),
-                    moment(one(e, "siri:AimedArrivalTime")),
-                    moment(one(e, "siri:ExpectedArrivalTime")),
+                    text_at(e, "siri:StopPointRef"),
+                    moment(text_at(e, "siri:AimedArrivalTime")),
+                    moment(text_at(e, "siri:ExpectedArrivalTime")),
                 ),
             )
         },
@@ -282,10 +282,10 @@ FEEDS: dict[str, Feed] = {
                 "//n:notification",
                 ("at", "interface", "state", "severity", "at_line"),
                 lambda e: (
-                    moment(one(e, "n:eventTime", True)),
-                    one(e, "link:link-state/link:if-name"),
-                    one(e, "link:link-state/link:state"),
-                    one(e, "link:link-state/link:severity"),
+                    moment(text_at(e, "n:eventTime", True)),
+                    text_at(e, "link:link-state/link:if-name"),
+                    text_at(e, "link:link-state/link:state"),
+                    text_at(e, "link:link-state/link:severity"),
                     e.sourceline,
                 ),
             )
@@ -297,16 +297,20 @@ FEEDS: dict[str, Feed] = {
     "xmark": Feed(
         {
             "item": Table(
-                "//item[@featured='yes']", ("id", "name"), lambda e: (one(e, "@id", True), one(e, "name"))
+                "//item[@featured='yes']",
+                ("id", "name"),
+                lambda e: (text_at(e, "@id", True), text_at(e, "name")),
             ),
-            "person": Table("//person", ("id", "name"), lambda e: (one(e, "@id", True), one(e, "name"))),
+            "person": Table(
+                "//person", ("id", "name"), lambda e: (text_at(e, "@id", True), text_at(e, "name"))
+            ),
             "auction": Table(
                 "//open_auction",
                 ("id", "item"),
-                lambda e: (one(e, "@id", True), one(e, "itemref/@item", True)),
+                lambda e: (text_at(e, "@id", True), text_at(e, "itemref/@item", True)),
                 "bidder",
                 ("person", "increase"),
-                lambda e: (one(e, "personref/@person"), one(e, "increase")),
+                lambda e: (text_at(e, "personref/@person"), text_at(e, "increase")),
             ),
         },
         """SELECT a.id, i.name, p.name, COUNT(*), SUM(CAST(increase AS DECIMAL(12,2)))
@@ -319,7 +323,7 @@ FEEDS: dict[str, Feed] = {
             "listitem": Table(
                 "//listitem",
                 ("at_line", "words", "plain"),
-                lambda e: (e.sourceline, one(e, "text"), own(e, "text")),
+                lambda e: (e.sourceline, text_at(e, "text"), own_text_at(e, "text")),
             )
         },
         "SELECT at_line, words, plain FROM listitem WHERE words IS NOT NULL",

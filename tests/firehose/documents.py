@@ -16,10 +16,13 @@ _TYPES = "x DOUBLE, m DECIMAL(8,2), e DATE, w TIMESTAMP, y BOOLEAN, h INT CHECK 
 _OTHER = StreamSpec("q", Schema.parse("a INT, b STRING NOT NULL, f STRING"), "q")
 SPECS = (StreamSpec("s", Schema.parse(_PATHS), "t"), _OTHER)
 TYPED = (StreamSpec("s", Schema.parse(f"{_PATHS}, {_TYPES}"), "t"), _OTHER)
-"""All types there are, which take most of the time."""
+"""All types of columns; they are the slowest to test."""
 PLAIN = StreamSpec("s", Schema.parse("a INT, b STRING"), "t", placed=True)
 GUESSED = (StreamSpec("s", Schema.parse("a STRING, b STRING"), "t", guessed=True), _OTHER)
-_OWN = "XMLNAMESPACES('urn:o' AS o), oa STRING PATH 'o:a', oi STRING PATH '@o:i', own STRING PATH 'd/text()', a STRING"
+_NAMESPACED = (
+    "XMLNAMESPACES('urn:o' AS o), oa STRING PATH 'o:a', oi STRING PATH '@o:i', own STRING PATH 'd/text()', "
+    "a STRING"
+)
 _WHOLE = "whole STRING PATH '.', d STRING, c INT PATH 'd/c', e STRING, b STRING"
 _ARRAY = "d ARRAY(c INT, u STRING PATH '@u'), b ARRAY(v STRING PATH '.'), a INT, i INT PATH '@i'"
 _CHOSEN = (
@@ -34,7 +37,7 @@ _MANY = """a STRING PATH 'a[2]', e STRING PATH 'd[@u=''x'']/c', d ARRAY(u STRING
 SHAPED = (
     (StreamSpec("s", Schema.parse(_CHOSEN), "t"), _OTHER),
     (StreamSpec("s", Schema.parse("a INT, i INT PATH '@i'"), "t", where=("u", "x")), _OTHER),
-    (StreamSpec("s", Schema.parse(_OWN), "t"), _OTHER),
+    (StreamSpec("s", Schema.parse(_NAMESPACED), "t"), _OTHER),
     (StreamSpec("s", Schema.parse(_WHOLE), "t"), _OTHER),
     (StreamSpec("s", Schema.parse(_ARRAY), "t"), _OTHER),
     (
@@ -54,7 +57,7 @@ SHAPED = (
         StreamSpec("w", Schema.parse("n STRING PATH '../n'"), "z/t"),
     ),
 )
-"""Namespaces, mixed content and arrays, what is around tuples, in them and how they were written."""
+"""Streams with namespaces, mixed content, arrays, ancestors, XML columns, and conditions on elements."""
 BOTH = (SPECS[0], PLAIN)
 """Two streams of the same elements."""
 
@@ -120,17 +123,17 @@ def quoted(random: Random, name: str) -> str:
 
 
 def shape(random: Random) -> Write:
-    """A kind of region: what its elements and the white space between them are."""
+    """A writer of regions with random element names and white space."""
     gap = random.choice(["", "\n", "\n  ", " ", "\r\n", "\n\t"])
     inner = random.choice(["", "", "", "\n    ", " ", "\r\n "])
     kind = random.choice(["t", "t", "t", "q", "p:t", "p:q", "z", "o:t"])
     names = random.sample(["a", "b", "x", "m", "e", "w", "y", "h", "f", "z", "o:a"], random.randint(0, 5))
     if kind.startswith("p:"):
         names = [n for n in names if n in "ab"]
-    deep = kind == "t" and random.random() < 0.8
+    has_child = kind == "t" and random.random() < 0.8
     attributes = [n for n in ("i", "u", "v", "o:i") if random.random() < 0.15 and not kind.startswith("p:")]
     quote = random.choice('"""\'')
-    empty, twice = random.random() < 0.1, random.random() < 0.03
+    uses_empty_tags, is_repeated = random.random() < 0.1, random.random() < 0.03
 
     def leaf(random: Random, name: str) -> str:
         text = value(random, name)
@@ -138,27 +141,27 @@ def shape(random: Random) -> Write:
             text = random.choice(
                 ["*", "1", "[1,2]", "{1,3}", "(,5]", *(["["] if random.random() < 0.01 else [])]
             )
-        return f"<{name}>{text}</{name}>" if text or not empty else f"<{name}/>"
+        return f"<{name}>{text}</{name}>" if text or not uses_empty_tags else f"<{name}/>"
 
     def write(random: Random) -> str:
-        own = "".join(f" {n}={quote}{quoted(random, n)}{quote}" for n in attributes)
-        parts = [leaf(random, n) for n in names + (names[:1] if twice else [])]
-        if deep:
+        attribute_text = "".join(f" {n}={quote}{quoted(random, n)}{quote}" for n in attributes)
+        parts = [leaf(random, n) for n in names + (names[:1] if is_repeated else [])]
+        if has_child:
             inside = f"<d u={quote}{quoted(random, 'u')}{quote}>" if "u" in attributes else "<d>"
             parts.append(f"{inside}{inner}{leaf(random, 'c')}{inner}</d>")
         if not parts and random.random() < 0.5:
-            return f"{gap}<{kind}{own}/>"
-        return f"{gap}<{kind}{own}>{inner}{inner.join(parts)}{inner if parts else ''}</{kind}>"
+            return f"{gap}<{kind}{attribute_text}/>"
+        return f"{gap}<{kind}{attribute_text}>{inner}{inner.join(parts)}{inner if parts else ''}</{kind}>"
 
     return write
 
 
-def body(random: Random, most: int = 40) -> str:
-    """What is inside a root: regions of few kinds, and now and then something else."""
+def body(random: Random, max_regions: int = 40) -> str:
+    """The content of a root: regions of a few kinds, and occasionally odd markup."""
     shapes = [shape(random) for _ in range(random.choice([1, 1, 2, 3, 6]))]
     oddity = random.choice([0, 0, 0.02, 0.2])
     parts = []
-    for _ in range(random.randint(0, most)):
+    for _ in range(random.randint(0, max_regions)):
         parts.append(random.choice(shapes)(random) if random.random() < 0.7 else shapes[0](random))
         if random.random() < oddity:
             parts.append(
@@ -187,27 +190,27 @@ def body(random: Random, most: int = 40) -> str:
 
 
 def damaged(random: Random, data: bytes) -> bytes:
-    """``data`` with some bytes changed, lost, doubled or added."""
-    found = bytearray(data)
+    """``data`` with random bytes changed, deleted, copied or added."""
+    buffer = bytearray(data)
     for _ in range(random.choice([1, 1, 1, 2, 5])):
-        at = random.randrange(len(found) + 1)
-        how = random.randrange(5)
-        if how == 0 and at < len(found):
-            found[at] = (
+        at = random.randrange(len(buffer) + 1)
+        kind = random.randrange(5)
+        if kind == 0 and at < len(buffer):
+            buffer[at] = (
                 random.choice(b"<>/\"'&; \n=!?-[]tab1\r\x00\x1f\xc3\xff:")
                 if random.random() < 0.8
                 else random.randrange(256)
             )
-        elif how == 1:
-            del found[at : at + random.choice([1, 1, 2, 5, 40])]
-        elif how == 2:
-            found[at:at] = random.choice([*_WRONG, *_ODD, "<", ">", "/", '"', "</t>", "<t>", "<a>"]).encode(
+        elif kind == 1:
+            del buffer[at : at + random.choice([1, 1, 2, 5, 40])]
+        elif kind == 2:
+            buffer[at:at] = random.choice([*_WRONG, *_ODD, "<", ">", "/", '"', "</t>", "<t>", "<a>"]).encode(
                 "utf-8", "surrogatepass"
             )
-        elif how == 3:
-            piece = found[at : at + random.choice([1, 5, 30])]
-            place = random.randrange(len(found) + 1)
-            found[place:place] = piece
+        elif kind == 3:
+            piece = buffer[at : at + random.choice([1, 5, 30])]
+            position = random.randrange(len(buffer) + 1)
+            buffer[position:position] = piece
         else:
-            del found[at:]
-    return bytes(found)
+            del buffer[at:]
+    return bytes(buffer)

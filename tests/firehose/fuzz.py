@@ -1,13 +1,13 @@
-"""Mutated documents by the million: whatever the native reader takes, libxml2 takes, and reads the same in it.
+"""Fuzzing with mutated documents: if the native reader accepts one, libxml2 accepts it with the same contents.
 
     python -m tests.firehose.fuzz [--seconds N] [--seed N]
 
-Most splits are compared in one way only, which is quick: libxml2 builds a tree of what the native reader has taken,
-closed where that says it is open, and the texts of some columns are looked up in the tree. libexpat has to take it,
-too. Of one split in twenty, all that reading it gives is compared with all that libxml2's own way gives.
+Most splits are compared in a quick way only: libxml2 builds a tree of the split, after the open elements are closed,
+and the texts of a few columns are looked up in the tree. libexpat has to accept it, too. For one split in twenty, the
+complete outcome is compared with that of the parser based on libxml2.
 
-To look for what no comparison shows, run it with the sanitizers, in a copy of the tree, whose extension they are
-built into; the interpreter has to load them first:
+To find memory errors, run it with the sanitizers. Build the extension with them in a copy of the tree; the
+interpreter has to load them first:
 
     cp -r xmlpunct tests COPY
     cd COPY/xmlpunct/firehose
@@ -31,7 +31,7 @@ from xml.parsers import expat
 from lxml import etree
 
 from tests.firehose.documents import GUESSED, OPEN, PIECES, SHAPED, SPECS, TYPED, body, damaged
-from tests.firehose.outcomes import everything
+from tests.firehose.outcomes import contents
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose import Limits, Parser, Position, Split, StreamSpec, parse_conforming
 from xmlpunct.firehose.libxml.prologue import ready
@@ -143,7 +143,7 @@ ODD = [
     "<r>\n \t<t>\r\n <a>1</a>\n x\n <b> 2 </b>\n]]</t>\n ]]></r>",
     "<r>\n <t/>\n x \u00e9 <t/> &amp; <t/> \x01</r>",
 ]
-"""Documents of which each has something of its own."""
+"""Hand-written documents, each with a peculiarity of its own."""
 
 _BITS = [
     *PIECES,
@@ -184,10 +184,10 @@ _BITS = [
 def document(random: Random) -> bytes:
     """A document, mostly a damaged one."""
     if random.random() < 0.3:
-        found = f"{OPEN}{body(random, 6)}</r>"
+        text = f"{OPEN}{body(random, 6)}</r>"
     else:
-        found = random.choice(ODD)
-    data = found.encode("utf-8", "surrogatepass")
+        text = random.choice(ODD)
+    data = text.encode("utf-8", "surrogatepass")
     for _ in range(random.choice([0, 1, 1, 1, 2, 3])):
         if random.random() < 0.5:
             data = damaged(random, data)
@@ -198,14 +198,14 @@ def document(random: Random) -> bytes:
 
 
 class Fuzzer:
-    """Counts the splits that were walked, those that were passed on, and those of which all was compared."""
+    """Runs comparisons, and counts splits: walked natively, passed on to libxml2, and compared in full."""
 
     def __init__(self) -> None:
         self.parsers = [Parser(specs) for specs in ALL]
-        self.walked = self.passed = self.full = 0
+        self.walked = self.passed_on = self.full = 0
 
-    def some(self, random: Random, share: float = 1) -> None:
-        """Compare on a document, and on a piece of it; all that they give of a share of them."""
+    def run_once(self, random: Random, share: float = 1) -> None:
+        """Compare on a document and on a piece of it; for a ``share`` of them, compare in full."""
         data = document(random)
         first, second = sorted(random.randrange(len(data) + 1) for _ in range(2))
         opened = random.choice([(OPEN,), (OPEN, "<o:x y='1'\n>"), ("<r xmlns='urn:o'>",)])
@@ -219,36 +219,39 @@ class Fuzzer:
                 self.compare(split, random.randrange(len(ALL)))
 
     def __str__(self) -> str:
-        return f"{self.walked:,} splits walked, {self.passed:,} passed on; all compared of {self.full:,}"
+        return f"{self.walked:,} splits walked, {self.passed_on:,} passed on; all compared of {self.full:,}"
 
     def count(self, is_walked: bool) -> None:
         self.walked += is_walked
-        self.passed += not is_walked
+        self.passed_on += not is_walked
 
     def look_up(self, split: Split) -> bool:
-        """Compare what the native reader has found in a split, if it has taken it, with the tree of it."""
-        walker, made = _LOOKED_UP._walker, ready(split)
+        """Compare the native reader's tuples with the tree of the split; False if it passed the split on."""
+        walker, prepared = _LOOKED_UP._walker, ready(split)
         (tree,) = walker.trees
-        walk = None if made.refused is not None else walker._walk_over(tree, [0], split, made.data)
+        walk = None if prepared.refused is not None else walker._walk_over(tree, [0], split, prepared.data)
         if walk is None:
             return False
-        found = walker._stream_rows(made.data, tree, 0, 0, walk)
-        columns = [cells.listed(_NONE) for cells in found.cells]
+        stream_rows = walker._stream_rows(prepared.data, tree, 0, 0, walk)
+        columns = [cells.listed(_NONE) for cells in stream_rows.cells]
         rows = [
-            None if row in found.faults else texts for row, texts in enumerate(zip(*columns, strict=True))
+            None if row in stream_rows.faults else texts
+            for row, texts in enumerate(zip(*columns, strict=True))
         ]
-        assert rows == [*_looked_up(split, made.data, walk)], split
+        assert rows == [*_looked_up(split, prepared.data, walk)], split
         return True
 
     def compare(self, split: Split, number: int) -> None:
-        """Compare all that is found in a split with what libxml2 finds, and the same of what is read ahead."""
+        """Compare the complete outcome of a split with libxml2's, with and without reading ahead."""
         parser, specs = self.parsers[number], ALL[number]
-        ahead = parser.ahead(split)
-        if ahead is not None and (size := ahead[0].boundary):
-            before = replace(split, data=split.data[:size], final=False)
-            said = _parse(before, _Streams(specs, PUNCT_NAMESPACE, Limits())).saved_state_after()
-            assert ahead[1] in (None, said)
-            assert_same(parser, before, specs)
+        prefix = parser.ahead(split)
+        if prefix is not None and (size := prefix[0].boundary):
+            prefix_split = replace(split, data=split.data[:size], final=False)
+            expected_state = _parse(
+                prefix_split, _Streams(specs, PUNCT_NAMESPACE, Limits())
+            ).saved_state_after()
+            assert prefix[1] in (None, expected_state)
+            assert_same(parser, prefix_split, specs)
         if parser._walker.walk(split) is not None:
             assert_same(parser, split, specs)
 
@@ -261,32 +264,32 @@ _TAG_NAME = re.compile(rb"<([^\s/>]+)")
 
 
 def _looked_up(split: Split, data: bytes, walk: Walk) -> Iterator[tuple[str, ...] | None]:
-    """The texts of tuples in the tree of a split, closed where a walk says it is open; None for a repeated one."""
+    """Texts of the tuples in the tree of a split, after its open elements are closed; None if a child repeats."""
     tags = [tag.encode() for tag in split.start.open[: walk.kept]]
     tags += [data[at : at + size] for at, size in walk.opened]
-    behind = b"".join(b"</%s>" % _TAG_NAME.match(tag)[1] for tag in reversed(tags))  # type: ignore[index]
+    end_tags = b"".join(b"</%s>" % _TAG_NAME.match(tag)[1] for tag in reversed(tags))  # type: ignore[index]
     if not walk.rooted and not split.start.open:
-        behind = b"<r/>"
+        end_tags = b"<r/>"
     parser = etree.XMLParser(
         encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, collect_ids=False
     )
-    whole = split.start.prologue + data + behind
+    document = split.start.prologue + data + end_tags
     if not _BEYOND_ASCII.search(
-        whole
-    ):  # a second judge of what is well formed, who knows an older edition's names
-        expat.ParserCreate("utf-8", " ").Parse(whole, True)
-    root = etree.fromstring(whole, parser)
+        document
+    ):  # expat, as a second check of well-formedness, has the names of an older edition
+        expat.ParserCreate("utf-8", " ").Parse(document, True)
+    root = etree.fromstring(document, parser)
     for tuple_ in _tuples(root):
         children = [[_text(child) for child in tuple_ if child.tag == name] for name in "ab"]
-        own = [tuple_.get(name, _NONE) for name in ("i", "{urn:o}i")]
+        attributes = [tuple_.get(name, _NONE) for name in ("i", "{urn:o}i")]
         if any(len(texts) > 1 for texts in children):
             yield None
         else:
-            yield (_text(tuple_), *(texts[0] if texts else _NONE for texts in children), *own)
+            yield (_text(tuple_), *(texts[0] if texts else _NONE for texts in children), *attributes)
 
 
 def _tuples(element: etree._Element) -> Iterator[etree._Element]:
-    """The tuples in an element, and itself if it is one."""
+    """The tuples in an element, including the element itself."""
     if element.tag == "t":
         yield element
     elif element.tag != f"{{{PUNCT_NAMESPACE}}}t":
@@ -299,20 +302,20 @@ def _text(element: etree._Element) -> str:
 
 
 def assert_same(parser: Parser, split: Split, specs: Sequence[StreamSpec]) -> None:
-    assert everything(parser.parse(split)) == everything(parse_conforming(split, specs)), split
+    assert contents(parser.parse(split)) == contents(parse_conforming(split, specs)), split
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=time.time_ns())
-    parser.add_argument("--share", type=float, default=0.05, help="of how many splits all is compared")
-    given = parser.parse_args()
-    fuzzer, seed, until = Fuzzer(), given.seed, time.monotonic() + given.seconds
+    parser.add_argument("--share", type=float, default=0.05, help="share of splits that are compared in full")
+    options = parser.parse_args()
+    fuzzer, seed, until = Fuzzer(), options.seed, time.monotonic() + options.seconds
     while time.monotonic() < until:
         seed += 1
         try:
-            fuzzer.some(Random(seed), given.share)
+            fuzzer.run_once(Random(seed), options.share)
         except BaseException:
             print(f"seed {seed}; {fuzzer}")
             raise

@@ -1,4 +1,4 @@
-"""Reading documents in any pieces, and writing them down shortly."""
+"""Helpers that read short documents, in one piece or in many."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def spec(columns: str = "a INT, b STRING", element: str = "t") -> StreamSpec:
     return StreamSpec("s", Schema.parse(columns), element)
 
 
-def one(
-    document: str | bytes, columns: str = "a INT, b STRING", element: str = "t", **more: object
+def parse_document(
+    document: str | bytes, columns: str = "a INT, b STRING", element: str = "t", **options: object
 ) -> Parsed:
-    """A whole document as one split, for one stream."""
-    return many(document, [spec(columns, element)], **more)
+    """Parse a document as one split, for one stream."""
+    return parse_streams(document, [spec(columns, element)], **options)
 
 
-def many(document: str | bytes, specs: list[StreamSpec], **more: object) -> Parsed:
+def parse_streams(document: str | bytes, specs: list[StreamSpec], **options: object) -> Parsed:
     data = document.encode() if isinstance(document, str) else document
-    return parse_split(Split("doc", Position(), data, True), specs, **more)  # type: ignore[arg-type]
+    return parse_split(Split("doc", Position(), data, True), specs, **options)  # type: ignore[arg-type]
 
 
 @dataclass
 class Outcome:
-    """All that reading a source gives."""
+    """The complete outcome of reading a source."""
 
     tuples: list[Tuple] = field(default_factory=list)
     punctuations: list[str] = field(default_factory=list)
@@ -48,29 +48,29 @@ def read(
     limits: Limits = Limits(),  # noqa: B008
 ) -> Outcome:
     """Read a source fed in pieces of ``feed`` bytes and cut into splits of about ``cut``."""
-    splitter, found, feed = (
+    splitter, outcome, feed = (
         Splitter("doc", elements_of([stream]), limits=limits),
         Outcome(),
         feed or len(document),
     )
 
     def drain() -> None:
-        while found.error is None and (split := splitter.cut(cut)) is not None:
+        while outcome.error is None and (split := splitter.cut(cut)) is not None:
             assert split.data or split.final
             parsed = parse_split(split, [stream], limits=limits)
             (slice_,) = parsed.slices
             assert slice_.before == sorted(slice_.before)
-            found.tuples += slice_.tuples.rows()
-            found.punctuations += map(str, slice_.punctuations)
-            found.rejects += [f"{r} {r.text}" for r in parsed.rejects[0]]
-            found.dropped += parsed.dropped[0]
-            found.error = str(parsed.error) if parsed.error else None
-            assert found.error or split.final == splitter.finished
+            outcome.tuples += slice_.tuples.rows()
+            outcome.punctuations += map(str, slice_.punctuations)
+            outcome.rejects += [f"{r} {r.text}" for r in parsed.rejects[0]]
+            outcome.dropped += parsed.dropped[0]
+            outcome.error = str(parsed.error) if parsed.error else None
+            assert outcome.error or split.final == splitter.finished
 
     for at in range(0, len(document), feed or 1):
         splitter.feed(document[at : at + (feed or 1)])
         drain()
     splitter.end()
     drain()
-    assert found.error or splitter.finished
-    return found
+    assert outcome.error or splitter.finished
+    return outcome

@@ -1,4 +1,4 @@
-"""Random documents with tuples of many shapes, and what both readers and lxml's XPath find in them."""
+"""Random documents with tuples of many shapes, read by both readers and by lxml's XPath."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from tests.firehose.harness import Outcome
-from tests.firehose.outcomes import everything
+from tests.firehose.outcomes import contents
 from xmlpunct import Schema
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose import (
@@ -31,9 +31,9 @@ texts = st.sampled_from(["", "", "x", "7", " ", "é", "a &amp; b", "<![CDATA[<a>
 attributes = st.dictionaries(st.sampled_from(["i", "r", "g:i"]), st.sampled_from(["1", "2", "s"]), max_size=2)
 
 
-def tag(name: str, own: dict[str, str], inner: str) -> str:
-    said = "".join(f' {key}="{value}"' for key, value in own.items())
-    return f"<{name}{said}>{inner}</{name}>" if inner else f"<{name}{said}/>"
+def tag(name: str, attributes: dict[str, str], inner: str) -> str:
+    attribute_text = "".join(f' {key}="{value}"' for key, value in attributes.items())
+    return f"<{name}{attribute_text}>{inner}</{name}>" if inner else f"<{name}{attribute_text}/>"
 
 
 def trees(names: Sequence[str], depth: int) -> st.SearchStrategy[str]:
@@ -55,33 +55,33 @@ def document(parts: Sequence[str]) -> bytes:
 
 
 def outcome(data: bytes, spec: StreamSpec, cut: int | None = None, feed: int | None = None) -> Outcome:
-    """All that both readers find in a source, in splits."""
-    splitter, found = Splitter("doc", elements_of([spec])), Outcome()
+    """The outcome of reading a source in splits; asserts that both readers agree."""
+    splitter, result = Splitter("doc", elements_of([spec])), Outcome()
     for at in range(0, len(data), feed or len(data)):
         splitter.feed(data[at : at + (feed or len(data))])
     splitter.end()
     while (split := splitter.cut(cut)) is not None:
         fast, slow = parse_split(split, [spec]), parse_conforming(split, [spec])
-        assert everything(fast) == everything(slow)
-        found.tuples += slow.slices[0].tuples.rows()
-        found.punctuations += map(str, slow.slices[0].punctuations)
-        found.rejects += [f"{r.byte}: {r.reason}" for r in slow.rejects[0]]
+        assert contents(fast) == contents(slow)
+        result.tuples += slow.slices[0].tuples.rows()
+        result.punctuations += map(str, slow.slices[0].punctuations)
+        result.rejects += [f"{r.byte}: {r.reason}" for r in slow.rejects[0]]
         assert slow.error is None
-    return found
+    return result
 
 
 def is_walked(data: bytes, spec: StreamSpec) -> bool:
     return Parser([spec])._walker.walk(Split("doc", Position(), data, True)) is not None
 
 
-def one(data: bytes | str, columns: str, element: str = "t", **more: Any) -> Outcome:
+def read_document(data: bytes | str, columns: str, element: str = "t", **options: Any) -> Outcome:
     data = data.encode() if isinstance(data, str) else data
-    return outcome(data, StreamSpec("s", Schema.parse(columns), element, **more))
+    return outcome(data, StreamSpec("s", Schema.parse(columns), element, **options))
 
 
 def strings(element: etree._Element, path: str) -> list[str]:
-    """What XPath finds, as strings."""
-    found = element.xpath(path.removesuffix("/text()") if path != "text()" else ".", namespaces=SPACES)
+    """The strings that an XPath selects."""
+    nodes = element.xpath(path.removesuffix("/text()") if path != "text()" else ".", namespaces=SPACES)
     if path.endswith("text()"):
-        return ["".join(element.xpath("text()", namespaces=SPACES)) for element in found]
-    return [str(node) if isinstance(node, str) else "".join(node.xpath(".//text()")) for node in found]
+        return ["".join(element.xpath("text()", namespaces=SPACES)) for element in nodes]
+    return [str(node) if isinstance(node, str) else "".join(node.xpath(".//text()")) for node in nodes]

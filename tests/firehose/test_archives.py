@@ -1,4 +1,4 @@
-"""Members of zip and tar archives as the parts of a source."""
+"""Zip and tar archives as sources; each member is a part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.firehose.test_packed import BOMB, Drops, everything, taken, zstd
+from tests.firehose.test_compression import BOMB, Drops, parse_until_error, read_part, zstd
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors import archives
@@ -89,44 +89,45 @@ def test_members_come_in_order_of_name(tmp_path: Path, make: Make) -> None:
             assert [name for name, _ in source.parts] == [f"{source.name}/{name}" for name in ORDERED]
             for _ in range(2):
                 assert list(parse(source, A, element="t")) == [(n,) for n in range(5)]
-    assert everything(Source.of(make()), part=2, size=3) == (MEMBERS["a/2.xml"], None)
+    assert read_part(Source.of(make()), part=2, size=3) == (MEMBERS["a/2.xml"], None)
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_what_comes_from_a_pipe_is_refused(make: Make) -> None:
-    _, error = everything(Source.of(Drops(make(), 7)))  # type: ignore[arg-type]
+def test_an_archive_from_a_pipe_is_refused(make: Make) -> None:
+    _, error = read_part(Source.of(Drops(make(), 7)))  # type: ignore[arg-type]
     assert error is not None
-    assert "archive, which can only be read where it is stored" in str(error)
+    assert "archive, which can only be read from where it is stored" in str(error)
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_a_truncated_archive_is_an_error_and_keeps_what_came_before(tmp_path: Path, make: Make) -> None:
-    """Wherever it is cut, tuples come in order, from the first on of those that are there, and then an error."""
-    whole, most = make(), 0
-    if not whole.startswith((b"PK", b"\x1f", b"BZ", b"\xfd", b"\x28")):
-        whole = whole[
-            : whole.rindex(b"\0" * 512 + b"\0" * 512)
-        ]  # two empty blocks are the end, and one would do
-        whole = whole.rstrip(b"\0") + bytes(10)
+def test_a_truncated_archive_gives_its_first_tuples_and_an_error(tmp_path: Path, make: Make) -> None:
+    """An archive cut at any byte gives a prefix of its tuples, in order, and then an error."""
+    archive, max_tuples = make(), 0
+    if not archive.startswith((b"PK", b"\x1f", b"BZ", b"\xfd", b"\x28")):
+        archive = archive[
+            : archive.rindex(b"\0" * 512 + b"\0" * 512)
+        ]  # the end is two empty blocks, but one is enough
+        archive = archive.rstrip(b"\0") + bytes(10)
     chance = random.Random(1)
-    for length in sorted({*chance.sample(range(1, len(whole)), 60), len(whole) // 2}):
+    for length in sorted({*chance.sample(range(1, len(archive)), 60), len(archive) // 2}):
         path = tmp_path / "cut"
-        path.write_bytes(whole[:length])
-        tuples, error = taken(lambda path=path: parse(path, A, element="t"))  # type: ignore[misc]
+        path.write_bytes(archive[:length])
+        tuples, error = parse_until_error(lambda path=path: parse(path, A, element="t"))  # type: ignore[misc]
         assert error is not None
         assert tuples == sorted(tuples)
-        most = max(most, len(tuples))
-    # The directory of a zip is at its end.
-    assert most > 0 or whole.startswith((b"PK", b"BZ", b"\x28"))  # a directory at its end, and one block
+        max_tuples = max(max_tuples, len(tuples))
+    assert max_tuples > 0 or archive.startswith(
+        (b"PK", b"BZ", b"\x28")
+    )  # a zip has its directory at its end; bzip2 and zstd have a single block
 
 
-def test_a_truncated_tar_says_where() -> None:
-    whole = tarred({"a.xml": b"<r>" + b"<t><a>1</a></t>" * 100 + b"</r>"})
-    source = Source.of(whole[:1500], "x.tar")
-    data, error = everything(source)
-    assert len(data) == 1500 - 512 * whole[:1500].count(b"ustar")
+def test_the_error_of_a_truncated_tar_has_the_byte() -> None:
+    archive = tarred({"a.xml": b"<r>" + b"<t><a>1</a></t>" * 100 + b"</r>"})
+    source = Source.of(archive[:1500], "x.tar")
+    data, error = read_part(source)
+    assert len(data) == 1500 - 512 * archive[:1500].count(b"ustar")
     assert str(error) == f"x.tar/a.xml: ends at byte {len(data)} of 1507: the archive is cut short"
-    assert everything(source, part=1)[1] is not None
+    assert read_part(source, part=1)[1] is not None
 
 
 @pytest.mark.parametrize("make", [zipped, tarred])
@@ -140,34 +141,34 @@ def test_a_corrupt_member_of_a_zip() -> None:
     data = bytearray(zipped({"a.xml": b"<r><t><a>1</a></t></r>", "b.xml": b"<r/>"}, zipfile.ZIP_STORED))
     data[data.index(b"<a>1") + 3] = ord("7")
     source = Source.of(bytes(data), "x.zip")
-    read, error = everything(source)
+    read, error = read_part(source)
     assert read == b"<r><t><a>7</a></t></r>"
     assert str(error) == (
-        "x.zip/a.xml: is corrupt at byte 22: its size or checksum is not what the archive says"
+        "x.zip/a.xml: is corrupt at byte 22: its size or checksum differs from the archive's directory"
     )
 
 
 def test_an_encrypted_member_of_a_zip() -> None:
     data = bytearray(zipped({"a.xml": b"<r><t><a>1</a></t></r>", "b.xml": b"<r/>"}))
-    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+    for mark, flags_offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         at = data.rindex(mark)
-        data[at + place] |= 1
-    found = parse(bytes(data), A, element="t")
-    assert next(found) == (1,)
+        data[at + flags_offset] |= 1
+    tuples = parse(bytes(data), A, element="t")
+    assert next(tuples) == (1,)
     with pytest.raises(SourceError, match=r"b\.xml: is encrypted: decrypt the archive first"):
-        next(found)
+        next(tuples)
 
 
 def test_a_method_that_is_not_known() -> None:
     data = bytearray(zipped({"a.xml": b"<r/>"}))
     data[data.rindex(b"PK\x01\x02") + 10] = 97
-    _, error = everything(Source.of(bytes(data)))
-    assert "compressed by method 97, which is not known" in str(error)
+    _, error = read_part(Source.of(bytes(data)))
+    assert "compressed by method 97, which is not supported" in str(error)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA])
-def test_lzma_in_a_zip_is_told(method: int) -> None:
-    _, error = everything(Source.of(zipped({"a.xml": b"<r/>"}, method)))
+def test_lzma_in_a_zip_is_read_or_named(method: int) -> None:
+    _, error = read_part(Source.of(zipped({"a.xml": b"<r/>"}, method)))
     assert error is None or "method 14" in str(error)
 
 
@@ -180,9 +181,9 @@ def test_two_members_of_one_name() -> None:
             file.addfile(info, io.BytesIO(data))
     with pytest.raises(SourceError, match=r"has two members named a\.xml"):
         Source.of(out.getvalue())
-    twice = zipped({"a.xml": b"<r/>", "b.xml": b"<r/>"}).replace(b"b.xml", b"a.xml")
+    duplicated = zipped({"a.xml": b"<r/>", "b.xml": b"<r/>"}).replace(b"b.xml", b"a.xml")
     with pytest.raises(SourceError, match=r"has two members named a\.xml"):
-        Source.of(twice)
+        Source.of(duplicated)
 
 
 def test_links_in_a_tar(tmp_path: Path) -> None:
@@ -210,8 +211,8 @@ def test_limits(monkeypatch: pytest.MonkeyPatch, make: Callable[[dict[str, bytes
             list(parse(make(members), A, element="t"))
 
 
-def test_a_header_that_wants_memory() -> None:
-    """A name of 4 GiB, a file says: it is not made room for."""
+def test_a_header_with_a_huge_name_is_refused() -> None:
+    """No memory is allocated for a header that declares a name of 4 GiB."""
     info = tarfile.TarInfo("././@LongLink")
     info.type, info.size = tarfile.GNUTYPE_LONGNAME, 1 << 32
     with pytest.raises(SourceError, match="a header that is too long"):
@@ -219,7 +220,7 @@ def test_a_header_that_wants_memory() -> None:
 
 
 def test_bombs_take_no_memory(tmp_path: Path) -> None:
-    """Members that unpack to far more than may be, from few bytes, and archives that do."""
+    """Small archives and members that unpack to far more than the limit are refused in bounded memory."""
     bomb = b"<r><t><a>" + b" " * (5 << 23)
     packed = gzip.compress(bomb)
     bombs = {
@@ -250,14 +251,14 @@ def test_an_archive_written_since_it_was_listed(tmp_path: Path) -> None:
 
 
 def test_an_archive_written_over_while_it_is_read(tmp_path: Path) -> None:
-    """That is no failure of the data: with the file as it was, a run can go on."""
+    """The error is a `ChangedError`: with the original file, the run can continue."""
     path = tmp_path / "x.tar"
     data = tarred({"a.xml": b"<r>" + b" " * 100_000 + b"</r>"})
     path.write_bytes(data)
     with open_source(path).open() as reader:
         reader.read(10)
         path.write_bytes(bytes(len(data)))
-        with pytest.raises(ChangedError, match="it was written over while it was read"):
+        with pytest.raises(ChangedError, match="it was overwritten while it was read"):
             _ = [*iter(lambda: reader.read(1000), b"")]
 
 
@@ -266,16 +267,16 @@ def test_a_compressed_tar_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.M
     path.write_bytes(gzip.compress(tarred({f"{n}.xml": b"<r/>" for n in range(9)})))
     real = archives._Stream.__init__
 
-    def counted(self: archives._Stream, *given: object) -> None:
-        opened.append(given)
-        real(self, *given)  # type: ignore[arg-type]
+    def counted(self: archives._Stream, *arguments: object) -> None:
+        opened.append(arguments)
+        real(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(archives._Stream, "__init__", counted)
     source = open_source(path)
     for part in range(9):
-        assert everything(source, part=part) == (b"<r/>", None)
+        assert read_part(source, part=part) == (b"<r/>", None)
     assert len(opened) == 2
-    assert everything(source, part=3) == (b"<r/>", None)
+    assert read_part(source, part=3) == (b"<r/>", None)
 
 
 def test_a_directory_of_all_kinds(tmp_path: Path) -> None:
@@ -309,22 +310,22 @@ def test_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert named("in/_*.gz") == ["in/_c.xml.gz"]
     assert named("in/[ab].xml.gz") == ["in/a.xml.gz", "in/b.xml.gz"]
     assert named("a[1].xml") == ["a[1].xml"]
-    for nothing in ("in/*.xyz", "none/*", "in/?"):
+    for pattern in ("in/*.xyz", "none/*", "in/?"):
         with pytest.raises(SourceError, match="no file matches it"):
-            open_source(nothing)
+            open_source(pattern)
 
 
-def test_what_follows_the_end_of_a_tar() -> None:
-    tuples, error = taken(lambda: parse(tarred() + tarred(), A, element="t"))
+def test_data_after_the_end_of_a_tar() -> None:
+    tuples, error = parse_until_error(lambda: parse(tarred() + tarred(), A, element="t"))
     assert tuples == [(n,) for n in range(5)]
-    assert "something follows the end of the archive" in str(error)
+    assert "data follows the end of the archive" in str(error)
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_whatever_is_changed_in_an_archive_is_our_error_or_none(make: Make) -> None:
-    chance, whole = random.Random(7), make()
+def test_a_damaged_archive_raises_source_error_or_nothing(make: Make) -> None:
+    chance, archive = random.Random(7), make()
     for _ in range(60):
-        data = bytearray(whole)
+        data = bytearray(archive)
         at = chance.randrange(len(data))
         match chance.randrange(3):
             case 0:
@@ -333,18 +334,18 @@ def test_whatever_is_changed_in_an_archive_is_our_error_or_none(make: Make) -> N
                 del data[at : at + chance.randrange(1, 40)]
             case 2:
                 data[at:at] = chance.randbytes(chance.randrange(20))
-        taken(lambda data=bytes(data): parse(data, A, element="t"))  # type: ignore[misc]
+        parse_until_error(lambda data=bytes(data): parse(data, A, element="t"))  # type: ignore[misc]
 
 
-def test_a_zip_with_places_and_names_that_cannot_be() -> None:
+def test_a_zip_with_impossible_offsets() -> None:
     data = bytearray(zipped({"a.xml": b"<r/>"}))
     directory = data.rindex(b"PK\x01\x02")
-    for place in (0xFFFFFFF0, 10**6):
-        data[directory + 42 : directory + 46] = place.to_bytes(4, "little")
-        _, error = everything(Source.of(bytes(data)))
-        assert "is not where the archive says" in str(error)
+    for offset in (0xFFFFFFF0, 10**6):
+        data[directory + 42 : directory + 46] = offset.to_bytes(4, "little")
+        _, error = read_part(Source.of(bytes(data)))
+        assert "is not at byte" in str(error)
     data = bytearray(zipped({"a.xml": b"<r/>"}))
     end = data.rindex(b"PK\x05\x06")
-    data[end + 12 : end + 16] = (2**31).to_bytes(4, "little")  # a directory of 2 GiB, which there is not
+    data[end + 12 : end + 16] = (2**31).to_bytes(4, "little")  # a directory of 2 GiB, larger than the file
     with pytest.raises(SourceError, match="the directory of the"):
         Source.of(bytes(data))

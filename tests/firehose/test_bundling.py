@@ -1,4 +1,4 @@
-"""Punctuations that are read as a column: the same ones as read one by one, and kept as one where they make one."""
+"""Punctuations that are parsed in bulk into a column equal punctuations that are parsed one by one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ OPEN = f'<s xmlns:punct="{PUNCT_NAMESPACE}">'
 SCHEMA = Schema.parse("a INT, b STRING, c DOUBLE PATH 'd/c'")
 
 
-def said(columns: dict[str, list[str]], between: str = "") -> str:
-    """A hundred punctuations, a tuple before each; the columns are cycled through."""
+def interleaved(columns: dict[str, list[str]], between: str = "") -> str:
+    """A hundred tuples, each followed by a punctuation; ``columns`` has the patterns, repeated cyclically."""
     lines = []
     for i in range(100):
         inner = "".join(f"<{name}>{texts[i % len(texts)]}</{name}>" for name, texts in columns.items())
@@ -63,31 +63,31 @@ WORDS = [f"w{i}" for i in range(100)]
         ({"a": [f"({-i},{i + 5})" for i in range(100)], "b": ["*"]}, True),
         ({"a": ["(,5)", "(-0,)", "(,)", *(f"[-0{i},{i + 2})" for i in range(97))]}, True),
         ({"a": [*(f"(,{i}]" for i in range(99)), "7"]}, False),
-        ({"a": [*(f"(,{i}]" for i in range(99)), "(4,5)"]}, False),  # nothing lies between
+        ({"a": [*(f"(,{i}]" for i in range(99)), "(4,5)"]}, False),  # no integer in the range
         ({"a": [*(f"(,{i}]" for i in range(99)), "(4,6)"]}, False),  # a constant
         ({"a": [*(f"(,{i}]" for i in range(99)), "(,5)"]}, False),  # the same twice
         ({"a": [*(f"(,{i}]" for i in range(99)), "[9223372036854775807,)"]}, False),
         ({"a": [*(f"(,{i}]" for i in range(99)), "[1, 2]"]}, True),
         ({"a": [f"(,{i}]" for i in range(100)], "b": WORDS}, False),
         ({"a": [f'"{i}"' for i in range(100)]}, False),
-        ({"b": [f"w{i} " for i in range(100)]}, False),  # the space belongs to it
+        ({"b": [f"w{i} " for i in range(100)]}, False),  # the space is part of the value
         ({"b": [f"{{w{i}}}" for i in range(100)]}, False),
         ({"b": [f"w{i},v" for i in range(100)]}, False),
-        ({"a": NUMBERS, "z": ["1"]}, False),  # what is not declared is constrained, too
+        ({"a": NUMBERS, "z": ["1"]}, False),  # an undeclared attribute is constrained, too
         ({"a": NUMBERS, "z": ["*"]}, True),
         ({"d": [f"<c>{i}.5</c>" for i in range(100)]}, False),
-        ({"a": ["1" * 30, *NUMBERS[1:]]}, False),  # too large a number
+        ({"a": ["1" * 30, *NUMBERS[1:]]}, False),  # the number is too large
         ({"a": [*NUMBERS[:40], "{}", *NUMBERS[41:]]}, False),
     ],
 )
 def test_columns(columns: dict[str, list[str]], in_column: bool) -> None:
-    found, others = slice_of(said(columns))
-    slowly, same = slice_of(said(columns), conforming=True)
-    assert (found.punctuations.place is not None) is in_column
-    assert list(found.punctuations) == list(slowly.punctuations)
-    assert found.before == slowly.before
-    assert found.tuples.equals(slowly.tuples)
-    assert list(map(str, others)) == list(map(str, same))
+    fast, rejects = slice_of(interleaved(columns))
+    slow, slow_rejects = slice_of(interleaved(columns), conforming=True)
+    assert (fast.punctuations.place is not None) is in_column
+    assert list(fast.punctuations) == list(slow.punctuations)
+    assert fast.before == slow.before
+    assert fast.tuples.equals(slow.tuples)
+    assert list(map(str, rejects)) == list(map(str, slow_rejects))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_columns(columns: dict[str, list[str]], in_column: bool) -> None:
         (
             {"a": [f"{i}" if i % 3 else "*" for i in range(100)], "b": ["x0", "*", "*"]},
             None,
-        ),  # x0 again and again
+        ),  # x0 repeatedly
         ({"a": [*NUMBERS[:50], *(f"(,{i}]" for i in range(50))]}, {(0, False), (0, True)}),
         ({"a": [*NUMBERS[:50], *["*"] * 50], "b": [*["*"] * 50, *WORDS[:50]]}, {(0, False), (1, False)}),
         ({"a": [*NUMBERS[:50], *["*"] * 50], "b": [*["*"] * 49, *WORDS[:51]]}, None),  # both, once
@@ -107,32 +107,32 @@ def test_columns(columns: dict[str, list[str]], in_column: bool) -> None:
     ],
 )
 def test_columns_of_several_forms(columns: dict[str, list[str]], forms: set[tuple[int, bool]] | None) -> None:
-    found, _ = slice_of(said(columns))
-    slowly, _ = slice_of(said(columns), conforming=True)
-    assert list(found.punctuations) == list(slowly.punctuations)
-    assert found.before == slowly.before
-    assert {(part.place, part.ranged) for part in found.punctuations.parts} == (forms or {(None, False)})
+    fast, _ = slice_of(interleaved(columns))
+    slow, _ = slice_of(interleaved(columns), conforming=True)
+    assert list(fast.punctuations) == list(slow.punctuations)
+    assert fast.before == slow.before
+    assert {(part.place, part.ranged) for part in fast.punctuations.parts} == (forms or {(None, False)})
 
 
-def test_a_column_among_rejects_knows_what_came_before_it() -> None:
-    body = said({"a": NUMBERS}).replace("<t><a>7</a></t>", "<t><a>x</a></t>")
-    found, _ = slice_of(body)
-    slowly, _ = slice_of(body, conforming=True)
-    assert found.punctuations.place is not None
-    assert found.before == slowly.before
+def test_rejects_do_not_count_before_a_column() -> None:
+    body = interleaved({"a": NUMBERS}).replace("<t><a>7</a></t>", "<t><a>x</a></t>")
+    fast, _ = slice_of(body)
+    slow, _ = slice_of(body, conforming=True)
+    assert fast.punctuations.place is not None
+    assert fast.before == slow.before
 
 
-def test_an_odd_one_is_in_the_column_too() -> None:
-    body = said({"a": NUMBERS}) + "\n<punct:t><!-- odd --><a>5<![CDATA[0]]>&#48;</a></punct:t>"
-    found, _ = slice_of(body)
-    assert found.punctuations.place == 0
-    assert list(found.punctuations) == list(slice_of(body, conforming=True)[0].punctuations)
+def test_a_punctuation_with_comment_and_cdata_is_in_the_column() -> None:
+    body = interleaved({"a": NUMBERS}) + "\n<punct:t><!-- odd --><a>5<![CDATA[0]]>&#48;</a></punct:t>"
+    fast, _ = slice_of(body)
+    assert fast.punctuations.place == 0
+    assert list(fast.punctuations) == list(slice_of(body, conforming=True)[0].punctuations)
 
 
 def test_two_attributes_at_one_place_make_no_column() -> None:
     schema = Schema.parse("a INT, again INT PATH 'a'")
-    found, _ = slice_of(said({"a": NUMBERS}), schema=schema)
-    assert str(found.punctuations[3]) == "<3, 3>"
+    slice_, _ = slice_of(interleaved({"a": NUMBERS}), schema=schema)
+    assert str(slice_.punctuations[3]) == "<3, 3>"
 
 
 NUMBER = Schema.parse("a INT")
@@ -152,11 +152,11 @@ def pattern(digits: int) -> st.SearchStrategy[str]:
 @given(data=st.data())
 def test_ranges_in_a_column_are_those_read_one_by_one(data: st.DataObject) -> None:
     digits = data.draw(st.sampled_from([2, 14, 17, 20]))
-    known = [f"[{10 * i},{10 * i + 9}]" for i in range(COLUMN_FROM)]
+    regular = [f"[{10 * i},{10 * i + 9}]" for i in range(COLUMN_FROM)]
     odd = st.sampled_from(
         ["5", "{1,5}", "[1,2", "1,2]", "[1,2,3]", "[ 1,2]", "[1 ,2]", '["1",2]', "[a,2]", "[,]", "*"]
     )
-    texts = [*known, *data.draw(st.lists(pattern(digits), max_size=4))]
+    texts = [*regular, *data.draw(st.lists(pattern(digits), max_size=4))]
     texts += data.draw(st.lists(odd, max_size=1)) if data.draw(st.booleans()) else []
     batch = batch_of(NUMBER, [Cells.of(texts)])
     if batch is not None:

@@ -1,4 +1,4 @@
-"""Texts to columns: exactly what `Type.read` reads, however fast."""
+"""Converting texts to columns gives exactly the values of `Type.read`."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def test_the_same_as_one_by_one(few: int, type_: Type, given_texts: list[str | N
         ("x INT", "1.5", "attribute x: '1.5' is not of type INT"),
         ("x INT", "9223372036854775808", "attribute x: 9223372036854775808 is out of range for INT"),
         ("x INT", "", "attribute x: '' is not of type INT"),
-        ("x INT NOT NULL", None, "attribute x: missing, and it is NOT NULL"),
+        ("x INT NOT NULL", None, "attribute x: missing, but NOT NULL"),
         ("x INT CHECK (x BETWEEN 0 AND 23)", "24", "attribute x: '24' is outside its domain [0,23]"),
-        ("x INT CHECK (x BETWEEN 0 AND 23)", None, "attribute x: missing, and it is NOT NULL"),
+        ("x INT CHECK (x BETWEEN 0 AND 23)", None, "attribute x: missing, but NOT NULL"),
         ("x STRING CHECK (x IN ('a', 'b'))", "c", "attribute x: 'c' is outside its domain {a,b}"),
         (
             "x DECIMAL(5,2)",

@@ -1,6 +1,6 @@
-"""XML's productions, one by one: what is well formed is read, what is not is refused, in all ways alike.
+"""XML's productions, one by one: every way of reading accepts well-formed documents and refuses malformed ones.
 
-The W3C's own suite is not in this tree: see `conformance`.
+The W3C's own suite is not in this repository: see `conformance`.
 """
 
 from __future__ import annotations
@@ -172,13 +172,13 @@ ENCODED = "<t>\u00e9\u20ac\u3042</t>"
 
 
 @pytest.mark.parametrize("production", WELL_FORMED)
-def test_what_is_well_formed_is_read(production: str) -> None:
+def test_well_formed_documents_are_accepted(production: str) -> None:
     for document in WELL_FORMED[production]:
         check(document.encode(), True)
 
 
 @pytest.mark.parametrize("production", NOT_WELL_FORMED)
-def test_what_is_not_is_refused(production: str) -> None:
+def test_malformed_documents_are_refused(production: str) -> None:
     for document in NOT_WELL_FORMED[production]:
         check(document.encode(), False)
 
@@ -243,11 +243,11 @@ def test_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     catalogue = "<!DOCTYPE s [<!ENTITY own SYSTEM 'own/list.xml'>]><s><l xml:base='own/'>&own;</l></s>"
     (tmp_path / "xmlconf.xml").write_text(catalogue)
     assert main([str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert "two: not well formed; read; documents one behind the other are one stream" in told
-    assert "external: well formed; test, line 1, byte 30: Entity 'a' not defined" in told
-    assert "5 tests" in told
-    assert "0 without a reason" in told
+    printed = capsys.readouterr().out
+    assert "two: not well formed; read; documents one behind the other are one stream" in printed
+    assert "external: well formed; test, line 1, byte 30: Entity 'a' not defined" in printed
+    assert "5 tests" in printed
+    assert "0 without a reason" in printed
     (tmp_path / "own" / "bad.xml").write_text("<t/>")
     (tmp_path / "own" / "good.xml").write_text("<t>")
     assert main([str(tmp_path)]) == 1

@@ -1,4 +1,4 @@
-"""libxml2's names are counted where they are kept: by thread."""
+"""libxml2 has a dictionary of names for each thread; its size is tracked for each thread."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ def thread_of_a_parser(met: int = 0, data: bytes = b"") -> threading.Thread:
     return contained(threading.current_thread, data, lambda: met)
 
 
-def test_a_thread_that_has_met_many_names_parses_in_others() -> None:
-    found: list[threading.Thread] = []
+def test_after_many_names_a_thread_parses_in_another_thread() -> None:
+    threads: list[threading.Thread] = []
 
     def work() -> None:
-        found.extend(thread_of_a_parser(dictionary.ROOM // 2) for _ in range(3))
-        found.append(threading.current_thread())
+        threads.extend(thread_of_a_parser(dictionary.ROOM // 2) for _ in range(3))
+        threads.append(threading.current_thread())
 
     apart(work)
-    first, second, third, own = found
-    assert first is second is own
-    assert third is not own
+    first, second, third, calling = threads
+    assert first is second is calling
+    assert third is not calling
 
 
-def test_what_one_thread_has_met_is_nothing_to_another() -> None:
+def test_names_are_counted_for_each_thread() -> None:
     apart(lambda: thread_of_a_parser(dictionary.ROOM) and None)
     apart(lambda: thread_of_a_parser(0, b"<?" + bytes(dictionary.ROOM)) and None)
     assert thread_of_a_parser() is threading.current_thread()
 
 
-def test_what_is_large_is_parsed_in_a_thread_that_ends() -> None:
+def test_a_large_split_is_parsed_in_a_temporary_thread() -> None:
     assert thread_of_a_parser(0, bytes(dictionary.LARGE + 1)) is not threading.current_thread()
 
 
-def test_what_goes_wrong_in_a_thread_of_its_own_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_a_temporary_thread_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise KeyError("x")
 

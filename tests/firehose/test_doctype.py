@@ -1,4 +1,4 @@
-"""A DOCTYPE is passed over where it declares nothing, and refused where it may; nothing that it names is fetched."""
+"""A DOCTYPE is skipped, or refused if it has an internal subset; external entities are never fetched."""
 
 from __future__ import annotations
 
@@ -33,49 +33,49 @@ PASSED_OVER = [
 
 
 def source(document: bytes, size: int = 2**16) -> Outcome:
-    """What a reader gives, which reads ahead."""
-    found = Outcome()
+    """The outcome of a `FirehoseReader`, which reads ahead."""
+    outcome = Outcome()
     with closing(FirehoseReader(Source.of(document, "doc"), [spec()])) as reader:
         while (parsed := reader.read(size)) is not None:
-            found.tuples += parsed.slices[0].tuples.rows()
-        found.error = str(reader.error) if reader.error else None
-    return found
+            outcome.tuples += parsed.slices[0].tuples.rows()
+        outcome.error = str(reader.error) if reader.error else None
+    return outcome
 
 
 def outcomes(document: str) -> list[Outcome]:
-    """What is read of a document, in many ways."""
-    data, found = document.encode(), []
+    """The outcomes of reading a document, with several piece sizes, compiled and not."""
+    data, results = document.encode(), []
     for compiled in COMPILED:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(native, "COMPILED", compiled)
-            found += [read(data, spec(), feed, cut) for feed, cut in FEEDS]
-            found += [source(data, size) for size in (7, 2**16)]
-    return found
+            results += [read(data, spec(), feed, cut) for feed, cut in FEEDS]
+            results += [source(data, size) for size in (7, 2**16)]
+    return results
 
 
 @pytest.mark.parametrize("doctype", PASSED_OVER)
 @pytest.mark.parametrize(
     "before", ["", "\ufeff", "<?xml version='1.0' encoding='utf-8'?>\n", " <!-- <!DOCTYPE x> --><?p q?>\n"]
 )
-def test_without_an_internal_subset_it_is_passed_over(before: str, doctype: str) -> None:
-    for found in outcomes(f"{before}{doctype}\n<!-- c -->\n<r>{ROWS}</r>"):
-        assert (found.tuples, found.error) == (TUPLES, None)
+def test_a_doctype_without_an_internal_subset_is_skipped(before: str, doctype: str) -> None:
+    for outcome in outcomes(f"{before}{doctype}\n<!-- c -->\n<r>{ROWS}</r>"):
+        assert (outcome.tuples, outcome.error) == (TUPLES, None)
 
 
 @pytest.mark.parametrize("doctype", PASSED_OVER)
 def test_each_of_several_documents_may_have_one(doctype: str) -> None:
     document = f"{doctype}<r>{ROWS}</r>\n<!-- c -->"
     declared = f"<?xml version='1.0'?>{document}"
-    for found in outcomes(document + declared + document):
-        assert (found.tuples, found.error) == (3 * TUPLES, None)
+    for outcome in outcomes(document + declared + document):
+        assert (outcome.tuples, outcome.error) == (3 * TUPLES, None)
 
 
 @pytest.mark.parametrize("doctype", PASSED_OVER)
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        ("@<r>%s«&nbsp;</r>", "Entity 'nbsp' not defined: no DTD is read"),
-        ("@<r>%s«<t a='&nbsp;'/></r>", "Entity 'nbsp' not defined: no DTD is read"),
+        ("@<r>%s«&nbsp;</r>", "Entity 'nbsp' not defined: DTDs are not read"),
+        ("@<r>%s«<t a='&nbsp;'/></r>", "Entity 'nbsp' not defined: DTDs are not read"),
         ("@\n<r>%s<«/x></r>", "Opening and ending tag mismatch"),
         ("@\n<!-- -->«@<r>%s</r>", "a second DOCTYPE is not accepted"),
         ("<r>%s</r>\n<!-- -->@ «", "the document ends before its root element"),
@@ -84,20 +84,20 @@ def test_each_of_several_documents_may_have_one(doctype: str) -> None:
         ("<r>%s<!«@</r>", "invalid element name"),
     ],
 )
-def test_errors_behind_it_are_in_their_places(doctype: str, document: str, reason: str) -> None:
+def test_errors_after_a_doctype_have_the_right_position(doctype: str, document: str, reason: str) -> None:
     document = document.replace("%s", ROWS).replace("<!«@", f"<!«{doctype[2:]}").replace("@", doctype)
     check_error(document, reason)
 
 
 def check_error(document: str, reason: str) -> None:
-    before, _, behind = document.partition("«")
+    before, _, after = document.partition("«")
     line, byte = before.count("\n") + 1, len(before.encode())
-    for found in outcomes(before + behind):
-        assert found.error is not None
-        assert found.error.startswith(f"doc, line {line}, byte ")
-        assert abs(int(found.error.split("byte ")[1].split(":")[0]) - byte) <= 1
-        assert reason in found.error
-        assert found.tuples == TUPLES * before.count(ROWS)
+    for outcome in outcomes(before + after):
+        assert outcome.error is not None
+        assert outcome.error.startswith(f"doc, line {line}, byte ")
+        assert abs(int(outcome.error.split("byte ")[1].split(":")[0]) - byte) <= 1
+        assert reason in outcome.error
+        assert outcome.tuples == TUPLES * before.count(ROWS)
 
 
 SUBSET = "the internal subset of a DOCTYPE is not accepted"
@@ -118,7 +118,7 @@ SUBSET = "the internal subset of a DOCTYPE is not accepted"
         ("<!DOCTYPE r SYSTEM 'x«\x01'><r/>", "Unfinished System or Public ID"),
     ],
 )
-def test_what_it_may_declare_is_refused_at_its_beginning(document: str, reason: str) -> None:
+def test_an_internal_subset_is_refused_at_its_doctype(document: str, reason: str) -> None:
     check_error(document, reason)
 
 
@@ -152,20 +152,20 @@ BITS = [
 @given(
     st.lists(st.sampled_from(BITS), max_size=8), st.sampled_from(["", " r", " r SYSTEM", " r PUBLIC 'x' "])
 )
-def test_what_is_malformed_is_what_libxml2_says(bits: list[str], head: str) -> None:
+def test_libxml2_agrees_on_doctypes(bits: list[str], head: str) -> None:
     document = f"<!DOCTYPE{head}{''.join(bits)}><r>{ROWS}</r>"
     try:
         etree.fromstring(document.encode(), etree.XMLParser(encoding="utf-8", load_dtd=False))
         verdict = True
     except etree.XMLSyntaxError:
         verdict = False
-    found = [read(document.encode(), spec(), feed, cut) for feed, cut in FEEDS]
-    assert found == found[:1] * len(found)
-    assert (found[0].error is None) == verdict, found[0].error
-    assert found[0].tuples == TUPLES * verdict
+    results = [read(document.encode(), spec(), feed, cut) for feed, cut in FEEDS]
+    assert results == results[:1] * len(results)
+    assert (results[0].error is None) == verdict, results[0].error
+    assert results[0].tuples == TUPLES * verdict
 
 
 @pytest.mark.skipif(not native.COMPILED, reason="there was no compiler when xmlpunct was installed")
-def test_it_is_not_what_makes_a_document_slow() -> None:
+def test_a_document_with_a_doctype_is_read_natively() -> None:
     split = Split("doc", Position(), f"{PASSED_OVER[2]}<r>{ROWS}</r>".encode(), True)
     assert Parser([spec()])._walker.walk(split) is not None

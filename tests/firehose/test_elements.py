@@ -1,4 +1,4 @@
-"""Arrays and XML as elements: what is written reads back as it was, and what cannot be is refused or a reject."""
+"""Arrays and XML columns are written as elements and read back; unwritable ones are refused or rejects."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ orders = st.tuples(
 )
 
 
-def written(schema: Schema, rows: list[Any], *said: str, **form: Any) -> bytes:
+def written(schema: Schema, rows: list[Any], *punctuations: str, **form: Any) -> bytes:
     writer = XmlWriter(schema, **form)
-    given_slice = Slice(schema.frame(rows), [Punctuation.parse(schema, text) for text in said])
+    given_slice = Slice(schema.frame(rows), [Punctuation.parse(schema, text) for text in punctuations])
     assert writer.unfit(given_slice.tuples) is None
     return writer.start() + writer.body(given_slice) + writer.end()
 
@@ -52,12 +52,12 @@ def written(schema: Schema, rows: list[Any], *said: str, **form: Any) -> bytes:
 def test_arrays_read_back_as_they_were(rows: list[Any], pretty: bool) -> None:
     schema = Schema.parse(DECLARED)
     data = written(schema, rows, "<5, *, *, *>", namespaces={"g": "urn:g"}, pretty=pretty)
-    *back, said = parse(data, schema, element="result")
+    *back, punctuation = parse(data, schema, element="result")
     assert back == rows
-    assert said == Punctuation.parse(schema, "<5, *, *, *>")
+    assert punctuation == Punctuation.parse(schema, "<5, *, *, *>")
 
 
-def test_arrays_look_as_people_write_them() -> None:
+def test_how_arrays_are_written() -> None:
     schema = Schema.parse(DECLARED)
     line = {
         "@sku": "a",
@@ -84,7 +84,7 @@ def test_arrays_look_as_people_write_them() -> None:
 XML_ROWS = [("<a>1 &amp; 2</a>", "<g:b/>t", '<c g:d="&lt;"/>'), (None, None, None)]
 
 
-def test_xml_is_written_as_it_is() -> None:
+def test_xml_is_written_verbatim() -> None:
     schema = Schema.parse("\"a/b\" XML PATH 'a/b', \"node()\" XML PATH 'x', \"c/node()\" XML PATH 'c'")
     data = written(schema, XML_ROWS, namespaces={"g": "urn:g"}).decode()
     assert data.splitlines()[1:-1] == [
@@ -112,7 +112,7 @@ def test_xml_is_written_as_it_is() -> None:
         (None, True),
     ],
 )
-def test_xml_with_a_prefix_that_nobody_declares_is_a_reject(value: str | None, fits: bool) -> None:
+def test_xml_with_an_undeclared_prefix_is_a_reject(value: str | None, fits: bool) -> None:
     schema = Schema.parse("a XML, l ARRAY(x XML)")
     writer = XmlWriter(schema, namespaces={"g": "urn:g"})
     for row in ((value, []), (None, [{"x": "<b/>"}, {"x": value}])):
@@ -122,7 +122,7 @@ def test_xml_with_a_prefix_that_nobody_declares_is_a_reject(value: str | None, f
             assert reasons.is_null().to_list() == [False, True]
 
 
-def test_what_an_item_cannot_say_is_a_reject() -> None:
+def test_an_item_that_cannot_be_written_is_a_reject() -> None:
     schema = Schema.parse("l ARRAY(\"a/@b\" INT PATH 'a/@b', a STRING, s ARRAY(t STRING))")
     rows = [
         ([{"a/@b": b, "a": a, "s": [{"t": t}]}],)
@@ -147,21 +147,21 @@ def test_what_an_item_cannot_say_is_a_reject() -> None:
         ("\"@a\" XML PATH 'a'", "XML is no attribute"),
         ("\"node()\" INT PATH 'a'", "name the element"),
         ("\"node()\" ARRAY(b INT) PATH 'a'", "name the element"),
-        ("\"a/@b\" INT PATH 'b', a ARRAY(b INT)", "no others"),
+        ("\"a/@b\" INT PATH 'b', a ARRAY(b INT)", "no attributes besides"),
         ("a ARRAY(b INT), \"a/c\" INT PATH 'c'", "the text of <a>"),
         ("a ARRAY(b INT, \"@c\" INT PATH '@c')", "array a: .* list it earlier"),
         ("a ARRAY(\"b c\" INT PATH 'b')", "array a: .*'b c'"),
         ("a ARRAY(b ARRAY(\"g:c\" INT PATH 'c'))", "array a: array b: .*--namespaces 'g=URI'"),
     ],
 )
-def test_what_xml_cannot_say_is_refused(columns: str, says: str) -> None:
+def test_columns_that_cannot_be_written_are_refused(columns: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         writer_for("xml", Schema.parse(columns))
 
 
-def test_a_punctuation_in_xml_is_none_of_the_output() -> None:
-    """Whatever stands in a column is part of a tuple for who reads."""
+def test_a_punctuation_in_an_xml_column_is_not_one_of_the_output() -> None:
+    """Elements inside an XML column are part of its tuple when the output is read."""
     schema = Schema.parse("a XML")
     value = f"<p:result xmlns:p='{PUNCT_NAMESPACE}'><a>5</a></p:result><result><a/></result>"
-    found = list(parse(written(schema, [(value,), (None,)]), schema, element="result"))
-    assert [x[0] for x in found] == [f"<a>{value}</a>", None]
+    rows = list(parse(written(schema, [(value,), (None,)]), schema, element="result"))
+    assert [x[0] for x in rows] == [f"<a>{value}</a>", None]

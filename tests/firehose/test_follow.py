@@ -1,4 +1,4 @@
-"""Files that grow."""
+"""Sources with ``follow:``, which read a file while it grows."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from xmlpunct.connectors.open_source import open_source
 from xmlpunct.firehose import FirehoseReader
 
 
-def followed(path: Path, then: Callable[[], object]) -> tuple[list[object], SourceError | None]:
-    """What is read of a file, to which something is done as soon as it has been read for the first time."""
-    found: list[object] = []
+def followed(path: Path, action: Callable[[], object]) -> tuple[list[object], SourceError | None]:
+    """The values and the error of a followed file; ``action`` runs after the first read."""
+    values: list[object] = []
     thread: threading.Thread | None = None
     with closing(FirehoseReader(open_source(f"follow:{path}"), [spec("a INT")])) as reader:
         while (parsed := reader.read(1 << 16)) is not None:
-            found += [a for (a,) in parsed.slices[0].tuples.rows()]
+            values += [a for (a,) in parsed.slices[0].tuples.rows()]
             if thread is None:
-                thread = threading.Thread(target=lambda: (time.sleep(0.01), then()))
+                thread = threading.Thread(target=lambda: (time.sleep(0.01), action()))
                 thread.start()
         assert thread is not None
         thread.join()
-        return found, reader.error
+        return values, reader.error
 
 
 def append(path: Path, text: str) -> None:
@@ -42,16 +42,16 @@ def test_it_grows_and_goes_away(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text("<r><t><a>1</a></t><t>")
 
-    def then() -> None:
+    def finish() -> None:
         append(path, "<a>2</a></t></r>")
-        time.sleep(0.02)  # the root has closed, and that is not the end
+        time.sleep(0.02)  # the root is closed, but more documents may follow
         append(path, "<r><t><a>3</a></t></r>")
         path.unlink()
 
-    assert followed(path, then) == ([1, 2, 3], None)
+    assert followed(path, finish) == ([1, 2, 3], None)
 
 
-def test_its_name_is_given_to_another(tmp_path: Path) -> None:
+def test_it_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text("<r><t><a>1</a></t></r>")
     (tmp_path / "b.xml").write_text("<r><t><a>2</a></t></r>")
@@ -61,20 +61,20 @@ def test_its_name_is_given_to_another(tmp_path: Path) -> None:
 def test_it_goes_away_inside_a_document(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text("<r><t><a>1</a></t>")
-    found, error = followed(path, path.unlink)
-    assert found == [1]
+    values, error = followed(path, path.unlink)
+    assert values == [1]
     assert "cut short" in str(error)
 
 
 def test_it_becomes_shorter(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text("<r><t><a>1</a></t></r>")
-    found, error = followed(path, lambda: path.write_text("<r>"))
-    assert found == [1]
+    values, error = followed(path, lambda: path.write_text("<r>"))
+    assert values == [1]
     assert "shorter" in str(error)
 
 
-def test_what_cannot_be_followed(tmp_path: Path) -> None:
+def test_sources_that_cannot_be_followed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no file"):
         open_source(f"follow:{tmp_path}")
     with pytest.raises(SourceError, match="No such file"):
@@ -83,13 +83,13 @@ def test_what_cannot_be_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
 def test_compressed_and_growing(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
-    """Streams that are appended are read as they come."""
+    """Compressed streams that are appended to a file are read, too."""
     path = tmp_path / "a.xml.gz"
     path.write_bytes(pack(b"<r><t><a>1</a></t>"))
 
-    def then() -> None:
+    def finish() -> None:
         with open(path, "ab") as file:
             file.write(pack(b"<t><a>2</a></t></r>"))
         path.unlink()
 
-    assert followed(path, then) == ([1, 2], None)
+    assert followed(path, finish) == ([1, 2], None)

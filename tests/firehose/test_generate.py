@@ -1,4 +1,4 @@
-"""The generators make grammatical streams, and the same ones for the same seed."""
+"""The generators produce grammatical streams, which the seed determines."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ ITEM = Schema.parse("itemid INT, seller STRING, price INT")
 
 
 def check(path: Path, schema: Schema, element: str) -> tuple[int, int]:
-    """Count tuples and punctuations, and see that none comes too late."""
-    said: list[Punctuation] = []
+    """The numbers of tuples and punctuations; asserts that no tuple is late."""
+    punctuations: list[Punctuation] = []
     tuples = 0
-    for found in parse(path, schema, element=element):
-        if isinstance(found, Punctuation):
-            said.append(found)
+    for element_read in parse(path, schema, element=element):
+        if isinstance(element_read, Punctuation):
+            punctuations.append(element_read)
         else:
             tuples += 1
-            assert not any(match(found, p) for p in said)
-    return tuples, len(said)
+            assert not any(match(element_read, p) for p in punctuations)
+    return tuples, len(punctuations)
 
 
 @pytest.mark.parametrize("punctuations", [0, 1, 2, 30, 60])

@@ -1,4 +1,4 @@
-"""What a sample says: the element, the columns, their types. Every tuple of the sample fits what was inferred."""
+"""Inferring the element, the columns and their types from a sample; every tuple of it fits them."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_type_holds_the_whole_of_every_value(values: list[str], type_: str) ->
             "l ARRAY(m ARRAY(value INT NOT NULL PATH '.'))",
         ),
         (
-            "<t><l><m>1</m></l><l><m>2</m></l></t>",  # one in each is no array
+            "<t><l><m>1</m></l><l><m>2</m></l></t>",  # one in each element is no array
             "l ARRAY(m INT NOT NULL)",
         ),
         (
@@ -131,12 +131,12 @@ def test_a_type_holds_the_whole_of_every_value(values: list[str], type_: str) ->
             "value STRING NOT NULL PATH 'text()', e ARRAY(value STRING NOT NULL PATH '.')",
         ),
         (
-            "<t><e>m</e></t><t><e><f>1</f></e></t>",  # now text, now elements
+            "<t><e>m</e></t><t><e><f>1</f></e></t>",  # text in one, elements in the other
             "e STRING NOT NULL PATH 'e/text()', f INT PATH 'e/f'",
         ),
     ],
 )
-def test_what_repeats_is_an_array_and_what_mixes_keeps_its_text(tuples: str, expected: str) -> None:
+def test_repeated_elements_are_arrays_and_mixed_content_is_text(tuples: str, expected: str) -> None:
     assert columns(f"<s xmlns:x='urn:x'>{tuples}</s>", "t") == expected
 
 
@@ -146,30 +146,30 @@ def test_a_child_in_the_namespace_of_its_tuple_or_in_none_is_the_same() -> None:
     assert columns(xml, "{urn:x}t") == expected
 
 
-def test_what_stands_among_text_is_part_of_it() -> None:
+def test_elements_in_mixed_content_are_part_of_the_text() -> None:
     xml = "<s><t><p>a <b>big</b> <i u='1'><b>b</b>ug</i></p><e k='1'>1</e><p/></t><t><e><c>2</c>3</e></t></s>"
-    found = inferred(xml, "t")
-    said = "p ARRAY(value STRING NOT NULL PATH '.'), k INT PATH 'e/@k', e STRING NOT NULL"
-    assert column_list(found.schema) == said
-    why = "which stands among text and is part of it"
-    assert found.left_out == (f"p/*, {why}", f"e/*, {why}")
-    (part,) = (p for p in slices(xml.encode(), found.schema, element="t") if p.tuples.height)
+    inference = inferred(xml, "t")
+    expected = "p ARRAY(value STRING NOT NULL PATH '.'), k INT PATH 'e/@k', e STRING NOT NULL"
+    assert column_list(inference.schema) == expected
+    reason = "which is mixed with text and part of that text"
+    assert inference.left_out == (f"p/*, {reason}", f"e/*, {reason}")
+    (part,) = (p for p in slices(xml.encode(), inference.schema, element="t") if p.tuples.height)
     assert part.tuples.rows() == [([{"value": "a big bug"}, {"value": ""}], 1, "1"), ([], None, "23")]
 
 
-def test_what_no_column_can_hold_is_told() -> None:
+def test_elements_without_a_column_are_reported() -> None:
     deep = "<a><b/>" * 12 + "</a><a/>" * 12
     xml = f"<s xmlns:o='urn:{{o}}'><t o:x='1' b='1'><o:c><d/></o:c><t/>{deep}</t></s>"
-    found = inferred(xml, "t")
-    assert found.left_out == (
-        "@{urn:{o}}x, in a namespace that no path can name",
-        "{urn:{o}}c, in a namespace that no path can name",
+    inference = inferred(xml, "t")
+    assert inference.left_out == (
+        "@{urn:{o}}x, in a namespace that a path cannot name",
+        "{urn:{o}}c, in a namespace that a path cannot name",
         "<t> inside another",
         "a/a/a/a/a/a/a/a/a/a/a, which repeats inside 10 arrays",
     )
 
 
-def test_which_elements_are_tuples_can_be_said() -> None:
+def test_the_element_can_be_specified() -> None:
     xml = "<s><o><t k='1' a='1'><t k='2' b='1'/></t></o><t k='1' c='1'/></s>"
     sample, _ = take_sample(Source.of(xml.encode()))
 
@@ -184,12 +184,12 @@ def test_which_elements_are_tuples_can_be_said() -> None:
 
 def test_the_tuple_that_the_sample_cuts_off_does_not_count() -> None:
     xml = "<s><t><a>1</a></t><t><a>2</a></t><t><b>x</b><a>" + 100 * "x" + "</a></t></s>"
-    found = inferred(xml, size=60)
-    assert (column_list(found.schema), found.tuples) == ("a INT NOT NULL", 2)
+    inference = inferred(xml, size=60)
+    assert (column_list(inference.schema), inference.tuples) == ("a INT NOT NULL", 2)
 
 
 def test_many_names_take_no_time() -> None:
-    """Each is looked at once."""
+    """The time is linear in the number of names."""
     names = [f"<n{n} a='1'><b/></n{n}>" for n in range(10_000)]
     assert inferred(f"<s>{''.join(names + names)}</s>").element == "n0"
 
@@ -205,8 +205,8 @@ def test_the_sample_is_not_lost(kind: type) -> None:
     xml = b"<s><t a='1'/><t a='2'/></s>"
     sample, source = take_sample(Source.of(kind(xml)), 20)
     assert infer(sample, "t").tuples == 1
-    found = slices(source, Schema.parse("a INT PATH '@a'"), element="t")
-    assert [row for part in found for row in part.tuples.rows()] == [(1,), (2,)]
+    parts = slices(source, Schema.parse("a INT PATH '@a'"), element="t")
+    assert [row for part in parts for row in part.tuples.rows()] == [(1,), (2,)]
 
 
 NAMES = st.sampled_from(
@@ -224,10 +224,10 @@ def elements(draw: st.DrawFn, name: str, depth: int) -> str:
     shown = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
     inside = escape(draw(TEXTS))
     if depth and draw(st.booleans()):
-        some = st.lists(NAMES, max_size=3) | NAMES.map(lambda name: 2 * [name])
+        child_names = st.lists(NAMES, max_size=3) | NAMES.map(lambda name: 2 * [name])
         inside = "".join(
             draw(elements(child, depth - 1)) + (escape(draw(TEXTS)) if draw(st.integers(0, 9)) == 9 else "")
-            for child in draw(some)
+            for child in draw(child_names)
         )
     return f"<{name}{shown}>{inside}</{name}>"
 
@@ -242,16 +242,16 @@ DOCUMENTS = st.builds(
 def texts_in(
     element: etree._Element, joined: Container[str] = (), steps: tuple[str, ...] = ()
 ) -> Iterator[str]:
-    """All texts and attributes that are not blank; of those paths that are ``joined``, all text is one."""
+    """All non-blank texts and attributes; the text at a path in ``joined`` is one string."""
     is_joined = "/".join(steps) in joined
-    own = [*element.itertext()] if is_joined else [element.text or "", *(c.tail or "" for c in element)]
-    yield from filter(None, (text.strip() for text in ("".join(own), *element.attrib.values())))
+    pieces = [*element.itertext()] if is_joined else [element.text or "", *(c.tail or "" for c in element)]
+    yield from filter(None, (text.strip() for text in ("".join(pieces), *element.attrib.values())))
     for child in () if is_joined else element:
         yield from texts_in(child, joined, (*steps, child.tag))
 
 
 def texts_of(value: object) -> Iterator[str]:
-    """The same of a value of a tuple, in the words of the document."""
+    """The non-blank texts of a tuple's value, formatted as in the document."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list | tuple):
@@ -269,23 +269,23 @@ def texts_of(value: object) -> Iterator[str]:
 
 @given(DOCUMENTS)
 def test_every_text_and_attribute_is_in_a_column(xml: str) -> None:
-    """What was inferred is what is printed, it has no rejects, and it leaves nothing out that it does not tell."""
+    """The printed schema equals the inferred one, and reads all texts without rejects or unreported losses."""
     root = etree.fromstring(xml)
     element = root[0].tag
     try:
-        found = inferred(xml, element)
+        inference = inferred(xml, element)
     except SourceError:
         assert not any([*texts_in(t), *t.attrib, *t] for t in root)
         reject()
-    joined = {told.removesuffix(AMONG_TEXT)[: -len("/*, ")] for told in found.left_out}
-    if not all(told.endswith(AMONG_TEXT) for told in found.left_out):
-        reject()  # there is more than is told
-    assert Schema.parse(column_list(found.schema)) == found.schema
-    printed = declaration("t", found.schema, "no.xml", found.element, prefixes=found.prefixes)
+    joined = {entry.removesuffix(AMONG_TEXT)[: -len("/*, ")] for entry in inference.left_out}
+    if not all(entry.endswith(AMONG_TEXT) for entry in inference.left_out):
+        reject()  # elements are left out for another reason
+    assert Schema.parse(column_list(inference.schema)) == inference.schema
+    printed = declaration("t", inference.schema, "no.xml", inference.element, prefixes=inference.prefixes)
     (stream,) = plan(f"{printed} SELECT * FROM t").streams
-    assert (stream.schema, stream.element) == (found.schema, found.element)
+    assert (stream.schema, stream.element) == (inference.schema, inference.element)
     rejects: list[Reject] = []
-    parts = list(slices(xml.encode(), found.schema, element=found.element, on_reject=rejects.append))
+    parts = list(slices(xml.encode(), inference.schema, element=inference.element, on_reject=rejects.append))
     rows = [row for part in parts for row in part.tuples.rows()]
     assert (rejects, len(rows)) == ([], len(root))
     steps = [re.split(r"/(?![^{]*\})", path) for path in joined]
@@ -296,7 +296,7 @@ def test_every_text_and_attribute_is_in_a_column(xml: str) -> None:
 
 
 @given(DOCUMENTS)
-def test_neither_way_to_read_overlooks_anything(xml: str) -> None:
+def test_both_parsers_read_everything(xml: str) -> None:
     element, data = etree.fromstring(xml)[0].tag, xml.encode()
     try:
         schema = inferred(xml, element).schema

@@ -1,4 +1,4 @@
-"""Values in the names of files: read by both parsers, told apart from what tuples say, closed at the last file."""
+"""Attribute values in file names: read by both parsers, compared with tuples, closed after the last file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "expected"),
     [
         ("feed/{sid}/hour={hour}.xml", {"S1/hour=1.xml": ("S1", "1"), "S1/hour=2.xml": ("S1", "2"),
                                         "S2/hour=01.xml": ("S2", "01")}),
@@ -55,10 +55,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("feed/S{n}/hour={n}.xml", {"S1/hour=1.xml": ("1",)}),
     ],
 )  # fmt: skip
-def test_names_that_match(folder: Path, pattern: str, found: dict[str, tuple[str, ...]]) -> None:
+def test_names_that_match(folder: Path, pattern: str, expected: dict[str, tuple[str, ...]]) -> None:
     files = files_matching(pattern)
     texts = [tuple(text for _, text in texts_in(pattern, file)) for file in files]
-    assert dict(zip((f.removeprefix("feed/") for f in files), texts, strict=True)) == found
+    assert dict(zip((f.removeprefix("feed/") for f in files), texts, strict=True)) == expected
     assert open_source(pattern).texts == tuple(texts_in(pattern, file) for file in files)
     assert columns_named(f"file://{folder}/feed/{{sid}}") == ("sid",)
     assert all(would_match(pattern, str(folder / file)) for file in files if pattern.endswith(".xml"))
@@ -66,7 +66,7 @@ def test_names_that_match(folder: Path, pattern: str, found: dict[str, tuple[str
 
 @pytest.mark.parametrize("pattern", ["{a}{b}.xml", "{a}*.xml", "d/*{a}", "{a}[0-9].xml", "?{a}"])
 def test_a_value_ends_somewhere(pattern: str) -> None:
-    with pytest.raises(UsageError, match="something fixed has to stand between"):
+    with pytest.raises(UsageError, match="a fixed text is needed between"):
         columns_in(pattern)
 
 
@@ -78,7 +78,7 @@ def test_a_name_that_can_be_read_in_two_ways(folder: Path) -> None:
         open_source("{x}-{y}.xml")
 
 
-def test_a_file_of_that_very_name_is_meant(folder: Path) -> None:
+def test_a_file_with_braces_in_its_name_is_read(folder: Path) -> None:
     (folder / "{hour}.xml").write_text(document("<v>1</v>"))
     assert columns_named("{hour}.xml") == ()
     assert open_source("{hour}.xml").texts == ()
@@ -88,13 +88,13 @@ def test_a_file_of_that_very_name_is_meant(folder: Path) -> None:
 @pytest.mark.parametrize(
     "spec", ["https://h/hour={hour}.xml", "s3://b/hour={hour}", "follow:hour={hour}.xml", "tcp://{host}:1"]
 )
-def test_what_is_not_listed_carries_nothing(folder: Path, spec: str) -> None:
+def test_only_local_files_have_values_in_names(folder: Path, spec: str) -> None:
     for use in (columns_named, open_source):
-        with pytest.raises(UsageError, match=r"\{ho(ur|st)\} is for the names of local files"):
+        with pytest.raises(UsageError, match=r"\{ho(ur|st)\} is only for local files"):
             use(spec)
-    with pytest.raises(XmlPunctError, match="is for the names of local files: name a path"):
+    with pytest.raises(XmlPunctError, match="is only for local files: name a path"):
         explain(plan(f"CREATE STREAM s (hour INT, a INT) WITH (source = '{spec}'); SELECT a FROM s"))
-    assert columns_named("https://h/${NAME}.xml") == ()  # taken from the environment
+    assert columns_named("https://h/${NAME}.xml") == ()  # an environment variable
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_null_in_a_name(tmp_path: Path) -> None:
         open_source(f"{tmp_path}/at={{at}}.xml")
 
 
-def test_only_behind_an_equals_sign(tmp_path: Path) -> None:
+def test_percent_escapes_only_after_an_equals_sign(tmp_path: Path) -> None:
     (tmp_path / "a%20b.xml").write_text(document("<v>1</v>"))
     assert open_source(f"{tmp_path}/{{at}}.xml").texts == ((("at", "a%20b"),),)
 
@@ -129,15 +129,15 @@ def test_only_behind_an_equals_sign(tmp_path: Path) -> None:
 SCHEMA = Schema.parse("hour INT NOT NULL CHECK (hour BETWEEN 0 AND 23), v INT")
 
 
-def label(schema: Schema, texts: Texts, *others: Texts) -> Any:
+def label(schema: Schema, texts: Texts, *more_texts: Texts) -> Any:
     spec = StreamSpec("s", schema, "t")
-    parts = [(f"{i}.xml", one) for i, one in enumerate((texts, *others))]
+    parts = [(f"{i}.xml", texts_of_file) for i, texts_of_file in enumerate((texts, *more_texts))]
     return spec, labels_of((spec,), tuple(parts))[0]
 
 
 @pytest.mark.parametrize("read", [parse_split, parse_conforming])
-def test_what_tuples_say_of_it(read: Any) -> None:
-    """Nothing, or the same, or else they are rejects; what is no value is one as ever."""
+def test_tuples_with_and_without_the_value(read: Any) -> None:
+    """A tuple without the attribute, or with an equal value, is read; any other value is a reject."""
     rows = [
         "<v>1</v>",
         "<hour>7</hour>",
@@ -147,12 +147,12 @@ def test_what_tuples_say_of_it(read: Any) -> None:
         "<hour>99</hour>",
     ]
     spec, labels = label(SCHEMA, (("hour", "7"),))
-    found = read(Split("7.xml", Position(), document(*rows).encode(), True, labels), [spec])
-    assert found.slices[0].tuples.rows() == [(7, 1), (7, None), (7, None)]
-    assert [r.reason for r in found.rejects[0]] == [
-        "attribute hour: '8', but the name of the file says 7",
+    parsed = read(Split("7.xml", Position(), document(*rows).encode(), True, labels), [spec])
+    assert parsed.slices[0].tuples.rows() == [(7, 1), (7, None), (7, None)]
+    assert [r.reason for r in parsed.rejects[0]] == [
+        "attribute hour: '8', but the name of the file has 7",
         "attribute hour: 'x' is not of type INT",
-        "attribute hour: '99', but the name of the file says 7",
+        "attribute hour: '99', but the name of the file has 7",
     ]
 
 
@@ -174,13 +174,13 @@ def test_every_type(monkeypatch: pytest.MonkeyPatch, type_: str, text: str, othe
     monkeypatch.setattr(labels_module, "polars_works", lambda: works)
     spec, labels = label(Schema.parse(f"x {type_}, v INT"), (("x", text),))
     data = document("", f"<x>{text}</x>", f"<x>{other}</x>").encode()
-    found = parse_split(Split("x.xml", Position(), data, True, labels), [spec])
+    parsed = parse_split(Split("x.xml", Position(), data, True, labels), [spec])
     value = spec.schema["x"].type.read(text)
     key = spec.schema["x"].type.key
-    assert [key(v) for v in found.slices[0].tuples["x"]] == [key(value)] * 2
-    (reject,) = found.rejects[0]
-    assert "but the name of the file says" in reject.reason
-    (closed,) = found.slices[0].punctuations
+    assert [key(v) for v in parsed.slices[0].tuples["x"]] == [key(value)] * 2
+    (reject,) = parsed.rejects[0]
+    assert "but the name of the file has" in reject.reason
+    (closed,) = parsed.slices[0].punctuations
     assert closed.patterns[0].matches(value)
 
 
@@ -194,14 +194,14 @@ def test_every_type(monkeypatch: pytest.MonkeyPatch, type_: str, text: str, othe
 def test_a_name_that_does_not_fit(text: str, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         label(SCHEMA, (("hour", text),))
-    with pytest.raises(UsageError, match="its name carries day, which is no column of s"):
+    with pytest.raises(UsageError, match="its name contains day, which is not a column of s"):
         label(SCHEMA, (("day", "7"),))
 
 
 def test_the_last_file_of_a_value_closes_it(folder: Path) -> None:
-    """Hour 1 is also 01; before the end of the last such file nothing is said of it."""
-    found = list(parse("feed/*/hour={hour}.xml", SCHEMA, element="t"))
-    assert [str(e) for e in found] == [
+    """``1`` and ``01`` are the same hour, which is punctuated after the last of their files."""
+    elements = list(parse("feed/*/hour={hour}.xml", SCHEMA, element="t"))
+    assert [str(e) for e in elements] == [
         "(1, 5)",
         "(1, 6)",
         "(2, 5)",
@@ -215,10 +215,10 @@ def test_the_last_file_of_a_value_closes_it(folder: Path) -> None:
 
 def test_a_broken_file_closes_nothing(folder: Path) -> None:
     (folder / "feed" / "S1" / "hour=2.xml").write_text("<r><t><v>1</v></t>")
-    found: list[str] = []
+    elements: list[str] = []
     with pytest.raises(SourceError):
-        found.extend(str(e) for e in parse("feed/S1/hour={hour}.xml", SCHEMA, element="t"))
-    assert found == ["(1, 5)", "(1, 6)", "<1, *>", "(2, 1)"]
+        elements.extend(str(e) for e in parse("feed/S1/hour={hour}.xml", SCHEMA, element="t"))
+    assert elements == ["(1, 5)", "(1, 6)", "<1, *>", "(2, 1)"]
 
 
 def test_packed_files_and_members_of_archives(folder: Path) -> None:
@@ -226,11 +226,11 @@ def test_packed_files_and_members_of_archives(folder: Path) -> None:
     (folder / "p" / "1.xml.gz").write_bytes(gzip.compress(document("<v>1</v>").encode()))
     with tarfile.open(folder / "p" / "2.xml.gz", "w:gz") as archive:
         archive.add(folder / "feed" / "S1", "S1")
-    found = [str(e) for e in parse("p/{hour}.xml.gz", SCHEMA, element="t")]
-    assert found == ["(1, 1)", "<1, *>", "(2, 5)", "(2, 6)", "(2, 5)", "(2, 6)", "<2, *>"]
+    elements = [str(e) for e in parse("p/{hour}.xml.gz", SCHEMA, element="t")]
+    assert elements == ["(1, 1)", "<1, *>", "(2, 5)", "(2, 6)", "(2, 5)", "(2, 6)", "<2, *>"]
 
 
-def test_check_infer_and_sniff_know_them(folder: Path) -> None:
+def test_check_infer_and_sniff_include_them(folder: Path) -> None:
     source = open_source("feed/{sid}/hour={hour}.xml")
     report = check(source, Schema.parse("hour INT, sid STRING, v INT"), "t")
     assert (report.tuples, report.punctuations, report.offered) == (6, 3, [("hour", "sid")])

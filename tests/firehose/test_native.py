@@ -1,4 +1,4 @@
-"""The native reader and libxml2 give the same, down to the byte of each reject and error."""
+"""The native reader and libxml2 agree, down to the byte of each reject and error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.firehose import fuzz
 from tests.firehose.documents import BOTH, GUESSED, OPEN, PLAIN, SHAPED, SPECS, TYPED, body, damaged
-from tests.firehose.outcomes import everything
+from tests.firehose.outcomes import contents
 from xmlpunct.firehose import (
     Parser,
     Position,
@@ -35,21 +35,21 @@ pytestmark = pytest.mark.skipif(
 
 
 def assert_same(split: Split, specs: Sequence[StreamSpec]) -> bool:
-    """Compare the two on a split; whether it is without error."""
+    """Assert that both readers agree on a split; True if it has no error."""
     fast, slow = parse_split(split, specs), parse_conforming(split, specs)
-    assert everything(fast) == everything(slow), split
+    assert contents(fast) == contents(slow), split
     return slow.error is None
 
 
 def is_walked(split: Split, specs: Sequence[StreamSpec]) -> bool:
-    """Whether a split is not passed on."""
+    """True if the native reader handles a split without libxml2."""
     return Parser(specs)._walker.walk(split) is not None
 
 
 def splits_of(
     document: bytes, specs: Sequence[StreamSpec], feed: int, cut: int | None, parser: Parser | None = None
 ) -> Iterator[Split]:
-    """A document fed in pieces and cut, for a parser that reads ahead or for none."""
+    """The splits of a document fed in pieces; with a parser, it reads ahead."""
     splitter = Splitter("doc", elements_of(specs), ahead=parser and parser.ahead)
     for at in range(0, len(document) + feed, feed):
         splitter.feed(document[at : at + feed])
@@ -60,9 +60,9 @@ def splits_of(
 
 
 def assert_same_everywhere(random: Random, document: bytes, specs: Sequence[StreamSpec]) -> int:
-    """Compare the two on all splits of a document, however they are found; how many there were.
+    """Assert that both readers agree on all splits of a document; the number of splits.
 
-    The splits are the same by all ways, unless something is wrong, and then what is found in them.
+    Every way of cutting gives the same splits; after an error, only the same rows.
     """
     feed, cut = random.choice([len(document) or 1, 1000, 300, 7]), random.choice([None, None, 100, 700])
     ways = []
@@ -73,19 +73,19 @@ def assert_same_everywhere(random: Random, document: bytes, specs: Sequence[Stre
             patch.setattr(native, "COMPILED", compiled)
             for split in splits_of(document, specs, feed, cut, parser):
                 splits.append(split)
-                found = everything((parser.parse if parser else partial(parse_split, specs=specs))(split))
-                assert not parser or found == everything(parse_conforming(split, specs)), split
-                for mine, more in zip(rows, found["tuples"], strict=True):
-                    mine += map(str, more)
-                if (error := found["error"]) != "None":
+                outcome = contents((parser.parse if parser else partial(parse_split, specs=specs))(split))
+                assert not parser or outcome == contents(parse_conforming(split, specs)), split
+                for stream_rows, split_rows in zip(rows, outcome["tuples"], strict=True):
+                    stream_rows += map(str, split_rows)
+                if (error := outcome["error"]) != "None":
                     break
         ways.append((rows, error, splits if error == "None" else None))
     assert ways[0] == ways[1] == ways[2]
     return len(splits)
 
 
-def some(random: Random) -> int:
-    """Compare on one random document, whole, damaged and torn out of itself; how many splits there were."""
+def compare_random(random: Random) -> int:
+    """Compare on a random document, on damaged copies and on a piece of it; the number of splits."""
     specs = random.choice([*[SPECS] * 3, *[(PLAIN,)] * 2, *[GUESSED] * 2, *SHAPED, BOTH, TYPED])
     document = f"{OPEN}{body(random)}</r>".encode("utf-8", "surrogatepass")
     count = assert_same_everywhere(random, document, specs)
@@ -99,8 +99,8 @@ def some(random: Random) -> int:
 
 @settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking takes minutes and helps little
 @given(st.randoms(use_true_random=False))
-def test_whatever_comes(random: Random) -> None:
-    some(random)
+def test_random_documents(random: Random) -> None:
+    compare_random(random)
 
 
 ROWS = [f"\n<t><a>{i}</a><b>S{i % 7}</b></t>" for i in range(60)]
@@ -194,12 +194,12 @@ FORMS = [
 
 @pytest.mark.parametrize("specs", FORMS)
 def test_no_form_of_a_stream_is_passed_on(specs: Sequence[StreamSpec]) -> None:
-    """Nor is it when it is read ahead, and then what is around tuples is known across splits."""
+    """The native reader handles each form, also when it reads ahead with ancestors that span splits."""
     document = f"{OPEN}{ORDERS}<order id='n'><order id='10'>{ORDERS}</order><to>x</to></order></r>".encode()
     assert assert_same(Split("doc", Position(), document, True), specs)
     parser = Parser(specs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Parse, "find", None)  # libxml2's
+        patch.setattr(_Parse, "find", None)  # the parser with libxml2
         splits = [*splits_of(document, specs, 70, 200, parser)]
         assert all(parser._walker.walk(split) is not None for split in splits)
         assert [*splits_of(document, specs, 70, 200)] == splits
@@ -218,14 +218,14 @@ def test_punctuations_of_chosen_tuples_are_not_passed_on() -> None:
     assert [*map(str, parse_split(split, specs).slices[0].punctuations)] == ["<1, *, *>", "<3, *, *>"]
 
 
-def test_items_of_a_tuple_that_is_not_complete_are_left_for_later() -> None:
+def test_items_of_an_incomplete_tuple_are_left_for_the_next_split() -> None:
     spec = StreamSpec("s", Schema.parse("d ARRAY(a INT, b ARRAY(v INT PATH '.'))"), "t")
     document = f"{OPEN}<t><d><a>1</a><b>2</b></d></t><t><d><a>3</a><b>4</b></d><d><b>5</b>".encode()
     parser = Parser([spec])
-    ahead = parser.ahead(Split("doc", Position(), document, False))
-    assert ahead is not None
-    split = Split("doc", Position(), document[: ahead[0].boundary], False)
-    assert everything(parser.parse(split)) == everything(parse_conforming(split, [spec]))
+    prefix = parser.ahead(Split("doc", Position(), document, False))
+    assert prefix is not None
+    split = Split("doc", Position(), document[: prefix[0].boundary], False)
+    assert contents(parser.parse(split)) == contents(parse_conforming(split, [spec]))
     assert parser.parse(split).slices[0].tuples["d"].to_list() == [[{"a": 1, "b": [{"v": 2}]}]]
 
 
@@ -236,8 +236,8 @@ def test_what_is_missing_for_its_namespace_is_counted_by_path_in_all_arrays() ->
     assert assert_same(split, [spec])
 
 
-def test_a_return_in_a_value_is_seen_whatever_else_is_odd() -> None:
-    """As many returns too many, in one value, as stand around a tuple with a comment."""
+def test_a_carriage_return_in_a_value_is_normalized_among_odd_tuples() -> None:
+    """A value has as many extra carriage returns as the white space around a tuple with a comment."""
     rows = [row.replace("\n", "\r\n") for row in ROWS]
     rows[7], rows[9] = rows[7].replace("S", "\r"), rows[9].replace("S", "<!-- c -->")
     spec = StreamSpec("s", Schema.parse("a INT, b STRING"), "t")
@@ -246,7 +246,7 @@ def test_a_return_in_a_value_is_seen_whatever_else_is_odd() -> None:
     assert parse_split(split, [spec]).slices[0].tuples["b"][7] == "\n0"
 
 
-def test_columns_that_are_not_needed_are_judged_all_the_same() -> None:
+def test_unneeded_columns_are_still_checked() -> None:
     schema = Schema.parse("a INT, b STRING, c STRING NOT NULL, d STRING CHECK (d IN ('x', 'y'))")
     rows = "".join(
         f"<t><a>{a}</a><b>1</b>{c}<d>{d}</d></t>" for a, c, d in [(1, "<c/>", "x"), ("z", "", "z")]
@@ -254,29 +254,29 @@ def test_columns_that_are_not_needed_are_judged_all_the_same() -> None:
     spec = StreamSpec("s", schema, "t", columns=frozenset("c"))
     split = Split("doc", Position(0, 1, (OPEN,), True), rows.encode(), False)
     assert assert_same(split, [spec])
-    found = parse_split(split, [spec])
-    assert found.slices[0].tuples["c"].to_list() == [""]
-    assert found.slices[0].tuples["b"].to_list() == [None]
-    assert found.slices[0].tuples.schema == schema.empty().schema
-    whole = parse_split(split, [StreamSpec("s", schema, "t")])
-    assert found.rejects == whole.rejects
+    parsed = parse_split(split, [spec])
+    assert parsed.slices[0].tuples["c"].to_list() == [""]
+    assert parsed.slices[0].tuples["b"].to_list() == [None]
+    assert parsed.slices[0].tuples.schema == schema.empty().schema
+    all_columns = parse_split(split, [StreamSpec("s", schema, "t")])
+    assert parsed.rejects == all_columns.rejects
 
 
-def test_items_of_a_tuple_that_is_cut_count_with_it() -> None:
-    """Nothing in the document is undeclared, so nothing in it is walked over twice."""
+def test_items_of_a_tuple_that_is_cut_are_counted_with_it() -> None:
+    """The document has no undeclared elements, so the reader walks over it once."""
     spec = StreamSpec("s", Schema.parse("l ARRAY(q INT, u STRING PATH '@u'), m ARRAY(v INT PATH '@v')"), "t")
     parser = Parser([spec])
     data = b"<r><t><l><q>1</q></l><m v='2'/></t><t/><t><l u='x'/><l><q>3</q></l><m v='4'/></t></r>"
     for stop in range(len(data) + 1):
-        ahead = parser.ahead(Split("doc", Position(), data[:stop], False))
-        assert ahead is not None
-        split = Split("doc", Position(), data[: ahead[0].boundary], False)
-        assert everything(parser.parse(split)) == everything(parse_conforming(split, [spec]))
+        prefix = parser.ahead(Split("doc", Position(), data[:stop], False))
+        assert prefix is not None
+        split = Split("doc", Position(), data[: prefix[0].boundary], False)
+        assert contents(parser.parse(split)) == contents(parse_conforming(split, [spec]))
 
 
 def test_damage() -> None:
     for seed in range(60):
-        some(Random(seed))
+        compare_random(Random(seed))
 
 
 @pytest.mark.parametrize("specs", fuzz.ALL)
@@ -287,15 +287,17 @@ def test_odd_documents(specs: Sequence[StreamSpec], final: bool) -> None:
         assert_same(Split("doc", Position(), data, final), specs)
 
 
-def test_of_the_odd_documents_these_are_not_passed_on() -> None:
-    passed = [
+def test_which_odd_documents_are_passed_on() -> None:
+    not_walked = [
         document
         for document in fuzz.ODD
         if not is_walked(Split("doc", Position(), document.encode("utf-8", "surrogatepass"), True), SPECS)
     ]
-    fine = fuzz.ODD[1 : fuzz.ODD.index("<\u00e9><t/></\u00e9>")]
-    wrong = ["<r><t><b>1</b><b>2</b>"]
-    assert [document for document in passed if document in fine and document[:22] not in wrong] == [
+    well_formed = fuzz.ODD[1 : fuzz.ODD.index("<\u00e9><t/></\u00e9>")]
+    excluded = ["<r><t><b>1</b><b>2</b>"]
+    assert [
+        document for document in not_walked if document in well_formed and document[:22] not in excluded
+    ] == [
         f"{OPEN}<p:t><a>1</a><a>2</a></p:t></r>",  # a wrong punctuation
         f"{OPEN}<p:t>x<a>1</a></p:t></r>",
     ]
@@ -304,14 +306,14 @@ def test_of_the_odd_documents_these_are_not_passed_on() -> None:
 def test_mutated_documents() -> None:
     fuzzer = fuzz.Fuzzer()
     for seed in range(1500):
-        fuzzer.some(Random(seed))
+        fuzzer.run_once(Random(seed))
     assert fuzzer.walked > 100
 
 
 @pytest.mark.long
-@pytest.mark.skipif(os.environ.get("XMLPUNCT_LONG") != "1", reason="takes as long as it is given")
+@pytest.mark.skipif(os.environ.get("XMLPUNCT_LONG") != "1", reason="runs for XMLPUNCT_SECONDS seconds")
 def test_damage_for_long() -> None:
-    """As long as XMLPUNCT_SECONDS says (600).
+    """Runs for XMLPUNCT_SECONDS seconds (600).
 
     XMLPUNCT_LONG=1 XMLPUNCT_SECONDS=3600 pytest -m long -s tests/firehose/test_native.py
     """
@@ -323,7 +325,7 @@ def test_damage_for_long() -> None:
     while time.monotonic() < until:
         seed += 1
         try:
-            count += some(Random(seed))
+            count += compare_random(Random(seed))
         except BaseException:
             print(f"seed {seed}, after {count:,} splits")
             raise

@@ -1,4 +1,4 @@
-"""What is recognised as tuples, punctuations, rejects and errors."""
+"""Parsing of tuples, punctuations, rejects and errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.firehose.harness import ROOT, many, one, read, spec
+from tests.firehose.harness import ROOT, parse_document, parse_streams, read, spec
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose import Limits, Position, Split, parse_split, reading
 from xmlpunct.slice import Slice
@@ -18,14 +18,14 @@ SENSOR = "sid STRING, hour INT"
 def rows(
     document: str | bytes, columns: str = "a INT, b STRING", element: str = "t"
 ) -> list[tuple[object, ...]]:
-    parsed = one(document, columns, element)
+    parsed = parse_document(document, columns, element)
     assert parsed.error is None
     assert parsed.rejects == [[]]
     return parsed.slices[0].tuples.rows()
 
 
-def said(document: str, columns: str = "a INT, b STRING", element: str = "t") -> list[str]:
-    parsed = one(document, columns, element)
+def punctuations_of(document: str, columns: str = "a INT, b STRING", element: str = "t") -> list[str]:
+    parsed = parse_document(document, columns, element)
     assert parsed.error is None
     return list(map(str, parsed.slices[0].punctuations))
 
@@ -45,7 +45,7 @@ def said(document: str, columns: str = "a INT, b STRING", element: str = "t") ->
     ],
 )
 def test_by_namespace_not_by_prefix(document: str) -> None:
-    parsed = one(document)
+    parsed = parse_document(document)
     assert parsed.error is None
     assert parsed.slices[0].tuples.rows() == [(1, None)]
     assert list(map(str, parsed.slices[0].punctuations)) == ["<[1,2], *>"]
@@ -66,8 +66,10 @@ def test_children_of_foreign_namespaces_are_not_attributes() -> None:
 
 def test_another_punctuation_namespace() -> None:
     document = '<s xmlns:p="urn:p"><p:t><a>1</a></p:t></s>'
-    assert list(map(str, one(document, punct_namespace="urn:p").slices[0].punctuations)) == ["<1, *>"]
-    assert one(document).slices[0].punctuations == []
+    assert list(map(str, parse_document(document, punct_namespace="urn:p").slices[0].punctuations)) == [
+        "<1, *>"
+    ]
+    assert parse_document(document).slices[0].punctuations == []
 
 
 def test_look_alikes_are_transparent() -> None:
@@ -128,7 +130,7 @@ def test_several_streams_of_one_source() -> None:
     document = (
         f"{ROOT}<t><a>1</a><u><a>5</a></u></t><u><a>x</a></u><p:u><a>y</a></p:u><p:t><a>2</a></p:t></r>"
     )
-    parsed = many(document, [spec("a INT"), spec("a STRING"), spec("a STRING", "u")])
+    parsed = parse_streams(document, [spec("a INT"), spec("a STRING"), spec("a STRING", "u")])
     assert [s.tuples.rows() for s in parsed.slices] == [[(1,)], [("1",)], [("x",)]]
     assert [list(map(str, s.punctuations)) for s in parsed.slices] == [["<2>"], ["<2>"], ["<y>"]]
 
@@ -137,7 +139,7 @@ def test_a_wrong_punctuation_ends_all_streams_of_the_source() -> None:
     document = (
         f"{ROOT}<t><a>1</a></t><u><a>2</a></u><p:u><a>[</a></p:u><t><a>3</a></t><p:t><a>[</a></p:t></r>"
     )
-    parsed = many(document, [spec("a INT"), spec("a STRING"), spec("a STRING", "u")])
+    parsed = parse_streams(document, [spec("a INT"), spec("a STRING"), spec("a STRING", "u")])
     assert [s.tuples.rows() for s in parsed.slices] == [[(1,)], [("1",)], [("2",)]]
     assert parsed.error is not None
     assert parsed.error.byte == document.index("<p:u>")
@@ -147,7 +149,7 @@ def test_a_wrong_punctuation_ends_all_streams_of_the_source() -> None:
 
 
 def test_absent_is_a_wildcard_and_bounds_are_whole() -> None:
-    assert said(f"{ROOT}<p:t><a>(,100)</a></p:t><p:t><b> *</b></p:t><p:t/></r>") == [
+    assert punctuations_of(f"{ROOT}<p:t><a>(,100)</a></p:t><p:t><b> *</b></p:t><p:t/></r>") == [
         "<(,99], *>",
         "<*, *>",
         "<*, *>",
@@ -156,16 +158,16 @@ def test_absent_is_a_wildcard_and_bounds_are_whole() -> None:
 
 def test_paths_in_punctuations() -> None:
     columns = "id INT PATH '@id', v INT PATH 'd/v'"
-    assert said(f"{ROOT}<p:t id='7'><d><v>[1,2]</v></d></p:t></r>", columns) == ["<7, [1,2]>"]
+    assert punctuations_of(f"{ROOT}<p:t id='7'><d><v>[1,2]</v></d></p:t></r>", columns) == ["<7, [1,2]>"]
 
 
 def test_special_characters_in_patterns() -> None:
     document = f'{ROOT}<p:t><b>"&lt;<![CDATA[&]]><!-- c -->*"</b></p:t><p:t><b>&quot;*&quot;</b></p:t></r>'
-    assert said(document) == ["<*, <&*>", '<*, "*">']
+    assert punctuations_of(document) == ["<*, <&*>", '<*, "*">']
 
 
-def test_an_empty_pattern_says_nothing_but_was_read() -> None:
-    parsed = one(f"{ROOT}<p:t><a>{{}}</a></p:t><p:t><a>1</a></p:t></r>")
+def test_an_empty_pattern_is_counted_but_not_emitted() -> None:
+    parsed = parse_document(f"{ROOT}<p:t><a>{{}}</a></p:t><p:t><a>1</a></p:t></r>")
     assert list(map(str, parsed.slices[0].punctuations)) == ["<1, *>"]
     assert (parsed.read, parsed.dropped) == ([2], [0])
 
@@ -187,7 +189,7 @@ def test_an_empty_pattern_says_nothing_but_was_read() -> None:
     ],
 )
 def test_an_undeclared_attribute_that_is_constrained_drops_it(inner: str, dropped: int) -> None:
-    parsed = one(f"{ROOT}<p:t>{inner}</p:t></r>")
+    parsed = parse_document(f"{ROOT}<p:t>{inner}</p:t></r>")
     assert parsed.error is None
     assert (parsed.dropped, parsed.read) == ([dropped], [1])
     assert len(parsed.slices[0].punctuations) == 1 - dropped
@@ -196,7 +198,7 @@ def test_an_undeclared_attribute_that_is_constrained_drops_it(inner: str, droppe
 @pytest.mark.parametrize(
     ("inner", "reason"),
     [
-        ("<a>[1,2</a>", "attribute a: a range ends with ] or )"),
+        ("<a>[1,2</a>", "attribute a: a range must end with ] or )"),
         ("<a>x</a>", "attribute a: 'x' is not of type INT"),
         ("<a/>", "attribute a: '' is not of type INT"),
         ("<a>1</a><a>2</a>", "attribute a is given more than once"),
@@ -207,7 +209,7 @@ def test_an_undeclared_attribute_that_is_constrained_drops_it(inner: str, droppe
 )
 def test_a_wrong_punctuation_is_fatal(inner: str, reason: str) -> None:
     document = f"{ROOT}\n<t><a>1</a></t>\n <p:t>{inner}</p:t><t><a>2</a></t></r>"
-    parsed = one(document)
+    parsed = parse_document(document)
     assert parsed.slices[0].tuples.rows() == [(1, None)]
     assert parsed.error is not None
     assert reason in parsed.error.reason
@@ -225,7 +227,7 @@ def test_a_wrong_punctuation_is_fatal(inner: str, reason: str) -> None:
         ("<a>1</a><a>1</a>", "attribute a: given more than once"),
         ("<a>1</a><d v='1'/><d v='1'/>", "attribute v: given more than once"),
         ("<a>1</a><d><w>1</w></d><d><w>2</w></d>", "attribute w: given more than once"),
-        ("<b>x</b>", "attribute a: missing, and it is NOT NULL"),
+        ("<b>x</b>", "attribute a: missing, but NOT NULL"),
         ("<a>1</a><h>24</h>", "attribute h: '24' is outside its domain [0,23]"),
     ],
 )
@@ -236,26 +238,26 @@ def test_rejects(inner: str, reason: str) -> None:
     good = "<t><a>1</a><h>1</h></t>"
     wrong = f"<t>{inner}{'' if '<h>' in inner else '<h>2</h>'}</t>"
     document = f"{ROOT}\n{good}\né {wrong}{good}<p:t><a>5</a></p:t></r>"
-    parsed = one(document, columns)
+    parsed = parse_document(document, columns)
     assert parsed.error is None
     assert parsed.slices[0].tuples.height == 2
     assert parsed.slices[0].before == [2]
-    ((found,),) = parsed.rejects
-    assert (found.source, found.line, found.text, found.reason) == ("doc", 3, wrong, reason)
-    assert found.byte == document.encode().index(wrong.encode())
+    ((reject,),) = parsed.rejects
+    assert (reject.source, reject.line, reject.text, reject.reason) == ("doc", 3, wrong, reason)
+    assert reject.byte == document.encode().index(wrong.encode())
 
 
 def test_before_counts_only_the_tuples_that_stay() -> None:
-    parsed = one(
+    parsed = parse_document(
         f"{ROOT}<t><a>x</a></t><p:t><a>1</a></p:t><t><a>2</a></t><t><a>y</a></t><p:t><a>3</a></p:t></r>"
     )
     assert parsed.slices[0].before == [0, 1]
 
 
 def test_a_long_tuple_is_shown_in_part() -> None:
-    ((found,),) = one(f"<r><t><a>x</a><b>{'y' * 70_000}</b></t></r>").rejects
-    assert found.text.startswith("<t><a>x</a><b>yy")
-    assert len(found.text) == 65_536 + 3
+    ((reject,),) = parse_document(f"<r><t><a>x</a><b>{'y' * 70_000}</b></t></r>").rejects
+    assert reject.text.startswith("<t><a>x</a><b>yy")
+    assert len(reject.text) == 65_536 + 3
 
 
 # Errors, with line and byte; «marks» the byte
@@ -297,22 +299,22 @@ GOOD = "<t><a>1</a></t>"
 def test_errors(document: str, reason: str) -> None:
     byte = document.index("«")
     document = document.replace("«", "")
-    # Some constructs are only known to be wrong at their second character.
+    # Some constructs are an error only at their second character.
     for feed, cut in ((None, None), (1, 1), (7, 20)):
-        found = read(document.encode(), spec(), feed, cut)
-        assert found.error is not None
-        place, _, why = found.error.partition(": ")
+        outcome = read(document.encode(), spec(), feed, cut)
+        assert outcome.error is not None
+        location, _, why = outcome.error.partition(": ")
         assert reason in why
-        name, line, at = place.split(", ")
+        name, line, at = location.split(", ")
         assert name == "doc"
         assert line == f"line {document.count(chr(10), 0, byte) + 1}"
         slack = 2 if reason.startswith("Sequence") else 0
         assert byte <= int(at.removeprefix("byte ")) <= byte + slack
-        assert found.tuples == [(1, None)] * document[:byte].count(GOOD)
+        assert outcome.tuples == [(1, None)] * document[:byte].count(GOOD)
 
 
 def test_invalid_utf_8() -> None:
-    parsed = one(b"<r><t><a>1</a></t><t><b>\xe9</b></t></r>")
+    parsed = parse_document(b"<r><t><a>1</a></t><t><b>\xe9</b></t></r>")
     assert parsed.slices[0].tuples.rows() == [(1, None)]
     assert parsed.error is not None
     assert (parsed.error.line, parsed.error.byte) == (1, 24)
@@ -344,7 +346,7 @@ def test_invalid_utf_8() -> None:
     ],
 )
 def test_limits(document: str, limits: Limits, reason: str) -> None:
-    error = one(document, limits=limits).error
+    error = parse_document(document, limits=limits).error
     assert error is not None
     assert reason in error.reason
     assert error.byte is not None
@@ -353,9 +355,9 @@ def test_limits(document: str, limits: Limits, reason: str) -> None:
 
 def test_a_tuple_that_never_ends() -> None:
     document = f"<r><t><a>1</a></t>\n<t><b>{'x' * 5000}".encode()
-    found = read(document, spec(), 100, None, Limits(element=1000))
-    assert found.tuples == [(1, None)]
-    assert found.error == "doc, line 2, byte 19: too large: an element longer than 1,000 bytes"
+    outcome = read(document, spec(), 100, None, Limits(element=1000))
+    assert outcome.tuples == [(1, None)]
+    assert outcome.error == "doc, line 2, byte 19: too large: an element longer than 1,000 bytes"
 
 
 def test_a_long_text_is_read_whole() -> None:
@@ -366,20 +368,20 @@ def test_a_split_in_the_middle() -> None:
     split = Split("doc", Position(100, 7, (ROOT, "<x>"), True), b"\n<t><a>x</a></t></x>", False)
     parsed = parse_split(split, [spec()])
     assert parsed.error is None
-    ((found,),) = parsed.rejects
-    assert (found.line, found.byte) == (8, 101)
+    ((reject,),) = parsed.rejects
+    assert (reject.line, reject.byte) == (8, 101)
 
 
 def test_a_result_survives_bytes() -> None:
-    found = one(f"{ROOT}<t><a>1</a></t><p:t><a>1</a></p:t></r>").slices[0]
-    assert Slice.from_bytes(spec().schema, found.to_bytes()).punctuations == found.punctuations
+    slice_ = parse_document(f"{ROOT}<t><a>1</a></t><p:t><a>1</a></p:t></r>").slices[0]
+    assert Slice.from_bytes(spec().schema, slice_.to_bytes()).punctuations == slice_.punctuations
 
 
 def test_long_patterns_are_not_remembered() -> None:
-    """They may be of any size, and as many as a stream likes."""
+    """Long patterns are not cached, because their size and number are unbounded."""
     texts = ["{" + ",".join(str(2 * i) for i in range(n, n + 100)) + "}" for n in range(50)]
-    said = "".join(f"<p:t><a>{text}</a></p:t>" for text in texts)
+    punctuations = "".join(f"<p:t><a>{text}</a></p:t>" for text in texts)
     before = reading._cached_pattern.cache_info().currsize
-    parsed = one(f"{ROOT}{said}</r>", "a INT")
+    parsed = parse_document(f"{ROOT}{punctuations}</r>", "a INT")
     assert [*map(str, parsed.slices[0].punctuations)] == [f"<{text}>" for text in texts]
     assert reading._cached_pattern.cache_info().currsize == before

@@ -1,4 +1,4 @@
-"""Paths: every one is either refused, with its place, or reads what stands there."""
+"""Paths: each is either refused, with its position, or reads the text at that path."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ paths = (
 
 @dataclass
 class Tree:
-    """An element that holds a value at some path."""
+    """An element with a value at each of some paths."""
 
     text: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
     children: dict[str, Tree] = field(default_factory=dict)
 
     def put(self, path: str, value: str) -> None:
-        first, slash, rest = path.partition("/")
+        first, slash, remainder = path.partition("/")
         if first[:1] == "@":
             self.attributes[first[1:]] = value
         elif slash:
-            self.children.setdefault(first, Tree()).put(rest, value)
+            self.children.setdefault(first, Tree()).put(remainder, value)
         else:
             self.children.setdefault(first, Tree()).text = value
 
@@ -64,24 +64,24 @@ class Tree:
 
 
 def document(given_paths: list[str], count: int = 40) -> bytes:
-    """Tuples with a value at each of these paths."""
-    found = []
+    """Tuples with a value at each of ``given_paths``."""
+    tuples = []
     for row in range(count):
         tree = Tree()
         for i, path in enumerate(given_paths):
             tree.put(path, f"{row}-{i}")
-        found.append(tree.xml("t"))
-    return f"<s>{''.join(found)}</s>".encode()
+        tuples.append(tree.xml("t"))
+    return f"<s>{''.join(tuples)}</s>".encode()
 
 
 def read(schema: Schema, data: bytes) -> list[list[tuple[object, ...]]]:
     spec, split = StreamSpec("s", schema, "t"), Split("s", Position(), data, True)
-    found = []
+    results = []
     for parse in (parse_conforming, parse_split):
         parsed = parse(split, [spec])
         assert (parsed.error, parsed.rejects) == (None, [[]])
-        found.append(parsed.slices[0].tuples.rows())
-    return found
+        results.append(parsed.slices[0].tuples.rows())
+    return results
 
 
 def all_text(element: etree._Element, path: str) -> str:
@@ -119,13 +119,13 @@ def test_a_path_is_refused_or_read(wrap: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", REFUSED)
-def test_what_is_refused(path: str) -> None:
+def test_refused_paths(path: str) -> None:
     with pytest.raises(XmlPunctError):
         Schema.parse(column("x", path))
 
 
 @pytest.mark.parametrize("path", READ)
-def test_what_is_read(path: str) -> None:
+def test_accepted_paths(path: str) -> None:
     expected = [(f"{row}-0",) for row in range(40)]
     assert read(Schema.parse(column("x", path)), document([path])) == [expected, expected]
 
@@ -147,7 +147,7 @@ def test_paths_beside_and_inside_each_other(several: list[str]) -> None:
         ("a[0]", "a child, a/b, a.1., "),
     ],
 )
-def test_what_to_do_is_said(path: str, advice: str) -> None:
+def test_errors_have_advice(path: str, advice: str) -> None:
     with pytest.raises(SqlError, match=advice):
         Schema.parse(column("x", path))
 
@@ -155,11 +155,11 @@ def test_what_to_do_is_said(path: str, advice: str) -> None:
 @pytest.mark.parametrize("name", ["a b", "n:a", "1", "a/b", "@id", "*", "a'b"])
 def test_a_column_without_a_path_is_an_element(name: str) -> None:
     for columns in (f'"{name}" STRING', f'y INT, "{name}" STRING NOT NULL'):
-        with pytest.raises(SqlError, match="say with PATH") as caught:
+        with pytest.raises(SqlError, match="write PATH") as caught:
             Schema.parse(columns)
         assert caught.value.start is not None
         assert name in columns[caught.value.start : caught.value.end]
-    if name not in ("a/b", "@id"):  # in Python, a name that is a path stands for it
+    if name not in ("a/b", "@id"):  # in Python, a name that is a path is used as the path
         with pytest.raises(SchemaError):
             list(xmlpunct.parse(b"<s/>", Schema.of([Attribute(name, STRING)]), element="t"))
     schema = Schema.parse(f"\"{name}\" STRING PATH 'x'")

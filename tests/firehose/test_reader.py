@@ -1,4 +1,4 @@
-"""Sources from beginning to end."""
+"""Reading sources from beginning to end with `FirehoseReader`, `parse` and `slices`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ A = Schema.parse("a INT")
 
 
 def drain(reader: FirehoseReader, size: int = 64) -> list[object]:
-    found: list[object] = []
+    values: list[object] = []
     while (parsed := reader.read(size)) is not None:
-        found += [row[0] for row in parsed.slices[0].tuples.rows()]
-    return found
+        values += [row[0] for row in parsed.slices[0].tuples.rows()]
+    return values
 
 
 class Failing(io.RawIOBase):
-    """A file that can be read up to a place."""
+    """A file that fails after its data."""
 
     def __init__(self, data: bytes) -> None:
         self._data = io.BytesIO(data)
@@ -55,14 +55,14 @@ class Failing(io.RawIOBase):
     ],
 )
 @pytest.mark.parametrize("size", [3, 65536])
-def test_what_is_forbidden_comes_before_a_failure(text: bytes, error: str, size: int) -> None:
+def test_a_forbidden_construct_is_reported_before_a_failure(text: bytes, error: str, size: int) -> None:
     file = Failing(b"<r><t><a>1</a></t>" + text + b" and more")
     reader = FirehoseReader(Source.of(file, "doc"), [spec("a INT")])
     tuples, failure = list[int](), None
     try:
         while (parsed := reader.read(size)) is not None:
             tuples += parsed.slices[0].tuples["a"].to_list()
-    except TransientError as fault:  # of the disk, once what came before it is read
+    except TransientError as fault:  # the failure of the disk, after the data before it is read
         failure = fault
     assert tuples == [1]
     assert error in str(reader.error or failure)
@@ -134,9 +134,9 @@ def test_a_pipe_is_not_waited_for_longer_than_needed() -> None:
 
 def test_parse_keeps_document_order() -> None:
     document = f"{ROOT}<t><a>1</a></t><p:t><a>1</a></p:t><p:t><a>0</a></p:t><t><a>2</a></t></r>".encode()
-    one, zero = Punctuation.of(A, a=1), Punctuation.of(A, a=0)
+    closed_one, closed_zero = Punctuation.of(A, a=1), Punctuation.of(A, a=0)
     for source in (document, io.BytesIO(document)):
-        assert list(parse(source, A, element="t")) == [(1,), one, zero, (2,)]
+        assert list(parse(source, A, element="t")) == [(1,), closed_one, closed_zero, (2,)]
 
 
 def test_parse_a_path(tmp_path: Path) -> None:
@@ -157,10 +157,10 @@ def test_parse_gives_python_values() -> None:
 
 
 def test_parse_raises_after_everything_before() -> None:
-    found = parse(b"<r><t><a>1</a></t><t><a>2</a></x>", A, element="t")
-    assert next(found) == (1,)
+    tuples = parse(b"<r><t><a>1</a></t><t><a>2</a></x>", A, element="t")
+    assert next(tuples) == (1,)
     with pytest.raises(SourceError) as caught:
-        next(found)
+        next(tuples)
     assert caught.value.byte == 29
 
 
@@ -185,19 +185,19 @@ def test_a_reject_keeps_its_record(character: str, inner: str) -> None:
         if len(record.encode()) <= 65_536:
             assert text == record
         else:
-            kept = text.removesuffix("...")
-            assert record.startswith(kept)
-            assert 65_536 - 4 < len(kept.encode()) <= 65_536
+            prefix = text.removesuffix("...")
+            assert record.startswith(prefix)
+            assert 65_536 - 4 < len(prefix.encode()) <= 65_536
 
 
 def test_slices_have_about_the_size_asked_for() -> None:
     document = f"<r>{''.join(f'<t><a>{n}</a></t>' for n in range(1000))}</r>".encode()
-    found = list(slices(document, A, element="t", size=1600))
-    assert 8 <= len(found) <= 12
-    assert [a for s in found for (a,) in s.tuples.rows()] == list(range(1000))
+    parts = list(slices(document, A, element="t", size=1600))
+    assert 8 <= len(parts) <= 12
+    assert [a for s in parts for (a,) in s.tuples.rows()] == list(range(1000))
 
 
-def test_what_cannot_be_read() -> None:
+def test_unreadable_sources() -> None:
     with pytest.raises(UsageError):
         list(parse(io.StringIO("<r/>"), A, element="t"))  # type: ignore[arg-type]
     with pytest.raises(SourceError):
@@ -209,9 +209,7 @@ def test_encodings_and_where_offsets_count(encoding: str) -> None:
     declared = encoding.removesuffix("-sig")
     document = f'<?xml version="1.0" encoding="{declared}"?>\n<r><t><b>é</b></t><t><a>é</a></t></r>'
     rejects: list[Reject] = []
-    found = parse(document.encode(encoding), spec().schema, element="t", on_reject=rejects.append)
-    assert list(found) == [(None, "é")]
-    mark = (
-        3 if encoding == "utf-8-sig" else 0
-    )  # a mark is part of the file, and no part of what is transcoded
+    tuples = parse(document.encode(encoding), spec().schema, element="t", on_reject=rejects.append)
+    assert list(tuples) == [(None, "é")]
+    mark = 3 if encoding == "utf-8-sig" else 0  # a byte order mark counts in UTF-8, but not after transcoding
     assert rejects[0].byte == document.encode().index(b"<t><a>") + mark

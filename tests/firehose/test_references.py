@@ -1,4 +1,4 @@
-"""Values with references, quotes and white space, as another XML parser reads them."""
+"""Values with references, quotes and white space equal those that expat reads."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def joined(pieces: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 @st.composite
 def quoted(draw: st.DrawFn, pattern: bool = False) -> str:
-    """An attribute's value between quotes of either kind; maybe the pattern of a constant."""
+    """A quoted attribute value; with ``pattern``, the pattern of a constant."""
     pieces = usual | st.sampled_from([">", "]]>"])
     text = draw(joined(pieces if pattern else pieces | st.sampled_from(QUOTES)))
     text = f"&quot;{text}&quot;" if pattern else text
@@ -79,7 +79,7 @@ def punctuations(draw: st.DrawFn) -> str:
 
 @st.composite
 def documents(draw: st.DrawFn) -> str:
-    """Tuples and punctuations with values of all kinds among many plain ones."""
+    """A few tuples and punctuations with odd values among many with plain values."""
     odd = draw(st.lists(tuples() | punctuations(), min_size=1, max_size=8))
     quote = draw(st.sampled_from("\"'"))
     plain = [f"<t a={quote}{i}{quote}><b>{i}</b><d u={quote}x{i}{quote}/></t>" for i in range(80)]
@@ -88,23 +88,23 @@ def documents(draw: st.DrawFn) -> str:
     return OPEN + "\n".join(plain) + "</r>"
 
 
-def told(document: str, namespace: str = "") -> tuple[list[tuple[str | None, ...]], list[str]]:
-    """The tuples and the punctuations of a document, by expat."""
+def parse_with_expat(document: str, namespace: str = "") -> tuple[list[tuple[str | None, ...]], list[str]]:
+    """The tuples and the punctuations of a document, parsed by expat."""
     root = ElementTree.fromstring(document)
     space = f"{{{namespace}}}" if namespace else ""
     rows = [values(e) for e in root.iter(f"{space}t")]
-    said = [
+    punctuations = [
         str(Punctuation(SCHEMA, [pt.constant(STRING, (v or "")[1:-1]) for v in values(e)]))
         for e in root.iter(f"{PUNCT}t")
     ]
-    return rows, said
+    return rows, punctuations
 
 
 def values(element: ElementTree.Element) -> tuple[str | None, ...]:
     def child(name: str) -> ElementTree.Element:
-        found = next(e for e in element if e.tag.rpartition("}")[2] == name)
-        assert isinstance(found, ElementTree.Element)
-        return found
+        match = next(e for e in element if e.tag.rpartition("}")[2] == name)
+        assert isinstance(match, ElementTree.Element)
+        return match
 
     return element.get("a"), child("b").text or "", child("d").get("u")
 
@@ -122,7 +122,7 @@ def spec_in(namespace: str) -> StreamSpec:
 @given(documents(), st.sampled_from(["", NAMED]))
 def test_values_are_those_of_another_parser(document: str, namespace: str) -> None:
     spec = spec_in(namespace)
-    split, expected = Split("doc", Position(), document.encode(), True), told(document, namespace)
+    split, expected = Split("doc", Position(), document.encode(), True), parse_with_expat(document, namespace)
     assert read(parse_conforming(split, [spec])) == expected
     assert read(parse_split(split, [spec])) == expected
 
@@ -131,31 +131,31 @@ def test_values_are_those_of_another_parser(document: str, namespace: str) -> No
 def test_in_pieces_too(document: str, size: int, namespace: str) -> None:
     reader = FirehoseReader(Source.of(document.encode()), [spec_in(namespace)])
     rows: list[tuple[str | None, ...]] = []
-    said: list[str] = []
+    patterns: list[str] = []
     while (parsed := reader.read(size)) is not None:
-        more = read(parsed)
-        rows, said = rows + more[0], said + more[1]
-    assert (rows, said) == told(document, namespace)
+        piece = read(parsed)
+        rows, patterns = rows + piece[0], patterns + piece[1]
+    assert (rows, patterns) == parse_with_expat(document, namespace)
 
 
 @given(documents())
 def test_without_a_schema_too(document: str) -> None:
     schema, source = sniff(Source.of(document.encode()), "t")
-    found = [b for part in slices(source, schema, element="t") for b in part.tuples["b"]]
-    assert found == [b for _, b, _ in told(document)[0]]
+    texts = [b for part in slices(source, schema, element="t") for b in part.tuples["b"]]
+    assert texts == [b for _, b, _ in parse_with_expat(document)[0]]
 
 
-def test_what_joins_an_attribute_with_a_child() -> None:
+def test_an_attribute_joins_with_a_child() -> None:
     feed = b'<s><t a="AT&amp;T"><b>AT&amp;T</b></t></s>'
     declared = "CREATE STREAM l (a STRING PATH '@a') WITH (element = 't');"
     declared += "CREATE STREAM r (b STRING) WITH (element = 't');"
-    found = query(f"{declared} SELECT a, b FROM l JOIN r ON l.a = r.b", l=feed, r=feed)
-    assert [t for t in found if isinstance(t, tuple)] == [("AT&T", "AT&T")]
+    results = query(f"{declared} SELECT a, b FROM l JOIN r ON l.a = r.b", l=feed, r=feed)
+    assert [t for t in results if isinstance(t, tuple)] == [("AT&T", "AT&T")]
 
 
 @pytest.mark.parametrize("wrong", ["&c;", "&AMP;", "&#0;", "&#xD800;", "&#38", "& ", "&amp"])
 @pytest.mark.parametrize("form", ["<t a='{}'/>", '<t a="{}"/>', "<t><b>{}</b></t>", "<p:t a='{}'/>"])
-def test_what_refers_to_nothing_is_an_error(form: str, wrong: str) -> None:
+def test_an_invalid_reference_is_an_error(form: str, wrong: str) -> None:
     good = "<t a='1'><b>1</b></t>" * 200
     for before in ("", good):
         document = f"{OPEN}{before}{form.format(wrong)}{good}</r>".encode()
@@ -180,19 +180,19 @@ def test_no_entity_is_ever_declared(entity: str) -> None:
 def test_the_parser_itself_fetches_nothing(entity: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("<!ENTITY c 'secret'>")
-    found: list[str] = []
+    texts: list[str] = []
 
     class Target:
         def start(self, name: str, attributes: dict[str, str]) -> None:
-            found.extend(attributes.values())
+            texts.extend(attributes.values())
 
         def end(self, name: str) -> None: ...
         def data(self, text: str) -> None:
-            found.append(text)
+            texts.append(text)
 
         def close(self) -> None: ...
 
     document = f"<!DOCTYPE r [{entity.format(secret.as_uri())}]><r><t>&c;</t><t a='&c;'/></r>"
     with suppress(etree.XMLSyntaxError), new_parser(Target()) as parser:
         parser.feed(document.encode())
-    assert "secret" not in "".join(found)
+    assert "secret" not in "".join(texts)

@@ -1,4 +1,4 @@
-"""Object stores: as fsspec gives them, here by a stand-in for it."""
+"""Object stores read with fsspec, replaced here by a stand-in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 import pytest
 
 from tests.firehose.test_archives import tarred, zipped
-from tests.firehose.test_packed import everything
+from tests.firehose.test_compression import read_part
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.connectors.open_source import open_source
@@ -22,7 +22,7 @@ DOCUMENT = b"<r><t><a>1</a></t></r>"
 
 
 class Store:
-    """A file system that has what we need of those of fsspec."""
+    """A file system in memory with the methods of fsspec that xmlpunct calls."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files = files
@@ -80,7 +80,7 @@ def test_files_directories_and_patterns() -> None:
         assert named(folder) == [f"s3://bucket/in/{name}" for name in inside]
     assert named("s3://bucket/in/?.xml*") == [f"s3://bucket/in/{name}" for name in inside[:2]]
     assert list(parse("s3://bucket/in/", A, element="t")) == [(1,)] * 4
-    assert everything(open_source("s3://bucket/in/a.xml.gz"), size=3) == (DOCUMENT, None)
+    assert read_part(open_source("s3://bucket/in/a.xml.gz"), size=3) == (DOCUMENT, None)
     with pytest.raises(SourceError, match="there are no files to read"):
         open_source("s3://bucket/*.none")
 
@@ -90,14 +90,14 @@ def test_archives(name: str) -> None:
     assert list(parse(f"s3://bucket/{name}", A, element="t")) == [(n,) for n in range(5)]
 
 
-def test_what_cannot_be_opened() -> None:
+def test_files_that_cannot_be_opened() -> None:
     with pytest.raises(SourceError, match="s3://bucket/none: cannot be opened: No such file"):
         open_source("s3://bucket/none")
     with pytest.raises(SourceError, match="s3://bucket/forbidden: cannot be opened: AccessDenied"):
         open_source("s3://bucket/forbidden")
 
 
-def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"install gcsfs .*; pip install 'xmlpunct\[remote\]'"):
         open_source("gs://bucket/x")
     with pytest.raises(UsageError, match="Protocol not known: klingon"):
@@ -107,8 +107,8 @@ def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         open_source("sftp://host/x")
 
 
-def test_a_name_and_password_are_not_told() -> None:
-    """Of any URL: they end up in errors, rejects and statistics."""
+def test_a_name_and_password_are_not_in_errors() -> None:
+    """Errors do not contain a URL's name and password."""
     with pytest.raises(SourceError) as caught:
         open_source("s3://me:secret@bucket/none")
     assert "secret" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""A file as a live firehose: where it is cut, how fast it goes, and who may leave."""
+"""Replaying a file as a live firehose: its pieces, its rate, and peers that disconnect."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SAMPLE = Path(__file__).parents[2] / "samples" / "sensor1.xml"
 
 def pieces(document: str) -> list[str]:
     with Source.of(document.encode()).open() as reader:
-        found = list(tuples(reader))
-    assert b"".join(found).decode() == document
-    return [piece.decode() for piece in found]
+        chunks = list(tuples(reader))
+    assert b"".join(chunks).decode() == document
+    return [piece.decode() for piece in chunks]
 
 
 def test_pieces_begin_with_tuples() -> None:
@@ -39,22 +39,22 @@ def test_pieces_begin_with_tuples() -> None:
 
 def test_pieces_of_a_larger_file() -> None:
     lines = "".join(f"<t><a>{a}</a></t>\n" for a in range(10_000))
-    found = pieces(f"<r>{lines}</r>")
-    assert len(found) == 10_000
-    assert found[5000] == "<t><a>5000</a></t>\n"
+    chunks = pieces(f"<r>{lines}</r>")
+    assert len(chunks) == 10_000
+    assert chunks[5000] == "<t><a>5000</a></t>\n"
 
 
-def received(replay: Replay, most: int = 1 << 30) -> bytes:
-    """What a peer gets that takes no more than ``most`` bytes."""
+def received(replay: Replay, max_bytes: int = 1 << 30) -> bytes:
+    """The data of a peer that disconnects after about ``max_bytes`` bytes."""
     data = b""
     with socket.create_connection((replay.address.host, replay.address.port)) as peer:
-        while len(data) < most and (some := peer.recv(1 << 16)):
-            data += some
+        while len(data) < max_bytes and (chunk := peer.recv(1 << 16)):
+            data += chunk
     return data
 
 
 @pytest.mark.parametrize("rate", [None, 1e6])
-def test_all_of_it(rate: float | None) -> None:
+def test_the_complete_document(rate: float | None) -> None:
     with Replay(open_source(SAMPLE), LOOPBACK, rate) as replay:
         thread = threading.Thread(target=replay.run)
         thread.start()
@@ -63,7 +63,7 @@ def test_all_of_it(rate: float | None) -> None:
     assert replay.tuples == (0 if rate is None else SAMPLE.read_text().count("<tempdata>"))
 
 
-def test_so_many_a_second() -> None:
+def test_a_rate() -> None:
     document = f"<r>{'<t/>' * 50}</r>".encode()
     with Replay(Source.of(document), LOOPBACK, 200) as replay:
         thread = threading.Thread(target=replay.run)
@@ -93,7 +93,7 @@ def test_only_utf_8() -> None:
 
 
 def test_a_rate_that_takes_for_ever_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system's sleep has a longest time."""
+    """A long wait is split into sleeps of at most an hour, because `time.sleep` has a maximum."""
     waited: list[float] = []
 
     class Enough(Exception):

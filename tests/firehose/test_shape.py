@@ -1,4 +1,4 @@
-"""Shapes of tuples: what paths and ancestors read is what lxml's XPath finds, however the source is cut."""
+"""Paths and ancestors read the same as lxml's XPath, wherever the source is cut."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.firehose.shapes import (
     ROOT,
     document,
     is_walked,
-    one,
     outcome,
+    read_document,
     strings,
     tuples,
 )
@@ -37,19 +37,19 @@ PATHS = [
 
 
 @given(st.lists(tuples, max_size=4), st.lists(st.sampled_from(PATHS), min_size=1, max_size=5, unique=True))
-def test_paths_find_what_xpath_finds(parts: list[str], paths: list[str]) -> None:
+def test_paths_agree_with_xpath(parts: list[str], paths: list[str]) -> None:
     quoted = [path.replace("'", "''") for path in paths]
     columns = HEAD + ", ".join(f"c{i} STRING PATH '{path}'" for i, path in enumerate(quoted))
     data = document(parts)
-    expected, wrong = [], 0
+    expected, reject_count = [], 0
     for element in etree.fromstring(data):
-        found = [strings(element, path) for path in paths]
-        if any(len(values) > 1 for values in found):
-            wrong += 1
+        selected = [strings(element, path) for path in paths]
+        if any(len(values) > 1 for values in selected):
+            reject_count += 1
         else:
-            expected.append(tuple(values[0] if values else None for values in found))
-    result = one(data, columns)
-    assert (result.tuples, len(result.rejects)) == (expected, wrong)
+            expected.append(tuple(values[0] if values else None for values in selected))
+    result = read_document(data, columns)
+    assert (result.tuples, len(result.rejects)) == (expected, reject_count)
 
 
 NATIVE = [
@@ -68,7 +68,7 @@ NATIVE = [
 
 
 @pytest.mark.parametrize("path", NATIVE)
-def test_what_the_native_reader_takes(path: str) -> None:
+def test_paths_that_are_read_natively(path: str) -> None:
     from xmlpunct.firehose import native
 
     data = document(["<t g:i='3' i='1'>x<a i='4'>1<b>2</b>3</a><g:a g:i='5'>7</g:a></t>"])
@@ -83,16 +83,16 @@ def test_a_default_namespace_is_that_of_names_without_prefix() -> None:
     columns = (
         "XMLNAMESPACES(DEFAULT 'urn:g'), a INT, i INT PATH '@i', bi INT PATH 'b/@i', c STRING PATH 'b/c'"
     )
-    assert one(data, columns, "{urn:g}t").tuples == [(1, 1, 2, "")]
+    assert read_document(data, columns, "{urn:g}t").tuples == [(1, 1, 2, "")]
 
 
 def test_names_without_a_prefix_are_in_the_tuples_namespace_or_in_none() -> None:
     data = "<f xmlns:g='urn:g'><g:t><g:a>1</g:a><b>2</b></g:t></f>"
-    assert one(data, "a INT, b INT", "{urn:g}t").tuples == [(1, 2)]
+    assert read_document(data, "a INT, b INT", "{urn:g}t").tuples == [(1, 2)]
 
 
 @pytest.mark.parametrize(
-    ("said", "pattern"),
+    ("content", "pattern"),
     [
         ("<a>5</a>", "<5, *, *, *>"),
         ("<a>*</a><a>5</a>", "<*, 5, *, *>"),
@@ -101,11 +101,11 @@ def test_names_without_a_prefix_are_in_the_tuples_namespace_or_in_none() -> None
         ("<a r='s'>5</a>", "<5, *, *, 5>"),
     ],
 )
-def test_a_pattern_stands_at_a_path_or_under_a_name(said: str, pattern: str) -> None:
+def test_a_pattern_stands_at_a_path_or_under_a_name(content: str, pattern: str) -> None:
     columns = (
         "first INT PATH 'a[1]', second INT PATH 'a[2]', up STRING PATH '../@up', s INT PATH 'a[@r=''s'']'"
     )
-    assert one(f"{ROOT}<p:t>{said}</p:t></s>", columns).punctuations == [pattern]
+    assert read_document(f"{ROOT}<p:t>{content}</p:t></s>", columns).punctuations == [pattern]
 
 
 def test_a_pattern_at_its_path_and_under_its_name_is_wrong() -> None:
@@ -116,10 +116,10 @@ def test_a_pattern_at_its_path_and_under_its_name_is_wrong() -> None:
         assert "x is given more than once" in str(error)
 
 
-def test_arrays_and_elements_as_they_stood_have_no_pattern() -> None:
+def test_arrays_and_xml_columns_have_no_pattern() -> None:
     columns = "l ARRAY(v INT), m XML, z INT"
-    assert one(f"{ROOT}<p:t><z>1</z></p:t></s>", columns).punctuations == ["<*, *, 1>"]
-    assert one(f"{ROOT}<p:t><l><v>1</v></l></p:t></s>", columns).punctuations == []
+    assert read_document(f"{ROOT}<p:t><z>1</z></p:t></s>", columns).punctuations == ["<*, *, 1>"]
+    assert read_document(f"{ROOT}<p:t><l><v>1</v></l></p:t></s>", columns).punctuations == []
     data = f"{ROOT}<p:t><m>1</m></p:t></s>".encode()
     error = parse_split(
         Split("doc", Position(), data, True), [StreamSpec("s", Schema.parse(columns), "t")]
@@ -135,7 +135,7 @@ inner = st.one_of(
     ),
 )
 groups = st.builds(
-    lambda own, parts, name: f"<{name}{own}>{''.join(parts)}</{name}>",
+    lambda attribute_text, parts, name: f"<{name}{attribute_text}>{''.join(parts)}</{name}>",
     st.sampled_from(["", " i='1'", " i='2' j='3'"]),
     st.lists(inner, max_size=6),
     st.sampled_from(["o", "o", "g:o"]),
@@ -143,11 +143,11 @@ groups = st.builds(
 
 
 def with_ancestors(root: etree._Element, needed: bool) -> tuple[list[tuple[Any, ...]], list[str]]:
-    """Tuples' text, with ../@i, ../n, ../../n and ../n/@k; and reasons in order."""
+    """Expected tuples with text, ../@i, ../n, ../../n and ../n/@k, and reasons of rejects in order."""
     rows, reasons = [], []
     read: dict[tuple[etree._Element, str], list[int]] = {}
 
-    def before(tuple_: etree._Element, up: int, path: str) -> list[str]:
+    def earlier_values(tuple_: etree._Element, up: int, path: str) -> list[str]:
         inside = tuple_
         for _ in range(up - 1):
             inside = inside.getparent()
@@ -168,33 +168,33 @@ def with_ancestors(root: etree._Element, needed: bool) -> tuple[list[tuple[Any, 
                 key = (parent, {"n": ".", "nn": ".#", "k": "@k"}[name])
                 values = strings(element, key[1].rstrip("#"))
                 if key in read and values and not (needed and name == "n" and not read[key]):
-                    reasons.append(f"attribute {name}: it comes after tuples that it is for")
+                    reasons.append(f"attribute {name}: it comes after tuples that it applies to")
                 if key in read:
                     read[key] += [0] * len(values)
             continue
         parent = element.getparent()
-        found = {
+        selected = {
             "i": strings(parent, "@i"),
-            "n": before(element, 1, "."),
-            "k": before(element, 1, "@k"),
+            "n": earlier_values(element, 1, "."),
+            "k": earlier_values(element, 1, "@k"),
         }
         grand = parent.getparent()
         if grand is not None:
             read.setdefault((grand, ".#"), [])
             earlier = [c for c in grand if c.tag == "n" and grand.index(c) < grand.index(parent)]
-            found["nn"] = [v for c in earlier for v in strings(c, ".")]
-            read[grand, ".#"] = [0] * len(found["nn"])
+            selected["nn"] = [v for c in earlier for v in strings(c, ".")]
+            read[grand, ".#"] = [0] * len(selected["nn"])
         else:
-            found["nn"] = []
-        read[parent, "."], read[parent, "@k"] = [0] * len(found["n"]), [0] * len(found["k"])
+            selected["nn"] = []
+        read[parent, "."], read[parent, "@k"] = [0] * len(selected["n"]), [0] * len(selected["k"])
         order = ["i", "n", "nn", "k"]
-        twice = next((name for name in order if len(found[name]) > 1), None)
-        if twice:
-            reasons.append(f"attribute {twice}: given more than once")
-        elif needed and not found["n"]:
-            reasons.append("attribute n: missing, and it is NOT NULL")
+        repeated = next((name for name in order if len(selected[name]) > 1), None)
+        if repeated:
+            reasons.append(f"attribute {repeated}: given more than once")
+        elif needed and not selected["n"]:
+            reasons.append("attribute n: missing, but NOT NULL")
         else:
-            rows.append((element.text, *(found[name][0] if found[name] else None for name in order)))
+            rows.append((element.text, *(selected[name][0] if selected[name] else None for name in order)))
     return rows, reasons
 
 
@@ -204,7 +204,7 @@ def with_ancestors(root: etree._Element, needed: bool) -> tuple[list[tuple[Any, 
     st.sampled_from([None, 1, 30, 100]),
     st.sampled_from([None, 7, 40]),
 )
-def test_ancestors_say_what_ended_before(
+def test_ancestors_have_values_that_ended_before(
     parts: list[str], needed: bool, cut: int | None, feed: int | None
 ) -> None:
     null = "NOT NULL" if needed else ""
@@ -215,14 +215,14 @@ def test_ancestors_say_what_ended_before(
     data = document(parts)
     expected, reasons = with_ancestors(etree.fromstring(data), needed)
     spec = StreamSpec("s", Schema.parse(columns), "t")
-    found = outcome(data, spec, cut, feed)
-    assert found.tuples == expected
-    assert sorted(r.partition(": ")[2] for r in found.rejects) == sorted(reasons)
-    whole = outcome(data, spec)
-    assert (whole.tuples, whole.rejects) == (found.tuples, found.rejects)
+    result = outcome(data, spec, cut, feed)
+    assert result.tuples == expected
+    assert sorted(r.partition(": ")[2] for r in result.rejects) == sorted(reasons)
+    uncut = outcome(data, spec)
+    assert (uncut.tuples, uncut.rejects) == (result.tuples, result.rejects)
 
 
-def test_what_was_said_goes_through_json() -> None:
+def test_the_state_of_ancestors_survives_json() -> None:
     spec = StreamSpec("s", Schema.parse("n STRING PATH '../n'"), "t")
     splitter = Splitter("doc", elements_of([spec]))
     splitter.feed(b"<s><n>A</n><t/><x/><t/></s>")
@@ -245,14 +245,14 @@ def test_a_long_start_tag_keeps_its_attributes() -> None:
         ("XMLNAMESPACES('u' AS g, 'v' AS g), a INT", "prefix g", "'v' AS g"),
         ("XMLNAMESPACES('' AS g), a INT", "no namespace", "'' AS g"),
         ("l ARRAY(a INT PATH '../a')", "out of the array", "'../a'"),
-        ("l ARRAY(a INT) PATH '@l'", "an array is made of elements", "'@l'"),
+        ("l ARRAY(a INT) PATH '@l'", "the items of an array must be elements", "'@l'"),
         ("a XML PATH '@a'", "XML is an element", "'@a'"),
-        ("a INT, l ARRAY(x INT) CHECK (l = 1)", "CHECK says nothing of an array", "l = 1"),
-        ("a INT PATH '../a[1]'", "is no path|no position", "'../a[1]'"),
+        ("a INT, l ARRAY(x INT) CHECK (l = 1)", "CHECK does not apply to an array", "l = 1"),
+        ("a INT PATH '../a[1]'", "is no path|cannot have a position", "'../a[1]'"),
         ("l ARRAY(x INT), m ARRAY(y INT) PATH 'l'", "two arrays", "m ARRAY(y INT)"),
     ],
 )
-def test_what_is_refused_is_underlined(columns: str, reason: str, underlined: str) -> None:
+def test_errors_are_underlined(columns: str, reason: str, underlined: str) -> None:
     with pytest.raises(SqlError, match=reason) as caught:
         Schema.parse(columns)
     assert caught.value.start is not None

@@ -1,4 +1,4 @@
-"""Which elements are tuples: those that lxml's XPath finds, however the source is cut."""
+"""The elements that are tuples are the ones that lxml's XPath selects, wherever the source is cut."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def test_a_path_of_elements_chooses_tuples(parts: str, cut: int | None) -> None:
 
 
 def test_streams_of_one_element_choose_theirs() -> None:
-    said = "<p:r k='b' i='1'/><p:r i='2'/>"
-    data = f"{ROOT}<r k='a' i='1'><r k='b' i='2'/></r><r k='b' i='3'/><r k='c' i='4'/>{said}</s>"
+    punctuations = "<p:r k='b' i='1'/><p:r i='2'/>"
+    data = f"{ROOT}<r k='a' i='1'><r k='b' i='2'/></r><r k='b' i='3'/><r k='c' i='4'/>{punctuations}</s>"
     schema = Schema.parse("i INT PATH '@i'")
     specs = [StreamSpec(k, schema, "r", where=("k", k)) for k in "ab"]
     for parse in (parse_split, parse_conforming):
-        found = parse(Split("doc", Position(), data.encode(), True), specs)
-        assert [s.tuples.rows() for s in found.slices] == [[(1,)], [(3,)]]
-        assert [[*map(str, s.punctuations)] for s in found.slices] == [["<2>"], ["<1>", "<2>"]]
+        parsed = parse(Split("doc", Position(), data.encode(), True), specs)
+        assert [s.tuples.rows() for s in parsed.slices] == [[(1,)], [(3,)]]
+        assert [[*map(str, s.punctuations)] for s in parsed.slices] == [["<2>"], ["<1>", "<2>"]]

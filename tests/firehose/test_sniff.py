@@ -1,4 +1,4 @@
-"""Taking columns from the first tuple."""
+"""`sniff`: the columns of the first tuple."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ XML = b"<s><other/><!-- <t><no/></t> --><t><a>1</a><b/><a>2</a></t><t><a>3</a><c
 
 
 class Once(io.RawIOBase):
-    """A stream that gives a byte at a time and cannot be read twice."""
+    """A stream that returns one byte at a time and cannot be read twice."""
 
     def __init__(self, data: bytes) -> None:
         self._left = data
@@ -23,19 +23,21 @@ class Once(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        found, self._left = self._left[:1], self._left[1:]
-        return found
+        chunk, self._left = self._left[:1], self._left[1:]
+        return chunk
 
 
 @pytest.mark.parametrize("source", [XML, io.BytesIO(XML), Once(XML)])
 def test_the_source_is_read_from_its_beginning_afterwards(source: object) -> None:
-    schema, again = sniff(Source.of(source), "t")
+    schema, rewound = sniff(Source.of(source), "t")
     assert schema.names == ("a", "b")
     rejected: list[object] = []
-    found = [
-        row for s in slices(again, schema, element="t", on_reject=rejected.append) for row in s.tuples.rows()
+    rows = [
+        row
+        for s in slices(rewound, schema, element="t", on_reject=rejected.append)
+        for row in s.tuples.rows()
     ]
-    assert found == [("3", None)]
+    assert rows == [("3", None)]
     assert len(rejected) == 1  # <a> comes twice in the first
 
 

@@ -1,4 +1,4 @@
-"""Sources: what is listed, what bytes come, in which encoding."""
+"""Sources: their files, their bytes and their encodings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xmlpunct.connectors.source import Source
 DOCUMENT = '<?xml version="1.0" encoding="{}"?>\n<r>é€😀</r>'
 
 
-def everything(source: Source, part: int = 0, offset: int = 0, size: int = 5) -> bytes:
+def read_all(source: Source, part: int = 0, offset: int = 0, size: int = 5) -> bytes:
     with source.open(part, offset) as reader:
         return b"".join(iter(lambda: reader.read(size), b""))
 
@@ -26,8 +26,8 @@ def test_a_file(tmp_path: Path) -> None:
     path.write_bytes(b"<r>1</r>")
     source = open_source(path)
     assert (source.name, source.parts, source.size) == (str(path), ((str(path), 8),), 8)
-    assert everything(source) == b"<r>1</r>"
-    assert everything(source, offset=3) == b"1</r>"
+    assert read_all(source) == b"<r>1</r>"
+    assert read_all(source, offset=3) == b"1</r>"
     assert open_source(str(path), "name").name == "name"
 
 
@@ -67,7 +67,7 @@ def test_unreadable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [io.StringIO("<r/>"), 5, None])
-def test_what_is_no_source(wrong: object) -> None:
+def test_invalid_sources(wrong: object) -> None:
     with pytest.raises(UsageError):
         Source.of(wrong)
 
@@ -81,8 +81,8 @@ def test_encodings(encoding: str) -> None:
     expected = text.encode("utf-8-sig" if encoding == "utf-8-sig" else "utf-8")
     source = Source.of(text.encode(encoding))
     for size in (1, 7, 4096):
-        assert everything(source, size=size) == expected
-    assert everything(source, offset=40) == expected[40:]
+        assert read_all(source, size=size) == expected
+    assert read_all(source, offset=40) == expected[40:]
     with source.open() as reader:
         while reader.read(3):
             pass
@@ -91,30 +91,30 @@ def test_encodings(encoding: str) -> None:
 
 def test_latin_1() -> None:
     text = '<?xml version="1.0" encoding="ISO-8859-1"?><r>é</r>'
-    assert everything(Source.of(text.encode("latin-1"))) == text.encode()
+    assert read_all(Source.of(text.encode("latin-1"))) == text.encode()
 
 
 def test_utf_16_without_mark_or_declaration() -> None:
-    assert everything(Source.of("<r>é</r>".encode("utf-16-be"))) == "<r>é</r>".encode()
+    assert read_all(Source.of("<r>é</r>".encode("utf-16-be"))) == "<r>é</r>".encode()
 
 
 @pytest.mark.parametrize("encoding", ["klingon", "hex", "utf-16"])
-def test_encodings_that_cannot_be(encoding: str) -> None:
+def test_unsupported_encodings(encoding: str) -> None:
     with pytest.raises(SourceError, match=encoding):
         Source.of(DOCUMENT.format(encoding).encode()).open()
 
 
 def test_bytes_that_are_not_in_the_encoding() -> None:
     with pytest.raises(SourceError, match="is not utf-16"):
-        everything(Source.of("<r/>".encode("utf-16") + b"\0\xd8x"))
+        read_all(Source.of("<r/>".encode("utf-16") + b"\0\xd8x"))
 
 
-def test_an_offset_behind_the_end() -> None:
+def test_an_offset_after_the_end() -> None:
     with pytest.raises(SourceError, match="shorter than it was"):
         Source.of("<r/>".encode("utf-16")).open(0, 100)
 
 
-def test_a_pipe_gives_what_is_there() -> None:
+def test_a_pipe_returns_available_bytes() -> None:
     out, into = os.pipe()
     with open(out, "rb") as file, open(into, "wb", buffering=0) as end:
         end.write(b"<r><t>1</t>")
@@ -129,18 +129,18 @@ def test_a_pipe_gives_what_is_there() -> None:
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"<r/>")))
     source = open_source("-")
-    assert (source.size, everything(source)) == (None, b"<r/>")
+    assert (source.size, read_all(source)) == (None, b"<r/>")
 
 
 def test_a_file_is_left_where_it_stood(tmp_path: Path) -> None:
-    """Looking at what it is does not count."""
+    """Recognizing the format does not move the file's position."""
     path = tmp_path / "a.xml"
     path.write_bytes(b"before<r/>")
     with path.open("rb") as file:
         file.seek(6)
         source = Source.of(file)
         assert file.tell() == 6
-        assert everything(source) == b"<r/>"
+        assert read_all(source) == b"<r/>"
         assert not file.closed
     with path.open("ab") as file, pytest.raises(SourceError, match="cannot be read"):
         Source.of(file)

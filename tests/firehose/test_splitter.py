@@ -1,4 +1,4 @@
-"""Cutting: the verdict on a document never depends on how it arrived and where it was cut."""
+"""The splitter: the outcome of a document does not depend on how it is fed and cut."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ bodies = st.one_of(
     st.lists(well, max_size=20),
     st.lists(ill, max_size=25),
     st.tuples(st.lists(well, max_size=8), st.lists(ill, max_size=3), st.lists(well, max_size=8)).map(
-        lambda found: [*found[0], *found[1], *found[2]]
+        lambda parts: [*parts[0], *parts[1], *parts[2]]
     ),
 )
 
@@ -121,7 +121,7 @@ def test_any_pieces_give_the_same(
     st.sampled_from([8, 60, 1000]),
     st.sampled_from([60, 120]),
 )
-def test_what_is_too_large_or_forbidden_is_so_however_it_comes(
+def test_limits_do_not_depend_on_pieces(
     body: list[str], closed: bool, feed: int, cut: int | None, patience: int, tag: int, element: int
 ) -> None:
     limits = Limits(tag=tag, element=element, namespaces=2, depth=5)
@@ -132,7 +132,7 @@ def test_what_is_too_large_or_forbidden_is_so_however_it_comes(
         assert read(document, spec(), feed, cut, limits) == expected
 
 
-def test_what_is_open_may_be_another_of_the_same_name() -> None:
+def test_a_cut_may_be_in_a_later_element_of_the_same_name() -> None:
     rows = b"".join(b"<t><a>%d</a></t>" % n for n in range(100))
     splitter = Splitter("doc", elements_of([spec()]), Position(0, 1, ("<r>", "<s n='1'>"), True))
     splitter.feed(rows + b"</s><s n='2'>" + rows + b"<t><a>1")
@@ -145,15 +145,15 @@ def test_what_is_open_may_be_another_of_the_same_name() -> None:
 @given(bodies, st.sampled_from([1, 40, None]))
 def test_the_verdict_is_that_of_the_whole_document(body: list[str], cut: int | None) -> None:
     document = f"{ROOT}{''.join(p for p in body if not p.startswith('</r>'))}</r>".encode()
-    found = read(document, spec(), None, cut)
-    assume(not (found.error and "wrong punctuation" in found.error))
+    outcome = read(document, spec(), None, cut)
+    assume(not (outcome.error and "wrong punctuation" in outcome.error))
     parser = etree.XMLParser(resolve_entities=False)
     try:
         etree.fromstring(document, parser)
         accepted = all(entry.level_name == "WARNING" for entry in parser.error_log)
     except etree.XMLSyntaxError:
         accepted = False
-    assert (found.error is None) == accepted
+    assert (outcome.error is None) == accepted
 
 
 @given(st.lists(well, max_size=20), st.integers(1, 100), st.integers(1, 300))
@@ -197,10 +197,10 @@ def pieces(document: bytes, limit: int | None = None) -> list[bytes]:
     splitter = Splitter("doc", elements_of([spec()]))
     splitter.feed(document)
     splitter.end()
-    found: list[Split] = []
+    splits: list[Split] = []
     while split := splitter.cut(limit):
-        found.append(split)
-    return [s.data for s in found]
+        splits.append(split)
+    return [s.data for s in splits]
 
 
 def test_tuples_stay_whole_and_limits_are_kept() -> None:
@@ -208,7 +208,7 @@ def test_tuples_stay_whole_and_limits_are_kept() -> None:
     assert pieces(document, 21) == [
         b"<r><t>11</t><t>22</t>",
         b"x",
-        b"<t>333333333333333333333</t><t/></r>",  # once it cannot be kept, the limit gives way
+        b"<t>333333333333333333333</t><t/></r>",  # the limit is dropped for a piece that exceeds it
     ]
     assert pieces(document, 1000) == [document]
     assert b"".join(pieces(document, 22)) == document
@@ -237,7 +237,7 @@ def test_a_complete_tuple_does_not_wait() -> None:
     assert splitter.pending == 7
 
 
-def test_what_is_open_carries_namespaces() -> None:
+def test_open_elements_have_namespaces() -> None:
     splitter = Splitter("doc", {"{urn:x}t"})
     splitter.feed(b"<p:r xmlns:p='urn:&#x78;'><x xmlns='urn:x' a=\" xmlns='urn:y'\"><t><p:t><y/>")
     split = splitter.cut()
@@ -252,8 +252,8 @@ def test_of_a_long_tag_only_names_are_kept() -> None:
     splitter.feed(f"<p:r a='{'x' * 2000}' xmlns:p='{uri}' b='2'><x xmlns='urn:x' b='1'><t/>".encode())
     split = splitter.cut()
     assert split is not None
-    kept, other = splitter.position.open
-    assert kept == '<p:r xmlns:p="u&quot;&#10;A&lt;">'
+    shortened, other = splitter.position.open
+    assert shortened == '<p:r xmlns:p="u&quot;&#10;A&lt;">'
     assert other == "<x xmlns='urn:x' b='1'>"
     assert [e.namespaces for e in elements(splitter.position.open)] == [
         {"p": 'u"\nA<'},
@@ -264,10 +264,10 @@ def test_of_a_long_tag_only_names_are_kept() -> None:
 @pytest.mark.parametrize("inside", [b"<a>%d</a>", b"<!-- > %d -->", b"%d > "])
 def test_a_large_element_byte_by_byte_takes_linear_time(inside: bytes) -> None:
     body = b"".join(inside % n for n in range(3000))
-    found = read(
+    outcome = read(
         b"<r><t><b>x</b><!-- " + body.replace(b"--", b"- -") + b"--><c>" + body + b"</c></t></r>", spec(), 3
     )
-    assert found.tuples == [(None, "x")]
+    assert outcome.tuples == [(None, "x")]
 
 
 def test_many_small_documents_take_linear_time() -> None:
@@ -275,7 +275,7 @@ def test_many_small_documents_take_linear_time() -> None:
     assert len(pieces(b"<r><t/></r>\n" * count)) == count
 
 
-def test_too_much_without_a_boundary_is_let_go() -> None:
+def test_data_after_an_element_that_is_too_long_is_discarded() -> None:
     splitter = Splitter("doc", elements_of([spec()]), limits=Limits(element=100))
     splitter.feed(b"<r><t>" + b"x" * 200)
     first = splitter.cut()
@@ -306,23 +306,23 @@ def test_the_compiled_way_finds_the_same_tokens(body: list[str], last: str) -> N
     "beginning",
     ["", "<!--", "<!", "<?", "<?x ", "<![CDATA[", "<!DOCTYPE r '", "<!DOCTYPE ", "<x ", "<x a='", "</"],
 )
-def test_nothing_that_is_waited_for_is_looked_at_again(
+def test_waiting_for_an_end_takes_linear_time(
     before: str, beginning: str, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even where the beginning of something and what follows it look like its end, as in ``<!-->``."""
+    """Waiting for an end is linear, even if the text resembles the end, as in ``<!-->``."""
     monkeypatch.setattr(native, "COMPILED", compiled and native.COMPILED)
     looked = 0
 
-    def counted(split: Split, *more: Any) -> Walk | None:
+    def counted(split: Split, *arguments: Any) -> Walk | None:
         nonlocal looked
         looked += len(split.data)
-        return boundaries(split, *more)
+        return boundaries(split, *arguments)
 
     monkeypatch.setattr(splitting, "boundaries", counted)
     for unit in (">", "->", "-> ", "-", "?", "?x", "]", "]>", '"', "x", " ", "-\u20ac>"):
         document, looked = f"{before}{beginning}{unit * (8000 // len(unit))}".encode(), 0
-        own = Splitter("doc", {"t"})
+        splitter = Splitter("doc", {"t"})
         for at in range(0, len(document), 100):
-            own.feed(document[at : at + 100])
-            own.cut()
+            splitter.feed(document[at : at + 100])
+            splitter.cut()
         assert looked <= 4 * len(document), unit

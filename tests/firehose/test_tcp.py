@@ -1,4 +1,4 @@
-"""Sockets as sources, over the loopback."""
+"""TCP, TLS and Unix sockets as sources, on the loopback interface."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ CERTIFICATES = Path(__file__).parents[1] / "fixtures" / "tls"
 
 @contextmanager
 def sending(*pieces: bytes, reset: bool = False) -> Iterator[str]:
-    """A peer that sends some pieces to whoever connects to the source named."""
+    """A server that sends pieces to its first client; the value is the name of the source."""
 
     def serve() -> None:
-        made, _ = server.accept()
-        with made:
+        connection, _ = server.accept()
+        with connection:
             for piece in pieces:
-                made.sendall(piece)
+                connection.sendall(piece)
                 time.sleep(0.001)
             if reset:
-                made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(5)
@@ -51,16 +51,16 @@ def sending(*pieces: bytes, reset: bool = False) -> Iterator[str]:
 
 
 def read(source: str) -> tuple[list[object], SourceError | None]:
-    """All that is read from a source, and how it failed if it did."""
-    found: list[object] = []
+    """The values that are read from a source, and the error, if any."""
+    values: list[object] = []
     with closing(FirehoseReader(open_source(source), [spec("a INT")])) as reader:
         try:
             while (parsed := reader.read(1 << 16)) is not None:
-                found += [a for (a,) in parsed.slices[0].tuples.rows()]
+                values += [a for (a,) in parsed.slices[0].tuples.rows()]
         except TransientError as error:
-            return found, error
+            return values, error
         assert reader.ended == (reader.error is None)
-        return found, reader.error
+        return values, reader.error
 
 
 def tuples(*values: int) -> bytes:
@@ -69,8 +69,8 @@ def tuples(*values: int) -> bytes:
 
 def test_elements_cut_in_two_and_several_documents() -> None:
     document = ROOT.encode() + tuples(1, 2) + b"</r>\n"
-    whole = document + b"<r>" + tuples(3) + b"</r>"
-    with sending(whole[:30], whole[30 : len(document) - 10], whole[len(document) - 10 :]) as source:
+    stream = document + b"<r>" + tuples(3) + b"</r>"
+    with sending(stream[:30], stream[30 : len(document) - 10], stream[len(document) - 10 :]) as source:
         assert read(source) == ([1, 2, 3], None)
 
 
@@ -82,16 +82,16 @@ def test_byte_by_byte() -> None:
 
 def test_closed_inside_a_document() -> None:
     with sending(b"<r>", tuples(1), b"<t><a>") as source:
-        found, error = read(source)
-    assert found == [1]
+        values, error = read(source)
+    assert values == [1]
     assert error is not None
     assert "cut short" in str(error)
 
 
 def test_closed_before_any_document() -> None:
     with sending() as source:
-        found, error = read(source)
-    assert found == []
+        values, error = read(source)
+    assert values == []
     assert error is not None
 
 
@@ -106,8 +106,8 @@ def test_reset_is_a_failure(end: bytes) -> None:
 
 def test_garbage() -> None:
     with sending(b"GET / HTTP/1.0\r\n\r\n") as source:
-        found, error = read(source)
-    assert found == []
+        values, error = read(source)
+    assert values == []
     assert error is not None
 
 
@@ -119,19 +119,19 @@ def test_refused() -> None:
 
 
 def test_a_peer_that_connects(caplog: pytest.LogCaptureFixture) -> None:
-    found: list[object] = []
+    tuples_read: list[object] = []
     with caplog.at_level(logging.WARNING):
         thread = threading.Thread(
-            target=lambda: found.extend(parse("tcp-listen://127.0.0.1:0", A, element="t"))
+            target=lambda: tuples_read.extend(parse("tcp-listen://127.0.0.1:0", A, element="t"))
         )
         thread.start()
         while not caplog.messages:
             time.sleep(0.001)
-    (said,) = caplog.messages
-    with socket.create_connection(("127.0.0.1", int(said.split()[-1]))) as peer:
+    (message,) = caplog.messages
+    with socket.create_connection(("127.0.0.1", int(message.split()[-1]))) as peer:
         peer.sendall(b"<r>" + tuples(1) + b"</r>")
     thread.join(5)
-    assert found == [(1,)]
+    assert tuples_read == [(1,)]
 
 
 def test_a_port_that_is_taken() -> None:
@@ -168,7 +168,7 @@ def test_addresses() -> None:
         "tcp-listen://h:1?other=2",
     ],
 )
-def test_no_addresses(wrong: str) -> None:
+def test_invalid_addresses(wrong: str) -> None:
     with pytest.raises(UsageError, match="no address"):
         open_source(wrong)
 
@@ -180,8 +180,8 @@ def serving_tls(*pieces: bytes, farewell: bool) -> Iterator[str]:
     context.load_cert_chain(CERTIFICATES / "localhost.pem")
 
     def serve() -> None:
-        made, _ = server.accept()
-        with suppress(OSError), context.wrap_socket(made, server_side=True) as safe:
+        connection, _ = server.accept()
+        with suppress(OSError), context.wrap_socket(connection, server_side=True) as safe:
             for piece in pieces:
                 safe.sendall(piece)
                 time.sleep(0.001)
@@ -200,7 +200,7 @@ def serving_tls(*pieces: bytes, farewell: bool) -> Iterator[str]:
 
 @pytest.mark.parametrize("farewell", [False, True])
 def test_tls(farewell: bool) -> None:
-    """A peer that closes without TLS's farewell has closed its connection."""
+    """A TLS connection may end with or without a close_notify message."""
     pieces = [b"<r>", tuples(1), tuples(2), b"</r>"]
     with serving_tls(*pieces, farewell=farewell) as name:
         assert read(f"{name}?ca={CERTIFICATES / 'authority.pem'}") == ([1, 2], None)
@@ -232,7 +232,7 @@ def test_a_certificate_that_is_not_valid(monkeypatch: pytest.MonkeyPatch) -> Non
         ("tcp://localhost:99?ca=x", "is no address"),
     ],
 )
-def test_what_is_no_address_of_tls(spec: str, says: str) -> None:
+def test_invalid_tls_addresses(spec: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         open_source(spec)
 
@@ -245,13 +245,13 @@ def test_authorities_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_tls_read_that_waits_is_stopped() -> None:
-    """And gives nothing that it could not decipher any more."""
+    """A stopped TLS read returns no data."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATES / "localhost.pem")
     with socket.create_server(("127.0.0.1", 0)) as server:
-        held: list[ssl.SSLSocket] = []
+        connections: list[ssl.SSLSocket] = []
         thread = threading.Thread(
-            target=lambda: held.append(context.wrap_socket(server.accept()[0], server_side=True))
+            target=lambda: connections.append(context.wrap_socket(server.accept()[0], server_side=True))
         )
         thread.start()
         ca = CERTIFICATES / "authority.pem"
@@ -262,7 +262,7 @@ def test_a_tls_read_that_waits_is_stopped() -> None:
             assert reader.read(100) == b""
             timer.join()
         thread.join()
-        held[0].close()
+        connections[0].close()
 
 
 def test_a_unix_socket(tmp_path: Path) -> None:
@@ -272,9 +272,9 @@ def test_a_unix_socket(tmp_path: Path) -> None:
         server.listen(1)
 
         def serve() -> None:
-            made, _ = server.accept()
-            with made:
-                made.sendall(gzip.compress(b"<r>" + tuples(1, 2) + b"</r>"))
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(gzip.compress(b"<r>" + tuples(1, 2) + b"</r>"))
 
         thread = threading.Thread(target=serve)
         thread.start()

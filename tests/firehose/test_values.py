@@ -1,4 +1,4 @@
-"""Texts of a column: what the native reader refuses, and that it gives what plain Python gives."""
+"""Native conversion of texts equals that in Python, and refuses invalid arguments."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ FORMS: dict[Type, st.SearchStrategy[str]] = {
 }
 
 
-def both(monkeypatch: pytest.MonkeyPatch, work: Any) -> Iterator[Any]:
-    """What something gives with what is compiled and without."""
+def compiled_and_not(monkeypatch: pytest.MonkeyPatch, work: Any) -> Iterator[Any]:
+    """The results of ``work`` with and without compiled code."""
     for compiled in (True, False):
         monkeypatch.setattr(native, "COMPILED", compiled)
         yield work()
 
 
 def apart(texts: list[str | None]) -> Cells:
-    """Some texts, whose places are columns of larger arrays, and which are in two buffers."""
+    """Cells of ``texts`` in two buffers, with strided offsets and sizes."""
     cells = Cells.of(texts)
     cut = next((at for at, n in zip(cells.start[1:], cells.size[1:], strict=True) if n > 0), 0)
-    places = np.stack((cells.start, cells.size, cells.start), axis=1)
-    return Cells(cells.data[:cut], cells.data[cut:], places[:, 0], places[:, 1])
+    offsets = np.stack((cells.start, cells.size, cells.start), axis=1)
+    return Cells(cells.data[:cut], cells.data[cut:], offsets[:, 0], offsets[:, 1])
 
 
 @pytest.mark.parametrize("type_", FORMS, ids=str)
 @given(data=st.data())
 def test_numbers(type_: Type, data: st.DataObject) -> None:
-    one = st.tuples(SPACES, FORMS[type_], SPACES).map("".join) | st.none() | st.text(max_size=5)
-    texts = data.draw(st.lists(one, max_size=30))
-    found = apart(texts).numbers(type_, "x")
-    assert (found is None) == (not texts)
-    if found is None:
+    text_strategy = st.tuples(SPACES, FORMS[type_], SPACES).map("".join) | st.none() | st.text(max_size=5)
+    texts = data.draw(st.lists(text_strategy, max_size=30))
+    numbers = apart(texts).numbers(type_, "x")
+    assert (numbers is None) == (not texts)
+    if numbers is None:
         return
-    values, left = found
+    values, left = numbers
     assert values.dtype == type_.dtype
     assert values.is_null().to_list() == left.tolist()
     expected = [type_.read(text or "") for text, no in zip(texts, left.tolist(), strict=True) if not no]
@@ -84,11 +84,11 @@ def test_numbers(type_: Type, data: st.DataObject) -> None:
     ],
     ids=str,
 )
-def test_common_forms_are_not_left(type_: Type, texts: list[str]) -> None:
-    found = apart([*texts]).numbers(type_, "x")
-    assert found is not None
-    assert not found[1].any()
-    assert found[0].to_list() == [type_.read(text) for text in texts]
+def test_common_forms_are_converted_natively(type_: Type, texts: list[str]) -> None:
+    numbers = apart([*texts]).numbers(type_, "x")
+    assert numbers is not None
+    assert not numbers[1].any()
+    assert numbers[0].to_list() == [type_.read(text) for text in texts]
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -98,7 +98,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 @example(["a text of more than twelve bytes", None, "", "\u20ac" * 5])
 def test_texts(texts: list[str | None]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        fast, slow = both(patch, lambda: apart(texts).texts("x"))
+        fast, slow = compiled_and_not(patch, lambda: apart(texts).texts("x"))
     assert fast.to_list() == slow.to_list() == texts
     assert pl.concat([fast, fast]).to_list() == texts * 2
 
@@ -106,37 +106,37 @@ def test_texts(texts: list[str | None]) -> None:
 @given(st.lists(st.none() | TEXTS, max_size=30))
 def test_strings(texts: list[str | None]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        fast, slow = both(patch, lambda: apart(texts).listed("*"))
+        fast, slow = compiled_and_not(patch, lambda: apart(texts).listed("*"))
     assert fast == slow == ["*" if text is None else text for text in texts]
 
 
-def places(*values: int) -> np.ndarray[Any, Any]:
+def int32_array(*values: int) -> np.ndarray[Any, Any]:
     return np.array(values, np.int32)
 
 
 def test_texts_outside_of_the_buffers_are_refused() -> None:
     room, flags = np.empty(8, np.uint8), np.empty(1, np.bool_)
     for start, size in ((-1, 1), (4, 2), (3, 2), (0, 7), (2**31 - 1, 2**31 - 1)):
-        texts = (b"1234", b"5", places(start), places(size))
+        texts = (b"1234", b"5", int32_array(start), int32_array(size))
         with pytest.raises(ValueError, match="outside of the buffers"):
             native.numbers(texts, "INT", 0, 0, room, flags)
         with pytest.raises(ValueError, match="outside of the buffers"):
             native.views(texts)
         with pytest.raises(ValueError, match="outside of the buffers"):
-            native.strings((b"1234", b"5", places(0, start), places(1, size)), "")
+            native.strings((b"1234", b"5", int32_array(0, start), int32_array(1, size)), "")
     with pytest.raises(ValueError, match="too little room"):
-        native.numbers((b"1234", b"", places(0, 1), places(1, 1)), "INT", 0, 0, room, flags)
+        native.numbers((b"1234", b"", int32_array(0, 1), int32_array(1, 1)), "INT", 0, 0, room, flags)
     with pytest.raises(ValueError, match="two columns"):
-        native.numbers((b"1234", b"", places(0, 1), places(1)), "INT", 0, 0, room, flags)
+        native.numbers((b"1234", b"", int32_array(0, 1), int32_array(1)), "INT", 0, 0, room, flags)
     with pytest.raises(ValueError, match="no such type"):
-        native.numbers((b"1234", b"", places(0), places(1)), "FLOAT", 0, 0, room, flags)
+        native.numbers((b"1234", b"", int32_array(0), int32_array(1)), "FLOAT", 0, 0, room, flags)
 
 
-def test_what_is_held_is_let_go() -> None:
+def test_buffers_are_released() -> None:
     size = np.ones(1, np.int32)
     start = bytearray(4)
     values, left = np.empty(8, np.uint8), np.empty(1, np.bool_)
-    for first in (b"12", b""):  # inside of the data, and beyond
+    for first in (b"12", b""):  # inside the data, and past its end
         texts: Any = (first, b"", memoryview(start).cast("i"), size)
         for call in (
             lambda texts=texts: native.numbers(texts, "INT", 0, 0, values, left),  # type: ignore[misc]
@@ -148,7 +148,7 @@ def test_what_is_held_is_let_go() -> None:
                 call()
             assert (sys.getrefcount(first), sys.getrefcount(size)) == before
         del texts, call
-    start.append(0)  # raises BufferError while somebody holds it
+    start.append(0)  # raises BufferError if a buffer is still exported
 
 
 def test_numbers_that_make_no_tree_are_refused() -> None:
@@ -186,7 +186,7 @@ def test_numbers_that_make_no_tree_are_refused() -> None:
         {"nodes": [0, -1, 0, 0, 2, 0, 0, 0]},
         {"nodes": [0, several - 2, 0, 0, 1, 0, 0, 0]},
         {"nodes": [outside, -1, 0, 0, 1, 1, 1, 0]},
-        {"nodes": [choice, -1, 0, 0, 1, 0, 0, 0]},  # to itself, for ever
+        {"nodes": [choice, -1, 0, 0, 1, 0, 0, 0]},  # an endless cycle
         {"nodes": [raw, -1, 0, 0, 1, 0, 0, 0], "more": [0, 0, 0, 1]},
         {"nodes": [item, -1, 0, 0, 1, 0, 0, 0], "more": [0, 2, 0, 0]},
         {"nodes": [item, -1, 0, 0, 1, 0, 0, 0], "more": [0, 0, 1, 0]},
@@ -212,7 +212,7 @@ def test_numbers_that_make_no_tree_are_refused() -> None:
             tree(**wrong)
 
 
-def test_all_goes_on_where_it_is_missing() -> None:
+def test_reading_without_the_native_extension() -> None:
     program = """
 import sys
 sys.modules["xmlpunct.firehose.native._native"] = None
@@ -224,5 +224,5 @@ data = b"<r>" + b"<t><a>1</a><b>x</b></t>" * 1000 + b"</r>"
 reader = FirehoseReader(Source.of(data), [StreamSpec("s", Schema.parse("a INT, b STRING"), "t")])
 print(sum(parsed.slices[0].tuples.height for parsed in iter(lambda: reader.read(9000), None)))
 """
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout == "1000\n"
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert process.stdout == "1000\n"

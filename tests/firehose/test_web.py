@@ -1,4 +1,4 @@
-"""Documents from web servers on the loopback: cut, resumed, changed, moved, refused."""
+"""Documents from local web servers: truncated, resumed, changed, redirected, refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.firehose.harness import spec
 from tests.firehose.test_archives import tarred, zipped
-from tests.firehose.test_packed import everything
+from tests.firehose.test_compression import read_part
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.connectors import http
@@ -32,7 +32,7 @@ CERTIFICATES = Path(__file__).parents[1] / "fixtures" / "tls"
 
 @dataclass
 class Site:
-    """What a server sends. ``cuts`` are how many bytes of each answer it sends before it cuts the connection."""
+    """The responses of a server. ``cuts``: the bytes of each response before the connection is closed."""
 
     data: bytes = DOCUMENT
     cuts: list[int] = field(default_factory=list)
@@ -56,10 +56,10 @@ class Site:
             handler.send_error(self.says.pop(0))
             return
         tag = self.tags[min(len(self.asked), len(self.tags)) - 1]
-        begin, told = 0, handler.headers.get("Range")
+        begin, range_header = 0, handler.headers.get("Range")
         same = self.ignores_condition or handler.headers.get("If-Range") in (tag, self.modified, None)
-        if told is not None and self.ranges and same:
-            begin = int(told.removeprefix("bytes=").removesuffix("-"))
+        if range_header is not None and self.ranges and same:
+            begin = int(range_header.removeprefix("bytes=").removesuffix("-"))
             handler.send_response(206)
             size = len(self.data)
             handler.send_header("Content-Range", f"bytes {begin}-{size - 1}/{size}")
@@ -89,7 +89,7 @@ def serving(site: Site, secure: bool = False) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.close_connection = True
-            with suppress(OSError):  # whoever asked may go away
+            with suppress(OSError):  # the client may disconnect
                 site.answer(self)
 
         def log_message(self, *_: object) -> None:
@@ -121,8 +121,8 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_read(data: bytes, chunked: bool) -> None:
     site = Site(data, chunked=chunked)
     with serving(site) as url:
-        assert everything(open_source(url)) == (DOCUMENT, None)
-        assert everything(open_source(url), size=7) == (DOCUMENT, None)
+        assert read_part(open_source(url)) == (DOCUMENT, None)
+        assert read_part(open_source(url), size=7) == (DOCUMENT, None)
         source = open_source(url)
         for _ in range(2):
             assert list(parse(source, A, element="t")) == [(n,) for n in range(1000)]
@@ -138,67 +138,67 @@ def test_cut_and_resumed(data: bytes, chunked: bool, know: str) -> None:
     if know == "date":
         site.tags, site.modified = ['W/"1"'], "Mon, 01 Jan 2024 00:00:00 GMT"
     with serving(site) as url:
-        assert everything(open_source(url)) == (DOCUMENT, None)
+        assert read_part(open_source(url)) == (DOCUMENT, None)
     asked = [asked.get("Range") for asked in site.asked]
     assert len(asked) == 7
     if not chunked:
         at = [half, half + third, half + third, half + third, half + third + 10, half + third + 10]
         assert asked == [None, *(f"bytes={byte}-" for byte in at)]
-        known = site.modified or '"1"'
-        assert [asked.get("If-Range") for asked in site.asked] == [None, *[known] * 6]
+        validator = site.modified or '"1"'
+        assert [asked.get("If-Range") for asked in site.asked] == [None, *[validator] * 6]
 
 
 def test_cut_at_any_byte() -> None:
     data = gzip.compress(DOCUMENT[:300])
     for cut in range(0, len(data), 7):
         with serving(Site(data, [cut])) as url:
-            assert everything(open_source(url)) == (DOCUMENT[:300], None)
+            assert read_part(open_source(url)) == (DOCUMENT[:300], None)
 
 
-def test_a_server_that_sends_all_of_the_same_again() -> None:
+def test_a_server_without_ranges() -> None:
     with serving(Site(cuts=[5000, 6000], ranges=False)) as url:
-        assert everything(open_source(url)) == (DOCUMENT, None)
+        assert read_part(open_source(url)) == (DOCUMENT, None)
 
 
 @pytest.mark.parametrize("obeys", [False, True])
 def test_another_document_after_a_cut(obeys: bool) -> None:
     site = Site(cuts=[5000], tags=['"1"', '"2"'], ignores_condition=not obeys)
     with serving(site) as url:
-        data, error = everything(open_source(url))
+        data, error = read_part(open_source(url))
         assert data == DOCUMENT[:5000]
         assert isinstance(error, ChangedError)
         assert str(error) == (
-            f"{url}: an input has changed: the server had another document when byte 5000 was asked for"
+            f"{url}: an input has changed: the server had another document when byte 5000 was requested"
         )
 
 
-def test_a_document_that_cannot_be_known_again() -> None:
+def test_a_document_without_a_validator() -> None:
     for tag in (None, 'W/"1"'):
         with serving(Site(cuts=[5000], tags=[tag])) as url:
-            data, error = everything(open_source(url))
+            data, error = read_part(open_source(url))
             assert data == DOCUMENT[:5000]
             assert "from byte 5000" in str(error)
-            assert "gives no ETag or Last-Modified" in str(error)
+            assert "sends no ETag or Last-Modified" in str(error)
 
 
 def test_a_server_that_cuts_for_ever() -> None:
     site = Site(cuts=[5000, *[0] * 50])
     with serving(site) as url:
-        data, error = everything(open_source(url))
+        data, error = read_part(open_source(url))
         assert data == DOCUMENT[:5000]
         assert f"byte 5000: the connection was cut at byte 5000 of {len(DOCUMENT)}" in str(error)
     assert len(site.asked) == 1 + len(http.PAUSES) + 0
 
 
-def test_what_a_server_says() -> None:
+def test_error_responses() -> None:
     site = Site(says=[503, 429, 500])
     with serving(site) as url:
-        assert everything(open_source(url)) == (DOCUMENT, None)
+        assert read_part(open_source(url)) == (DOCUMENT, None)
         site.says = [404]
-        with pytest.raises(SourceError, match="the server says 404 Not Found"):
+        with pytest.raises(SourceError, match="the server answered 404 Not Found"):
             open_source(url)
         site.says = [503] * 6
-        with pytest.raises(SourceError, match="cannot be read: the server says 503 Service Unavailable"):
+        with pytest.raises(SourceError, match="cannot be read: the server answered 503 Service Unavailable"):
             open_source(url)
         assert not site.says
     with pytest.raises(SourceError, match="Connection refused"):
@@ -209,7 +209,7 @@ def test_moved() -> None:
     site = Site(cuts=[5000])
     with serving(site) as url:
         site.moved = url
-        assert everything(open_source(url.replace("feed", "moved"))) == (DOCUMENT, None)
+        assert read_part(open_source(url.replace("feed", "moved"))) == (DOCUMENT, None)
         for elsewhere in ("file:///etc/passwd", "ftp://localhost/x"):
             site.moved = elsewhere
             with pytest.raises(SourceError):
@@ -220,7 +220,7 @@ def test_name_and_password() -> None:
     site = Site(cuts=[100])
     with serving(site) as url:
         source = open_source(url.replace("//", "//me:se%20cret@"))
-        assert everything(source) == (DOCUMENT, None)
+        assert read_part(source) == (DOCUMENT, None)
         assert source.name == url
         assert [name for name, _ in source.parts] == [url]
     assert [asked["Authorization"] for asked in site.asked] == ["Basic bWU6c2UgY3JldA=="] * 2
@@ -233,13 +233,13 @@ def test_archives(make: Callable[[], bytes], ranges: bool) -> None:
         assert list(parse(url, A, element="t")) == [(n,) for n in range(5)]
 
 
-def test_nothing() -> None:
+def test_an_empty_document() -> None:
     with serving(Site(b"")) as url:
-        assert everything(open_source(url)) == (b"", None)
+        assert read_part(open_source(url)) == (b"", None)
 
 
 def test_read_ahead_and_closed() -> None:
-    """A server that says nothing more keeps nobody."""
+    """Closing a reader does not wait for a server that sends no more data."""
     waits = threading.Event()
 
     class Slow(Site):
@@ -267,17 +267,17 @@ def test_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(SourceError, match="its certificate is not valid: "):
             open_source(url)
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "authority.pem"))
-        assert everything(open_source(url)) == (DOCUMENT, None)
+        assert read_part(open_source(url)) == (DOCUMENT, None)
         with pytest.raises(SourceError, match="its certificate is not valid: "):
             open_source(url.replace("localhost", "127.0.0.1"))
 
 
 @pytest.mark.parametrize("wrong", ["http://", "http:///x", "http://localhost:x/", "http://localhost/a b"])
-def test_what_is_no_address(wrong: str) -> None:
+def test_invalid_addresses(wrong: str) -> None:
     with pytest.raises(UsageError, match="is no address"):
         open_source(wrong)
 
 
 def test_a_file_url(tmp_path: Path) -> None:
     (tmp_path / "a b.xml").write_bytes(DOCUMENT)
-    assert everything(open_source((tmp_path / "a b.xml").as_uri())) == (DOCUMENT, None)
+    assert read_part(open_source((tmp_path / "a b.xml").as_uri())) == (DOCUMENT, None)

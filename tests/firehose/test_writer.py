@@ -1,4 +1,4 @@
-"""Writers, and that what is written reads back as it was."""
+"""Writers of XML, JSON lines and CSV; their output reads back unchanged."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def written(writer: Writer, *slices: Slice) -> bytes:
 
 def test_xml() -> None:
     schema = Schema.parse("maxtemp INT, hour INT")
-    found = Slice(schema.frame([(77, 17), (None, 18)]), [Punctuation.of(schema, hour="[17,20)")])
-    assert written(XmlWriter(schema), found).decode() == (
+    slice_ = Slice(schema.frame([(77, 17), (None, 18)]), [Punctuation.of(schema, hour="[17,20)")])
+    assert written(XmlWriter(schema), slice_).decode() == (
         '<stream xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct">\n'
         "<result><maxtemp>77</maxtemp><hour>17</hour></result>\n"
         "<result><hour>18</hour></result>\n"
@@ -91,30 +91,30 @@ def test_xml_reads_back(
 ) -> None:
     punctuations = []
     for row in constants:
-        said = {n: v for i, (n, v) in enumerate(zip(ALL.names, row, strict=True)) if mask >> i & 1}
-        text = said.pop("s", None)
-        found = Punctuation.of(ALL, **said)
+        patterns = {n: v for i, (n, v) in enumerate(zip(ALL.names, row, strict=True)) if mask >> i & 1}
+        text = patterns.pop("s", None)
+        punctuation = Punctuation.of(ALL, **patterns)
         if text is not None:
-            found = Punctuation(
-                ALL, (Punctuation.of(ALL, s=quoted(str(text))).patterns[0], *found.patterns[1:])
+            punctuation = Punctuation(
+                ALL, (Punctuation.of(ALL, s=quoted(str(text))).patterns[0], *punctuation.patterns[1:])
             )
-        if not found.is_everything:
-            punctuations.append(found)
+        if not punctuation.is_everything:
+            punctuations.append(punctuation)
     frame = ALL.frame(tuples)
     document = written(XmlWriter(ALL), Slice(frame, punctuations))
     assert list(parse(document, ALL, element="result")) == [*frame.rows(), *punctuations]
 
 
 @pytest.mark.parametrize("character", ["\x00", "\x0b", "\x1f", "\ufffe"])
-def test_what_xml_cannot_carry(character: str) -> None:
+def test_characters_that_xml_cannot_represent(character: str) -> None:
     schema = Schema.parse("s STRING, i INT")
     writer = XmlWriter(schema)
-    found = writer.unfit(schema.frame([("a", 1), (f"a{character}", 2), (None, None)]))
-    assert found is not None
-    assert found.is_null().to_list() == [True, False, True]
-    assert "column s" in found[1]
+    reasons = writer.unfit(schema.frame([("a", 1), (f"a{character}", 2), (None, None)]))
+    assert reasons is not None
+    assert reasons.is_null().to_list() == [True, False, True]
+    assert "column s" in reasons[1]
     assert writer.unfit(schema.frame([("a\t\n\r", 1)])) is None
-    # to leave a punctuation unsaid is never wrong
+    # a punctuation may always be omitted
     assert writer.body(Slice(schema.empty(), [Punctuation.of(schema, s=f"a{character}")])) == b""
     assert JsonlWriter(schema).unfit(schema.frame([(character, 1)])) is None
 
@@ -147,18 +147,20 @@ def test_jsonl() -> None:
 
 @given(st.lists(rows, max_size=4))
 def test_jsonl_keeps_values(tuples: list[tuple[object, ...]]) -> None:
-    found = [json.loads(x) for x in JsonlWriter(ALL).body(Slice(ALL.frame(tuples))).decode().split("\n")[:-1]]
-    for said, row in zip(found, tuples, strict=True):
-        assert (said["s"], said["i"], said["y"]) == (row[0], row[1], row[4])
+    objects = [
+        json.loads(x) for x in JsonlWriter(ALL).body(Slice(ALL.frame(tuples))).decode().split("\n")[:-1]
+    ]
+    for object_, row in zip(objects, tuples, strict=True):
+        assert (object_["s"], object_["i"], object_["y"]) == (row[0], row[1], row[4])
         if isinstance(row[2], float) and abs(row[2]) != float("inf"):
-            assert said["x"] == row[2]
+            assert object_["x"] == row[2]
 
 
 def test_csv() -> None:
     schema = Schema.parse("s STRING, i INT, x DOUBLE")
     tuples = schema.frame([('a,"b"', 1, float("nan")), ("", None, -0.5), (None, 2, None)])
-    found = Slice(tuples, [Punctuation.of(schema, i=5)])
-    assert written(CsvWriter(schema), found).decode() == 's,i,x\n"a,""b""",1,NaN\n"",,-0.5\n,2,\n'
+    slice_ = Slice(tuples, [Punctuation.of(schema, i=5)])
+    assert written(CsvWriter(schema), slice_).decode() == 's,i,x\n"a,""b""",1,NaN\n"",,-0.5\n,2,\n'
 
 
 def test_no_tuples() -> None:
@@ -178,18 +180,18 @@ def test_many_tuples_at_once() -> None:
 
 
 def columns(*names: str, type_: Type = STRING) -> Schema:
-    """What a query gives whose columns are called so."""
+    """A schema with columns of these names."""
     return Schema.of(Attribute(name, type_) for name in names)
 
 
 def test_columns_are_paths() -> None:
     schema = columns("@id", "@g:lang", "size/@unit", "size/w", "size/h", "name")
     writer = XmlWriter(schema, "g:shop", "{urn:y}item", namespaces={"g": "urn:g"})
-    found = Slice(
+    slice_ = Slice(
         schema.frame([('a"<&\n\t', None, "cm", "1", None, "x"), (None,) * 6]),
         [Punctuation.of(schema, **{"@id": "[a&\nc,b)", "size/h": "3"})],
     )
-    assert written(writer, found).decode() == (
+    assert written(writer, slice_).decode() == (
         '<g:shop xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct" xmlns:g="urn:g" xmlns:ns1="urn:y">\n'
         '<ns1:item id="a&quot;&lt;&amp;&#10;&#9;"><size unit="cm"><w>1</w></size><name>x</name></ns1:item>\n'
         "<ns1:item></ns1:item>\n"
@@ -208,8 +210,8 @@ def test_columns_with_the_same_parent_share_it_wherever_they_are_listed() -> Non
 
 def test_pretty() -> None:
     schema = columns("@id", "a/b", "a/c", "d", type_=INT)
-    found = Slice(schema.frame([(1, 2, 3, 4), (None, None, None, 4)]), [Punctuation.of(schema, d=4)])
-    text = written(XmlWriter(schema, pretty=True), found).decode()
+    slice_ = Slice(schema.frame([(1, 2, 3, 4), (None, None, None, 4)]), [Punctuation.of(schema, d=4)])
+    text = written(XmlWriter(schema, pretty=True), slice_).decode()
     assert text.partition("\n")[2] == (
         '  <result id="1">\n    <a>\n      <b>2</b>\n      <c>3</c>\n    </a>\n    <d>4</d>\n  </result>\n'
         "  <result>\n    <d>4</d>\n  </result>\n"
@@ -226,8 +228,8 @@ def test_pretty() -> None:
         (["a", "a/@id"], "list it earlier"),
         (["a", "a/b"], "text of <a>"),
         (["a/b", "a"], "elements in <a>"),
-        (["g:a", "h:a"], "same place"),
-        (["@g:a", "@h:a"], "same place"),
+        (["g:a", "h:a"], "same path"),
+        (["@g:a", "@h:a"], "same path"),
         (["p:a"], "not declared"),
         (["punct:a"], "not declared"),
         (["@xmlns"], "xmlns"),
@@ -237,7 +239,7 @@ def test_pretty() -> None:
         (["/".join("a" * 199)], "198 deep"),
     ],
 )
-def test_columns_that_xml_cannot_say(names: list[str], says: str) -> None:
+def test_columns_that_cannot_be_written(names: list[str], says: str) -> None:
     with pytest.raises(UsageError, match=says) as raised:
         XmlWriter(columns(*names), namespaces={"g": "urn:g", "h": "urn:g"})
     assert repr(names[-1]) in str(raised.value)
@@ -292,10 +294,10 @@ def test_deep_columns() -> None:
 def test_null_is_no_empty_text() -> None:
     schema = Schema.of([Attribute("a/@id", INT), Attribute("a", STRING)])
     writer = XmlWriter(schema)
-    found = writer.unfit(schema.frame([(1, "x"), (1, None), (None, "x"), (None, None), (1, "")]))
-    assert found is not None
-    assert found.is_null().to_list() == [True, False, True, True, True]
-    assert "column a: null" in found[1]
+    reasons = writer.unfit(schema.frame([(1, "x"), (1, None), (None, "x"), (None, None), (1, "")]))
+    assert reasons is not None
+    assert reasons.is_null().to_list() == [True, False, True, True, True]
+    assert "column a: null" in reasons[1]
     body = writer.body(Slice(schema.frame([(1, "x"), (None, "x"), (None, None), (1, "")])))
     assert body.decode() == (
         '<result><a id="1">x</a></result>\n<result><a>x</a></result>\n<result></result>\n'
@@ -304,12 +306,12 @@ def test_null_is_no_empty_text() -> None:
 
 
 PATHS = ["@p", "a/@p", "a/@q", "a/b/@p", "a/b", "a/c/d", "a/c/e", "f/@p", "f/g", "f/h/@p", "h"]
-"""Any choice of them, in this order, can be written."""
+"""Any subset of these paths, in this order, can be written."""
 
 
 @settings(max_examples=60)
 @given(st.data())
-def test_what_is_written_by_paths_reads_back(data: st.DataObject) -> None:
+def test_columns_with_paths_read_back(data: st.DataObject) -> None:
     paths = [path for path in PATHS if data.draw(st.booleans())] or ["@p"]
     types = [data.draw(st.sampled_from(ALL.attributes)).type for _ in paths]
     schema = Schema.of(map(Attribute, paths, types))
@@ -327,18 +329,18 @@ def test_what_is_written_by_paths_reads_back(data: st.DataObject) -> None:
     writer = XmlWriter(schema, element=row, **options)
     if (unfit := writer.unfit(frame)) is not None:
         frame = frame.filter(unfit.is_null())
-    said = [
+    punctuations = [
         Punctuation.of(schema, **{path: quoted(t.format(v))})
         for path, t in zip(paths, types, strict=True)
         for v in by_type[t][:1]
     ]
-    document = written(writer, Slice(frame, said))
+    document = written(writer, Slice(frame, punctuations))
     back = Schema.of(
         Attribute(f"c{i}", t, path=path) for i, (path, t) in enumerate(zip(paths, types, strict=True))
     )
-    found = list(parse(document, back, element=row.replace("g:", "{urn:g}"), on_reject=pytest.fail))
-    assert [e for e in found if isinstance(e, tuple)] == frame.rows()
-    assert [p.patterns for p in found if isinstance(p, Punctuation)] == [p.patterns for p in said]
+    elements = list(parse(document, back, element=row.replace("g:", "{urn:g}"), on_reject=pytest.fail))
+    assert [e for e in elements if isinstance(e, tuple)] == frame.rows()
+    assert [p.patterns for p in elements if isinstance(p, Punctuation)] == [p.patterns for p in punctuations]
 
 
 def quoted(text: str) -> str:
@@ -347,13 +349,15 @@ def quoted(text: str) -> str:
 
 @pytest.mark.parametrize("pretty", [True, False])
 def test_many_punctuations_at_once(pretty: bool) -> None:
-    """They are written as one by one, wherever their column stands."""
+    """Writing punctuations in bulk equals writing them one by one, for each column."""
     schema = columns("@id", "a/@id", "a/b", "c", type_=INT)
     writer = XmlWriter(schema, pretty=pretty)
     for name in schema.names:
-        said = [Punctuation.of(schema, **{name: n}) for n in range(5)]
-        assert writer.body(Slice(schema.empty(), said)).decode() == "".join(map(writer.punctuation, said))
-        assert 'id="0"' in writer.punctuation(said[0]) or ">0<" in writer.punctuation(said[0])
+        punctuations = [Punctuation.of(schema, **{name: n}) for n in range(5)]
+        assert writer.body(Slice(schema.empty(), punctuations)).decode() == "".join(
+            map(writer.punctuation, punctuations)
+        )
+        assert 'id="0"' in writer.punctuation(punctuations[0]) or ">0<" in writer.punctuation(punctuations[0])
 
 
 @pytest.mark.parametrize("writer", [XmlWriter, JsonlWriter])
@@ -362,6 +366,8 @@ def test_columns_of_punctuations(writer: type[XmlWriter | JsonlWriter]) -> None:
     form = writer(schema)
     constants = PunctuationBatch.of_column(schema, 0, pl.Series([7, -5]))
     bounds = pl.Series([None, 1, 3, None]), pl.Series([5, 2, None, None], dtype=pl.Int64)
-    ranges = [PunctuationBatch.of_ranges(schema, place, *bounds) for place in range(3)]
-    for said in (constants, *ranges, PunctuationBatch.of_parts([constants, ranges[0], ranges[2]])):
-        assert form.body(Slice(schema.empty(), said)).decode() == "".join(map(form.punctuation, list(said)))
+    ranges = [PunctuationBatch.of_ranges(schema, index, *bounds) for index in range(3)]
+    for punctuations in (constants, *ranges, PunctuationBatch.of_parts([constants, ranges[0], ranges[2]])):
+        assert form.body(Slice(schema.empty(), punctuations)).decode() == "".join(
+            map(form.punctuation, list(punctuations))
+        )

@@ -1,4 +1,4 @@
-"""Columns from an XML Schema: every tuple that it allows fits them."""
+"""Columns inferred from an XML Schema fit every tuple that the schema allows."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def xsd(tmp_path: Path) -> Path:
     return tmp_path / "orders.xsd"
 
 
-def test_types_and_null_are_what_the_schema_says(xsd: Path) -> None:
+def test_types_and_null_are_from_the_schema(xsd: Path) -> None:
     inferred = XsdFile(str(xsd)).infer("{urn:o}order")
     assert column_list(inferred.schema).split(", ") == [
         "id INT NOT NULL PATH '@id'",
@@ -90,10 +90,10 @@ def test_types_and_null_are_what_the_schema_says(xsd: Path) -> None:
         "note STRING NOT NULL",
         "rate DECIMAL(38,18) PATH '@rate'",
     ]
-    assert inferred.left_out == ("note/*, which stands among text and is part of it",)
+    assert inferred.left_out == ("note/*, which is mixed with text and part of that text",)
 
 
-def test_what_is_valid_fits(xsd: Path) -> None:
+def test_valid_tuples_fit(xsd: Path) -> None:
     inferred = XsdFile(str(xsd)).infer("{urn:o}order")
     rejects: list[Reject] = []
     parts = list(slices(XML.encode(), inferred.schema, element="{urn:o}order", on_reject=rejects.append))
@@ -162,13 +162,13 @@ def test_how_often_things_come(tmp_path: Path, content: str, expected: str) -> N
         <xs:element name="t"><xs:complexType>{content}</xs:complexType></xs:element></xs:schema>"""
     )
     inferred = XsdFile(str(path)).infer("{urn:o}t")
-    said = column_list(inferred.schema)
-    shown = re.sub(r"ARRAY\([^()]*\)", "ARRAY(...)", said) if "..." in expected else said
+    columns = column_list(inferred.schema)
+    shown = re.sub(r"ARRAY\([^()]*\)", "ARRAY(...)", columns) if "..." in expected else columns
     assert (shown, inferred.left_out) == (expected, ())
 
 
 def test_as_deep_as_the_columns_are_not_too_many(tmp_path: Path) -> None:
-    """Types that hold each other in many ways come to more places than anyone can count."""
+    """Types that nest in exponentially many ways are cut off at the limit of columns."""
     path = tmp_path / "a.xsd"
     parts = "".join(
         f"<xs:complexType name='t{n}'><xs:sequence>"
@@ -202,56 +202,57 @@ def test_groups_that_refer_to_each_other_take_no_time(tmp_path: Path) -> None:
 
 
 class Model:
-    """A content model drawn at random: how XML Schema says it, and elements that it allows."""
+    """A random content model: its declaration in XML Schema, and a generator of valid elements."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw, self.names = draw, (f"n{n}" for n in count())
 
     def element(self, depth: int) -> tuple[str, Callable[[], str]]:
-        """An element that holds others, with a name of its own."""
+        """An element with child elements and a unique name."""
         name, (content, inside) = next(self.names), self.particle(depth - 1)
         has_attribute = self.draw(st.booleans())
         attribute = "<xs:attribute name='k' type='xs:int' use='required'/>" if has_attribute else ""
-        said = f"name='{name}'><xs:complexType>{content}{attribute}</xs:complexType></xs:element>"
+        declaration = f"name='{name}'><xs:complexType>{content}{attribute}</xs:complexType></xs:element>"
 
-        def made() -> str:
+        def generate() -> str:
             shown = f" k='{self.number()}'" if has_attribute else ""
             return f"<{name}{shown}>{inside()}</{name}>"
 
-        return said, made
+        return declaration, generate
 
     def particle(self, depth: int) -> tuple[str, Callable[[], str]]:
         """A sequence or a choice."""
         kind = self.draw(st.sampled_from(["sequence", "choice"]))
         parts = [self.part(depth) for _ in range(self.draw(st.integers(1, 3)))]
-        least, most = self.draw(st.sampled_from([(1, 1), (0, 1), (1, 2), (0, 3)]))
-        said = f"<xs:{kind} minOccurs='{least}' maxOccurs='{most}'>{''.join(p for p, _ in parts)}</xs:{kind}>"
+        min_count, max_count = self.draw(st.sampled_from([(1, 1), (0, 1), (1, 2), (0, 3)]))
+        occurs = f"minOccurs='{min_count}' maxOccurs='{max_count}'"
+        declaration = f"<xs:{kind} {occurs}>{''.join(p for p, _ in parts)}</xs:{kind}>"
 
-        def made() -> str:
-            found = ""
-            for _ in range(self.draw(st.integers(least, most))):
+        def generate() -> str:
+            text = ""
+            for _ in range(self.draw(st.integers(min_count, max_count))):
                 chosen = parts if kind == "sequence" else [self.draw(st.sampled_from(parts))]
-                found += "".join(make() for _, make in chosen)
-            return found
+                text += "".join(make() for _, make in chosen)
+            return text
 
-        return said, made
+        return declaration, generate
 
     def part(self, depth: int) -> tuple[str, Callable[[], str]]:
         if depth and self.draw(st.booleans()):
             return self.particle(depth - 1)
-        least, most = self.draw(st.sampled_from([(1, 1), (0, 1), (1, "unbounded"), (0, 2)]))
-        occurs = f"<xs:element minOccurs='{least}' maxOccurs='{most}' "
+        min_count, max_count = self.draw(st.sampled_from([(1, 1), (0, 1), (1, "unbounded"), (0, 2)]))
+        occurs = f"<xs:element minOccurs='{min_count}' maxOccurs='{max_count}' "
         is_simple = depth == 0 or self.draw(st.booleans())
-        said, make = self.simple() if is_simple else self.element(depth)
+        declaration, make = self.simple() if is_simple else self.element(depth)
 
-        def made() -> str:
-            times = self.draw(st.integers(int(least), 3 if most == "unbounded" else int(most)))
+        def generate() -> str:
+            times = self.draw(st.integers(int(min_count), 3 if max_count == "unbounded" else int(max_count)))
             return "".join(make() for _ in range(times))
 
-        return occurs + said, made
+        return occurs + declaration, generate
 
     def simple(self) -> tuple[str, Callable[[], str]]:
-        """An element with text, whose name may come in several parts."""
+        """An element with text; other parts may have the same name."""
         name = self.draw(st.sampled_from("ab"))
         return f"name='{name}' type='xs:int'/>", lambda: f"<{name}>{self.number()}</{name}>"
 
@@ -261,17 +262,17 @@ class Model:
 
 @st.composite
 def models(draw: st.DrawFn) -> tuple[str, str]:
-    said, make = Model(draw).element(3)
-    return f"<xs:element {said}", f"<s xmlns='urn:o'>{''.join(make() for _ in range(3))}</s>"
+    declaration, make = Model(draw).element(3)
+    return f"<xs:element {declaration}", f"<s xmlns='urn:o'>{''.join(make() for _ in range(3))}</s>"
 
 
 @given(models())
-def test_everything_that_is_valid_is_in_a_column(
+def test_every_valid_text_is_in_a_column(
     tmp_path_factory: pytest.TempPathFactory, model: tuple[str, str]
 ) -> None:
-    said, xml = model
+    declaration, xml = model
     path = tmp_path_factory.getbasetemp() / "model.xsd"
-    path.write_text(f"{HEAD}{said}</xs:schema>")
+    path.write_text(f"{HEAD}{declaration}</xs:schema>")
     try:
         inferred = XsdFile(str(path)).infer("{urn:o}n0")
     except UsageError:
@@ -302,7 +303,7 @@ def test_everything_that_is_valid_is_in_a_column(
         ),
     ],
 )
-def test_what_is_no_schema_is_refused(tmp_path: Path, text: str | None, element: str, says: str) -> None:
+def test_invalid_schemas_are_refused(tmp_path: Path, text: str | None, element: str, says: str) -> None:
     path = tmp_path / "a.xsd"
     if text is not None:
         path.write_text(text)
@@ -318,12 +319,12 @@ def test_a_type_that_holds_itself_ends(tmp_path: Path) -> None:
     )
     inferred = XsdFile(str(path)).infer("{urn:o}a")
     assert column_list(inferred.schema) == "id STRING PATH '@id'"
-    assert inferred.left_out == ("a, which may hold itself",)
+    assert inferred.left_out == ("a, which may contain itself",)
 
 
 def doubling(kind: str, count: int) -> str:
-    """Groups or types, each twice in the next."""
-    first, further = {
+    """Groups or types that each contain the previous one twice."""
+    first, next_definition = {
         "sequence": (
             '<xs:group name="g0"><xs:sequence><xs:element name="a" minOccurs="0"/></xs:sequence></xs:group>',
             '<xs:group name="{0}"><xs:sequence><xs:group ref="{1}"/><xs:group ref="{1}"/></xs:sequence></xs:group>',
@@ -350,8 +351,8 @@ def doubling(kind: str, count: int) -> str:
             '<xs:group name="{0}"><xs:sequence><xs:group ref="{1}"/><xs:group ref="{1}"/></xs:sequence></xs:group>',
         ),
     }[kind]
-    further = further.replace("c{0}", "c{2}").replace("c{1}", "c{3}")
-    made = "".join(further.format(f"g{i}", f"g{i - 1}", i, i - 1) for i in range(1, count))
+    next_definition = next_definition.replace("c{0}", "c{2}").replace("c{1}", "c{3}")
+    definitions = "".join(next_definition.format(f"g{i}", f"g{i - 1}", i, i - 1) for i in range(1, count))
     used = {
         "attributes": f'<xs:complexType><xs:attributeGroup ref="g{count - 1}"/></xs:complexType>',
         "union": f'<xs:simpleType><xs:restriction base="g{count - 1}"/></xs:simpleType>',
@@ -359,7 +360,7 @@ def doubling(kind: str, count: int) -> str:
         "</xs:complexType>",
     }.get(kind, f'<xs:complexType><xs:sequence><xs:group ref="g{count - 1}"/></xs:sequence></xs:complexType>')
     return (
-        f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{first}{made}'
+        f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{first}{definitions}'
         f'<xs:element name="t">{used}</xs:element></xs:schema>'
     )
 
@@ -369,16 +370,14 @@ def doubling(kind: str, count: int) -> str:
 def test_groups_that_double_are_refused_at_once(tmp_path: Path, kind: str, count: int) -> None:
     path = tmp_path / "t.xsd"
     path.write_text(doubling(kind, count))
-    with pytest.raises(
-        UsageError, match=r"comes to [0-9,]+ parts, with what it refers to: at most 1,000 are"
-    ):
+    with pytest.raises(UsageError, match=r"has [0-9,]+ parts, with its references: at most 1,000 are"):
         validity_of(str(path), "t")
 
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("count", [200, 50_000])
 def test_a_chain_of_groups_is_refused(tmp_path: Path, order: int, count: int) -> None:
-    """libxml2 follows it by recursion, and 50,000 groups are more than the stack of C holds."""
+    """libxml2 recurses into a chain of groups, and 50,000 of them overflow the C stack."""
     groups = ['<xs:group name="g0"><xs:sequence><xs:element name="a"/></xs:sequence></xs:group>']
     groups += [
         f'<xs:group name="g{i}"><xs:sequence><xs:group ref="g{i - 1}"/></xs:sequence></xs:group>'
@@ -389,7 +388,7 @@ def test_a_chain_of_groups_is_refused(tmp_path: Path, order: int, count: int) ->
         f'<xs:group ref="g{count - 1}"/></xs:sequence></xs:complexType></xs:element>{"".join(groups[::order])}'
         "</xs:schema>"
     )
-    with pytest.raises(UsageError, match="nested too deeply, with what it refers to"):
+    with pytest.raises(UsageError, match="nested too deeply, with its references"):
         validity_of(str(tmp_path / "t.xsd"), "t")
 
 
@@ -420,7 +419,7 @@ def test_a_value_on_which_a_regular_expression_gives_up_is_invalid(
     )
     assert [*rows] == [("xy",), ("xxy",)]
     gave_up, wrong = caplog.messages
-    why = "libxml2 gave up on it: Internal error in XML Schema validation."
+    why = "libxml2 stopped validating it: Internal error in XML Schema validation."
     assert gave_up == f"s, line 1, byte 19: not valid: {why}"
     assert wrong.startswith("s, line 1, byte 250: not valid: Element 'a': [facet 'pattern'] The value 'z' is")
 

@@ -1,11 +1,11 @@
-"""Coverage-guided fuzzing of the reader, for as long as one likes; out of CI, which replays what it found.
+"""Coverage-guided fuzzing of the reader, without a time limit. CI does not run it, but replays its corpus.
 
     pip install atheris
     python tests/fuzz/fuzz_reader.py WORKING_DIRECTORY -max_len=600 -max_total_time=3600
 
-Inputs that show something new gather in the directory; the checked-in corpus is where it starts from. What breaks
-one of the rules (see `tests.fuzz.rules`) is left in a file ``crash-...``: made small (``-minimize_crash=1``), it
-belongs into tests/fixtures/corpus.
+It starts from the checked-in corpus, and stores inputs with new coverage in the directory. An input that breaks
+one of the rules (see `tests.fuzz.rules`) is stored in a file ``crash-...``. Minimize it (``-minimize_crash=1``), and
+add it to tests/fixtures/corpus.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TOP = Path(__file__).parents[2]
 CORPUS = TOP / "tests" / "fixtures" / "corpus"
 SLOW_SECONDS = 60
 PATIENCE = 16
-"""For how many bytes the splitter waits before it looks at what it waits with: inputs are small."""
+"""The bytes that the splitter waits for before it scans again; small, because inputs are small."""
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
-"""What holds for whatever is read: nothing but `XmlPunctError` is ever raised; the tuples, punctuations, rejects and
-the error are the same however the bytes arrive and wherever they are cut; a single document is accepted if and
-only if libxml2 accepts it in one piece, apart from what only we refuse.
+"""Rules that hold for any input.
+
+Only `XmlPunctError` is raised. Tuples, punctuations, rejects and the error do not depend on how the bytes are fed and
+cut. A single document is accepted if and only if libxml2 accepts it, apart from the restrictions in `OURS`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from xmlpunct.firehose import FirehoseReader, Limits, StreamSpec
 
 COLUMNS = "a INT NOT NULL, b STRING, c DECIMAL(4,2) PATH 'd/@c', e STRING PATH 'd/e'"
 STREAM = spec(COLUMNS)
-OURS = ("DOCTYPE", "no DTD is read", "too large", "wrong punctuation")
-"""What we refuse and libxml2 does not, by words of the reason."""
+OURS = ("DOCTYPE", "DTDs are not read", "too large", "wrong punctuation")
+"""Words in error messages of restrictions that libxml2 does not have."""
 
 
 SMALL = Limits(
@@ -29,38 +30,38 @@ WAYS = [(limits, feed, cut) for limits in (Limits(), SMALL) for feed, cut in ((5
 
 
 def check(data: bytes, ways: Sequence[tuple[Limits, int | None, int | None]] = WAYS) -> None:
-    """Assert that the rules hold for some bytes, read whole and in these ways."""
-    whole = source(data, 1 << 16)
+    """Assert that the rules hold for ``data``, read in one piece and in each of ``ways``."""
+    expected = source(data, 1 << 16)
     for size in dict.fromkeys(feed or 7 for _, feed, _ in ways):
-        assert source(data, size) == whole, f"{size} bytes at a time"
+        assert source(data, size) == expected, f"{size} bytes at a time"
     text = utf_8(data)
     for limits, feed, cut in ways:
         assert read(text, STREAM, feed, cut, limits) == read(text, STREAM, limits=limits), (feed, cut, limits)
     verdict = libxml2(text)
-    if verdict is not None and not (whole.error and any(word in whole.error for word in OURS)):
-        assert (whole.error is None) == verdict, f"libxml2 says {verdict}"
+    if verdict is not None and not (expected.error and any(word in expected.error for word in OURS)):
+        assert (expected.error is None) == verdict, f"libxml2 says {verdict}"
 
 
 def check_one_way(data: bytes) -> None:
-    """`check`, in one of the ways: for who has many to check."""
+    """`check` with only one of the ways, which is faster for many inputs."""
     check(data, [WAYS[crc32(data) % len(WAYS)]])
 
 
 def source(data: bytes, size: int, stream: StreamSpec = STREAM) -> Outcome:
-    """All that reading a source gives, ``size`` bytes at a time."""
-    found = Outcome()
+    """The outcome of reading a source ``size`` bytes at a time."""
+    outcome = Outcome()
     with closing(FirehoseReader(Source.of(data, "doc"), [stream])) as reader:
         while (parsed := reader.read(size)) is not None:
-            found.tuples += parsed.slices[0].tuples.rows()
-            found.punctuations += map(str, parsed.slices[0].punctuations)
-            found.rejects += [f"{r} {r.text}" for r in parsed.rejects[0]]
-            found.dropped += parsed.dropped[0]
-        found.error = str(reader.error) if reader.error else None
-    return found
+            outcome.tuples += parsed.slices[0].tuples.rows()
+            outcome.punctuations += map(str, parsed.slices[0].punctuations)
+            outcome.rejects += [f"{r} {r.text}" for r in parsed.rejects[0]]
+            outcome.dropped += parsed.dropped[0]
+        outcome.error = str(reader.error) if reader.error else None
+    return outcome
 
 
 def utf_8(data: bytes) -> bytes:
-    """The bytes that a source hands on; none if they are not in their encoding."""
+    """The bytes of a source in UTF-8; none if they are not valid in their encoding."""
     try:
         with Source.of(data).open() as reader:
             return b"".join(iter(lambda: reader.read(1 << 16), b""))
@@ -69,7 +70,7 @@ def utf_8(data: bytes) -> bytes:
 
 
 def libxml2(data: bytes) -> bool | None:
-    """Whether libxml2 takes all of it as one document; None if there may be several, or none."""
+    """Whether libxml2 accepts ``data`` as one document; None if there may be several, or none."""
     parser = etree.XMLParser(encoding="utf-8", resolve_entities=False, no_network=True)
     try:
         etree.fromstring(data, parser)

@@ -1,4 +1,4 @@
-"""The queries of samples/nexmark give what DuckDB gives, and their stream keeps its promises."""
+"""The queries of samples/nexmark have DuckDB's results, and their stream is grammatical."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ ANSWERS = {
 
 
 def tables(data: bytes) -> dict[str, pl.DataFrame]:
-    """What is in the stream, by plain loops over lxml."""
+    """The tuples of the stream, read with plain loops over lxml."""
     site = etree.fromstring(data)
 
     def table(path: str, numbers: dict[str, str], texts: dict[str, str]) -> pl.DataFrame:
-        found = site.xpath(path)
-        read = {name: [int(e.xpath(f"string({at})")) for e in found] for name, at in numbers.items()}
+        elements = site.xpath(path)
+        read = {name: [int(e.xpath(f"string({at})")) for e in elements] for name, at in numbers.items()}
         return pl.DataFrame(
-            read | {n: [str(e.xpath(f"string({at})")) for e in found] for n, at in texts.items()}
+            read | {n: [str(e.xpath(f"string({at})")) for e in elements] for n, at in texts.items()}
         )
 
     return {
@@ -85,7 +85,7 @@ def tables(data: bytes) -> dict[str, pl.DataFrame]:
 
 
 def run(name: str, data: bytes, slice_bytes: int | None) -> tuple[list[Row], int]:
-    """A query's tuples, none of which breaks a promise of its output; how many came before the last slice."""
+    """A query's tuples, none matching an earlier punctuation, and their number before the last slice."""
     query = plan((FOLDER / f"{name}.sql").read_text())
     running = LocalRun(
         query,
@@ -94,24 +94,24 @@ def run(name: str, data: bytes, slice_bytes: int | None) -> tuple[list[Row], int
         RunStats("local"),
         PUNCT_NAMESPACE,
     )
-    found: list[Row] = []
-    said: list[Punctuation] = []
+    tuples: list[Row] = []
+    punctuations: list[Punctuation] = []
     early = 0
     try:
         while (part := running.advance()) is not None:
-            early = len(found)
-            fresh = rows(query.root.schema, part)
-            assert_proper(fresh, said)
-            found += fresh
-            said += part.punctuations
+            early = len(tuples)
+            new_rows = rows(query.root.schema, part)
+            assert_proper(new_rows, punctuations)
+            tuples += new_rows
+            punctuations += part.punctuations
         assert (len(running.notices), len(running.rejects)) == (0, 0)
     finally:
         running.close()
-    return found, early
+    return tuples, early
 
 
-def rounded(found: list[Row]) -> list[Row]:
-    return [tuple(round(float(v), 6) if not isinstance(v, str) else v for v in row) for row in found]
+def rounded(tuples: list[Row]) -> list[Row]:
+    return [tuple(round(float(v), 6) if not isinstance(v, str) else v for v in row) for row in tuples]
 
 
 def generated(folder: Path, seed: int) -> bytes:
@@ -121,19 +121,17 @@ def generated(folder: Path, seed: int) -> bytes:
 
 @pytest.mark.parametrize("name", sorted(ANSWERS))
 @pytest.mark.parametrize(("seed", "slice_bytes"), [(2, 700), (3, 5000), (4, None)])
-def test_a_query_gives_what_duckdb_gives(
-    tmp_path: Path, name: str, seed: int, slice_bytes: int | None
-) -> None:
+def test_a_query_agrees_with_duckdb(tmp_path: Path, name: str, seed: int, slice_bytes: int | None) -> None:
     data = generated(tmp_path, seed)
     with duckdb.connect() as database:
         for table, frame in tables(data).items():
             database.register(table, frame)
         expected = database.sql(ANSWERS[name]).fetchall()
-    found, early = run(name, data, slice_bytes)
+    actual, early = run(name, data, slice_bytes)
     assert expected
-    assert bag(rounded(found)) == bag(rounded(expected))
+    assert bag(rounded(actual)) == bag(rounded(expected))
     if slice_bytes == 700:
-        assert bool(early) == (name != "q4")  # no category is ever promised to be over
+        assert bool(early) == (name != "q4")  # no category is ever closed
 
 
 @pytest.mark.parametrize("slice_bytes", [4000, None])
@@ -147,14 +145,14 @@ def test_averages_change_as_auctions_end(tmp_path: Path, slice_bytes: int | None
         for table, frame in tables(data).items():
             database.register(table, frame)
         for instant in instants:
-            now = Counter[Row]()
+            current = Counter[Row]()
             for category, average, at, diff in changes:
-                now[category, round(average, 6)] += diff * (at <= instant)
+                current[category, round(average, 6)] += diff * (at <= instant)
             ended = f"SELECT category, AVG(final) FROM {FINAL} WHERE expires <= {instant} GROUP BY category"
             expected = Counter(
                 (category, round(average, 6)) for category, average in database.sql(ended).fetchall()
             )
-            assert +now == expected, instant
+            assert +current == expected, instant
 
 
 @pytest.mark.parametrize(
@@ -165,22 +163,22 @@ def test_averages_change_as_auctions_end(tmp_path: Path, slice_bytes: int | None
         ("bidder", "q6", "open_auction/bidder"),
     ],
 )
-def test_the_stream_keeps_its_promises(tmp_path: Path, stream: str, declared: str, element: str) -> None:
-    # `parse` cannot choose among elements of one name, so the bids are left out where auctions are read.
+def test_the_stream_is_grammatical(tmp_path: Path, stream: str, declared: str, element: str) -> None:
+    # `parse` cannot choose among elements of one name, so the bids are omitted where auctions are read.
     lines = nexmark(300, 10, 8, 20, 5)
     (path,) = write((x for x in lines if stream == "bidder" or "<bidder>" not in x[1]), str(tmp_path))
     query = plan((FOLDER / f"{declared}.sql").read_text())
     schema = next(s.schema for s in query.streams if s.name == stream)
-    said: list[Punctuation] = []
+    punctuations: list[Punctuation] = []
     tuples = 0
-    for found in xmlpunct.parse(path, schema, element=element):
-        if isinstance(found, Punctuation):
-            said.append(found)
+    for parsed in xmlpunct.parse(path, schema, element=element):
+        if isinstance(parsed, Punctuation):
+            punctuations.append(parsed)
         else:
             tuples += 1
-            assert not any(xmlpunct.match(found, p) for p in said)
+            assert not any(xmlpunct.match(parsed, p) for p in punctuations)
     assert tuples
-    assert said
+    assert punctuations
 
 
 def test_the_command_makes_the_sample(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Tests of the operators, a file each."""
+"""Tests of the operators, one file each."""

@@ -1,4 +1,4 @@
-"""Runs an operator over a punctuated stream, and holds it against the oracle after every slice."""
+"""Runs an operator over a punctuated stream and compares it with the oracle after every slice."""
 
 from __future__ import annotations
 
@@ -40,41 +40,41 @@ FEWER = settings(max_examples=settings.default.max_examples // 2)  # type: ignor
 
 
 def restart(make: Make, operator: Operator) -> Operator:
-    """A new operator with the state of the old one, which has gone through bytes."""
-    fresh = make()
-    fresh.state.restore(unpack(pack(operator.state.snapshot())))
-    assert (fresh.state.rows, fresh.state.held) == (operator.state.rows, operator.state.held)
-    return fresh
+    """A new operator, restored from the serialized state of the old one."""
+    restored = make()
+    restored.state.restore(unpack(pack(operator.state.snapshot())))
+    assert (restored.state.rows, restored.state.held) == (operator.state.rows, operator.state.held)
+    return restored
 
 
 @dataclass
 class Outcome:
-    """What came out of an operator in all."""
+    """The complete output of an operator."""
 
     tuples: list[Tuple]
     punctuations: list[Punctuation]
     rejected: int
-    seen: Counter[str] = field(default_factory=Counter)
-    """Which of ``released``, ``promised`` and ``purged`` happened before the last slice."""
+    events: Counter[str] = field(default_factory=Counter)
+    """The events ``released``, ``promised`` and ``purged`` that occurred before the last slice."""
 
 
 class Tally:
-    """Counts over the runs of a property test what happened, lest it says nothing about anything."""
+    """Counts events over the runs of a property test, so that the test is not vacuous."""
 
     def __init__(self) -> None:
-        self.runs, self.seen = 0, Counter[str]()
+        self.runs, self.events = 0, Counter[str]()
 
     def add(self, *outcomes: Outcome) -> None:
         """Count some runs."""
         for outcome in outcomes:
             self.runs += 1
-            self.seen.update(outcome.seen.keys())
+            self.events.update(outcome.events.keys())
 
     def check(self, **shares: float) -> None:
-        """Assert that each of these happened in at least a share of the runs."""
-        for what, share in shares.items():
-            found = self.seen[what] / self.runs
-            assert found >= share, f"{what} in {found:.0%} of the runs, not in {share:.0%}"
+        """Assert that each event occurred in at least a share of the runs."""
+        for event, share in shares.items():
+            observed = self.events[event] / self.runs
+            assert observed >= share, f"{event} in {observed:.0%} of the runs, not in {share:.0%}"
 
 
 def drive(
@@ -85,25 +85,24 @@ def drive(
     restarts: Iterable[int] = (),
     spare_rows: int = 0,
 ) -> Outcome:
-    """Give ``pieces`` of its inputs to an operator and check the cumulative invariants after each.
+    """Run an operator over slices of its inputs and check the cumulative invariants after each.
 
-    ``probes`` are the tuples of the output schema on which promises are compared: none is made that is not
-    true, and after every slice with punctuations none is owed. After the slices whose numbers are in
-    ``restarts`` the operator is replaced by one restored from its snapshot. ``spare_rows`` is how many more
-    rows than ckeep's it may retain.
+    ``probes`` are tuples of the output schema. No emitted punctuation may close one too early, and after every
+    slice with punctuations none may be missing. After the slices numbered in ``restarts`` the operator is
+    replaced by one restored from its snapshot. The operator may retain ``spare_rows`` more rows than ckeep.
     """
     operator = make()
     ports = [Port() for _ in operator.inputs]
     outcome = Outcome([], [], 0)
-    unsaid = list(probes)
+    open_probes = list(probes)
     for number, (port, elements) in enumerate(pieces):
         output = give(operator, port, elements)
         ports[port].ts += tuples_of(elements)
         ports[port].ps += punctuations_of(elements)
-        fresh = output.tuples.rows()
-        assert_proper(fresh, outcome.punctuations)
-        assert all(is_canonical(v) for t in fresh for v in t), f"a sign in slice {number}"
-        outcome.tuples += fresh
+        rows = output.tuples.rows()
+        assert_proper(rows, outcome.punctuations)
+        assert all(is_canonical(v) for t in rows for v in t), f"a sign in slice {number}"
+        outcome.tuples += rows
         outcome.punctuations += output.punctuations
         outcome.rejected += len(operator.rejects)
         operator.rejects.clear()
@@ -111,19 +110,19 @@ def drive(
         assert bag(outcome.tuples) == bag(oracle.cpass(ports)), f"tuples after slice {number}"
         if output.punctuations or punctuations_of(elements):
             promised = oracle.cprop(ports)
-            unsaid, said = _split(unsaid, lambda t: set_match(t, output.punctuations))  # noqa: B023
-            too_much = [t for t in said if not promised(t)]
+            open_probes, closed = _split(open_probes, lambda t: set_match(t, output.punctuations))  # noqa: B023
+            too_much = [t for t in closed if not promised(t)]
             assert not too_much, f"slice {number} promises too much: no {too_much[0]}"
             owes = (oracle.owes or oracle.cprop)(ports)
-            owed = [t for t in unsaid if owes(t)]
+            owed = [t for t in open_probes if owes(t)]
             assert not owed, f"slice {number} owes a promise: no {owed[0]}"
-        kept = sum(map(len, oracle.ckeep(ports)))
+        required = sum(map(len, oracle.ckeep(ports)))
         if number < len(pieces) - 1:
             arrived = sum(len(port.ts) for port in ports)
-            happened = {"released": fresh, "promised": output.punctuations, "purged": kept < arrived}
-            outcome.seen.update(what for what, yes in happened.items() if yes)
-        assert operator.state.rows <= kept + spare_rows, (
-            f"keeps {operator.state.rows} rows after slice {number}, may keep {kept}"
+            happened = {"released": rows, "promised": output.punctuations, "purged": required < arrived}
+            outcome.events.update(event for event, yes in happened.items() if yes)
+        assert operator.state.rows <= required + spare_rows, (
+            f"keeps {operator.state.rows} rows after slice {number}, may keep {required}"
         )
         if number in restarts:
             operator = restart(make, operator)
@@ -146,17 +145,17 @@ def drive_twice(
     ]
 
 
-def assert_sound_behind(
+def assert_sound_after(
     inputs: Sequence[Stream], oracle: Oracle, operation: Operation, spaces: Sequence[Space]
 ) -> None:
-    """`assert_sound` once the first elements of the inputs have arrived, over some of what their spaces hold."""
+    """`assert_sound` after the first elements of the inputs, over samples of their spaces' tuples."""
     ports = [Port(tuples_of(stream[:8]), punctuations_of(stream[:8])) for stream in inputs]
     all_ = [space.tuples() for space in spaces]
     assert_sound(oracle, operation, ports, [Random(1).sample(ts, min(24, len(ts))) for ts in all_])
 
 
 def _split(ts: Iterable[Tuple], test: Callable[[Tuple], bool]) -> tuple[list[Tuple], list[Tuple]]:
-    """Those for which the test is false, and those for which it is true."""
+    """The tuples for which the test is false, and the tuples for which it is true."""
     parts: tuple[list[Tuple], list[Tuple]] = ([], [])
     for t in ts:
         parts[test(t)].append(t)
@@ -164,7 +163,7 @@ def _split(ts: Iterable[Tuple], test: Callable[[Tuple], bool]) -> tuple[list[Tup
 
 
 def give(operator: Operator, port: int, elements: Sequence[Tuple | Punctuation]) -> Slice:
-    """One slice into an operator; what comes out has the operator's schema."""
+    """Run an operator on one slice; its output must have the operator's schema."""
     output = run(operator, port, mixed(operator.inputs[port], elements))
     assert dict(output.tuples.schema) == operator.schema.dtypes
     assert list(output.tuples.columns) == list(operator.schema.names)
@@ -174,26 +173,26 @@ def give(operator: Operator, port: int, elements: Sequence[Tuple | Punctuation])
 
 
 def promised(operator: Operator, port: int, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
-    """What an operator promises of its output once it has heard these."""
+    """The punctuations that an operator emits once it has received these."""
     return operator.punctuate(port, PunctuationBatch(punctuations))[1]
 
 
 def mixed(schema: Schema, elements: Sequence[Element]) -> Slice:
-    """Elements as a slice, in half of which punctuations that make a column are one.
+    """Elements as a slice; half of the slices have punctuations in columns where possible.
 
-    In half of them columns of one value are scalar columns, which polars computes in other ways.
+    In half of them columns of one value are scalar columns, which polars computes differently.
     """
-    found = slice_of(schema, elements)
-    if found.tuples.height % 4 in (1, 2):
-        found.tuples = with_scalars(found.tuples)
-    batch = column_in(found.punctuations) if found.tuples.height % 2 else None
-    if batch is not None and batch == found.punctuations:
-        found.punctuations = batch
-    return found
+    slice_ = slice_of(schema, elements)
+    if slice_.tuples.height % 4 in (1, 2):
+        slice_.tuples = with_scalars(slice_.tuples)
+    batch = column_in(slice_.punctuations) if slice_.tuples.height % 2 else None
+    if batch is not None and batch == slice_.punctuations:
+        slice_.punctuations = batch
+    return slice_
 
 
 def with_scalars(tuples: pl.DataFrame) -> pl.DataFrame:
-    """Tuples whose columns of one value, or of nulls, are scalar columns."""
+    """Tuples in which columns of one value, or of nulls, are scalar columns."""
     alike = [column for column in tuples.get_columns() if column.n_unique() == 1]
     return tuples.with_columns(pl.lit(c.head(1)).first().alias(c.name) for c in alike)
 
@@ -206,14 +205,14 @@ def assert_proper(tuples: Iterable[Tuple], earlier: Sequence[Punctuation]) -> No
 
 
 def assert_once(output: Sequence[Punctuation], *inputs: Sequence[Punctuation]) -> None:
-    """Where no input repeats itself, neither does the output."""
-    if all(len(set(given)) == len(given) for given in inputs):
+    """If no input repeats a punctuation, neither does the output."""
+    if all(len(set(punctuations)) == len(punctuations) for punctuations in inputs):
         twice = [p for p, n in Counter(output).items() if n > 1]
         assert not twice, f"promised twice: {', '.join(map(str, twice))}"
 
 
 def probes(space: Space, extra: int = 0) -> list[Tuple]:
-    """The tuples of a space, followed by ``extra`` columns of which promises say nothing."""
+    """The tuples of a space, with ``extra`` null columns that no punctuation constrains."""
     return [(*t, *[None] * extra) for t in space.tuples()]
 
 
@@ -223,13 +222,13 @@ def notation(operator: Operator, port: int, text: str) -> list[Tuple | Punctuati
 
 
 def check_table(operator: Operator, table: str) -> None:
-    """Give an operator the slices of a table, a line each, and compare what comes out of each.
+    """Run an operator on the slices of a table, one per line, and compare each output.
 
     A line is ``slice -> output``, or ``2: slice -> output`` for another port than the first (which is 1). The
     order inside a slice does not matter.
     """
     for line in filter(None, map(str.strip, table.splitlines())):
-        given, _, expected = (part.strip() for part in line.partition("->"))
-        port, given = read_port(given)
-        output = give(operator, port, notation(operator, port, given))
+        text, _, expected = (part.strip() for part in line.partition("->"))
+        port, text = read_port(text)
+        output = give(operator, port, notation(operator, port, text))
         assert sorted(shown(operator.schema, output).split("; ")) == sorted(expected.split("; ")), line

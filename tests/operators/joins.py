@@ -19,29 +19,29 @@ from xmlpunct.types import INT
 
 @dataclass(frozen=True)
 class Case:
-    """Two inputs, their equality attributes, and perhaps a residual condition.
+    """Two inputs, their equality attributes, and an optional residual condition.
 
-    It is ``v < w``, or that w is from v to as much as ``near`` above it.
+    The condition is ``v < w``, or ``v <= w <= v + reach``.
     """
 
     left: Space
     right: Space
     keys: tuple[tuple[str, str], ...]
     residual: bool = False
-    near: int | None = None
+    reach: int | None = None
 
     def __str__(self) -> str:
         return f"{len(self.keys)} keys{' and a residual' if self.residual else ''}"
 
     @property
-    def places(self) -> list[tuple[int, int]]:
+    def key_positions(self) -> list[tuple[int, int]]:
         return [(self.left.schema.index(a), self.right.schema.index(b)) for a, b in self.keys]
 
     @property
     def expression(self) -> Expression | None:
         v, w = Column(INT, True, "v"), Column(INT, True, "w")
-        if self.near is not None:
-            return call("AND", call(">=", w, v), call("<=", w, call("+", v, literal(INT, self.near))))
+        if self.reach is not None:
+            return call("AND", call(">=", w, v), call("<=", w, call("+", v, literal(INT, self.reach))))
         return call("<", v, w) if self.residual else None
 
     @property
@@ -49,14 +49,14 @@ class Case:
         if not self.residual:
             return None
         i, j = self.left.schema.index("v"), self.right.schema.index("w")
-        near = self.near
-        if near is None:
+        reach = self.reach
+        if reach is None:
             return lambda t, u: None if t[i] is None or u[j] is None else t[i] < u[j]
-        return lambda t, u: None if t[i] is None or u[j] is None else t[i] <= u[j] <= t[i] + near
+        return lambda t, u: None if t[i] is None or u[j] is None else t[i] <= u[j] <= t[i] + reach
 
     @property
     def conceivable(self) -> list[list[Tuple]]:
-        """For each side all tuples that may come."""
+        """For each side, all tuples that may arrive."""
         return conceivable_of(self.spaces)
 
     @property
@@ -64,28 +64,28 @@ class Case:
         return self.left, self.right
 
     def streams(self) -> st.SearchStrategy[tuple[Stream, Stream]]:
-        """A stream a side, on which values of k are closed often."""
+        """One stream per side, in which values of k are closed often."""
         bounded = [["v"], ["w"]] if self.residual else [[], []]
         closing = [[*bounded[side], *(pair[side] for pair in self.keys)] for side in (0, 1)]
         return st.tuples(*(streams(s, closing=c) for s, c in zip(self.spaces, closing, strict=True)))
 
-    def probes(self, kind: str, most: int = 120) -> list[Tuple]:
-        """Some of the tuples that the join can give."""
+    def probes(self, kind: str, limit: int = 120) -> list[Tuple]:
+        """A sample of the tuples that the join can produce."""
         widths = len(self.left.schema), len(self.right.schema)
-        one = relational.join(kind, widths, self.places, self.condition)
+        join = relational.join(kind, widths, self.key_positions, self.condition)
         left, right = self.left.tuples(), self.right.tuples()
-        found = one(left, right)
+        rows = join(left, right)
         if kind != "inner":
-            found += [u for t in left for u in one([t], [])] + [u for t in right for u in one([], [t])]
-        return random.Random(0).sample(found, min(most, len(found)))
+            rows += [u for t in left for u in join([t], [])] + [u for t in right for u in join([], [t])]
+        return random.Random(0).sample(rows, min(limit, len(rows)))
 
 
-_BEYOND = {SIGNED: Pool("beyond signed", INT, SIGNED.constants, tuple(range(-3, 5)))}
+_WIDER = {SIGNED: Pool("beyond signed", INT, SIGNED.constants, tuple(range(-3, 5)))}
 
 
 def conceivable_of(spaces: Iterable[Space]) -> list[list[Tuple]]:
-    """For each space all tuples, with values beyond those that are drawn."""
-    return [replace(s, pools=tuple(_BEYOND.get(p, p) for p in s.pools)).tuples() for s in spaces]
+    """All tuples of each space, with values outside the drawn range too."""
+    return [replace(s, pools=tuple(_WIDER.get(p, p) for p in s.pools)).tuples() for s in spaces]
 
 
 CASES = (

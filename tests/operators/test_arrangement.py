@@ -1,4 +1,4 @@
-"""Retained tuples: the same as a plain list of them, whichever index there is, and little changes at a time."""
+"""Arrangement against a plain list of its tuples, with either index; its snapshots share unchanged pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS, DOUBLES, STRINGS = range(12), [None, math.nan, 0.0, -0.0, math.inf, 2.5
 
 @pytest.fixture(autouse=True, params=["compiled", "sorted runs"])
 def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages and blocks of few rows, and indexes for few: otherwise everything would be one block."""
+    """Pages, blocks and indexes of few rows; otherwise all rows would be in one block."""
     compiled = request.param == "compiled"
     if compiled and not hash_index.USE_COMPILED:
         pytest.skip("there was no C compiler")
@@ -34,7 +34,7 @@ def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(new_index(), hash_index.HashIndex) is compiled
 
 
-def some(rng: random.Random, count: int) -> pl.DataFrame:
+def random_rows(rng: random.Random, count: int) -> pl.DataFrame:
     return SCHEMA.frame((rng.choice(NUMBERS), rng.choice(DOUBLES), rng.choice(STRINGS)) for _ in range(count))
 
 
@@ -53,11 +53,11 @@ def punctuations(rng: random.Random) -> PunctuationSet:
         "x": ["NaN", "0.0", "(0.0,)", "[2.5,INF]"],
         "s": ["a", "[a,b)"],
     }
-    found = PunctuationSet(SCHEMA)
+    punctuation_set = PunctuationSet(SCHEMA)
     for _ in range(rng.randrange(1, 4)):
         chosen = rng.sample(sorted(texts), rng.choice([1, 1, 2, 3]))
-        found.add(Punctuation.of(SCHEMA, **{name: rng.choice(texts[name]) for name in chosen}))
-    return found
+        punctuation_set.add(Punctuation.of(SCHEMA, **{name: rng.choice(texts[name]) for name in chosen}))
+    return punctuation_set
 
 
 def closed(t: Tuple, ps: PunctuationSet) -> bool:
@@ -66,79 +66,79 @@ def closed(t: Tuple, ps: PunctuationSet) -> bool:
 
 @pytest.mark.parametrize("key", [("n", "x", "s"), ("n",), ("x", "s"), ()])
 @pytest.mark.parametrize("seed", range(12))
-def test_it_holds_finds_and_loses_what_a_list_does(key: tuple[str, ...], seed: int) -> None:
+def test_operations_agree_with_a_list(key: tuple[str, ...], seed: int) -> None:
     rng = random.Random(seed)
-    held, model = Arrangement(SCHEMA.empty(), key), list[Tuple]()
+    retained, model = Arrangement(SCHEMA.empty(), key), list[Tuple]()
     at = [SCHEMA.index(name) for name in key]
 
     def key_of(t: Tuple) -> tuple[object, ...]:
         return tuple(plain(t[i]) for i in at)
 
     for _ in range(25):
-        ps, fresh = punctuations(rng), some(rng, rng.choice([0, 1, 5, 30]))
+        ps, new_rows = punctuations(rng), random_rows(rng, rng.choice([0, 1, 5, 30]))
         match rng.randrange(6):
             case 0:
-                held.append(fresh)
-                model += fresh.rows()
+                retained.append(new_rows)
+                model += new_rows.rows()
             case 1:
-                seen, new = set(listed(SCHEMA.frame(model))), list[Tuple]()
-                for t in fresh.rows():
-                    if tuple(map(plain, t)) not in seen:
-                        seen.add(tuple(map(plain, t)))
-                        new.append(t)
-                assert listed(held.insert(fresh)) == [tuple(map(plain, t)) for t in new]
-                model += new
+                present, added = set(listed(SCHEMA.frame(model))), list[Tuple]()
+                for t in new_rows.rows():
+                    if tuple(map(plain, t)) not in present:
+                        present.add(tuple(map(plain, t)))
+                        added.append(t)
+                assert listed(retained.insert(new_rows)) == [tuple(map(plain, t)) for t in added]
+                model += added
             case 2:
-                places, rows = held.probe(fresh)
-                theirs = listed(held.take(rows))
-                pairs = list(zip(places.tolist(), theirs, strict=True))
+                positions, rows = retained.probe(new_rows)
+                matched = listed(retained.take(rows))
+                pairs = list(zip(positions.tolist(), matched, strict=True))
                 assert pairs == [
                     (i, tuple(map(plain, t)))
-                    for i, f in enumerate(fresh.rows())
+                    for i, f in enumerate(new_rows.rows())
                     for t in model
                     if key_of(f) == key_of(t)
                 ]
             case 3:
-                gone = held.remove(held.matching(ps))
-                assert listed(gone) == [tuple(map(plain, t)) for t in model if closed(t, ps)]
+                removed = retained.remove(retained.matching(ps))
+                assert listed(removed) == [tuple(map(plain, t)) for t in model if closed(t, ps)]
                 model = [t for t in model if not closed(t, ps)]
             case 4:
-                gone = held.remove(held.where(pl.col("n") > 2))
-                assert listed(gone) == [tuple(map(plain, t)) for t in model if (t[0] or 0) > 2]
+                removed = retained.remove(retained.where(pl.col("n") > 2))
+                assert listed(removed) == [tuple(map(plain, t)) for t in model if (t[0] or 0) > 2]
                 model = [t for t in model if not (t[0] or 0) > 2]
             case 5:
-                blocked = set(held.blocked(ps))
+                blocked = set(retained.blocked(ps))
                 assert blocked == {p for p in ps if any(match(t, p) for t in model)}
-        assert held.height == len(model)
-        assert listed(held.frame) == [tuple(map(plain, t)) for t in model]
+        assert retained.height == len(model)
+        assert listed(retained.frame) == [tuple(map(plain, t)) for t in model]
         if rng.random() < 0.2:
-            again = Arrangement(SCHEMA.empty(), key)
-            again.restore(unpack(pack(held.snapshot())))
-            held = again
+            restored = Arrangement(SCHEMA.empty(), key)
+            restored.restore(unpack(pack(retained.snapshot())))
+            retained = restored
 
 
-def test_what_did_not_change_is_the_same_in_the_next_snapshot() -> None:
-    held = Arrangement(SCHEMA.empty(), ("n",))
+def test_the_next_snapshot_shares_unchanged_pages() -> None:
+    retained = Arrangement(SCHEMA.empty(), ("n",))
     for start in range(0, 400, 5):
-        held.append(SCHEMA.frame((i, 0.0, "a") for i in range(start, start + 5)))
-    before = held.snapshot()
-    held.append(SCHEMA.frame([(1000, 0.0, "a")]))
-    held.remove(held.matching(PunctuationSet(SCHEMA, [Punctuation.of(SCHEMA, n="[0,2]")])))
-    after = held.snapshot()
-    kept = sum(frame.height for name, frame in after.items() if before.get(name) is frame)
-    assert kept >= 300
-    again = Arrangement(SCHEMA.empty(), ("n",))
-    again.restore(after)
-    assert {name for name in again.snapshot() if after[name] is again.snapshot()[name]} >= {
+        retained.append(SCHEMA.frame((i, 0.0, "a") for i in range(start, start + 5)))
+    before = retained.snapshot()
+    retained.append(SCHEMA.frame([(1000, 0.0, "a")]))
+    retained.remove(retained.matching(PunctuationSet(SCHEMA, [Punctuation.of(SCHEMA, n="[0,2]")])))
+    after = retained.snapshot()
+    unchanged_rows = sum(frame.height for name, frame in after.items() if before.get(name) is frame)
+    assert unchanged_rows >= 300
+    restored = Arrangement(SCHEMA.empty(), ("n",))
+    restored.restore(after)
+    assert {name for name in restored.snapshot() if after[name] is restored.snapshot()[name]} >= {
         name for name in after if not name.endswith(".dead")
-    }, "who continues writes no page again"
+    }, "a restored arrangement writes no page again"
 
 
-def test_pages_are_written_anew_once_most_of_their_rows_are_gone() -> None:
-    held = Arrangement(SCHEMA.empty(), ("n",))
-    held.append(SCHEMA.frame((i, 0.0, "a") for i in range(40)))
-    held.remove(np.arange(0, 30))
-    (page,) = held.snapshot().values()
+def test_pages_are_rewritten_once_most_of_their_rows_are_removed() -> None:
+    retained = Arrangement(SCHEMA.empty(), ("n",))
+    retained.append(SCHEMA.frame((i, 0.0, "a") for i in range(40)))
+    retained.remove(np.arange(0, 30))
+    (page,) = retained.snapshot().values()
     assert page["n"].to_list() == list(range(30, 40))
 
 
@@ -146,26 +146,26 @@ def test_pages_are_written_anew_once_most_of_their_rows_are_gone() -> None:
 def test_rows_of_a_key_become_one(seed: int) -> None:
     rng = random.Random(seed)
     empty = pl.DataFrame(schema={"k": pl.Int64, "x": pl.Float64, "n": pl.Int64})
-    held, model = Arrangement(empty, ["k", "x"]), dict[tuple[object, ...], int]()
+    retained, model = Arrangement(empty, ["k", "x"]), dict[tuple[object, ...], int]()
     for _ in range(30):
         keys = [
             (rng.choice([*range(30), None]), rng.choice([math.nan, 0.0, None]))
             for _ in range(rng.choice([1, 8]))
         ]
-        fresh = pl.DataFrame([(*key, 1) for key in keys], empty.schema, orient="row")
-        held.merge(fresh, [pl.col("n").sum()])
+        new_rows = pl.DataFrame([(*key, 1) for key in keys], empty.schema, orient="row")
+        retained.merge(new_rows, [pl.col("n").sum()])
         for key in keys:
             at = tuple(map(plain, key))
             model[at] = model.get(at, 0) + 1
         if rng.random() < 0.2:
-            gone = held.remove(np.unique(held.probe(fresh)[1]))
-            for *key, _ in gone.rows():
+            removed = retained.remove(np.unique(retained.probe(new_rows)[1]))
+            for *key, _ in removed.rows():
                 del model[tuple(map(plain, key))]
-        assert {tuple(map(plain, key)): n for *key, n in held.frame.rows()} == model
-        assert held.height == len(model)
+        assert {tuple(map(plain, key)): n for *key, n in retained.frame.rows()} == model
+        assert retained.height == len(model)
 
 
-def test_tuples_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tuples_of_one_hash_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrangement, "firsts", lambda hashes: np.zeros(len(hashes), np.int64))
     tuples = pl.DataFrame({"a": [1, 2, 1, None, None]})
     assert arrangement.distinct(tuples).rows() == [(1,), (2,), (None,)]
@@ -178,5 +178,5 @@ def test_many_tuples_are_made_distinct_a_part_at_a_time(
     monkeypatch.setattr(arrangement, "_CHUNK_ROWS", 16)
     rng = random.Random(different)
     rows = [rng.choice([None, *range(different)]) for _ in range(200)]
-    found = arrangement.distinct(pl.DataFrame({"a": rows}))
-    assert found["a"].to_list() == list(dict.fromkeys(rows))
+    distinct_rows = arrangement.distinct(pl.DataFrame({"a": rows}))
+    assert distinct_rows["a"].to_list() == list(dict.fromkeys(rows))

@@ -1,4 +1,4 @@
-"""State is bounded by what is open: an auction that never ends, item after item, bid after bid."""
+"""State is bounded by open items: an auction that never ends, item after item, bid after bid."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from xmlpunct.types import INT
 
 ITEMS = 100_000 if os.environ.get("XMLPUNCT_LONG") == "1" else 10_000
 STEP, LAG = 500, 2
-"""Items a slice; how many slices later an item's bids are closed."""
+"""Items per slice; the number of slices after which an item's bids are closed."""
 ITEM = Schema.parse("id INT NOT NULL, seller STRING")
 BID = Schema.parse("item INT NOT NULL, price INT")
 OFFER = Schema.parse("id INT NOT NULL, least INT")
 NUMBER = Schema.parse("x INT")
 
 
-def items(schema: Schema, first: int, each: int, some: int = 1) -> Slice:
-    """``each`` tuples for every ``some``-th item of a slice, and every item's closing punctuation."""
+def items(schema: Schema, first: int, per_item: int, stride: int = 1) -> Slice:
+    """``per_item`` tuples for every ``stride``-th item of a slice, and each item's closing punctuation."""
     numbers = range(first, first + STEP)
     rows: list[Tuple] = [
         (n, "ann" if schema is ITEM else n)[: len(schema)]
         for n in numbers
-        if n % some == 0
-        for _ in range(each)
+        if n % stride == 0
+        for _ in range(per_item)
     ]
     name = schema.names[0]
     return Slice(schema.frame(rows), [Punctuation.of(schema, **{name: n}) for n in numbers])
@@ -54,13 +54,13 @@ def auction(left: Schema, right: Schema) -> Iterator[tuple[int, Slice]]:
     for first in range(0, ITEMS, STEP):
         yield 0, items(left, first, 1)
         if first >= LAG * STEP:
-            yield 1, items(right, first - LAG * STEP, 2, some=2)
+            yield 1, items(right, first - LAG * STEP, 2, stride=2)
 
 
 def backwards(left: Schema, right: Schema) -> Iterator[tuple[int, Slice]]:
-    """The same with the bids first."""
-    for port, given in auction(right, left):
-        yield 1 - port, given
+    """The same auction with the bids first."""
+    for port, slice_ in auction(right, left):
+        yield 1 - port, slice_
 
 
 def joins(kind: str) -> Callable[[], list[Operator]]:
@@ -68,7 +68,7 @@ def joins(kind: str) -> Callable[[], list[Operator]]:
 
 
 def enough(twice: bool) -> Expression:
-    """That a bid is not below an offer, or not below half of it: then it bounds no attribute of offers."""
+    """A condition: a bid is not below an offer, or not below half of it, which bounds no attribute of offers."""
     price = Column(INT, True, "price")
     return call(">=", call("*", price, literal(INT, 2)) if twice else price, Column(INT, True, "least"))
 
@@ -99,7 +99,7 @@ MADE: dict[str, tuple[Callable[[], list[Operator]], Schema, Schema]] = {
 
 
 BOTH = ("left", "semi", "anti", "full, bounded", "left join, group-by", "difference")
-"""Where the sides differ, so that it matters which comes first."""
+"""Cases with different sides, for which the order of the inputs matters."""
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,13 @@ def test_state_stays_small(name: str, order: Callable[[Schema, Schema], Iterator
     targets = [*([(i + 1, 0)] for i in range(len(operators) - 1)), []]
     pipeline = Pipeline(operators, [[(0, 0)], [(0, 1)]], targets)
     promised = 0
-    for port, given in order(left, right):
-        promised += len(pipeline.push(port, given).punctuations)
+    for port, slice_ in order(left, right):
+        promised += len(pipeline.push(port, slice_).punctuations)
     peaks = [(c.state_rows_peak, c.held_punctuations_peak) for c in pipeline.counters]
     open_items = (LAG + 1) * STEP
-    assert all(rows <= 3 * open_items and held <= 3 * open_items for rows, held in peaks), peaks
+    assert all(rows <= 3 * open_items and punctuations <= 3 * open_items for rows, punctuations in peaks), (
+        peaks
+    )
     last = [(c.state_rows, c.held_punctuations) for c in pipeline.counters]
-    assert all(rows <= 3 * LAG * STEP and held <= 3 * LAG * STEP for rows, held in last), last
+    assert all(rows <= 3 * LAG * STEP and punctuations <= 3 * LAG * STEP for rows, punctuations in last), last
     assert promised >= ITEMS - 2 * open_items

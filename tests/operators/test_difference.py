@@ -1,4 +1,4 @@
-"""difference: left tuples that the right has closed without having had them. See test_intersect.py too."""
+"""difference: left tuples that the right input has closed without a match. See also test_intersect.py."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_table() -> None:
     assert (operator.state.rows, operator.state.held) == (0, 0)
 
 
-def test_a_duplicate_after_a_purge_is_not_given_again() -> None:
-    """The paper's Table 4 forgets 5 once the right has closed it; dupelim remembers that it went out."""
+def test_a_duplicate_after_a_purge_is_not_emitted_again() -> None:
+    """The paper's Table 4 purges 5 once the right input has closed it; dupelim retains that it was emitted."""
     operator = Difference(X, X)
     check_table(operator, "2: P(5) -> \n 1: 5 -> 5 \n 1: 5 -> \n 1: P(5) -> P(5)")
     assert operator.state.rows == 0
@@ -66,18 +66,18 @@ def test_a_left_input_that_has_closed_its_domain_has_closed_all() -> None:
 @pytest.mark.parametrize("make", [Difference, Intersect])
 @pytest.mark.parametrize("step", [1, 7])
 def test_a_key_is_promised_once(make: type[SetOperation], step: int) -> None:
-    """What one input alone allows to promise is not said again once the other has said it: nobody could forget it."""
+    """A punctuation justified by one input is not emitted again for the other: no consumer could purge it."""
     operator, above, keys = make(X, X), Union([X, X]), range(300)
     orders = [sorted(keys, key=lambda k: k + Random(k + 1000 * port).random() * 10) for port in (0, 1)]
-    said = list[Punctuation]()
+    emitted = list[Punctuation]()
     elements = [[e for k in order for e in ((k,), Punctuation.of(X, x=k))] for order in orders]
     for first in range(0, 600, step):
-        for port, own in enumerate(elements):
-            given = own[first : first + step]
-            output = give(operator, port, given)
-            said += output.punctuations
+        for port, stream in enumerate(elements):
+            batch = stream[first : first + step]
+            output = give(operator, port, batch)
+            emitted += output.punctuations
             for number in (0, 1):
                 give(above, number, [*output.tuples.rows(), *output.punctuations])
-    assert sorted(map(str, said)) == sorted(str(Punctuation.of(X, x=k)) for k in keys)
+    assert sorted(map(str, emitted)) == sorted(str(Punctuation.of(X, x=k)) for k in keys)
     assert (operator.state.rows, operator.state.held) == (0, 0)
     assert (above.state.rows, above.state.held) == (0, 0)

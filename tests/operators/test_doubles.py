@@ -1,6 +1,6 @@
 """Every operator that compares DOUBLEs: NaN, the infinities, zeros and nulls, in slices of one tuple and of all.
 
-polars marks a column as sorted that is one row, or that is concatenated from such in order, and goes other ways then.
+polars marks a column of one row as sorted, and ordered concatenations of them, and then uses other algorithms.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from xmlpunct.slice import Slice
 from xmlpunct.types import DOUBLE, NAN, STRING
 
 Case = tuple[Callable[[], Operator], Oracle, tuple[Space, ...], Sequence[Tuple]]
-"""An operator, what it must do, its inputs, and the tuples on which promises are compared."""
+"""An operator, its oracle, its inputs, and the tuples on which punctuations are compared."""
 
 
 def joins(left: Space, right: Space) -> Iterator[tuple[str, Case]]:
-    """What pairs tuples by k = l."""
+    """Operators that pair tuples by k = l."""
     keys, schemas, spaces = [("k", "l")], (left.schema, right.schema), (left, right)
     conceivable = conceivable_of(spaces)
 
@@ -72,7 +72,7 @@ def joins(left: Space, right: Space) -> Iterator[tuple[str, Case]]:
 
 
 def sets(space: Space) -> Iterator[tuple[str, Case]]:
-    """What compares whole tuples."""
+    """Operators that compare whole tuples."""
     schema, twice, probes = space.schema, (space, space), space.tuples()
     yield "dupelim", (lambda: DupElim(schema), oracle.dupelim(), (space,), probes)
     yield "union", (lambda: Union([schema] * 2), oracle.union(), twice, probes)
@@ -85,10 +85,10 @@ AGGREGATES = [(f, "k", d) for f in ("COUNT", "SUM", "AVG", "MIN", "MAX") for d i
 
 def groups(space: Space, *keys: str) -> tuple[str, Case]:
     """Every aggregate of k, by some keys."""
-    made = [Aggregate(*a, f"r{i}") for i, a in enumerate(AGGREGATES)]
+    aggregates = [Aggregate(*a, f"r{i}") for i, a in enumerate(AGGREGATES)]
     expected = oracle.group_by(space.schema, keys, AGGREGATES, space.tuples())
     return f"group by {', '.join(keys) or 'nothing'}", (
-        lambda: GroupBy(space.schema, keys, made),
+        lambda: GroupBy(space.schema, keys, aggregates),
         expected,
         (space,),
         [],
@@ -97,7 +97,7 @@ def groups(space: Space, *keys: str) -> tuple[str, Case]:
 
 def sorts(space: Space, down: bool) -> tuple[str, Case]:
     keys = [("k", down, False)]
-    conceivable = [*space.tuples(), (-2.0,), (0.5,)]  # something may come between those that do
+    conceivable = [*space.tuples(), (-2.0,), (0.5,)]  # values outside and between the drawn ones
     expected = order.sort(space.schema, keys, conceivable)
     return f"sort{' down' * down}", (
         lambda: Sort(space.schema, keys),
@@ -123,33 +123,33 @@ CASES = dict(
 
 @st.composite
 def inputs(draw: st.DrawFn, spaces: Sequence[Space]) -> list[Stream]:
-    """A stream for each input. In most nothing is closed before the end, and in half of these k goes up."""
-    found: list[Stream] = []
+    """A stream for each input. Most close nothing before the end, and in half of these k rises."""
+    drawn: list[Stream] = []
     for space in spaces:
         if draw(st.integers(0, 3)) == 0:
-            found.append(draw(streams(space, ends=True, closing=space.schema.names[:1])))
+            drawn.append(draw(streams(space, ends=True, closing=space.schema.names[:1])))
             continue
         ts = draw(st.lists(st.sampled_from(space.tuples()), max_size=8))
         if draw(st.booleans()):
             ts.sort(key=order.ranker(space.schema, []))
-        found.append([*ts, Punctuation.everything(space.schema)])
-    return found
+        drawn.append([*ts, Punctuation.everything(space.schema)])
+    return drawn
 
 
-def one_by_one(given: Sequence[Stream], first: int) -> list[Cut]:
+def one_by_one(feeds: Sequence[Stream], first: int) -> list[Cut]:
     """Slices of one element, all of one input before any of another."""
-    ports = sorted(range(len(given)), key=lambda port: port != first)
-    return [(port, [element]) for port in ports for element in given[port]]
+    ports = sorted(range(len(feeds)), key=lambda port: port != first)
+    return [(port, [element]) for port in ports for element in feeds[port]]
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 @given(data=st.data())
 def test_against_the_oracle(case: Case, data: st.DataObject) -> None:
     make, expected, spaces, probes = case
-    given = data.draw(inputs(spaces))
+    feeds = data.draw(inputs(spaces))
     restarts = data.draw(st.sets(st.integers(0, 8), max_size=2))
-    whole = list(enumerate(given))
-    for pieces in (whole, whole[::-1], *(one_by_one(given, first) for first in range(len(given)))):
+    uncut = list(enumerate(feeds))
+    for pieces in (uncut, uncut[::-1], *(one_by_one(feeds, first) for first in range(len(feeds)))):
         drive(make, expected, pieces, probes, restarts, spare_rows=1)
 
 
@@ -186,15 +186,15 @@ def test_a_constant_has_one_form() -> None:
     assert Literal(DOUBLE, False, float("nan")) == Literal(DOUBLE, False, NAN)
 
 
-def test_a_reject_tells_of_them_in_json() -> None:
-    """As the JSON lines of results do: as strings."""
+def test_rejects_show_infinities_and_nan_in_json() -> None:
+    """As strings, like the JSON lines of results."""
     operator = Select(PAIR.schema, call("=", call("/", A, B), B))
     run(operator, 0, Slice(PAIR.schema.frame([(v, 0.0) for v in SPECIAL.domain])))
     texts = [json.loads(r.text, parse_constant=pytest.fail)["a"] for r in operator.rejects]
     assert texts == ["-INF", 0.0, 1.5, "INF", "NaN"]
 
 
-# What works slice by slice before an exchange
+# Partial operators before an exchange
 
 
 @given(st.lists(st.sampled_from(TWO.tuples()), max_size=10), st.sets(st.integers(1, 9)))
@@ -208,16 +208,16 @@ def test_partial_operators(ts: list[Tuple], cuts: set[int]) -> None:
     distinct: list[Tuple] = []
     bounds = [0, *sorted(c for c in cuts if c < len(ts)), len(ts)]
     for start, end in pairwise(bounds):
-        given = Slice(schema.frame(ts[start:end]))
-        distinct += piped.push(0, given).tuples.rows()
-        run(group, 0, run(partial, 0, given))
-    found = run(group, 0, Slice(partial.schema.empty(), [Punctuation.everything(partial.schema)])).tuples
+        slice_ = Slice(schema.frame(ts[start:end]))
+        distinct += piped.push(0, slice_).tuples.rows()
+        run(group, 0, run(partial, 0, slice_))
+    grouped = run(group, 0, Slice(partial.schema.empty(), [Punctuation.everything(partial.schema)])).tuples
     end_ = [oracle.Port(ts, [Punctuation.everything(schema)])]
     assert oracle.bag(distinct) == oracle.bag(oracle.dupelim().cpass(end_))
-    assert oracle.bag(found.rows()) == oracle.bag(oracle.group_by(schema, ["v"], asked).cpass(end_))
+    assert oracle.bag(grouped.rows()) == oracle.bag(oracle.group_by(schema, ["v"], asked).cpass(end_))
 
 
-# Order promised
+# Punctuations from order
 
 
 @pytest.mark.parametrize("slack", [0, 0.5])
@@ -225,28 +225,28 @@ def test_partial_operators(ts: list[Tuple], cuts: set[int]) -> None:
 def test_punctuate(slack: float, ts: list[Tuple], single: bool) -> None:
     key = DOUBLE.key
     operator = Punctuate(ONE.schema, AccessOrder("k", slack))
-    highest, passed, found, said = None, list[Tuple](), list[Tuple](), list[Punctuation]()
+    highest, expected, released, emitted = None, list[Tuple](), list[Tuple](), list[Punctuation]()
     for (value,) in ts:
         if value is None or highest is None or not key(value) < key(DOUBLE.accept(highest - slack)):
-            passed.append((value,))
+            expected.append((value,))
             if value is not None and (highest is None or key(value) > key(highest)):
                 highest = value
     for piece in [[t] for t in ts] if single else [ts]:
         output = run(operator, 0, Slice(ONE.schema.frame(piece)))
-        assert not set(output.punctuations) & set(said)
-        found += output.tuples.rows()
-        said += output.punctuations
-    assert oracle.bag(found) == oracle.bag(passed)
+        assert not set(output.punctuations) & set(emitted)
+        released += output.tuples.rows()
+        emitted += output.punctuations
+    assert oracle.bag(released) == oracle.bag(expected)
     for t in ONE.tuples():
         is_closed = None not in (highest, t[0]) and key(t[0]) < key(DOUBLE.accept(highest - slack))
-        assert any(match(t, p) for p in said) == is_closed
+        assert any(match(t, p) for p in emitted) == is_closed
 
 
 def test_a_sender_that_is_nan_is_one_sender() -> None:
-    """Its promise is made once, and with the other's that of the stream."""
+    """Its bound is emitted once, and with the other sender's bound that of the stream."""
     schema = Schema.parse("s DOUBLE, a INT")
     operator = Punctuate(schema, AccessOrder("a", 0, "s", (1.5, NAN)))
-    given: list[list[tuple[object, ...]]] = [[(NAN, 5)], [(NAN, 5)], [(1.5, 7)], [(NAN, 4)], [(NAN, 6)]]
-    said = [[str(p) for p in run(operator, 0, Slice(schema.frame(ts))).punctuations] for ts in given]
-    assert said == [["<NaN, (,4]>"], [], ["<1.5, (,6]>", "<*, (,4]>"], [], ["<NaN, (,5]>", "<*, (,5]>"]]
+    slices: list[list[tuple[object, ...]]] = [[(NAN, 5)], [(NAN, 5)], [(1.5, 7)], [(NAN, 4)], [(NAN, 6)]]
+    emitted = [[str(p) for p in run(operator, 0, Slice(schema.frame(ts))).punctuations] for ts in slices]
+    assert emitted == [["<NaN, (,4]>"], [], ["<1.5, (,6]>", "<*, (,4]>"], [], ["<NaN, (,5]>", "<*, (,5]>"]]
     assert len(operator.rejects) == 1

@@ -32,7 +32,7 @@ FIVE = Punctuation.of(X, x=5)
 
 
 class Recorder(Operator):
-    """Passes everything on, and notes what it was asked."""
+    """Forwards its input and records the calls."""
 
     name = "recorder"
 
@@ -61,7 +61,7 @@ def test_tuples_come_before_punctuations() -> None:
     assert output.punctuations == [FIVE]
 
 
-def test_nothing_is_asked_about_what_did_not_come() -> None:
+def test_a_slice_without_tuples_causes_no_step() -> None:
     operator = Recorder()
     assert not run(operator, 0, Slice(X.empty()))
     assert run(operator, 0, Slice(X.empty(), [FIVE])).tuples.rows() == [(9,)]
@@ -98,8 +98,8 @@ def test_a_pipeline_goes_on_where_its_snapshot_was_taken() -> None:
     first.push(0, Slice(X.frame([(5,), (6,)]), [FIVE]))
     second = pipeline()
     second.restore(first.snapshot())
-    given = Slice(X.frame([(6,), (7,)]), [FIVE, Punctuation.everything(X)])
-    outputs = [p.push(1, given) for p in (first, second)]
+    slice_ = Slice(X.frame([(6,), (7,)]), [FIVE, Punctuation.everything(X)])
+    outputs = [p.push(1, slice_) for p in (first, second)]
     assert outputs[0].tuples.equals(outputs[1].tuples)
     assert (
         outputs[0].punctuations
@@ -115,8 +115,8 @@ def test_a_pipeline_collects_rejects_once() -> None:
     assert [r.reason for r in query.rejects] == ["for the test"] * 2
 
 
-def test_what_is_known_from_the_start_goes_up_through_the_operators_above() -> None:
-    """Both inputs of the merge have to know it; the operators above are asked in the order of the pipeline."""
+def test_opening_punctuations_pass_through_the_operators_above() -> None:
+    """The merge needs opening punctuations on both inputs; operators above are called in the pipeline's order."""
     stages: list[Operator] = [Recorder(), Recorder(), Merge([X, X]), Recorder()]
     query = Pipeline(stages, [[(0, 0)], [(1, 0)]], [[(2, 0)], [(2, 1)], [(3, 0)], []])
     output = query.open()
@@ -130,17 +130,17 @@ def test_what_is_known_from_the_start_goes_up_through_the_operators_above() -> N
     assert not pipeline().open()
 
 
-def test_an_output_ends_once_and_nothing_is_retained_behind_it() -> None:
-    """An inner join is over with the first of its inputs of which no tuple waits; the other may go on."""
+def test_an_output_ends_once_and_nothing_is_retained_after_it() -> None:
+    """An inner join ends when an input without waiting tuples ends; its other input may go on."""
     y = Schema.parse("y INT")
     inputs: list[list[tuple[int, int]]] = [[(0, 0)], [(0, 1)]]
     query = Pipeline([Join(X, y, [("x", "y")])], inputs, [[]])
     query.push(1, Slice(y.frame([(1,), (2,)])))
     over = Punctuation.everything(query.operators[0].schema)
     assert query.push(0, Slice(X.empty(), [Punctuation.everything(X)])).punctuations == [over]
-    again = Pipeline([Join(X, y, [("x", "y")])], inputs, [[]])
-    again.restore(query.snapshot())
-    for pipeline_ in (query, again):
+    restored = Pipeline([Join(X, y, [("x", "y")])], inputs, [[]])
+    restored.restore(query.snapshot())
+    for pipeline_ in (query, restored):
         (operator,) = pipeline_.operators
         assert (operator.name, operator.state.rows, operator.state.held, pipeline_.waits()) == (
             "join",
@@ -162,7 +162,7 @@ def fresh_join(kind: str) -> Operator:
 
 
 def ended_join(kind: str) -> Pipeline:
-    """One of which the left input has ended, and so has it."""
+    """A pipeline of a join that has ended with its left input."""
     query = Pipeline([fresh_join(kind)], [[(0, 0)], [(0, 1)]], [[]])
     over = query.push(0, Slice(X.frame([]), [Punctuation.everything(X)])).punctuations
     assert PunctuationBatch.of(over).has_end
@@ -170,12 +170,12 @@ def ended_join(kind: str) -> Pipeline:
 
 
 @pytest.mark.parametrize("kind", ["inner", "left"])
-def test_on_several_shards_an_output_that_has_ended_still_speaks(kind: str) -> None:
-    """Other shards may not have ended, and cannot say what is about this shard's values. Tuples do not matter."""
+def test_on_several_shards_an_ended_output_still_emits_punctuations(kind: str) -> None:
+    """Other shards may not have ended, and cannot close this shard's values. Tuples no longer matter."""
     query = ended_join(kind)
-    again = Pipeline([fresh_join(kind)], query.inputs, query.targets)
-    again.restore(query.snapshot())
-    for pipeline_ in (query, again):
+    restored = Pipeline([fresh_join(kind)], query.inputs, query.targets)
+    restored.restore(query.snapshot())
+    for pipeline_ in (query, restored):
         output = pipeline_.push(1, Slice(Y.frame([(5,), (6,)]), [Punctuation.of(Y, y=5)]))
         assert not output.tuples.height
         assert [str(p.patterns[0]) for p in output.punctuations].count("5") == 1
@@ -183,32 +183,32 @@ def test_on_several_shards_an_output_that_has_ended_still_speaks(kind: str) -> N
         assert (operator.name, operator.state.rows, operator.state.held) == ("join", 0, 0)
         assert pipeline_.counters[0].state_rows == 0
         end = pipeline_.push(1, Slice(Y.empty(), [Punctuation.everything(Y)]))
-        assert not end.punctuations.has_end, "that it has ended it says once"
+        assert not end.punctuations.has_end, "the end is emitted once"
 
 
 @pytest.mark.parametrize("kind", ["inner", "left"])
-def test_behind_the_end_what_comes_in_a_column_goes_in_a_column(kind: str) -> None:
+def test_after_the_end_columns_of_punctuations_stay_columns(kind: str) -> None:
     (operator,) = ended_join(kind).operators
     for first in (0, 100, 200):
         closed = PunctuationBatch.of_column(Y, 0, pl.Series(range(first, first + 100)))
-        _, said = operator.punctuate(1, closed)
-        assert said.place is not None or kind == "left"  # which speaks of two attributes
-        assert {5 + first} <= {p.patterns[0].value for p in said if isinstance(p.patterns[0], Constant)}
+        _, emitted = operator.punctuate(1, closed)
+        assert emitted.place is not None or kind == "left"  # whose punctuations constrain two attributes
+        assert {5 + first} <= {p.patterns[0].value for p in emitted if isinstance(p.patterns[0], Constant)}
 
 
 def test_an_operator_that_serves_two_outputs_runs_once() -> None:
-    """DISTINCT x, and how often each x comes among them; then without the former."""
+    """DISTINCT x, and the count of each x among its results; then the former only."""
     count = GroupBy(X, ("x",), [Aggregate("COUNT", None, False, "n")])
     query = Pipeline([DupElim(X), count], [[(0, 0)]], [[(1, 0)], []], [0, 1])
     distinct, counted = query.push_all(0, Slice(X.frame([(5,), (5,), (6,)]), [FIVE]))
     assert (distinct.tuples.rows(), counted.tuples.rows()) == ([(5,), (6,)], [(5, 1)])
     assert query.counters[0].tuples_in == 3
-    again = Pipeline([DupElim(X), count], [[(0, 0)]], [[(1, 0)], []], [0, 1])
+    restored = Pipeline([DupElim(X), count], [[(0, 0)]], [[(1, 0)], []], [0, 1])
     query.stop(1)
     assert query.operators[1].state.rows == 0
-    again.stop(1)
-    again.restore(query.snapshot())
-    for running in (query, again):
+    restored.stop(1)
+    restored.restore(query.snapshot())
+    for running in (query, restored):
         distinct, counted = running.push_all(0, Slice(X.frame([(6,), (7,)]), []))
         assert (distinct.tuples.rows(), counted.tuples.rows()) == ([(7,)], [])
         assert not running.is_stopped(0)
@@ -217,46 +217,46 @@ def test_an_operator_that_serves_two_outputs_runs_once() -> None:
         assert not any(running.push_all(0, Slice(X.frame([(8,)]), [])))
 
 
-def test_what_is_done_before_a_slices_turn_changes_nothing() -> None:
+def test_precomputing_changes_no_result() -> None:
     def scanned() -> Pipeline:
         stages: list[Operator] = [Scan.rename(X, ["x"], ["x"]), Union([X, X])]
         return Pipeline(stages, [[(0, 0)], [(1, 1)]], [[(1, 0)], []])
 
     precomputing, plain = scanned(), scanned()
-    given = Slice(X.frame([(5,), (5,), (6,), (None,)]), [FIVE])
-    done = precomputing.precompute(0, given.tuples)
-    assert {edge: (of.tuples.rows(), of.stepped) for edge, of in done.items()} == {
+    slice_ = Slice(X.frame([(5,), (5,), (6,), (None,)]), [FIVE])
+    precomputed = precomputing.precompute(0, slice_.tuples)
+    assert {edge: (result.tuples.rows(), result.stepped) for edge, result in precomputed.items()} == {
         (0, 0): ([(5,), (5,), (6,), (None,)], True),
         (1, 0): ([(5,), (6,), (None,)], False),
     }
     for side in (0, 1):
-        (mine,), (other,) = (
-            precomputing.push_all(side, given, done if side == 0 else {}),
-            plain.push_all(side, given),
+        (actual,), (expected,) = (
+            precomputing.push_all(side, slice_, precomputed if side == 0 else {}),
+            plain.push_all(side, slice_),
         )
-        assert mine.tuples.equals(other.tuples)
-        assert mine.punctuations == other.punctuations
+        assert actual.tuples.equals(expected.tuples)
+        assert actual.punctuations == expected.punctuations
     assert precomputing.counters == plain.counters
 
 
-def test_what_was_done_for_an_operator_that_has_finished_since_is_dropped() -> None:
+def test_precomputed_results_of_a_finished_operator_are_dropped() -> None:
     half = Select(X, call("<", Column(INT, True, "x"), call("/", number("4"), Column(INT, True, "x"))))
-    whole = Pipeline([half, Merge([X, X])], [[(0, 0)], [(1, 1)]], [[(1, 0)], []])
+    query = Pipeline([half, Merge([X, X])], [[(0, 0)], [(1, 1)]], [[(1, 0)], []])
     late = X.frame([(0,), (1,)])
-    done = whole.precompute(0, late)
-    assert [(of.tuples.rows(), len(of.rejects)) for of in done.values()] == [([(1,)], 1)]
-    whole.push(0, Slice(X.empty(), [Punctuation.everything(X)]))
-    (output,) = whole.push_all(0, Slice(late), done)
+    precomputed = query.precompute(0, late)
+    assert [(result.tuples.rows(), len(result.rejects)) for result in precomputed.values()] == [([(1,)], 1)]
+    query.push(0, Slice(X.empty(), [Punctuation.everything(X)]))
+    (output,) = query.push_all(0, Slice(late), precomputed)
     assert not output.tuples.height
-    assert not whole.rejects
+    assert not query.rejects
 
 
-def test_what_comes_by_two_ports_is_not_taken_for_one() -> None:
-    """SELECT x FROM (SELECT x FROM a UNION ALL SELECT y FROM a) WHERE x > 2, where nobody pushed the condition down."""
+def test_precomputed_results_of_two_ports_are_not_confused() -> None:
+    """SELECT x FROM (SELECT x FROM a UNION ALL SELECT y FROM a) WHERE x > 2, without pushdown of the condition."""
     pair = Schema.parse("x INT, y INT")
     big = Select(X, call(">", Column(INT, True, "x"), number("2")))
     stages: list[Operator] = [Scan.rename(pair, [name], ["x"]) for name in ("x", "y")]
-    whole = Pipeline([*stages, Merge([X, X]), big], [[(0, 0), (1, 0)]], [[(2, 0)], [(2, 1)], [(3, 0)], []])
+    query = Pipeline([*stages, Merge([X, X]), big], [[(0, 0), (1, 0)]], [[(2, 0)], [(2, 1)], [(3, 0)], []])
     tuples = pair.frame([(1, 5), (4, 2), (3, 3)])
-    (output,) = whole.push_all(0, Slice(tuples), whole.precompute(0, tuples))
+    (output,) = query.push_all(0, Slice(tuples), query.precompute(0, tuples))
     assert sorted(output.tuples["x"]) == [3, 3, 4, 5]

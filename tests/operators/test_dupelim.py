@@ -26,7 +26,7 @@ def test_against_the_oracle(space: Space, data: st.DataObject) -> None:
 
 
 def test_the_paper_s_example() -> None:
-    """Section 4.2. A tuple the punctuation has closed is no longer held: the state after it is [5]."""
+    """Section 4.2. The punctuation purges the tuples that it closes: the state after it is [5]."""
     operator = DupElim(Schema.parse("x INT"))
     check_table(operator, "1; 5 -> 1; 5\n 3 -> 3")
     assert operator.state.rows == 3
@@ -41,13 +41,13 @@ def test_the_paper_s_example() -> None:
 def test_nulls_nans_and_zeros_are_equal_to_themselves() -> None:
     schema = Schema.parse("x DOUBLE, s STRING")
     operator = DupElim(schema)
-    given = [(None, None), (math.nan, "a"), (0.0, ""), (-0.0, ""), (math.nan, None)]
-    assert operator.step(0, schema.frame(given * 2)).height == 4
-    assert operator.step(0, schema.frame([(-math.nan, "a"), *given])).height == 0
+    rows = [(None, None), (math.nan, "a"), (0.0, ""), (-0.0, ""), (math.nan, None)]
+    assert operator.step(0, schema.frame(rows * 2)).height == 4
+    assert operator.step(0, schema.frame([(-math.nan, "a"), *rows])).height == 0
     assert operator.step(0, schema.frame([(None, "")])).height == 1
 
 
-def test_a_punctuation_with_a_pattern_other_than_star_does_not_let_go_of_nulls() -> None:
+def test_a_punctuation_with_a_pattern_other_than_star_does_not_purge_nulls() -> None:
     operator = DupElim(Schema.parse("x INT"))
     check_table(
         operator,

@@ -1,4 +1,4 @@
-"""group-by: results exactly when a group is closed, and the punctuations that close groups."""
+"""group-by: a result is released exactly when its group is closed, with the punctuations that close groups."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CASES = (
 
 
 def asked(space: Space) -> st.SearchStrategy[list[Asked]]:
-    """Some aggregates over any columns, keys too."""
+    """Random aggregates over any columns, keys included."""
     choices: list[Asked] = [("COUNT", None, False)]
     for a in space.schema:
         functions = (
@@ -70,8 +70,8 @@ def make(schema: Schema, keys: tuple[str, ...], aggregates: list[Asked]) -> Grou
 @given(data=st.data())
 def test_against_the_oracle(space: Space, keys: tuple[str, ...], data: st.DataObject) -> None:
     stream, aggregates = data.draw(streams(space, most=20)), data.draw(asked(space))
-    places = [space.schema.index(k) for k in keys]
-    key_space = Space(Schema.of(space.schema[k] for k in keys), tuple(space.pools[i] for i in places))
+    key_pools = tuple(space.pools[space.schema.index(k)] for k in keys)
+    key_space = Space(Schema.of(space.schema[k] for k in keys), key_pools)
     outcomes = drive_twice(
         data,
         lambda: make(space.schema, keys, aggregates),
@@ -107,7 +107,7 @@ def test_releases_a_group_when_it_is_closed_not_before_not_after() -> None:
 
 
 def test_a_half_closed_group_is_open() -> None:
-    """MAX at hour 5 must not be reported because one sensor has finished it."""
+    """MAX at hour 5 is not final when only one sensor has closed the hour."""
     check_table(
         maximum(),
         """
@@ -167,7 +167,7 @@ NO_KEYS = [Aggregate("COUNT", None, False, "n"), Aggregate("SUM", "temp", False,
 DOMAIN = Schema.parse("hour INT, sid STRING CHECK (sid IN ('S1', 'S2', 'S3'))")
 
 
-def test_distinct_values_are_final_once_all_that_are_open_have_come() -> None:
+def test_distinct_values_are_final_once_all_open_values_have_arrived() -> None:
     operator = GroupBy(DOMAIN, ("hour",), [Aggregate("COUNT", "sid", True, "n")])
     check_table(
         operator,
@@ -203,7 +203,7 @@ def test_without_keys_the_final_result_is_the_last() -> None:
     assert operator.state.rows == 0
 
 
-def test_what_asks_nothing_but_keys_is_final_at_once() -> None:
+def test_aggregates_of_keys_are_final_at_once() -> None:
     check_table(
         GroupBy(TEMP, ("hour",), [Aggregate("MAX", "hour", False, "m"), Aggregate("SUM", "hour", True, "s")]),
         """
@@ -215,7 +215,7 @@ def test_what_asks_nothing_but_keys_is_final_at_once() -> None:
     )
 
 
-def test_values_that_are_many_are_not_counted() -> None:
+def test_values_of_a_large_domain_are_not_counted() -> None:
     schema = Schema.parse("v INT CHECK (v BETWEEN 1 AND 2000)")
     operator = GroupBy(schema, (), [Aggregate("COUNT", "v", True, "n")])
     assert not give(operator, 0, [(i + 1,) for i in range(2000)]).tuples.height
@@ -256,12 +256,12 @@ def test_with_keys_empty_input_gives_none() -> None:
 def single(
     type_: str, function: str, values: list[object], distinct: bool = False
 ) -> tuple[list[object], int]:
-    """An aggregate's result over one group, and how many tuples were rejected."""
+    """An aggregate's results over one group, and the number of rejects."""
     schema = Schema.parse(f"v {type_}")
     operator = GroupBy(schema, (), [Aggregate(function, "v", distinct, "r")])
     slices = [*([(v,)] for v in values), [Punctuation.everything(schema)]]  # partial results are merged
-    found = [row[0] for elements in slices for row in give(operator, 0, elements).tuples.rows()]
-    return found, len(operator.rejects)
+    results = [row[0] for elements in slices for row in give(operator, 0, elements).tuples.rows()]
+    return results, len(operator.rejects)
 
 
 def dec(*texts: str) -> list[object]:
@@ -300,13 +300,13 @@ RESULTS: list[tuple[str, str, list[object], object]] = [
 
 @pytest.mark.parametrize(("type_", "function", "values", "expected"), RESULTS)
 def test_results(type_: str, function: str, values: list[object], expected: object) -> None:
-    (found,), rejected = single(type_, function, values)
+    (result,), rejected = single(type_, function, values)
     assert rejected == 0
     if expected == "NaN":
-        assert isinstance(found, float)
-        assert math.isnan(found)
+        assert isinstance(result, float)
+        assert math.isnan(result)
     else:
-        assert (found, str(found)) == (expected, str(expected))
+        assert (result, str(result)) == (expected, str(expected))
 
 
 OVERFLOWS = [
@@ -351,7 +351,7 @@ def test_nan_groups_with_nan_and_minus_zero_with_zero() -> None:
 
 def test_result_types() -> None:
     schema = Schema.parse("i INT NOT NULL, d DECIMAL(5,2), x DOUBLE, s STRING")
-    wanted = [
+    calls = [
         ("COUNT", "s"),
         ("SUM", "i"),
         ("AVG", "i"),
@@ -361,7 +361,7 @@ def test_result_types() -> None:
         ("MIN", "s"),
         ("AVG", "x"),
     ]
-    operator = GroupBy(schema, ("s",), [Aggregate(f, a, False, f"{f}_{a}") for f, a in wanted])
+    operator = GroupBy(schema, ("s",), [Aggregate(f, a, False, f"{f}_{a}") for f, a in calls])
     assert [str(a.type) for a in operator.schema] == [
         "STRING", "INT", "INT", "DOUBLE", "DECIMAL(38,2)", "DECIMAL(38,6)", "DECIMAL(5,2)", "STRING",
         "DOUBLE",
@@ -375,21 +375,21 @@ def test_aggregates_that_make_no_sense() -> None:
             GroupBy(TEMP, (), [Aggregate(function, argument, False, "r")])
 
 
-def test_state_is_what_is_open() -> None:
-    """An hour is forgotten when it is closed; a run over many hours retains one."""
+def test_a_closed_group_is_purged() -> None:
+    """A closed hour is purged; a run over many hours retains at most one."""
     operator = GroupBy(
         TEMP, ("hour",), [Aggregate("COUNT", "sid", True, "n"), Aggregate("SUM", "temp", False, "s")]
     )
     for hour in range(60):
-        given = [(f"S{i % 3}", hour, i) for i in range(6)]
-        output = give(operator, 0, [*given, Punctuation.of(TEMP, hour=hour)])
+        rows = [(f"S{i % 3}", hour, i) for i in range(6)]
+        output = give(operator, 0, [*rows, Punctuation.of(TEMP, hour=hour)])
         assert output.tuples.rows() == [(hour, 3, 15)]
         assert [str(p) for p in output.punctuations] == [f"<{hour}, *, *>"]
         assert operator.state.rows == 0
 
 
 def test_several_punctuations_close_a_group_together() -> None:
-    """As senders in order by themselves do: each its own hours, one after the other."""
+    """Senders that are each in order close their own hours, one after the other."""
     schema = Schema.parse("sid STRING CHECK (sid IN ('S1', 'S2', 'S3')), hour INT, temp INT")
     operator = GroupBy(schema, ("hour",), [Aggregate("MAX", "temp", False, "m")])
     check_table(
@@ -430,7 +430,7 @@ def test_items_that_close_one_by_one_take_one_interval() -> None:
 
 
 def test_a_sender_that_is_far_ahead_takes_one_punctuation() -> None:
-    """What it has said is retained as its last range, not as every range on the way there."""
+    """Only the last of its ranges is retained."""
     reports = Schema.parse("sid STRING CHECK (sid IN ('S1', 'S2')), hour INT")
     operator = GroupBy(reports, ["hour"], [Aggregate("COUNT", None, False, "n")])
     for hour in range(100):

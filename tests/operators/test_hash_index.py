@@ -1,4 +1,4 @@
-"""The index of an arrangement, compiled and as sorted runs: both as a dictionary of lists."""
+"""The index of an arrangement, compiled and as sorted runs, against a dictionary of lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = [HashIndex, SortedRuns] if hash_index.USE_COMPILED else [SortedRuns]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(20))
-def test_it_finds_what_a_dictionary_of_lists_holds(kind: type[HashIndex | SortedRuns], seed: int) -> None:
+def test_lookups_agree_with_a_dictionary_of_lists(kind: type[HashIndex | SortedRuns], seed: int) -> None:
     rng = random.Random(seed)
     index, model, number = kind(), defaultdict[int, list[int]](list), 0
     spread, stride = (
@@ -30,23 +30,24 @@ def test_it_finds_what_a_dictionary_of_lists_holds(kind: type[HashIndex | Sorted
         index.add(hashes, rows)
         for h, row in zip(hashes.tolist(), rows.tolist(), strict=True):
             model[h].append(row)
-        held = [(h, row) for h, listed in model.items() for row in listed]
-        gone = rng.sample(held, rng.randrange(len(held) + 1)) if rng.random() < 0.6 else []
+        entries = [(h, row) for h, listed in model.items() for row in listed]
+        removed = rng.sample(entries, rng.randrange(len(entries) + 1)) if rng.random() < 0.6 else []
         index.remove(
-            np.array([h for h, _ in gone] + [7], np.uint64), np.array([row for _, row in gone] + [10**9])
+            np.array([h for h, _ in removed] + [7], np.uint64),
+            np.array([row for _, row in removed] + [10**9]),
         )
-        for h, row in gone:
+        for h, row in removed:
             model[h].remove(row)
-        asked = np.array([*hashes.tolist(), stride * rng.randrange(spread)], np.uint64)
-        places, found = index.probe(asked)
-        assert list(zip(places.tolist(), found.tolist(), strict=True)) == [
-            (place, row) for place, h in enumerate(asked.tolist()) for row in model[h]
+        probes = np.array([*hashes.tolist(), stride * rng.randrange(spread)], np.uint64)
+        positions, matched_rows = index.probe(probes)
+        assert list(zip(positions.tolist(), matched_rows.tolist(), strict=True)) == [
+            (position, row) for position, h in enumerate(probes.tolist()) for row in model[h]
         ]
         assert len(index) == sum(map(len, model.values()))
 
 
 @pytest.mark.skipif(not hash_index.USE_COMPILED, reason="there was no C compiler")
-def test_what_is_no_list_of_numbers_is_refused() -> None:
+def test_arrays_of_other_lengths_or_types_are_refused() -> None:
     index = hash_index._Compiled()
     with pytest.raises(ValueError, match="a hash for each row"):
         index.add(np.zeros(2, np.uint64), np.zeros(1, np.int64))

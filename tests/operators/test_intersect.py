@@ -1,4 +1,4 @@
-"""intersect: the tuples of both inputs, each once; and what goes for difference alike."""
+"""intersect: the tuples of both inputs, each once. Some tests run difference too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import Tally, assert_sound_behind, check_table, drive_twice
+from tests.operators.harness import Tally, assert_sound_after, check_table, drive_twice
 from tests.oracle import Oracle, relational
 from tests.oracle.values import Row
 from tests.strategies import FLAG, SIGNED, SPECIAL, Space, streams
@@ -66,14 +66,14 @@ def test_the_invariants_are_sound(
     data: st.DataObject,
 ) -> None:
     inputs = [data.draw(streams(s, closing=s.schema.names[:1])) for s in spaces]
-    assert_sound_behind(inputs, expected([s.tuples() for s in spaces]), operation, spaces)
+    assert_sound_after(inputs, expected([s.tuples() for s in spaces]), operation, spaces)
 
 
 X = Schema.parse("x INT")
 
 
 def test_table() -> None:
-    """Nulls are equal. A result is given once, and once it is promised away it is forgotten."""
+    """Nulls are equal. A result is emitted once, and purged once it is closed."""
     operator = Intersect(X, X)
     check_table(
         operator,
@@ -90,7 +90,7 @@ def test_table() -> None:
     )
 
 
-def test_what_was_output_is_retained_once_and_blocks_nothing() -> None:
+def test_a_result_is_retained_once_and_blocks_nothing() -> None:
     operator = Intersect(X, X)
     check_table(operator, "1: 1; 2 ->\n 1: P([0,9]) ->\n 2: 1; 1 -> 1")
     assert operator.state.rows == 2, "1 as output, and the left 2"

@@ -1,4 +1,4 @@
-"""join: inner and outer pairs, and what each side's punctuations say of them."""
+"""join: inner and outer pairs, and the punctuations that each side justifies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import FEWER, Tally, assert_sound_behind, check_table, drive_twice
+from tests.operators.harness import FEWER, Tally, assert_sound_after, check_table, drive_twice
 from tests.operators.joins import CASES, Case
 from tests.oracle import relational
 from xmlpunct.expressions.expression import Column
@@ -42,7 +42,7 @@ def test_against_the_oracle(case: Case, kind: str) -> None:
     check()
     if case.keys:
         tally.check(released=0.03 if case.residual else 0.3, promised=0.3, purged=0.3)
-    else:  # only the whole other side can be closed
+    else:  # the other side can only be closed as a whole
         tally.check(promised=0.3, purged=0.25)
 
 
@@ -52,8 +52,8 @@ def test_against_the_oracle(case: Case, kind: str) -> None:
 @given(data=st.data())
 def test_the_invariants_are_sound(case: Case, kind: str, data: st.DataObject) -> None:
     widths = len(case.left.schema), len(case.right.schema)
-    operation = relational.join(kind, widths, case.places, case.condition)
-    assert_sound_behind(data.draw(case.streams()), expected(case, kind, True), operation, case.spaces)
+    operation = relational.join(kind, widths, case.key_positions, case.condition)
+    assert_sound_after(data.draw(case.streams()), expected(case, kind, True), operation, case.spaces)
 
 
 def table(kind: str, text: str) -> Join:
@@ -63,7 +63,7 @@ def table(kind: str, text: str) -> Join:
 
 
 def test_full_table() -> None:
-    """Both sides wait for the other; a null waits for nobody; ``*`` comes when both have ended."""
+    """Each side waits for the other; a null does not wait; ``*`` is emitted when both have ended."""
     operator = table("full", "1: 1 10; null 11 -> null 11 null null\n 2: 2 20; null 21 -> null null null 21")
     check_table(
         operator,
@@ -79,7 +79,7 @@ def test_full_table() -> None:
 
 
 def test_right_table() -> None:
-    """The preserved right side's closing goes out combined with what the left has closed, at once."""
+    """Punctuations of the preserved right side are emitted, combined with the left side's, at once."""
     table(
         "right",
         """
@@ -92,12 +92,12 @@ def test_right_table() -> None:
     )
 
 
-def test_a_tuple_goes_once_its_interval_is_closed() -> None:
-    """``w BETWEEN v AND v + 5``: on the left v = 1 meets w up to 6; on the right w = 20 meets v from 15."""
+def test_a_tuple_is_purged_once_its_interval_is_closed() -> None:
+    """``w BETWEEN v AND v + 5``: a left v = 1 pairs with w up to 6, a right w = 20 with v from 15."""
     v, w = Column(INT, True, "v"), Column(INT, True, "w")
-    near = call("BETWEEN", w, v, call("+", v, literal(INT, 5)))
+    condition = call("BETWEEN", w, v, call("+", v, literal(INT, 5)))
     left, right = Schema.parse("k INT, v INT"), Schema.parse("l INT, w INT")
-    operator = Join(left, right, [("k", "l")], "left", near)
+    operator = Join(left, right, [("k", "l")], "left", condition)
     check_table(
         operator,
         """
@@ -114,7 +114,7 @@ def test_a_tuple_goes_once_its_interval_is_closed() -> None:
 
 
 def test_one_punctuation_closes_what_several_conditions_have_in_common() -> None:
-    """``w >= v AND u <= v + 5``: v = 3 meets what has w from 3 on and u up to 8, of which neither is closed alone."""
+    """``w >= v AND u <= v + 5``: v = 3 pairs with w from 3 and u up to 8; one punctuation closes both together."""
     v, w, u = (Column(INT, True, name) for name in ("v", "w", "u"))
     condition = call("AND", call(">=", w, v), call("<=", u, call("+", v, literal(INT, 5))))
     left, right = Schema.parse("k INT, v INT"), Schema.parse("l INT, w INT, u INT")
@@ -137,6 +137,6 @@ def test_one_punctuation_closes_what_several_conditions_have_in_common() -> None
 
 @pytest.mark.parametrize("pairs", [[("k", "l"), ("k", "w")], [("k", "l"), ("v", "l")]])
 def test_an_attribute_is_a_key_once(pairs: list[tuple[str, str]]) -> None:
-    """Else what closes l = 5 would be said of k, w and all."""
+    """Otherwise a punctuation on l = 5 would have to constrain k and w as well."""
     with pytest.raises(ValueError, match="one equality only"):
         Join(Schema.parse("k INT, v INT"), Schema.parse("l INT, w INT"), pairs)

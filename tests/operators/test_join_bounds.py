@@ -28,7 +28,7 @@ from xmlpunct.types import pattern as pt
 
 Table = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 CASES = 20
-"""Cases a block."""
+"""Cases per type and seed."""
 NOON, DAY, MONEY = datetime(2024, 2, 28, 12, tzinfo=UTC), date(2024, 2, 28), decimal(9, 1)
 HOUR, MICROSECOND = timedelta(hours=1), timedelta(microseconds=1)
 
@@ -37,7 +37,7 @@ HOUR, MICROSECOND = timedelta(hours=1), timedelta(microseconds=1)
 class Kind:
     """A type, its value number i (halves of a unit), and spellings that bound ``x.a`` and ``o.a`` by each other.
 
-    In a spelling, ``{l}`` and ``{h}`` are numbers, and x and o change places.
+    In a spelling, ``{l}`` and ``{h}`` are numbers, and x and o may be swapped.
     """
 
     type: Type
@@ -53,7 +53,7 @@ class Kind:
         return NOON + i * HOUR / 2 if self.type is TIMESTAMP else Decimal(i).scaleb(-1)
 
     def around(self, value: Value) -> list[Value]:
-        """A value and those next to it."""
+        """A value and its neighbours."""
         if self.type is DOUBLE:
             return [math.nextafter(value, -math.inf), value, math.nextafter(value, math.inf)]
         return [value - MICROSECOND, value, value + MICROSECOND] if self.type is TIMESTAMP else [value]
@@ -126,15 +126,15 @@ BESIDE = (
     " AND x.v > 0",
     " AND 6 / o.v >= 1 AND x.v + o.v > 0",
 )
-"""Conditions that bound nothing, some of which can fail."""
+"""Conditions that bound no attribute; some can fail."""
 PAIRED = (*PRESERVED, "semi", "anti")
 
 
 class Case:
-    """A join, its feeds, and what pairs they make."""
+    """A join, its feeds, and the pairs in them."""
 
     def __init__(self, rng: random.Random, type_: str, spelling: str, kind: str) -> None:
-        self.rng, self.kind, self.of, self.type = rng, kind, KINDS[type_], KINDS[type_].type
+        self.rng, self.kind, self.value_kind, self.type = rng, kind, KINDS[type_], KINDS[type_].type
         condition = spelling.format(l=rng.randint(1, 3), h=rng.randint(1, 6)) + rng.choice(BESIDE)
         keyed = rng.random() < 0.5
         if rng.random() < 0.5:
@@ -146,7 +146,7 @@ class Case:
         self.parts = conjuncts(self.node.residual)
         self.schemas = [below.schema for below in self.node.inputs]
         self.names = [schema.names for schema in self.schemas]
-        self.places = [self._place(side, "a") for side in (0, 1)]
+        self.bound_positions = [self._position(side, "a") for side in (0, 1)]
         self.keys = [(self.names[0].index(a), self.names[1].index(b)) for a, b in self.node.keys]
 
     def _sql(self, type_: str, kind: str, condition: str, keyed: bool) -> str:
@@ -164,14 +164,14 @@ class Case:
             return f"{declared}SELECT x.a, x.v, o.a AS b, o.v AS w FROM {tables} WHERE {condition if using else on}"
         return f"{declared}SELECT {columns} FROM x {kind.upper()} JOIN o ON {on}"
 
-    def _place(self, side: int, name: str) -> int:
+    def _position(self, side: int, name: str) -> int:
         return next(i for i, n in enumerate(self.names[side]) if n.split(".")[-1] == name)
 
     def table(self, lefts: Sequence[Row], rights: Sequence[Row], bounds_only: bool = False) -> Table:
-        """For each pair whether it is one, and whether it may be rejected.
+        """For each pair, whether it is a result, and whether it may be rejected.
 
-        It may where a condition fails, and all that do not fail are true. ``bounds_only``: the conditions that bound
-        nothing count as true.
+        It may be rejected if a condition fails and the conditions that do not fail are true. With ``bounds_only``,
+        conditions that bound no attribute count as true.
         """
         pairs = self.schemas[0].frame(lefts).join(self.schemas[1].frame(rights), how="cross")
         pairs = pairs.clone() if pairs.height else pairs
@@ -198,29 +198,33 @@ class Case:
         return tuple(parts[name.split(".")[-1]] for name in self.names[side])
 
     def feed(self, side: int, values: Sequence[Value]) -> list[Row | Punctuation]:
-        """Tuples with rising values, more or less, and what closes them."""
-        rng, found = self.rng, list[Row | Punctuation]()
-        place = self.places[side]
+        """Tuples with roughly rising values, and punctuations that close them."""
+        rng, elements = self.rng, list[Row | Punctuation]()
+        position = self.bound_positions[side]
         for at in range(len(values)):
             for _ in range(rng.randint(0, 2)):
                 value = None if rng.random() < 0.1 else rng.choice(values[max(0, at - 2) :])
-                found.append(
+                elements.append(
                     self.tuple_of(side, value, rng.choice([1, 2, None]), rng.choice([None, 0, 1, 2]))
                 )
             if rng.random() < 0.6:
-                # a DOUBLE itself stays open: arithmetic beyond it may round to its result
+                # a DOUBLE itself stays open: arithmetic on a larger value may round to the same result
                 includes = rng.random() < 0.7 and self.type is not DOUBLE
                 closed = pt.interval(self.type, None, values[at], False, includes)
                 keyed = (
-                    {self.names[side][self._place(side, "k")]: 1} if self.keys and rng.random() < 0.3 else {}
+                    {self.names[side][self._position(side, "k")]: 1}
+                    if self.keys and rng.random() < 0.3
+                    else {}
                 )
-                found.append(Punctuation.of(self.schemas[side], **{self.names[side][place]: closed}, **keyed))
-        said: list[Punctuation] = []
+                elements.append(
+                    Punctuation.of(self.schemas[side], **{self.names[side][position]: closed}, **keyed)
+                )
+        earlier: list[Punctuation] = []
         grammatical = list[Row | Punctuation]()
-        for element in found:
+        for element in elements:
             if isinstance(element, Punctuation):
-                said.append(element)
-            elif any(match(element, p) for p in said):
+                earlier.append(element)
+            elif any(match(element, p) for p in earlier):
                 continue
             grammatical.append(element)
         return grammatical
@@ -230,26 +234,26 @@ class Case:
 
 
 class Run:
-    """A case, fed in slices; after each of them it is judged."""
+    """A case that is fed in slices and checked after each of them."""
 
     def __init__(
         self, case: Case, feeds: Sequence[list[Row | Punctuation]], conceivable: Sequence[Value] = ()
     ) -> None:
         self.case, self.feeds, self.operator = case, feeds, case.operator()
-        self.whole = [[e for e in feed if not isinstance(e, Punctuation)] for feed in feeds]
-        self.came: list[list[Row]] = [[], []]
-        self.said: list[list[Punctuation]] = [[], []]
+        self.all_tuples = [[e for e in feed if not isinstance(e, Punctuation)] for feed in feeds]
+        self.arrived: list[list[Row]] = [[], []]
+        self.received: list[list[Punctuation]] = [[], []]
         self.out: list[Row] = []
         self.rejects: list[str] = []
         self.conceivable = conceivable
 
     def feed(self, rng: random.Random) -> None:
-        rest = [list(feed) for feed in self.feeds]
-        while any(rest):
-            side = rng.choice([s for s in (0, 1) if rest[s]])
+        remaining = [list(feed) for feed in self.feeds]
+        while any(remaining):
+            side = rng.choice([s for s in (0, 1) if remaining[s]])
             size = rng.randint(1, 6)
-            self.give(side, rest[side][:size])
-            rest[side] = rest[side][size:]
+            self.give(side, remaining[side][:size])
+            remaining[side] = remaining[side][size:]
             self.judge()
         for side in (0, 1):
             self.give(side, [Punctuation.everything(self.case.schemas[side])])
@@ -260,51 +264,56 @@ class Run:
     def give(self, side: int, elements: Sequence[Row | Punctuation]) -> None:
         ts = [e for e in elements if not isinstance(e, Punctuation)]
         ps = [e for e in elements if isinstance(e, Punctuation)]
-        self.came[side] += ts
-        self.said[side] += ps
+        self.arrived[side] += ts
+        self.received[side] += ps
         self.out += run(self.operator, side, Slice(self.case.schemas[side].frame(ts), ps)).tuples.rows()
         self.rejects += [r.reason for r in self.operator.rejects]
         self.operator.rejects.clear()
 
     def expected(self) -> list[Row]:
-        """What may be out: pairs, and what has no partner in the whole feeds."""
-        case, (left, right) = self.case, self.came
+        """The results that may be released: pairs, and tuples without a partner in the whole feeds."""
+        case, (left, right) = self.case, self.arrived
         if case.kind in ("semi", "anti"):
-            partners = case.meets(left, self.whole[1] if case.kind == "anti" else right).any(axis=1)
+            partners = case.meets(left, self.all_tuples[1] if case.kind == "anti" else right).any(axis=1)
             return [t for t, paired in zip(left, partners, strict=True) if paired == (case.kind == "semi")]
         dropped = [j for _, j in case.keys] if case.kind == "inner" else []
-        found = [
+        rows = [
             (*left[i], *(v for j, v in enumerate(right[n]) if j not in dropped))
             for i, n in np.argwhere(case.meets(left, right)).tolist()
         ]
         for side in PRESERVED[case.kind]:
-            sides = [self.came[s] if s == side else self.whole[s] for s in (0, 1)]
-            alone = ~case.meets(*sides).any(axis=1 - side)
+            sides = [self.arrived[s] if s == side else self.all_tuples[s] for s in (0, 1)]
+            unmatched = ~case.meets(*sides).any(axis=1 - side)
             nulls = (None,) * len(case.names[1 - side])
-            ts = [self.came[side][i] for i in np.flatnonzero(alone).tolist()]
-            found += [(*t, *nulls) if side == 0 else (*nulls, *t) for t in ts]
-        return found
+            ts = [self.arrived[side][i] for i in np.flatnonzero(unmatched).tolist()]
+            rows += [(*t, *nulls) if side == 0 else (*nulls, *t) for t in ts]
+        return rows
 
     def judge(self) -> None:
-        """What is out is right, and no tuple is retained that meets nothing conceivable."""
+        """Released results are right, and no tuple is retained without a conceivable partner."""
         assert not bag(self.out) - bag(self.expected()), "a wrong result"
         if self.conceivable:
-            kept = [self.kept(side) for side in (0, 1)]
-            assert self.operator.state.rows <= sum(kept), f"{self.operator.state.rows} rows, not {kept}"
+            required_rows = [self.required_rows(side) for side in (0, 1)]
+            assert self.operator.state.rows <= sum(required_rows), (
+                f"{self.operator.state.rows} rows, not {required_rows}"
+            )
 
-    def kept(self, side: int) -> int:
-        """How many tuples of a side may still meet, or fail with, something."""
+    def required_rows(self, side: int) -> int:
+        """The number of tuples of a side that may still match a later tuple, or fail with it."""
         case, other = self.case, 1 - side
-        some = [
+        candidates = [
             case.tuple_of(other, value, k, 1)
             for value in self.conceivable
             for k in ([1, 2] if case.keys else [1])
         ]
-        sides = [self.came[side], [u for u in some if not any(match(u, p) for p in self.said[other])]]
+        sides = [
+            self.arrived[side],
+            [u for u in candidates if not any(match(u, p) for p in self.received[other])],
+        ]
         pairs, failing = case.table(*(sides if side == 0 else sides[::-1]), bounds_only=True)
         needed = (pairs | failing).any(axis=1 - side)
         if side == 0 and case.kind in ("semi", "anti"):
-            needed &= ~case.meets(self.came[0], self.came[1]).any(axis=1)
+            needed &= ~case.meets(self.arrived[0], self.arrived[1]).any(axis=1)
         return int(needed.sum())
 
 
@@ -318,13 +327,13 @@ def cases(type_: str, seed: int) -> Iterator[tuple[Case, str]]:
 @pytest.mark.parametrize("type_", KINDS)
 def test_a_tuple_is_retained_as_long_as_its_interval_is_open(type_: str) -> None:
     for case, text in cases(type_, 1):
-        values = [case.of.value(i) for i in range(8)]
-        conceivable = [v for i in range(-30, 50) for v in case.of.around(case.of.value(i))]
+        values = [case.value_kind.value(i) for i in range(8)]
+        conceivable = [v for i in range(-30, 50) for v in case.value_kind.around(case.value_kind.value(i))]
         feeds = [case.feed(side, values) for side in (0, 1)]
         runs = [Run(case, feeds, conceivable) for _ in range(2)]
         try:
-            for one in runs:
-                one.feed(case.rng)
+            for attempt in runs:
+                attempt.feed(case.rng)
             check_rejects(case, runs)
         except Exception as error:
             error.add_note(text)
@@ -332,10 +341,10 @@ def test_a_tuple_is_retained_as_long_as_its_interval_is_open(type_: str) -> None
 
 
 def check_rejects(case: Case, runs: Sequence[Run]) -> None:
-    """Rejects are of pairs that may fail, and do not depend on the slices."""
-    if case.kind in ("semi", "anti"):  # where a partner comes first, a pair is not tested
+    """Only pairs that may fail are rejected, and rejects do not depend on the slices."""
+    if case.kind in ("semi", "anti"):  # a pair is not tested if its tuple already has a partner
         return
-    assert len(runs[0].rejects) <= case.table(*runs[0].whole)[1].sum()
+    assert len(runs[0].rejects) <= case.table(*runs[0].all_tuples)[1].sum()
     assert sorted(runs[0].rejects) == sorted(runs[1].rejects)
 
 
@@ -350,7 +359,7 @@ ENDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("type_", KINDS)
 def test_bounds_where_the_type_ends(type_: str) -> None:
-    """Where a bound overflows it is none; results and rejects do not depend on the slices."""
+    """A bound that overflows bounds nothing; results and rejects do not depend on the slices."""
     lowest, highest, step = ENDS[type_]
     ends = [lowest + i * step for i in range(6)] + [highest - i * step for i in range(5, -1, -1)]
     if type_ == "DOUBLE":
@@ -359,8 +368,8 @@ def test_bounds_where_the_type_ends(type_: str) -> None:
         feeds = [case.feed(side, ends) for side in (0, 1)]
         runs = [Run(case, feeds) for _ in range(2)]
         try:
-            for one in runs:
-                one.feed(case.rng)
+            for attempt in runs:
+                attempt.feed(case.rng)
             check_rejects(case, runs)
         except Exception as error:
             error.add_note(text)

@@ -1,4 +1,4 @@
-"""guard against the definition, a tuple at a time."""
+"""LateFilter against its definition, one tuple at a time."""
 
 from __future__ import annotations
 
@@ -27,60 +27,60 @@ def ungrammatical(draw: st.DrawFn) -> list[Element]:
     """Tuples and punctuations in any order, the end in the middle now and then."""
     tuples = st.sampled_from(SPACE.tuples())
     end = st.just(Punctuation.everything(SPACE.schema))
-    some = st.integers(0, 19).flatmap(
+    element = st.integers(0, 19).flatmap(
         lambda n: tuples if n < 12 else SPACE.punctuations(("a",)) if n < 19 else end
     )
-    return draw(st.lists(some, max_size=25))
+    return draw(st.lists(element, max_size=25))
 
 
 def as_read(elements: list[Element], first: int) -> Slice:
-    """A slice whose tuples stand on lines of their own."""
-    found = slice_of(SPACE.schema, elements)
-    lines = list(range(first, first + found.tuples.height))
+    """A slice read from a document with one tuple per line."""
+    slice_ = slice_of(SPACE.schema, elements)
+    lines = list(range(first, first + slice_.tuples.height))
     return guarded_slice(
         Slice(
-            placed(found.tuples, "s.xml", lines, [10 * n for n in lines]), found.punctuations, found.before
+            placed(slice_.tuples, "s.xml", lines, [10 * n for n in lines]), slice_.punctuations, slice_.before
         ),
         SPACE.schema,
     )
 
 
 def expected(elements: list[Element]) -> tuple[list[Tuple], list[tuple[int, str]]]:
-    """The tuples that pass, and for each other its line and the attributes that had closed it."""
-    said: list[Punctuation] = []
-    passed, late, line = list[Tuple](), list[tuple[int, str]](), 0
+    """The tuples that pass, and for each late tuple its line and the attributes that closed it."""
+    earlier: list[Punctuation] = []
+    accepted, late, line = list[Tuple](), list[tuple[int, str]](), 0
     for e in elements:
         if isinstance(e, Punctuation):
-            said.append(e)
+            earlier.append(e)
             continue
         line += 1
-        schemes = [",".join(p.as_dict()) for p in said if match(e, p)]
+        schemes = [",".join(p.as_dict()) for p in earlier if match(e, p)]
         if schemes:
             late.append((line, min(schemes)))
         else:
-            passed.append(e)
-    return passed, late
+            accepted.append(e)
+    return accepted, late
 
 
 @given(ungrammatical(), st.sets(st.integers(0, 25)), st.sets(st.integers(0, 25)))
-def test_whatever_comes_behind_a_punctuation_that_matches_it_is_rejected(
+def test_a_tuple_after_a_punctuation_that_matches_it_is_rejected(
     elements: list[Element], cuts: set[int], restarts: set[int]
 ) -> None:
     guard = LateFilter(SPACE.schema)
     bounds = sorted({0, *(c for c in cuts if c < len(elements)), len(elements)})
-    found, rejects, said = list[Tuple](), [], list[Punctuation]()
+    released, rejects, emitted = list[Tuple](), [], list[Punctuation]()
     for number, (a, b) in enumerate(pairwise(bounds)):
         output = run(guard, 0, as_read(elements[a:b], 1 + len(tuples_of(elements[:a]))))
         assert output.tuples.columns == list(guard.schema.names)
-        found += output.tuples.select(SPACE.schema.names).rows()
-        said += [Punctuation(SPACE.schema, p.patterns[:3]) for p in output.punctuations]
+        released += output.tuples.select(SPACE.schema.names).rows()
+        emitted += [Punctuation(SPACE.schema, p.patterns[:3]) for p in output.punctuations]
         rejects += guard.rejects
         guard.rejects.clear()
         if number in restarts:
             guard = restart(lambda: LateFilter(SPACE.schema), guard)
-    passed, late = expected(elements)
-    assert found == passed
-    assert set(said) == set(punctuations_of(elements))
+    accepted, late = expected(elements)
+    assert released == accepted
+    assert set(emitted) == set(punctuations_of(elements))
     assert [r.line for r in rejects] == [line for line, _ in late]
     assert all(r.source == "s.xml" and r.byte == 10 * (r.line or 0) for r in rejects)
     for reject, (line, scheme) in zip(rejects, late, strict=True):
@@ -92,12 +92,12 @@ def test_whatever_comes_behind_a_punctuation_that_matches_it_is_rejected(
     assert guard.state.held <= len(set(punctuations_of(elements)))
 
 
-def test_what_is_forgotten_is_counted_and_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forgotten_punctuations_are_counted_and_reject_no_tuple(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xmlpunct.operators.time.late_filter.MOST", 3)
     schema = Schema.parse("s STRING")
     guard = LateFilter(schema)
-    said = [Punctuation.of(schema, s=f"s{n}") for n in range(5)]
-    run(guard, 0, guarded_slice(Slice(placed(schema.empty(), "x", [], []), said, [0] * 5), schema))
+    punctuations = [Punctuation.of(schema, s=f"s{n}") for n in range(5)]
+    run(guard, 0, guarded_slice(Slice(placed(schema.empty(), "x", [], []), punctuations, [0] * 5), schema))
     assert (guard.state.held, guard.forgotten) == (3, 2)
     rows = placed(schema.frame([(f"s{n}",) for n in range(6)]), "x", [1] * 6, [0] * 6)
     output = run(guard, 0, guarded_slice(Slice(rows), schema))
@@ -106,7 +106,7 @@ def test_what_is_forgotten_is_counted_and_passes(monkeypatch: pytest.MonkeyPatch
     assert restart(lambda: LateFilter(schema), guard).forgotten == 2
 
 
-def test_columns_of_ours_are_no_attributes() -> None:
+def test_provenance_columns_are_no_attributes() -> None:
     assert [name for name in LateFilter(SPACE.schema).inputs[0].names if is_attribute(name)] == [
         "a",
         "b",
@@ -114,7 +114,7 @@ def test_columns_of_ours_are_no_attributes() -> None:
     ]
 
 
-def test_one_that_drops_rejects_reports_none() -> None:
+def test_a_filter_that_drops_rejects_reports_none() -> None:
     guard = LateFilter(SPACE.schema)
     guard.drops_rejects = True
     t = SPACE.tuples()[0]

@@ -1,4 +1,4 @@
-"""limit: the first tuples, and the end behind them."""
+"""limit: the first tuples, and then the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xmlpunct.schema import Schema
 N = Schema.parse("n INT")
 
 
-def test_the_end_is_promised_behind_the_last_tuple() -> None:
+def test_the_end_is_emitted_after_the_last_tuple() -> None:
     check_table(
         Limit(N, 3),
         """
@@ -34,7 +34,7 @@ def test_no_tuples_at_all() -> None:
 
 @given(data=st.data())
 def test_any_n_tuples_in_the_order_they_came(data: st.DataObject) -> None:
-    """Whatever the slices; also across restarts; and nothing comes behind a promise."""
+    """For any slices, and across restarts; no tuple violates a punctuation."""
     space = SPACES[0]
     stream, count = data.draw(streams(space, ends=True)), data.draw(st.integers(0, 4))
     operator, tuples, punctuations = Limit(space.schema, count), [], []

@@ -1,4 +1,4 @@
-"""merge: all tuples of all inputs, and what every input has promised."""
+"""merge: all tuples of all inputs, and punctuations once every input has emitted them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ X = Schema.parse("x INT")
 @pytest.mark.parametrize("space", SPACES, ids=str)
 @given(data=st.data())
 def test_against_the_oracle(inputs: int, space: Space, data: st.DataObject) -> None:
-    given = [data.draw(streams(space, most=24 // (inputs + 1))) for _ in range(inputs)]
-    drive_twice(data, lambda: Merge([space.schema] * inputs), oracle.merge(), given, probes(space))
+    feeds = [data.draw(streams(space, most=24 // (inputs + 1))) for _ in range(inputs)]
+    drive_twice(data, lambda: Merge([space.schema] * inputs), oracle.merge(), feeds, probes(space))
 
 
 @given(data=st.data())
 def test_inputs_that_differ_in_names_and_nulls(data: st.DataObject) -> None:
     """Names are the first input's; an output attribute may be null where any input's may.
 
-    An input that has no more of what it can have has no more nulls.
+    An input that has closed its domain has closed null.
     """
-    given = [data.draw(streams(space)) for space in (NOT_NULL, NULLABLE)]
+    feeds = [data.draw(streams(space)) for space in (NOT_NULL, NULLABLE)]
     drive(
         lambda: Merge([NOT_NULL.schema, NULLABLE.schema]),
         oracle.merge([NOT_NULL.tuples(), NULLABLE.tuples()]),
-        data.draw(cuts(given)),
+        data.draw(cuts(feeds)),
         probes(NULLABLE),
     )
     merged = Merge([NOT_NULL.schema, NULLABLE.schema]).schema
@@ -65,11 +65,11 @@ def test_combines_overlapping_punctuations_not_only_equal_ones() -> None:
     )
 
 
-@pytest.mark.parametrize("said", [["[0,3]"], ["[0,1]", "{2,3}"]])
-def test_an_input_that_has_closed_its_domain_has_closed_null(said: list[str]) -> None:
+@pytest.mark.parametrize("patterns", [["[0,3]"], ["[0,1]", "{2,3}"]])
+def test_an_input_that_has_closed_its_domain_has_closed_null(patterns: list[str]) -> None:
     digit = Schema.parse("y INT NOT NULL CHECK (y BETWEEN 0 AND 3)")
     operator = Merge([X, digit])
-    promised(operator, 1, [Punctuation.of(digit, y=y) for y in said])
+    promised(operator, 1, [Punctuation.of(digit, y=y) for y in patterns])
     assert promised(operator, 0, [Punctuation.everything(X)]).has_end
 
 
@@ -85,7 +85,7 @@ def test_three_inputs() -> None:
     )
 
 
-def test_forgets_what_can_say_nothing_new() -> None:
+def test_punctuations_that_can_combine_no_more_are_purged() -> None:
     operator = Merge([X, X])
     for item in range(50):
         give(operator, 0, notation(operator, 0, f"P({item})"))
@@ -98,7 +98,7 @@ def test_forgets_what_can_say_nothing_new() -> None:
         assert operator.state.held <= 2
 
 
-def test_repeats_nothing() -> None:
+def test_no_punctuation_is_emitted_twice() -> None:
     operator = Merge([X, X])
     check_table(
         operator,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import Tally, assert_sound_behind, check_table, drive_twice
+from tests.operators.harness import Tally, assert_sound_after, check_table, drive_twice
 from tests.operators.joins import BID, ITEM, Case
 from tests.oracle import relational
 from tests.strategies import SIGNED, SPECIAL, Space
@@ -47,8 +47,8 @@ def test_against_the_oracle(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 @given(data=st.data())
 def test_the_invariants_are_sound(case: Case, data: st.DataObject) -> None:
-    assert_sound_behind(
-        data.draw(case.streams()), expected(case), relational.not_in(*case.places[0]), case.spaces
+    assert_sound_after(
+        data.draw(case.streams()), expected(case), relational.not_in(*case.key_positions[0]), case.spaces
     )
 
 
@@ -91,8 +91,8 @@ def test_a_null_on_the_left_passes_if_the_right_was_empty() -> None:
     )
 
 
-def test_values_are_kept_until_the_left_side_has_closed_them() -> None:
-    """Also after the right side's end; and behind a null nothing else matters."""
+def test_values_are_retained_until_the_left_side_has_closed_them() -> None:
+    """Also after the right side's end. After a null no other value is retained."""
     operator = NotIn(ITEM, BID, "id", "item")
     check_table(
         operator, "2: 1 10; 2 10; 3 10; P(*, *) ->\n 1: 1 ann; 4 dan; P([1,2], *) -> 4 dan; P([1,2], *)"
@@ -106,7 +106,7 @@ def test_values_are_kept_until_the_left_side_has_closed_them() -> None:
 
 
 def test_without_nulls_on_the_right_only_left_nulls_wait() -> None:
-    """The others go as those of NOT EXISTS do: their punctuations, and combinations, too."""
+    """Other left tuples and punctuations are released as by NOT EXISTS, combinations included."""
     operator = NotIn(ITEM, Schema.parse("item INT NOT NULL, price INT"), "id", "item")
     check_table(
         operator,
@@ -123,7 +123,7 @@ def test_without_nulls_on_the_right_only_left_nulls_wait() -> None:
 
 
 def test_a_right_side_that_closes_all_its_values_stays_empty() -> None:
-    """Value after value; then nulls on the left pass before its end."""
+    """It closes them range by range; then left nulls pass before its end."""
     check_table(
         NotIn(ITEM, Schema.parse("item INT NOT NULL, price INT"), "id", "item"),
         """

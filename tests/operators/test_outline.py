@@ -1,4 +1,4 @@
-"""What an operator retains, in outline: each tuple is in a box, and there are few boxes."""
+"""The outline of an operator's state: few boxes, and each retained tuple is in one of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_each_tuple_is_in_a_box(size: int) -> None:
     assert size <= MOST or (box["hour"], box["hour" + HIGH], box["sid" + NULL]) == (0, size - 1, True)
 
 
-def test_equal_tuples_are_in_one_box_and_nothing_has_none() -> None:
+def test_equal_tuples_are_in_one_box_and_an_empty_state_has_none() -> None:
     waiting = Arrangement(SCHEMA.empty(), ["hour"])
     assert outline(State(waiting=waiting)) == {}
     waiting.append(SCHEMA.frame([("a", 1, None)] * 5000))
@@ -51,7 +51,7 @@ def test_equal_tuples_are_in_one_box_and_nothing_has_none() -> None:
     assert (box["sid"], box["hour"], box["x"], box[COUNT]) == ("a", 1, None, 5000)
 
 
-def test_of_groups_the_keys_alone_are_told() -> None:
+def test_groups_are_outlined_by_their_keys_only() -> None:
     it = GroupBy(SCHEMA, ["hour"], [Aggregate("SUM", "x", False, "total")])
     it.step(0, SCHEMA.frame([("a", 1, 0.5), ("b", 1, 0.5), ("a", 2, 0.5)]))
     boxes = outline(it.state)["groups"]

@@ -20,7 +20,7 @@ SEVENS = Pool("sevens", INT, (7,), (7,))
 
 
 def columns_of(space: Space, choice: list[int | None]) -> list[tuple[str, Expression]]:
-    """Columns c0, c1...: for each an attribute's place, or None for a computed column."""
+    """Columns c0, c1...: for each an attribute's position, or None for a computed column."""
 
     def column(i: int) -> Column:
         a = space.schema.attributes[i]
@@ -33,8 +33,8 @@ def columns_of(space: Space, choice: list[int | None]) -> list[tuple[str, Expres
 @given(data=st.data())
 def test_against_the_oracle(space: Space, data: st.DataObject) -> None:
     """Plain columns in any order, dropped, repeated, and computed ones between them."""
-    places = st.integers(0, len(space.schema) - 1)
-    choice = data.draw(st.lists(st.none() | places, min_size=1, max_size=3))
+    positions = st.integers(0, len(space.schema) - 1)
+    choice = data.draw(st.lists(st.none() | positions, min_size=1, max_size=3))
     stream = data.draw(streams(space))
     columns = columns_of(space, choice)
     probes = st_product(space, choice)
@@ -47,10 +47,10 @@ def test_against_the_oracle(space: Space, data: st.DataObject) -> None:
 
 def st_product(space: Space, choice: list[int | None]) -> list[tuple[object, ...]]:
     """All tuples of the output schema."""
-    found: list[tuple[object, ...]] = [()]
+    rows: list[tuple[object, ...]] = [()]
     for i in choice:
-        found = [(*t, v) for t in found for v in ([7] if i is None else space.values(i))]
-    return found
+        rows = [(*t, v) for t in rows for v in ([7] if i is None else space.values(i))]
+    return rows
 
 
 ABC = Schema.parse("a INT, b INT, c INT")
@@ -143,8 +143,8 @@ def test_two_columns_of_one_name_are_refused() -> None:
 
 def test_nullability_and_domain_travel_with_the_column() -> None:
     schema = Space.of(a=(SMALL, "[0,3]"), b=(SMALL, "NOT NULL"), c=SMALL).schema
-    found = project(schema, x="a", y="b", z="c").schema
-    assert [(a.nullable, str(a.domain), a.path) for a in found] == [
+    projected = project(schema, x="a", y="b", z="c").schema
+    assert [(a.nullable, str(a.domain), a.path) for a in projected] == [
         (False, "[0,3]", "x"),
         (False, "*", "y"),
         (True, "*", "z"),

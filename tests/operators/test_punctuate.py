@@ -1,4 +1,4 @@
-"""punctuate against its definition, a tuple at a time."""
+"""punctuate against its definition, one tuple at a time."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ROWS = st.lists(
 
 
 def expected(rows: list[tuple[Any, Any]], order: AccessOrder) -> tuple[list[int], list[int], dict[Any, int]]:
-    """The tuples that pass, those that are late, and the maximum of each sender (None: of all)."""
+    """The tuples that pass, the late tuples, and the maximum of each sender (None: of all)."""
     highest: dict[Any, int] = {}
-    passed, late = [], []
+    accepted, late = [], []
     for i, (sid, a) in enumerate(rows):
         if order.by is not None and sid not in order.senders:
             continue
@@ -34,10 +34,10 @@ def expected(rows: list[tuple[Any, Any]], order: AccessOrder) -> tuple[list[int]
         if a is not None and top is not None and a < top - order.slack + order.watermark:
             late.append(i)
             continue
-        passed.append(i)
+        accepted.append(i)
         if a is not None:
             highest[sender] = a if top is None else max(top, a)
-    return passed, late, highest
+    return accepted, late, highest
 
 
 @given(
@@ -56,34 +56,34 @@ def test_against_the_definition(
         order = AccessOrder("a", slack, "sid", ("S1", "S2"))
     operator = Punctuate(SCHEMA, order)
     out: list[tuple[Any, ...]] = []
-    said = operator.opening()
+    emitted = operator.opening()
     rejected = 0
     start = 0
     for end in [*sorted(c for c in cuts if c < len(rows)), len(rows)]:
         result = run(operator, 0, Slice(SCHEMA.frame(rows[start:end])))
-        assert not any(match(t, p) for t in result.tuples.rows() for p in said)
+        assert not any(match(t, p) for t in result.tuples.rows() for p in emitted)
         out += result.tuples.rows()
-        assert not set(result.punctuations) & set(said)
-        said += result.punctuations
+        assert not set(result.punctuations) & set(emitted)
+        emitted += result.punctuations
         rejected += len(operator.rejects)
         if end in restarts:
-            again = Punctuate(SCHEMA, order)
-            again.state.restore(operator.state.snapshot())
-            operator = again
+            restored = Punctuate(SCHEMA, order)
+            restored.state.restore(operator.state.snapshot())
+            operator = restored
         operator.rejects = []
         start = end
-    passed, _, highest = expected(rows, order)
-    assert out == [rows[i] for i in passed]
-    assert rejected == len(rows) - len(passed)
+    accepted, _, highest = expected(rows, order)
+    assert out == [rows[i] for i in accepted]
+    assert rejected == len(rows) - len(accepted)
     for sid in ("S1", "S2", "S9"):
         for a in range(-8, 12):
             sender = sid if by_sender else None
             closed = sender in highest and a < highest[sender] - slack + order.watermark
             absent = by_sender and sid == "S9"
-            assert any(match((sid, a), p) for p in said) == (closed or absent)
+            assert any(match((sid, a), p) for p in emitted) == (closed or absent)
     if by_sender and len(highest) == 2:
         together = Punctuation.of(SCHEMA, a=f"(,{min(highest.values()) - slack})")
-        assert any(p == together for p in said)
+        assert any(p == together for p in emitted)
 
 
 @pytest.mark.parametrize(

@@ -70,30 +70,30 @@ BOUNDED = (
 
 
 @pytest.mark.parametrize(("column", "condition", "less", "enough"), BOUNDED)
-def test_it_ends_once_all_that_it_lets_through_is_closed(
+def test_it_ends_once_all_values_that_may_pass_are_closed(
     column: str, condition: str, less: str, enough: str
 ) -> None:
-    """One punctuation alone, and among so many that they are a column."""
+    """For a single punctuation, and for one among enough to form a column."""
     sql = f"CREATE STREAM s ({column}, x INT) WITH (source = '-'); SELECT * FROM s WHERE {condition}"
     node = next(plan(sql).root.find(plans.Select))
     schema = node.input.schema
     for pattern, ends in ((less, False), (enough, True)):
         p = Punctuation(schema, [parse_pattern(schema.attributes[0].type, pattern), WILDCARD])
-        for said in ([p], [p, Punctuation(schema, [EMPTY, WILDCARD])], column_in([p] * 20) or [p]):
-            _, promised = node.operator().punctuate(0, PunctuationBatch.of(said))
+        for batch in ([p], [p, Punctuation(schema, [EMPTY, WILDCARD])], column_in([p] * 20) or [p]):
+            _, promised = node.operator().punctuate(0, PunctuationBatch.of(batch))
             assert promised.has_end is ends, (pattern, promised)
-        beside = Punctuation(schema, [p.patterns[0], constant(INT, 1)])
-        assert not node.operator().punctuate(0, PunctuationBatch([beside]))[1].has_end
+        narrower = Punctuation(schema, [p.patterns[0], constant(INT, 1)])
+        assert not node.operator().punctuate(0, PunctuationBatch([narrower]))[1].has_end
 
 
-def test_what_has_no_upper_bound_does_not_end() -> None:
+def test_a_condition_without_an_upper_bound_does_not_end() -> None:
     for condition in ("s.ts >= 100", "s.ts < 100 OR s.ts IS NULL", "s.ts < 100 OR s.x = 5", "s.ts % 100 < 5"):
         sql = f"CREATE STREAM s (ts INT, x INT) WITH (source = '-'); SELECT * FROM s WHERE {condition}"
         node = next(plan(sql).root.find(plans.Select))
-        said = [
+        punctuations = [
             Punctuation.of(node.input.schema, **{node.input.schema.names[0]: f"(,{v}]"}) for v in (99, 10**9)
         ]
-        assert not node.operator().punctuate(0, PunctuationBatch(said))[1].has_end, condition
+        assert not node.operator().punctuate(0, PunctuationBatch(punctuations))[1].has_end, condition
 
 
 def test_table() -> None:
@@ -129,7 +129,7 @@ PREDICATES = (
 @pytest.mark.parametrize("predicate", PREDICATES, ids=str)
 @given(data=st.data())
 def test_predicates_against_the_oracle(predicate: Expression, data: st.DataObject) -> None:
-    """A tuple on which the predicate fails is rejected; what it promised holds all the same."""
+    """A tuple on which the predicate fails is rejected; emitted punctuations remain true."""
     stream = data.draw(streams(NUMBERS))
     failed = []
 

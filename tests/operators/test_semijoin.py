@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import FEWER, Tally, assert_sound_behind, check_table, drive_twice
+from tests.operators.harness import FEWER, Tally, assert_sound_after, check_table, drive_twice
 from tests.operators.joins import BID, CASES, ITEM, Case
 from tests.oracle import relational
 from xmlpunct.operators import SemiJoin
@@ -36,7 +36,7 @@ def test_against_the_oracle(case: Case, anti: bool) -> None:
     check()
     if case.keys:
         tally.check(released=0.03 if case.residual else 0.2, promised=0.3, purged=0.5)
-    else:  # only the whole other side can be closed
+    else:  # the other side can only be closed as a whole
         tally.check(promised=0.3, purged=0.25)
 
 
@@ -45,12 +45,12 @@ def test_against_the_oracle(case: Case, anti: bool) -> None:
 @FEWER
 @given(data=st.data())
 def test_the_invariants_are_sound(case: Case, anti: bool, data: st.DataObject) -> None:
-    operation = relational.semijoin(anti, case.places, case.condition)
-    assert_sound_behind(data.draw(case.streams()), expected(case, anti), operation, case.spaces)
+    operation = relational.semijoin(anti, case.key_positions, case.condition)
+    assert_sound_after(data.draw(case.streams()), expected(case, anti), operation, case.spaces)
 
 
 def test_semi_table() -> None:
-    """Items with a bid. Item 1 comes through at its first bid; item 2 is given up once its bids are closed."""
+    """Items with a bid. Item 1 is released at its first bid; item 2 is purged once its bids are closed."""
     operator = SemiJoin(ITEM, BID, [("id", "item")])
     check_table(
         operator,
@@ -69,7 +69,7 @@ def test_semi_table() -> None:
 
 
 def test_anti_table() -> None:
-    """Items nobody bid for, each once its bids are closed. The right's punctuations are not passed on."""
+    """Items without a bid, released once their bids are closed. Right punctuations are not propagated."""
     operator = SemiJoin(ITEM, BID, [("id", "item")], anti=True)
     check_table(
         operator,

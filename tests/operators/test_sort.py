@@ -1,4 +1,4 @@
-"""sort: what is closed from the order's start, in order."""
+"""sort: tuples are released in order, once all values before them are closed."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ BESIDE = {
     SMALL: (-2, 5),
     LETTER: ("0", "ab", "bb", "cc", "dd"),
     REAL: (-2.0, -0.5, 0.5, 1.2, 2.0),
-    SPECIAL: (-2.0, 2.0),
+    SPECIAL: (-2.0, 0.5, 2.0),
     MONEY: (Decimal("-0.2"), Decimal("0.5")),
     FLAG: (),
     DAY: (date(2025, 12, 31), date(2026, 1, 5)),
     MOMENT: (MOMENT.domain[0] - _MICRO, MOMENT.domain[-1] + _MICRO),
 }
-"""Values beside those that tuples have, of which patterns say the same: something may come before them."""
+"""Values outside and between the drawn ones, which later tuples may have."""
 
 
 def conceivable(space: Space) -> list[Tuple]:
-    """Tuples enough to tell what is closed from the order's start."""
-    each = []
-    for place, (attribute, pool) in enumerate(zip(space.schema, space.pools, strict=True)):
-        beside = [v for v in BESIDE[pool] if attribute.domain.matches(v)]
-        each.append([*space.values(place), *beside])
-    return list(product(*each))
+    """Enough tuples to decide up to where the order is closed from its start."""
+    value_lists = []
+    for position, (attribute, pool) in enumerate(zip(space.schema, space.pools, strict=True)):
+        extra = [v for v in BESIDE[pool] if attribute.domain.matches(v)]
+        value_lists.append([*space.values(position), *extra])
+    return list(product(*value_lists))
 
 
 def some_keys(space: Space) -> st.SearchStrategy[list[tuple[str, bool, bool]]]:
@@ -73,21 +73,21 @@ def prefixed(draw: st.DrawFn, space: Space, keys: list[tuple[str, bool, bool]]) 
         return stream
     pattern = interval(space.schema[name].type, *((bound, None) if down else (None, bound)), True, True)
     p = Punctuation.of(space.schema, **{name: pattern})
-    place = draw(st.integers(0, len(stream)))
-    rest = [e for e in stream[place:] if isinstance(e, Punctuation) or not match(e, p)]
-    return [*stream[:place], p, *rest]
+    position = draw(st.integers(0, len(stream)))
+    remaining = [e for e in stream[position:] if isinstance(e, Punctuation) or not match(e, p)]
+    return [*stream[:position], p, *remaining]
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_against_the_oracle(space: Space) -> None:
-    """The exact bag and promises per slice, and the sequence over all slices, however they are cut."""
-    tally, everything = Tally(), conceivable(space)
+    """Exact tuples and punctuations per slice, and one sequence for all divisions into slices."""
+    tally, candidates = Tally(), conceivable(space)
 
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
         keys = data.draw(some_keys(space))
         stream = data.draw(prefixed(space, keys))
-        expected = order.sort(space.schema, keys, everything)
+        expected = order.sort(space.schema, keys, candidates)
         sequences = []
         for outcome in drive_twice(
             data, lambda: Sort(space.schema, keys), expected, [stream], space.tuples()
@@ -106,15 +106,15 @@ def test_against_the_oracle(space: Space) -> None:
 TEMP = Schema.parse("sid STRING, hour INT CHECK (hour BETWEEN 0 AND 23), minute INT NOT NULL, temp INT")
 
 
-def by(*keys: str, schema: Schema = TEMP) -> Sort:
+def sort_by(*keys: str, schema: Schema = TEMP) -> Sort:
     """Sorted by columns: ``-`` before a name is DESC, ``?`` NULLS FIRST."""
     return Sort(schema, [(k.strip("-?"), "-" in k, "?" in k) for k in keys])
 
 
 def test_the_paper_s_example() -> None:
-    """Section 5.3: [2,4] releases nothing; [0,3] then all through hour 4, since 0 is the first hour."""
+    """Section 5.3: [2,4] releases nothing; [0,3] then releases all through hour 4, since 0 is the first hour."""
     check_table(
-        by("hour"),
+        sort_by("hour"),
         """
         S1 4 0 70; S2 1 0 71; S1 3 5 72; S2 5 0 73  ->
         P(*, [2,4], *, *)                            ->
@@ -126,10 +126,10 @@ def test_the_paper_s_example() -> None:
 
 
 def test_tuples_come_in_order() -> None:
-    operator = by("hour", "-minute")
+    operator = sort_by("hour", "-minute")
     give(operator, 0, [("b", 2, 5, 1), ("a", 2, 5, 1), ("a", 1, 3, 0), ("a", 2, 9, 0), (None, 2, 5, 1)])
-    found = give(operator, 0, [Punctuation.everything(TEMP)])
-    assert found.tuples.rows() == [
+    output = give(operator, 0, [Punctuation.everything(TEMP)])
+    assert output.tuples.rows() == [
         ("a", 1, 3, 0),
         ("a", 2, 9, 0),
         ("a", 2, 5, 1),
@@ -141,7 +141,7 @@ def test_tuples_come_in_order() -> None:
 def test_without_a_domain_the_order_starts_where_the_type_does() -> None:
     schema = Schema.parse("n INT")
     check_table(
-        by("n", schema=schema),
+        sort_by("n", schema=schema),
         """
         3; 5; null      ->
         P([0,4])        ->
@@ -154,7 +154,7 @@ def test_without_a_domain_the_order_starts_where_the_type_does() -> None:
 
 def test_at_the_first_open_value_the_next_key_goes_on() -> None:
     check_table(
-        by("hour", "minute"),
+        sort_by("hour", "minute"),
         """
         S1 5 30 1; S1 5 40 2; S1 4 59 3; S1 6 0 4   ->
         P(*, (,4], *, *)       -> S1 4 59 3; P(*, (,4], *, *)
@@ -167,7 +167,7 @@ def test_at_the_first_open_value_the_next_key_goes_on() -> None:
 def test_several_punctuations_close_a_value_together() -> None:
     schema = Schema.parse("hour INT CHECK (hour BETWEEN 0 AND 23), sid STRING CHECK (sid IN ('S1', 'S2'))")
     check_table(
-        by("hour", schema=schema),
+        sort_by("hour", schema=schema),
         """
         0 S1; 0 S2; 1 S1                 ->
         P(0, S2)                         ->
@@ -179,15 +179,15 @@ def test_several_punctuations_close_a_value_together() -> None:
 def test_nulls_first_wait_for_the_end() -> None:
     schema = Schema.parse("n INT")
     check_table(
-        by("?n", schema=schema), "3; null; P((,5]); P([5,)) -> P([5,))\n P(*) -> null; 3; P((,5]); P(*)"
+        sort_by("?n", schema=schema), "3; null; P((,5]); P([5,)) -> P([5,))\n P(*) -> null; 3; P((,5]); P(*)"
     )
-    check_table(by("?hour"), "S1 0 5 1; P(*, 0, *, *) -> S1 0 5 1; P(*, 0, *, *)")
+    check_table(sort_by("?hour"), "S1 0 5 1; P(*, 0, *, *) -> S1 0 5 1; P(*, 0, *, *)")
 
 
 def test_descending_starts_at_the_highest() -> None:
     schema = Schema.parse("x DOUBLE NOT NULL")
     check_table(
-        by("-x", schema=schema),
+        sort_by("-x", schema=schema),
         """
         1.5; NaN; INF; 2.0  ->
         P([2.0,INF])        ->
@@ -198,24 +198,26 @@ def test_descending_starts_at_the_highest() -> None:
 
 
 def test_a_late_tuple_is_rejected_and_breaks_no_order() -> None:
-    operator = by("hour")
+    operator = sort_by("hour")
     check_table(operator, "S1 0 1 2; P(*, (,3], *, *) -> S1 0 1 2; P(*, (,3], *, *)\n S1 2 0 0; S1 4 0 0 ->")
-    assert [r.reason for r in operator.rejects] == ["too late to be sorted: what follows it is released"]
+    assert [r.reason for r in operator.rejects] == [
+        "too late to be sorted: tuples after it are released already"
+    ]
     check_table(operator, "P(*, *, *, *) -> S1 4 0 0; P(*, *, *, *)")
 
 
-def test_state_is_what_is_open() -> None:
-    """Hour by hour, and beside it punctuations that never help: items that close one by one."""
+def test_released_hours_are_purged() -> None:
+    """Hour by hour, with punctuations on items that never release a tuple."""
     schema = Schema.parse("hour INT NOT NULL, item INT NOT NULL")
-    operator = by("hour", schema=schema)
+    operator = sort_by("hour", schema=schema)
     for hour in range(60):
         elements = [
             (hour, hour),
             Punctuation.of(schema, item=hour),
             Punctuation.of(schema, hour=f"(,{hour}]"),
         ]
-        found = give(operator, 0, elements)
-        assert found.tuples.rows() == [(hour, hour)]
-        assert len(found.punctuations) == 2
+        output = give(operator, 0, elements)
+        assert output.tuples.rows() == [(hour, hour)]
+        assert len(output.punctuations) == 2
         assert operator.state.rows == 0
         assert operator.state.held <= 2

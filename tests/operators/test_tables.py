@@ -1,4 +1,4 @@
-"""The paper's Tables 2 to 4 as examples, and the mistakes that others made (semantics 9)."""
+"""The paper's Tables 2 to 4 as examples, and mistakes of earlier implementations (semantics 9)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TABLES = Path(__file__).parents[1] / "fixtures" / "tables"
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a table: an operator, its invariant as text, and slices with what they lead to."""
+    """A row of a table: an operator, its invariant as text, and slices with their outputs."""
 
     table: str
     operator: str
@@ -48,46 +48,46 @@ class Entry:
 
 
 def entries() -> Iterator[Entry]:
-    """All rows of all tables: paragraphs, but for the first, which is a title."""
+    """All rows of all tables: each paragraph after the title."""
     for path in sorted(TABLES.glob("*.txt")):
         for paragraph in path.read_text("utf-8").split("\n\n")[1:]:
             operator, invariant, *slices = paragraph.strip().splitlines()
             yield Entry(path.stem, operator, invariant, tuple(slices))
 
 
-def made(text: str) -> Operator:
-    """An operator from its line in a table: its name, its inputs' schemas, then what else it needs."""
-    name, _, rest = text.removesuffix(")").partition("(")
-    first, *more = (part.strip() for part in rest.split(";"))
+def parse_operator(text: str) -> Operator:
+    """An operator from its line in a table: its name, its inputs' schemas, then its other arguments."""
+    name, _, arguments_text = text.removesuffix(")").partition("(")
+    first, *arguments = (part.strip() for part in arguments_text.split(";"))
     schema = Schema.parse(first)
     if name == "join":
-        right = Schema.parse(more[0])
-        return Join(schema, right, [(schema.names[0], right.names[0])], more[1])
+        right = Schema.parse(arguments[0])
+        return Join(schema, right, [(schema.names[0], right.names[0])], arguments[1])
     if name == "group-by":
-        function, argument = more[1].split()
-        return GroupBy(schema, [more[0]], [Aggregate(function, argument, False, "r")])
+        function, argument = arguments[1].split()
+        return GroupBy(schema, [arguments[0]], [Aggregate(function, argument, False, "r")])
     if name == "project":
-        return Project.rename(schema, more, more)
+        return Project.rename(schema, arguments, arguments)
     if name == "select":
-        column, comparison, value = more[0].split()
+        column, comparison, value = arguments[0].split()
         return Select(schema, call(comparison, Column(INT, True, column), Literal(INT, False, int(value))))
     if name == "dupelim":
         return DupElim(schema)
     if name == "merge":
-        return Merge([schema, Schema.parse(more[0])])
+        return Merge([schema, Schema.parse(arguments[0])])
     return {"intersect": Intersect, "difference": Difference}[name](schema, schema)
 
 
 @pytest.mark.parametrize("entry", list(entries()), ids=str)
 def test_table(entry: Entry) -> None:
-    operator = made(entry.operator)
+    operator = parse_operator(entry.operator)
     for line in entry.slices:
         slices, _, rows = line.partition("=>")
         check_table(operator, slices)
         assert not rows or operator.state.rows == int(rows), line
 
 
-# Mistakes others made
+# Mistakes of earlier implementations
 
 X = Schema.parse("x INT")
 ITEM, BID = "k INT, v INT", "l INT, w INT"
@@ -100,13 +100,13 @@ def test_range_bounds_are_read_whole() -> None:
 
 
 def test_group_by_does_not_close_on_a_punctuation_that_constrains_more_than_keys() -> None:
-    operator = made("group-by(sid STRING, hour INT, temp INT; hour; MAX temp)")
+    operator = parse_operator("group-by(sid STRING, hour INT, temp INT; hour; MAX temp)")
     check_table(operator, "S1 5 70; P(S1, 5, *) ->\n P(*, 5, [0,99]) ->\n P(*, 5, *) -> 5 70; P(5, *)")
 
 
 @pytest.mark.parametrize("kind", ["inner", "left", "right", "full"])
 def test_join_does_not_purge_on_other_attributes(kind: str) -> None:
-    operator = made(f"join({ITEM}; {BID}; {kind})")
+    operator = parse_operator(f"join({ITEM}; {BID}; {kind})")
     give(operator, 0, notation(operator, 0, "1 10"))
     give(operator, 1, notation(operator, 1, "P(1, 5); P(*, 6); P(1, [7,))"))
     output = give(operator, 1, notation(operator, 1, "1 4"))
@@ -118,38 +118,38 @@ def test_union_does_not_wait_for_equal_punctuations() -> None:
 
 
 def test_group_by_propagates() -> None:
-    check_table(made("group-by(k INT, v INT; k; SUM v)"), "P(5, *) -> P(5, *)\n P(6, *) -> P(6, *)")
+    check_table(parse_operator("group-by(k INT, v INT; k; SUM v)"), "P(5, *) -> P(5, *)\n P(6, *) -> P(6, *)")
 
 
 @pytest.mark.parametrize("kind", ["inner", "left", "full"])
-def test_an_item_s_punctuation_goes_out_in_the_slice_that_frees_it(kind: str) -> None:
-    """prop sees what keep has left: the bids' closing frees the item's own punctuation at once."""
-    operator = made(f"join({ITEM}; {BID}; {kind})")
+def test_an_item_s_punctuation_is_emitted_in_the_slice_that_frees_it(kind: str) -> None:
+    """prop applies after keep: the end of its bids frees the item's own punctuation at once."""
+    operator = parse_operator(f"join({ITEM}; {BID}; {kind})")
     assert not give(operator, 0, notation(operator, 0, "1 10; P(1, *)")).punctuations
-    found = give(operator, 1, notation(operator, 1, "P(1, *)")).punctuations
-    assert any(p.patterns[0].matches(1) and len(p.constrained) == 1 for p in found)
+    punctuations = give(operator, 1, notation(operator, 1, "P(1, *)")).punctuations
+    assert any(p.patterns[0].matches(1) and len(p.constrained) == 1 for p in punctuations)
 
 
 def test_punctuations_that_fuse_are_released_one_by_one() -> None:
-    operator = made(f"join({ITEM}; {BID}; inner)")
+    operator = parse_operator(f"join({ITEM}; {BID}; inner)")
     check_table(operator, "1: 0 1; 1 2; P(*, 1); P(*, 2) ->\n 2: P(0, *) -> P(0, *, *); P(*, 1, *)")
 
 
-def test_two_shards_do_not_fuse_into_what_nobody_else_asserts() -> None:
+def test_two_shards_do_not_fuse_into_a_range_that_the_third_has_not_closed() -> None:
     """Two of three shards close their values in [0,9]; the third's stay open."""
     owners = owners_of(X, ("x",), 3)
     gather = Gather(X, 3, [("x",)], owners)
-    whole = Punctuation.of(X, x="[0,9]")
-    found = [*promised(gather, 0, [whole]), *promised(gather, 1, [whole])]
+    ranged = Punctuation.of(X, x="[0,9]")
+    emitted = [*promised(gather, 0, [ranged]), *promised(gather, 1, [ranged])]
     shards = owners([(n,) for n in range(10)])
-    assert [n for n in range(10) if any(p.patterns[0].matches(n) for p in found)] == [
+    assert [n for n in range(10) if any(p.patterns[0].matches(n) for p in emitted)] == [
         n for n in range(10) if shards[n] != 2
     ]
 
 
 def test_an_empty_right_side_of_a_left_join_does_not_close_the_output() -> None:
     check_table(
-        made(f"join({ITEM}; {BID}; left)"),
+        parse_operator(f"join({ITEM}; {BID}; left)"),
         """
         2: P(*, *)           -> P(*, *, (,), *); P(*, *, *, (,))
         1: 1 10              -> 1 10 null null
@@ -160,5 +160,5 @@ def test_an_empty_right_side_of_a_left_join_does_not_close_the_output() -> None:
 
 
 def test_a_half_closed_maximum_is_not_reported() -> None:
-    operator = made("group-by(sid STRING, hour INT, temp INT; hour; MAX temp)")
+    operator = parse_operator("group-by(sid STRING, hour INT, temp INT; hour; MAX temp)")
     check_table(operator, "S1 5 70; P(S1, *, *) ->\n S2 5 80; P(*, 5, *) -> 5 80; P(5, *)")

@@ -1,4 +1,4 @@
-"""union: each tuple of several inputs once, and what every input has promised."""
+"""union: each tuple of several inputs once, and punctuations once every input has emitted them."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ X = Schema.parse("x INT")
 @pytest.mark.parametrize("space", SPACES, ids=str)
 @given(data=st.data())
 def test_against_the_oracle(inputs: int, space: Space, data: st.DataObject) -> None:
-    given = [data.draw(streams(space, most=24 // (inputs + 1))) for _ in range(inputs)]
-    drive_twice(data, lambda: Union([space.schema] * inputs), oracle.union(), given, probes(space))
+    feeds = [data.draw(streams(space, most=24 // (inputs + 1))) for _ in range(inputs)]
+    drive_twice(data, lambda: Union([space.schema] * inputs), oracle.union(), feeds, probes(space))
 
 
 @given(data=st.data())
 def test_is_merge_then_dupelim(data: st.DataObject) -> None:
     space = SPACES[0]
-    given = [data.draw(streams(space)) for _ in range(2)]
+    feeds = [data.draw(streams(space)) for _ in range(2)]
 
     def pipeline() -> Pipeline:
         stages: list[Operator] = [Merge([space.schema] * 2), DupElim(space.schema)]
         return Pipeline(stages, [[(0, 0)], [(0, 1)]], [[(1, 0)], []])
 
-    two, one = pipeline(), Union([space.schema] * 2)
-    whole = Pipeline([one], [[(0, 0)], [(0, 1)]], [[]])
-    for port, elements in data.draw(cuts(given)):
-        outputs = [p.push(port, slice_of(space.schema, elements)) for p in (two, whole)]
+    composed, union = pipeline(), Union([space.schema] * 2)
+    single = Pipeline([union], [[(0, 0)], [(0, 1)]], [[]])
+    for port, elements in data.draw(cuts(feeds)):
+        outputs = [p.push(port, slice_of(space.schema, elements)) for p in (composed, single)]
         assert outputs[0].tuples.equals(outputs[1].tuples, null_equal=True)
         assert outputs[0].punctuations == outputs[1].punctuations
         if data.draw(st.booleans()):
-            state, two = two.snapshot(), pipeline()
-            two.restore(unpack(pack(state)))
-        assert two.operators[1].state.rows == one.state.rows
+            state, composed = composed.snapshot(), pipeline()
+            composed.restore(unpack(pack(state)))
+        assert composed.operators[1].state.rows == union.state.rows
 
 
 def test_table() -> None:
@@ -65,7 +65,7 @@ def test_table() -> None:
 
 
 def test_punctuations_received_one_by_one_are_released_though_they_fuse() -> None:
-    """0 and 1 fuse to [0,1]: were only that kept, 0 would not go out while something open matches 1."""
+    """If only the fused [0,1] were retained, 0 would not be emitted while a retained tuple matches 1."""
     operator = Union([X, X])
     check_table(
         operator,
@@ -82,11 +82,11 @@ def test_punctuations_received_one_by_one_are_released_though_they_fuse() -> Non
 @given(data=st.data())
 def test_promises_do_not_depend_on_slices(data: st.DataObject) -> None:
     space = SPACES[2]
-    given = [data.draw(streams(space)) for _ in range(2)]
-    said = []
+    feeds = [data.draw(streams(space)) for _ in range(2)]
+    closed = []
     for _ in range(2):
         operator = Union([space.schema] * 2)
-        outcome = drive(lambda: operator, oracle.union(), data.draw(cuts(given)), probes(space))  # noqa: B023
-        said.append({t for t in space.tuples() if any(match(t, p) for p in outcome.punctuations)})
-    assert said[0] == said[1]
-    assert punctuations_of(given[0]) or punctuations_of(given[1]) or not said[0]
+        outcome = drive(lambda: operator, oracle.union(), data.draw(cuts(feeds)), probes(space))  # noqa: B023
+        closed.append({t for t in space.tuples() if any(match(t, p) for p in outcome.punctuations)})
+    assert closed[0] == closed[1]
+    assert punctuations_of(feeds[0]) or punctuations_of(feeds[1]) or not closed[0]

@@ -28,15 +28,15 @@ SPACES = (Space.of(k=SMALL, l=LINES), Space.of(l=LINES, t=(LETTER, "NOT NULL"), 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 @given(data=st.data())
 def test_against_the_oracle(space: Space, data: st.DataObject) -> None:
-    """Some fields of the items, counted or not, with and without the array, and tuples that have no items."""
+    """Some fields of the items, numbered or not, with or without the array, and tuples without items."""
     fields = data.draw(st.lists(st.sampled_from(ITEM.names), unique=True))
     numbered, outer, keeps = (data.draw(st.booleans()) for _ in range(3))
     stream = data.draw(streams(space))
-    kept = [i for i, a in enumerate(space.schema) if keeps or a.name != "l"]
-    more = len(fields) + numbered
+    positions = [i for i, a in enumerate(space.schema) if keeps or a.name != "l"]
+    extra = len(fields) + numbered
     probes: list[tuple[Any, ...]] = [
-        (*own, *[None] * more)
-        for own in product(*([[]] if i == space.schema.index("l") else space.values(i) for i in kept))
+        (*values, *[None] * extra)
+        for values in product(*([[]] if i == space.schema.index("l") else space.values(i) for i in positions))
     ]
 
     def make() -> Unnest:
@@ -45,9 +45,9 @@ def test_against_the_oracle(space: Space, data: st.DataObject) -> None:
 
     expected = oracle.unnest(space.schema, "l", fields, numbered, outer, keeps)
     outcomes = drive_twice(data, make, expected, [stream], probes)
-    said = [str(p) for p in stream if isinstance(p, Punctuation)]
+    received = [str(p) for p in stream if isinstance(p, Punctuation)]
     for outcome in outcomes:
-        assert len(outcome.punctuations) == len(said)
+        assert len(outcome.punctuations) == len(received)
 
 
 def test_table() -> None:
@@ -67,8 +67,8 @@ def test_table() -> None:
     )
 
 
-def test_items_lose_what_they_promise_where_there_may_be_none() -> None:
+def test_item_fields_are_nullable_where_there_may_be_no_item() -> None:
     schema = Schema.of([Attribute("l", LINES.type, False)])
     for outer in (False, True):
-        found = Unnest(schema, "l", [("s", "s")], number="n", outer=outer).schema
-        assert [a.nullable for a in found] == [False, outer, outer]
+        unnested = Unnest(schema, "l", [("s", "s")], number="n", outer=outer).schema
+        assert [a.nullable for a in unnested] == [False, outer, outer]

@@ -1,4 +1,4 @@
-"""The operators of windows are there, and cost nothing where no query has a window."""
+"""Window operators are exported, and are loaded only for a query with a window."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_operators_of_windows_are_loaded_when_a_query_has_one() -> None:
     assert done.stdout.split() == ["False", "True"]
 
 
-def test_all_that_is_listed_is_there() -> None:
+def test_all_listed_names_exist() -> None:
     assert all(hasattr(operators, name) for name in operators.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Windows'"):
         _ = operators.Windows  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""XMLAGG: a group's values in an order, however they came."""
+"""XMLAGG: a group's values in order, whatever their order of arrival."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_against_the_oracle(space: Space, keys: tuple[str, ...], data: st.DataOb
         Aggregate(f, a, d, f"r{i}", tuple(order))
         for i, ((f, a, d), order) in enumerate(zip(asked, orders, strict=True))
     ]
-    places = [schema.index(k) for k in keys]
-    key_space = Space(Schema.of(schema[k] for k in keys), tuple(space.pools[i] for i in places))
+    positions = [schema.index(k) for k in keys]
+    key_space = Space(Schema.of(schema[k] for k in keys), tuple(space.pools[i] for i in positions))
     drive_twice(
         data,
         lambda: GroupBy(schema, keys, aggregates),
@@ -57,7 +57,7 @@ def test_against_the_oracle(space: Space, keys: tuple[str, ...], data: st.DataOb
 SALES = Schema.parse("hour INT, sid STRING, x XML")
 
 
-def test_values_leave_with_their_group() -> None:
+def test_values_are_purged_with_their_group() -> None:
     by_sid = Aggregate("XMLAGG", "x", False, "xs", (SortKey("sid", True),))
     operator = GroupBy(SALES, ("hour",), [by_sid, Aggregate("XMLAGG", "x", False, "ys")])
     check_table(
@@ -74,9 +74,9 @@ def test_values_leave_with_their_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argument", "distinct", "says"),
-    [("sid", False, "wants XML"), ("x", True, "DISTINCT"), (None, False, "no sense")],
+    ("argument", "distinct", "message"),
+    [("sid", False, "needs XML"), ("x", True, "DISTINCT"), (None, False, "no sense")],
 )
-def test_what_it_does_not_take(argument: str | None, distinct: bool, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_unsupported_arguments_are_refused(argument: str | None, distinct: bool, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         GroupBy(SALES, ("hour",), [Aggregate("XMLAGG", argument, distinct, "r")])

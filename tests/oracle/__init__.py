@@ -1,9 +1,8 @@
-"""The oracle: what each operator must do, a row at a time, plain and slow.
+"""The oracle: a simple, slow definition of each operator, one row at a time.
 
-Written from the paper's Tables 2 to 4 with the corrections that the project settled on, and from nothing
-else: it shares no code with the operators. An operator is three *cumulative invariants* (`Oracle`), functions
-of all tuples and all punctuations that have arrived on each port so far. `soundness` judges the invariants
-themselves.
+It follows the paper's Tables 2 to 4 with the project's corrections, and shares no code with the operators. An
+operator is three *cumulative invariants* (`Oracle`): functions of all tuples and punctuations received on each port
+so far. `soundness` checks the invariants themselves.
 """
 
 from tests.oracle.aggregates import NotRepresentable, aggregate

@@ -1,4 +1,4 @@
-"""The aggregates over Python values."""
+"""Aggregate functions over Python values."""
 
 from __future__ import annotations
 
@@ -18,64 +18,65 @@ class NotRepresentable(Exception):
 
 
 def aggregate(function: str, distinct: bool, type_: Type | None, column: Iterable[Any]) -> Any:
-    """One aggregate over a group's column. ``type_`` is the column's, None for COUNT(*).
+    """One aggregate over a group's column. ``type_`` is the column's type, None for COUNT(*).
 
-    Nulls are left out, but for COUNT(*). Of no values COUNT is 0 and the others are null. An overflow is
-    judged on the final value, so it does not depend on the order of the tuples.
+    All functions but COUNT(*) skip nulls. Over no values COUNT is 0 and every other function is null. Only the
+    final value can overflow, so the order of the tuples does not matter.
     """
-    found = list(column)
+    values = list(column)
     if type_ is None:
-        return len(found)
-    found = [v for v in found if v is not None]
+        return len(values)
+    values = [v for v in values if v is not None]
     if distinct:
-        found = list({same(v): v for v in found}.values())
+        values = list({same(v): v for v in values}.values())
     if function == "COUNT":
-        return len(found)
-    if not found:
+        return len(values)
+    if not values:
         return None
     if function in ("MIN", "MAX"):
-        return (min if function == "MIN" else max)(found, key=_order)
-    return _sum(type_, found) if function == "SUM" else _average(type_, found)
+        return (min if function == "MIN" else max)(values, key=_order)
+    return _sum(type_, values) if function == "SUM" else _average(type_, values)
 
 
 Order = tuple[int, bool, bool]
-"""The place of an attribute to sort by, whether it descends, and whether its nulls come first."""
+"""The position of a sort attribute, whether it descends, and whether its nulls come first."""
 
 
-def xml_agg(place: int, order: Sequence[Order], ts: Iterable[Sequence[Any]]) -> str | None:
-    """XMLAGG over the attribute at a place: its values in an order, and where that ties in their own."""
-    found = [t for t in ts if t[place] is not None]
-    for at, descending, nulls_first in ((place, False, False), *reversed(order)):  # the last sort counts most
-        nulls = [t for t in found if t[at] is None]
-        known = sorted(
-            (t for t in found if t[at] is not None), key=lambda t: _order(t[at]), reverse=descending
+def xml_agg(position: int, order: Sequence[Order], ts: Iterable[Sequence[Any]]) -> str | None:
+    """XMLAGG over the attribute at a position: values in the given order, ties by the value."""
+    rows = [t for t in ts if t[position] is not None]
+    # stable sorts, the most significant key last
+    for at, descending, nulls_first in ((position, False, False), *reversed(order)):
+        nulls = [t for t in rows if t[at] is None]
+        non_null = sorted(
+            (t for t in rows if t[at] is not None), key=lambda t: _order(t[at]), reverse=descending
         )
-        found = [*nulls, *known] if nulls_first else [*known, *nulls]
-    return "".join(t[place] for t in found) if found else None
+        rows = [*nulls, *non_null] if nulls_first else [*non_null, *nulls]
+    return "".join(t[position] for t in rows) if rows else None
 
 
 def _order(value: Any) -> Any:
-    """NaN is greatest."""
+    """A comparison key by which NaN is greatest."""
     return (value != value, 0.0 if value != value else value)
 
 
-def _sum(type_: Type, found: Sequence[Any]) -> Any:
+def _sum(type_: Type, values: Sequence[Any]) -> Any:
     if type_.name == "INT":
-        total = sum(found)
+        total = sum(values)
         if not -(2**63) <= total < 2**63:
             raise NotRepresentable
         return total
     if isinstance(type_, DecimalType):
-        return _decimal(sum(map(Fraction, found)), type_.scale)
-    return sum(found)
+        return _decimal(sum(map(Fraction, values)), type_.scale)
+    return sum(values)
 
 
-def _average(type_: Type, found: Sequence[Any]) -> Any:
+def _average(type_: Type, values: Sequence[Any]) -> Any:
     if type_.name == "INT":
-        return float(Fraction(sum(found), len(found)))
+        return float(Fraction(sum(values), len(values)))
     if isinstance(type_, DecimalType):
-        return _decimal(sum(map(Fraction, found)) / len(found), type_.scale + 4)
-    return sum(found) / len(found)
+        return _decimal(sum(map(Fraction, values)) / len(values), type_.scale + 4)
+    return sum(values) / len(values)
 
 
 def _decimal(value: Fraction | int, scale: int) -> Decimal:

@@ -1,4 +1,4 @@
-"""What judged operators compute, over all tuples at once."""
+"""The relational counterparts of judged operators, over all tuples at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.oracle.values import Row
 
 
 def first_of_each(ts: Sequence[Row]) -> list[Row]:
-    """What a key lets through."""
+    """The tuples that a primary key accepts: the first one of each key value."""
     return list({t[0]: t for t in reversed(ts)}.values())
 
 
@@ -20,12 +20,12 @@ def counted_over(ts: Sequence[Row]) -> list[Row]:
 
 
 def sessions(ts: Sequence[Row]) -> list[Row]:
-    """SESSION(... PARTITION BY k, DESCRIPTOR(v), 1): of one instant each, since v is one of 0, 1 and 2."""
+    """SESSION(... PARTITION BY k, DESCRIPTOR(v), 1): sessions of one instant, because v is 0, 1 or 2."""
     return [(*t, t[1], t[1] + 1) for t in ts]
 
 
 def unnested(ts: Sequence[Row]) -> list[Row]:
-    """A tuple for each item."""
+    """One tuple per array item."""
     return [(t[0], item["i"]) for t in ts for item in t[1] or ()]
 
 
@@ -40,16 +40,16 @@ def counted_above(ts: Sequence[Row]) -> list[Row]:
 
 
 def full_using(left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
-    """The full join on k, with one k."""
+    """FULL JOIN USING (k): one column k."""
     pairs = relational.join("full", (2, 2), [(0, 0)])(left, right)
     return [(k if k is not None else other, v, w) for k, v, other, w in pairs]
 
 
 def counted_using(left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
-    """COUNT(*) by k of it."""
+    """COUNT(*) by k of `full_using`."""
     return [*Counter(k for k, _, _ in full_using(left, right)).items()]
 
 
 def counted_windows(ts: Sequence[Row]) -> list[Row]:
-    """COUNT(*) by k and window_end of it."""
+    """COUNT(*) by k and window_end of `tumbled`."""
     return [(*key, n) for key, n in Counter((k, end) for k, _, _, end in tumbled(ts)).items()]

@@ -1,4 +1,4 @@
-"""The cumulative invariants of sort, by brute force: every tuple that may come at all, in order."""
+"""The cumulative invariants of sort, by brute force over every conceivable tuple in order."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ Keys = Sequence[tuple[str, bool, bool]]
 
 
 def ranker(schema: Schema, keys: Keys) -> Callable[[Row], list[tuple[int, Any]]]:
-    """What to sort tuples by: keys (column, descending, nulls first), then the other columns."""
-    places = [(schema.index(name), down, nulls_first) for name, down, nulls_first in keys]
-    places += [(i, False, False) for i in range(len(schema)) if i not in [place for place, _, _ in places]]
+    """The sort key of a tuple: keys (column, descending, nulls first), then the other columns."""
+    columns = [(schema.index(name), down, nulls_first) for name, down, nulls_first in keys]
+    columns += [
+        (i, False, False) for i in range(len(schema)) if i not in [column for column, _, _ in columns]
+    ]
 
     def rank(t: Row) -> list[tuple[int, Any]]:
-        found: list[tuple[int, Any]] = []
-        for place, down, nulls_first in places:
-            value = t[place]
+        parts: list[tuple[int, Any]] = []
+        for column, down, nulls_first in columns:
+            value = t[column]
             if value is None:
-                found.append((-1 if nulls_first else 1, 0))
+                parts.append((-1 if nulls_first else 1, 0))
             else:
-                key = schema.attributes[place].type.key(value)
-                found.append((0, _Down(key) if down else key))
-        return found
+                key = schema.attributes[column].type.key(value)
+                parts.append((0, _Down(key) if down else key))
+        return parts
 
     return rank
 
 
 class _Down:
-    """Compares the other way round."""
+    """A key that compares in reverse."""
 
     def __init__(self, key: Any) -> None:
         self.key = key
 
     def __repr__(self) -> str:
-        return f"down {self.key!r}"  # tests/oracle/over.py counts different ones by their texts
+        return f"down {self.key!r}"  # tests/oracle/over.py counts distinct keys by their text
 
     def __lt__(self, other: _Down) -> bool:
         return bool(other.key < self.key)
@@ -48,24 +50,24 @@ class _Down:
 
 
 def sort(schema: Schema, keys: Keys, conceivable: Sequence[Row]) -> Oracle:
-    """sort: a tuple is released once it and all of ``conceivable`` before it are closed.
+    """sort: a tuple is released once it and all ``conceivable`` tuples before it are closed.
 
-    Promised are punctuations, as they came, that no unreleased tuple matches, and all before the first open
-    tuple, as far as punctuations can say that: null they cannot.
+    Promised: received punctuations that no unreleased tuple matches, and everything before the first open tuple
+    that a punctuation can express. No range expresses null.
     """
     rank = ranker(schema, keys)
     nulls_first = {schema.index(name) for name, _, first in keys if first and schema[name].nullable}
-    places = list(dict.fromkeys([*(schema.index(name) for name, _, _ in keys), *range(len(schema))]))
+    columns = list(dict.fromkeys([*(schema.index(name) for name, _, _ in keys), *range(len(schema))]))
     ordered = sorted(conceivable, key=rank)
 
     def first_open(ports: Ports) -> Row | None:
         return next((u for u in ordered if not set_match(u, ports[0].ps)), None)
 
-    def is_said(u: Row, first: Row) -> bool:
-        for place, mine, its in zip(places, rank(u), rank(first), strict=True):
-            if place in nulls_first or mine != its:
-                return place not in nulls_first and u[place] is not None and mine < its
-            if u[place] is None:
+    def is_promised(u: Row, first: Row) -> bool:
+        for column, key, open_key in zip(columns, rank(u), rank(first), strict=True):
+            if column in nulls_first or key != open_key:
+                return column not in nulls_first and u[column] is not None and key < open_key
+            if u[column] is None:
                 return False
         return False
 
@@ -74,35 +76,35 @@ def sort(schema: Schema, keys: Keys, conceivable: Sequence[Row]) -> Oracle:
         first = first_open(ports)
         if first is None:
             return sorted(port.ts, key=rank), []
-        found = [t for t in port.ts if rank(t) < rank(first)]
-        return sorted(found, key=rank), [t for t in port.ts if not rank(t) < rank(first)]
+        rows = [t for t in port.ts if rank(t) < rank(first)]
+        return sorted(rows, key=rank), [t for t in port.ts if not rank(t) < rank(first)]
 
     def cprop(ports: Ports) -> Promise:
         waiting = released(ports)[1]
         free = [p for p in ports[0].ps if not any(match(t, p) for t in waiting)]
         first = first_open(ports)
-        return lambda u: set_match(u, free) or (first is not None and is_said(u, first))
+        return lambda u: set_match(u, free) or (first is not None and is_promised(u, first))
 
     return Oracle(lambda ports: released(ports)[0], cprop, lambda ports: [released(ports)[1]])
 
 
 def in_time(
-    rows: Sequence[Row], place: int, slack: float, by: int | None, senders: Sequence[Any]
+    rows: Sequence[Row], column: int, slack: float, sender_column: int | None, senders: Sequence[Any]
 ) -> list[Row]:
-    """punctuate, in document order: what is not below the highest value before it, less the slack.
+    """punctuate: rows in document order whose value is at least the highest earlier value minus the slack.
 
-    With ``by``, the place of the sender, each of ``senders`` is in order by itself, and no other is let in.
+    With ``sender_column``, each of ``senders`` has an order of its own, and rows of other senders are dropped.
     """
     highest: dict[Any, Any] = {}
-    found = []
+    accepted = []
     for row in rows:
-        sender, value = (None if by is None else row[by]), row[place]
+        sender, value = (None if sender_column is None else row[sender_column]), row[column]
         top = highest.get(sender)
-        if by is not None and sender not in senders:
+        if sender_column is not None and sender not in senders:
             continue
         if value is not None and top is not None and value < top - slack:
             continue
         if value is not None:
             highest[sender] = value if top is None else max(top, value)
-        found.append(row)
-    return found
+        accepted.append(row)
+    return accepted

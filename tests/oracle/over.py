@@ -1,4 +1,4 @@
-"""OVER (PARTITION BY k ORDER BY ts ...) (relations 12): each row's value, and which rows are out at a prefix."""
+"""OVER (PARTITION BY k ORDER BY ts ...) (relations 12): the value of each row, and the rows released at a prefix."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from xmlpunct.types import DOUBLE, Type
 
 AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 WHOLE = ("CUME_DIST", "PERCENT_RANK", "NTILE")
-"""What depends on the whole partition."""
+"""Functions that depend on the whole partition."""
 
 
 @dataclass(frozen=True)
 class Over:
-    """``function(place, n) OVER (PARTITION BY by ORDER BY order ROWS|RANGE BETWEEN start AND end)``.
+    """``function(argument, n) OVER (PARTITION BY by ORDER BY order ROWS|RANGE BETWEEN start AND end)``.
 
-    ``by``, ``order`` and ``place`` are places in the input's tuples; the first of ``order`` is the timestamp.
+    ``by``, ``order`` and ``argument`` are column positions of the input; the first of ``order`` is the timestamp.
     ``start`` and ``end`` are offsets from the current row, preceding ones negative; None is UNBOUNDED.
     """
 
     function: str
     order: tuple[tuple[int, bool, bool], ...]
     by: tuple[int, ...] = ()
-    place: int | None = None
+    argument: int | None = None
     n: int = 1
     unit: str = "RANGE"
     start: int | None = None
     end: int | None = 0
     distinct: bool = False
 
-    def values(self, given: Input, tuples: Sequence[Row]) -> list[tuple[Row, Any, int, int]]:
-        """Each row of one partition in its order, with its value, its place and its timestamp."""
-        names = given.schema.names
-        rank = ranker(given.schema, [(names[i], down, first) for i, down, first in self.order])
+    def values(self, input_: Input, tuples: Sequence[Row]) -> list[tuple[Row, Any, int, int]]:
+        """Each row of one partition in order, with its value, its position and its timestamp."""
+        names = input_.schema.names
+        rank = ranker(input_.schema, [(names[i], down, first) for i, down, first in self.order])
         rows = sorted(map(canonical, tuples), key=rank)
         peers = [rank(row)[: len(self.order)] for row in rows]
-        ts = [instant(given.type, row[self.order[0][0]]) for row in rows]
-        type_ = None if self.place is None else given.schema.attributes[self.place].type
+        ts = [instant(input_.type, row[self.order[0][0]]) for row in rows]
+        type_ = None if self.argument is None else input_.schema.attributes[self.argument].type
         return [(row, self._value(rows, i, peers, ts, type_), i, ts[i]) for i, row in enumerate(rows)]
 
     def _value(
@@ -54,7 +54,7 @@ class Over:
     ) -> Any:
         size, before = len(rows), sum(p < peers[i] for p in peers)
         upto = before + sum(p == peers[i] for p in peers)
-        column = [1 if self.place is None else row[self.place] for row in rows]
+        column = [1 if self.argument is None else row[self.argument] for row in rows]
         if self.function in ("LAG", "LEAD"):
             at = i + (self.n if self.function == "LEAD" else -self.n)
             return column[at] if 0 <= at < size else None
@@ -77,7 +77,7 @@ class Over:
         return aggregate(self.function, self.distinct, type_, frame)
 
     def _holds(self, i: int, j: int, peers: Sequence[Any], ts: list[int]) -> bool:
-        """Whether row j is in the frame of row i. In RANGE, CURRENT ROW is all peers."""
+        """Whether row j is in the frame of row i. In RANGE, CURRENT ROW means all peers."""
         if self.unit == "ROWS":
             return (self.start is None or i + self.start <= j) and (self.end is None or j <= i + self.end)
         low = self.start is None or (
@@ -86,14 +86,14 @@ class Over:
         high = self.end is None or (not peers[i] < peers[j] if self.end == 0 else ts[j] <= ts[i] + self.end)
         return low and high
 
-    def is_out(self, place: int, ts: int, closed: float, count: int) -> bool:
-        """Whether a row is final: (,closed] is the closed prefix of its key, which has ``count`` rows there."""
+    def is_out(self, position: int, ts: int, closed: float, count: int) -> bool:
+        """Whether a row is final: (,closed] is the closed prefix of its key and contains ``count`` rows."""
         if closed == math.inf:
             return True
         if self.function in WHOLE or ts > closed:
             return False
         if self.function == "LEAD":
-            return place + self.n < count
+            return position + self.n < count
         if self.function == "LAG" or self.function in ("ROW_NUMBER", "RANK", "DENSE_RANK"):
             return True
         if self.function == "FIRST_VALUE" and (self.start is None or self.start <= 0):
@@ -101,36 +101,40 @@ class Over:
         if self.end is None:
             return False
         if self.unit == "ROWS":
-            return self.end <= 0 or place + self.end < count
+            return self.end <= 0 or position + self.end < count
         return ts + max(self.end, 0) <= closed
 
 
 def _tile(i: int, size: int, n: int) -> int:
-    """NTILE(n): the first size % n tiles have a row more."""
-    wide, more = divmod(size, n)
-    return i // (wide + 1) + 1 if i < more * (wide + 1) else more + (i - more * (wide + 1)) // wide + 1
+    """NTILE(n): the first size % n tiles have one additional row."""
+    base, remainder = divmod(size, n)
+    return (
+        i // (base + 1) + 1
+        if i < remainder * (base + 1)
+        else remainder + (i - remainder * (base + 1)) // base + 1
+    )
 
 
 def partitions(op: Over, tuples: Sequence[Row]) -> dict[Row, list[Row]]:
-    found: dict[Row, list[Row]] = {}
+    tuples_by_key: dict[Row, list[Row]] = {}
     for t in tuples:
-        found.setdefault(tuple(canonical(t)[i] for i in op.by), []).append(t)
-    return found
+        tuples_by_key.setdefault(tuple(canonical(t)[i] for i in op.by), []).append(t)
+    return tuples_by_key
 
 
-def rows(op: Over, given: Input, tuples: Sequence[Row]) -> Counter[Row]:
-    """Each tuple with its value."""
+def rows(op: Over, input_: Input, tuples: Sequence[Row]) -> Counter[Row]:
+    """Each tuple with its function value."""
     keyed = partitions(op, tuples).values()
-    return Counter((*row, value) for part in keyed for row, value, _, _ in op.values(given, part))
+    return Counter((*row, value) for part in keyed for row, value, _, _ in op.values(input_, part))
 
 
-def released(op: Over, given: Input, feed: Feed) -> Counter[Row]:
-    """What must be out at a prefix."""
-    closes, tuples = leaf(given, feed)
-    found: Counter[Row] = Counter()
+def released(op: Over, input_: Input, feed: Feed) -> Counter[Row]:
+    """The rows that must be released at a prefix."""
+    closes, tuples = leaf(input_, feed)
+    result: Counter[Row] = Counter()
     for k, part in partitions(op, tuples).items():
-        closed = closes.bound(key(given, tuple(given.places.index(i) for i in op.by), k))
-        values = op.values(given, part)
+        closed = closes.bound(key(input_, tuple(input_.places.index(i) for i in op.by), k))
+        values = op.values(input_, part)
         count = sum(ts <= closed for _, _, _, ts in values)
-        found.update((*row, value) for row, value, i, ts in values if op.is_out(i, ts, closed, count))
-    return found
+        result.update((*row, value) for row, value, i, ts in values if op.is_out(i, ts, closed, count))
+    return result

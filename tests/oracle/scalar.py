@@ -1,4 +1,4 @@
-"""Expressions, one row at a time, in plain Python: what `xmlpunct.expressions.functions` must agree with."""
+"""A reference evaluator for `xmlpunct.expressions.functions`: one row at a time, in plain Python."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def evaluate_row(expression: Expression, row: Mapping[str, Any]) -> Any:
         same = _order(a) == _order(b) if a is not None and b is not None else a is b
         return same == (name == "IS NOT DISTINCT FROM")
     if name in ("GREATEST", "LEAST"):
-        known = [v for v in values if v is not None]
-        return (max if name == "GREATEST" else min)(known, key=_order, default=None)
+        non_null = [v for v in values if v is not None]
+        return (max if name == "GREATEST" else min)(non_null, key=_order, default=None)
     if name == "IN":
         return _in(values[0], values[1:])
     if name == "XMLELEMENT":
@@ -66,14 +66,14 @@ def evaluate_row(expression: Expression, row: Mapping[str, Any]) -> Any:
 
 
 def _apply(call: Call, values: list[Any]) -> Any:
-    """What a function gives that is null where an operand is."""
+    """Apply a function whose result is null if an operand is null."""
     name = call.function
     if name == "CAST":
         return _cast(call.args[0].type, call.type, values[0])
     if name in ("XMLTEXT", "XMLATTRIBUTE"):
         return _escaped(call.args[0].type, values[0], name == "XMLATTRIBUTE")
     if name in ("+", "-") and isinstance(call.type, DecimalType):
-        # both become the result's type first
+        # both operands are converted to the result type first
         values = [_checked(call.type, value) for value in values]
     result = _FUNCTIONS[name](*values)
     return _checked(call.type, result) if name in ("+", "-", "*", "/", "%", "NEG", "ABS") else result
@@ -84,8 +84,8 @@ def _apply(call: Call, values: list[Any]) -> Any:
 
 def _element(opening: str, names: str, *values: Any) -> str:
     count = len(names.split())
-    known = [(n, v) for n, v in zip(names.split(), values[:count], strict=True) if v is not None]
-    head = "".join([opening, *(f' {n}="{v}"' for n, v in known)])
+    attributes = [(n, v) for n, v in zip(names.split(), values[:count], strict=True) if v is not None]
+    head = "".join([opening, *(f' {n}="{v}"' for n, v in attributes)])
     return f"<{head}>{''.join(v for v in values[count:] if v is not None)}</{opening.split()[0]}>"
 
 
@@ -100,11 +100,11 @@ def _escaped(type_: Type, value: Any, in_attribute: bool) -> str:
     )
 
 
-# operands that may not be evaluated
+# functions that do not evaluate all operands
 
 
-def _decided(args: tuple[Expression, ...], row: Mapping[str, Any], by: bool) -> Any:
-    """AND (``by`` False) or OR (True): an operand of that value decides, even where others fail."""
+def _decided(args: tuple[Expression, ...], row: Mapping[str, Any], decisive: bool) -> Any:
+    """AND (``decisive`` False) or OR (True): an operand of that value decides, even if another one fails."""
     values: list[Any] = []
     failure: EvaluationError | None = None
     for argument in args:
@@ -112,11 +112,11 @@ def _decided(args: tuple[Expression, ...], row: Mapping[str, Any], by: bool) -> 
             values.append(evaluate_row(argument, row))
         except EvaluationError as error:
             failure = failure or error
-    if by in values:
-        return by
+    if decisive in values:
+        return decisive
     if failure is not None:
         raise failure
-    return None if None in values else not by
+    return None if None in values else not decisive
 
 
 def _case(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
@@ -134,7 +134,7 @@ def _coalesce(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
 
 
 def _in_xml(text: str, type_: Type) -> str:
-    """A text as XML Schema writes it, where SQL writes it otherwise."""
+    """Convert a SQL text to the XML Schema form of its value, where the two differ."""
     text = text.strip(" \t\r\n")
     if type_ is BOOLEAN:
         return {"t": "true", "y": "true", "yes": "true", "f": "false", "n": "false", "no": "false"}.get(
@@ -158,7 +158,7 @@ def _in_xml(text: str, type_: Type) -> str:
 
 
 def _capital(c: str) -> str:
-    """The one capital of a letter, as DuckDB has it."""
+    """The upper case of a letter as one character, as in DuckDB."""
     return next((u for u in (c.upper(), c.title(), "ẞ" if c == "ß" else c) if len(u) == 1), c)
 
 
@@ -174,7 +174,7 @@ _LAZY: dict[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]] = {
 
 
 def _order(value: Any) -> Any:
-    """What to compare: numbers of all types together and exactly, NaN after everything."""
+    """A comparison key: numbers of all types compare exactly, and NaN is greatest."""
     if isinstance(value, float) and math.isnan(value):
         return (1, 0)
     if isinstance(value, float) and math.isinf(value):
@@ -193,7 +193,7 @@ def _in(subject: Any, members: list[Any]) -> Any:
 
 
 def _checked(type_: Type, value: Any) -> Any:
-    """An arithmetic result as a value of its type."""
+    """Convert an arithmetic result to its type, or raise `EvaluationError`."""
     if type_ is DOUBLE:
         return NAN if math.isnan(value) else value + 0.0
     if type_ is INT:
@@ -239,7 +239,7 @@ def _remainder(a: Any, b: Any) -> Any:
 def _substring(text: str, first: int, length: int | None = None) -> str:
     start = first - 1 if first >= 0 else len(text) + first
     end = max(start, len(text)) if length is None else start + length
-    low, high = sorted(max(place, 0) for place in (start, end))
+    low, high = sorted(max(position, 0) for position in (start, end))
     return text[low:high]
 
 

@@ -1,7 +1,7 @@
-"""The invariants against the meaning of punctuations itself, by brute force over what may still come.
+"""Checks the invariants against the meaning of punctuations, by brute force over all continuations.
 
-What `Oracle` says is copied from rules, and rules can be wrong. Here nothing is: every grammatical
-continuation of at most one tuple a port is tried, with the relational operator over all of it as the judge.
+`Oracle` is derived from the paper's rules, and rules can be wrong. This module uses no rule: it tries every
+grammatical continuation of at most one tuple per port and compares with the relational operator over all tuples.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tests.oracle.values import Row, bag, same
 def assert_sound(
     oracle: Oracle, operation: Operation, ports: Sequence[Port], domains: Sequence[list[Row]]
 ) -> None:
-    """Safety and propriety of cpass and cprop after ``ports`` have arrived (the paper, Section 5.1).
+    """Safety and propriety of cpass and cprop once ``ports`` have arrived (the paper, Section 5.1).
 
-    Whatever grammatical tuples still come, the result of all tuples contains what was output, and none of the
-    rest matches a promise.
+    For every grammatical continuation, the result over all tuples contains the output, and no remaining result
+    matches a promise.
     """
     output, promised = bag(oracle.cpass(ports)), oracle.cprop(ports)
     may_come = [[t for t in ts if not set_match(t, p.ps)] for ts, p in zip(domains, ports, strict=True)]
     choices = [[[], *([t] for t in ts)] for ts in may_come]
     for added in product(*choices):
-        result = operation(*(port.ts + more for port, more in zip(ports, added, strict=True)))
+        result = operation(*(port.ts + new_tuples for port, new_tuples in zip(ports, added, strict=True)))
         assert output <= bag(result), f"{output - bag(result)} is wrong if {added} come"
-        later = bag(result) - output
+        pending = bag(result) - output
         for u in result:
-            broken = tuple(map(same, u)) in later and promised(u)
+            broken = tuple(map(same, u)) in pending and promised(u)
             assert not broken, f"{u} was promised away, and comes if {added} come"

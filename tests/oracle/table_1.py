@@ -1,4 +1,4 @@
-"""Table 1 of the paper, by its names in our spelling."""
+"""Table 1 of the paper, with its names in snake case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle of OVER: DuckDB's values, and what is out never changes."""
+"""The oracle of OVER: its values equal DuckDB's, and no released row changes."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ FUNCTIONS = {
 FRAMED = ("COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
 
 
-def grown(rng: random.Random, ts: int, others: list[int]) -> Over:
-    """A random call: (k, v) are INT columns."""
+def grown(rng: random.Random, ts: int, columns: list[int]) -> Over:
+    """A random call over INT columns; ``columns``: the positions of k and v."""
     function = rng.choice(list(FUNCTIONS))
     unit = rng.choice(["ROWS", "RANGE"])
     start = rng.choice([None, -2, -1, 0])
     end = rng.choice([None, 0, 0, 1, 2])
-    by = rng.choice([(), (others[0],), (others[0],)])
-    return Over(function, ((ts, False, False),), by, rng.choice(others), rng.randint(1, 3), unit, start, end)
+    keys = rng.choice([(), (columns[0],), (columns[0],)])
+    return Over(
+        function, ((ts, False, False),), keys, rng.choice(columns), rng.randint(1, 3), unit, start, end
+    )
 
 
 def side(offset: int | None, word: str) -> str:
@@ -55,9 +57,9 @@ def side(offset: int | None, word: str) -> str:
 
 
 def sql(op: Over, names: list[str]) -> str:
-    """The call in DuckDB: peers by ts alone, or all columns to break ties where that decides."""
-    assert op.place is not None
-    call = FUNCTIONS[op.function].format(names[op.place], n=op.n)
+    """The call in DuckDB. All columns break ties if the result depends on them."""
+    assert op.argument is not None
+    call = FUNCTIONS[op.function].format(names[op.argument], n=op.n)
     ts = names[op.order[0][0]]
     by_peers = op.function in ("RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RANK")
     ties = (
@@ -71,44 +73,44 @@ def sql(op: Over, names: list[str]) -> str:
 
 
 @pytest.mark.parametrize("block", range(2))
-def test_values_are_a_databases(block: int) -> None:
+def test_values_equal_duckdb(block: int) -> None:
     with duckdb.connect() as db:
-        for i, (rng, given, _, feed) in enumerate(cases(80)):
+        for i, (rng, input_, _, feed) in enumerate(cases(80)):
             if i % 2 != block:
                 continue
-            names = list(given.schema.names)
-            ts = names.index(given.stamp or "")
+            names = list(input_.schema.names)
+            ts = names.index(input_.stamp or "")
             op = grown(rng, ts, [names.index("k"), names.index("v")])
             if op.unit == "RANGE" and op.function in ("FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"):
-                continue  # ties inside a frame of peers are not SQL's to say
+                continue  # SQL does not define the order of peers inside a frame
             tuples = [t for _, t in feed if not isinstance(t, Punctuation) and abs(t[ts]) < 2**60]
             db.execute(f"CREATE OR REPLACE TABLE t ({', '.join(f'{n} BIGINT' for n in names)})")
             if tuples:
                 db.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(names))})", tuples)
-            found = db.execute(f"SELECT *, {sql(op, names)} FROM t").fetchall()
-            wanted = rows(op, given, tuples)
-            assert bag(tuple(map(_plain, t)) for t in found) == bag(
-                tuple(map(_plain, t)) for t in wanted.elements()
+            rows_of_duckdb = db.execute(f"SELECT *, {sql(op, names)} FROM t").fetchall()
+            expected = rows(op, input_, tuples)
+            assert bag(tuple(map(_plain, t)) for t in rows_of_duckdb) == bag(
+                tuple(map(_plain, t)) for t in expected.elements()
             ), sql(op, names)
 
 
 def _plain(v: object) -> object:
-    """DuckDB's SUM of BIGINT is HUGEINT, some of its counts DOUBLE."""
+    """Numbers as floats: DuckDB returns SUM of BIGINT as HUGEINT and some counts as DOUBLE."""
     return float(v) if isinstance(v, int | float) and not isinstance(v, bool) else v
 
 
-def test_what_is_out_is_final() -> None:
+def test_released_rows_are_final() -> None:
     early = 0
-    for rng, given, time, feed in cases(60):
-        names = list(given.schema.names)
-        ts = names.index(given.stamp or "")
+    for rng, input_, time, feed in cases(60):
+        names = list(input_.schema.names)
+        ts = names.index(input_.stamp or "")
         op = grown(rng, ts, [names.index("k"), names.index("v")])
         for position in range(len(feed) + 1):
             before = feed[:position]
-            out = released(op, given, before)
+            out = released(op, input_, before)
             early += bool(out) and position < len(feed)
-            after = [*before, *continuation(rng, {given.name: given}, before, time)]
-            for whole in (after, feed):
-                final = rows(op, given, [t for _, t in whole if not isinstance(t, Punctuation)])
+            after = [*before, *continuation(rng, {input_.name: input_}, before, time)]
+            for final_feed in (after, feed):
+                final = rows(op, input_, [t for _, t in final_feed if not isinstance(t, Punctuation)])
                 assert out <= final, (op, out - final)
     assert early

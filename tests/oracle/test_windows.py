@@ -1,4 +1,4 @@
-"""The oracle of TUMBLE, HOP and SESSION: what is out never changes, and what is promised is exact."""
+"""The oracle of TUMBLE, HOP and SESSION: no released row changes, and the promises are exact."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def hops(rng: random.Random) -> Hop:
 
 
 @pytest.mark.parametrize("limits", LIMITS, ids=["small", "int"])
-def test_hop_promises_what_no_open_instant_has(limits: tuple[int, int]) -> None:
-    """For each window that can occur, by its start and by its end; also at both ends of the type."""
+def test_hop_promises_the_closed_windows(limits: tuple[int, int]) -> None:
+    """A window is promised, by start and by end, iff it is closed; also near both ends of the type."""
     rng = random.Random(1)
     for _ in range(3000):
         hop = hops(rng)
@@ -49,62 +49,62 @@ def test_hop_promises_what_no_open_instant_has(limits: tuple[int, int]) -> None:
                     assert any(inside(w + hop.size, end) for _, end in promised) is right
 
 
-def test_hop_has_a_row_per_window() -> None:
+def test_hop_starts_are_the_windows_of_an_instant() -> None:
     rng = random.Random(2)
     for _ in range(500):
         hop, ts = hops(rng), rng.randint(-20, 20)
         around = range(-40, 41)
-        wanted = [w for w in around if (w - hop.origin) % hop.slide == 0 and w <= ts < w + hop.size]
-        assert hop.starts(ts) == wanted
+        expected = [w for w in around if (w - hop.origin) % hop.slide == 0 and w <= ts < w + hop.size]
+        assert hop.starts(ts) == expected
 
 
-def test_a_window_that_does_not_fit_its_type_rejects_its_row_alone() -> None:
-    given = Input("s", Schema.parse("ts INT NOT NULL"), "ts")
+def test_a_window_outside_the_type_rejects_only_its_row() -> None:
+    input_ = Input("s", Schema.parse("ts INT NOT NULL"), "ts")
     low, high = ends(INT)
-    found = Hop(2, 4).rows(given, [(low,), (high,), (high - 2,)])
-    assert set(found) == {(low, low, low + 4), (high - 2, high - 5, high - 1)}
+    rows = Hop(2, 4).rows(input_, [(low,), (high,), (high - 2,)])
+    assert set(rows) == {(low, low, low + 4), (high - 2, high - 5, high - 1)}
 
 
 def cases(count: int = 150) -> Iterator[tuple[random.Random, Input, Time, Feed]]:
-    """Feeds of a single stream."""
+    """Random feeds of one stream."""
     for seed in range(count):
         case = Case(seed, INT)
         name = case.rng.choice(["s0", "s1"])
-        given = case.declared[name]
-        time = Time.of([given])
-        feed = Feeder(case.rng, {name: given}, time, case.base, 1).feed()
-        yield case.rng, given, time, feed
+        input_ = case.declared[name]
+        time = Time.of([input_])
+        feed = Feeder(case.rng, {name: input_}, time, case.base, 1).feed()
+        yield case.rng, input_, time, feed
 
 
-def test_a_session_that_is_out_is_whole_and_final() -> None:
+def test_released_sessions_are_final() -> None:
     early = 0
-    for rng, given, time, feed in cases(50):
+    for rng, input_, time, feed in cases(50):
         op = Session(rng.randint(1, 4), rng.choice([(), (0,), (0,), (1,)]))
         for position in range(len(feed) + 1):
             before = feed[:position]
-            out = released(op, given, before)
+            out = released(op, input_, before)
             early += bool(out) and position < len(feed)
-            after = [*before, *continuation(rng, {given.name: given}, before, time)]
-            for whole in (after, feed):
-                tuples = [t for _, t in whole if not isinstance(t, Punctuation)]
-                final = op.rows(given, tuples)
+            after = [*before, *continuation(rng, {input_.name: input_}, before, time)]
+            for final_feed in (after, feed):
+                tuples = [t for _, t in final_feed if not isinstance(t, Punctuation)]
+                final = op.rows(input_, tuples)
                 assert out <= final
-                for e in [given.element(t)[0] for t in tuples]:
+                for e in [input_.element(t)[0] for t in tuples]:
                     k = tuple(e[i] for i in op.by)
-                    starts, stops = session_promises(op, given, before, k)
+                    starts, stops = session_promises(op, input_, before, k)
                     for row, n in (final - out).items():
-                        same = tuple(given.element(row[:-2])[0][i] for i in op.by) == k
+                        same = tuple(input_.element(row[:-2])[0][i] for i in op.by) == k
                         assert not same or (starts < row[-2] and stops < row[-1]), (row, n)
     assert early
 
 
-def test_a_session_that_is_not_out_can_still_change() -> None:
-    """One more tuple at an open instant near it joins it: the rule is exact."""
-    for _, given, _, feed in cases(60):
+def test_retained_sessions_can_still_change() -> None:
+    """A session is closed iff no tuple at an open instant can extend it: the rule is exact."""
+    for _, input_, _, feed in cases(60):
         op = Session(3)
-        closes, tuples = leaf(given, feed)
-        closed, limits = closes.spans(tuple([OTHER] * len(given.places))), ends(INT)
-        for _, session in op.sessions(given, tuples):
-            near = range(max(limits[0], session[0][0] - 2), min(limits[1], session[-1][0] + 2) + 1)
-            is_open = [at for at in near if not any(a <= at <= b for a, b in closed)]
+        closes, tuples = leaf(input_, feed)
+        closed, limits = closes.spans(tuple([OTHER] * len(input_.places))), ends(INT)
+        for _, session in op.sessions(input_, tuples):
+            joining = range(max(limits[0], session[0][0] - 2), min(limits[1], session[-1][0] + 2) + 1)
+            is_open = [at for at in joining if not any(a <= at <= b for a, b in closed)]
             assert bool(is_open) is not op.is_closed(session, closed, limits)

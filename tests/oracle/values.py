@@ -1,4 +1,4 @@
-"""When two values are the same, as grouping, duplicate elimination and a comparison of results see it."""
+"""Equality of values, as grouping, duplicate elimination and the comparison of results define it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Row = tuple[Any, ...]
 def same(value: Any) -> Hashable:
     """A key that two values share if and only if they are the same value.
 
-    Null is null, NaN is NaN, -0 is 0; 1, 1.0, true and the decimal 1 are four different values. Sums of
-    DOUBLE are right up to rounding, so twelve digits decide.
+    Nulls are equal, NaNs are equal, and -0 equals 0; 1, 1.0, true and the decimal 1 are four different values.
+    Sums of DOUBLE are exact up to rounding, so twelve digits are compared.
     """
     if isinstance(value, list):  # an array, whose items are objects
         return ("array", *(tuple(map(same, item.values())) for item in value))
@@ -24,7 +24,7 @@ def same(value: Any) -> Hashable:
 
 
 def is_canonical(value: Any) -> bool:
-    """Whether a value has the one form in which it prints and hashes: no zero and no NaN has a sign."""
+    """Whether a value is in canonical form: neither a zero nor a NaN has a sign."""
     special = isinstance(value, float) and (value == 0 or value != value)
     return not special or math.copysign(1, value) == 1
 

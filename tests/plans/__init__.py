@@ -1,1 +1,1 @@
-"""Random plans over random punctuated streams: one process and several shards, against DuckDB."""
+"""Random plans over random punctuated streams, in one process and on several shards, compared with DuckDB."""

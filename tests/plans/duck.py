@@ -1,4 +1,4 @@
-"""What a plan means, by DuckDB over the whole input."""
+"""The expected rows of a plan: DuckDB over the complete input."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from xmlpunct.schema import Schema
 
 
 def answer(root: plan.Node, tables: Mapping[str, tuple[Schema, Sequence[Row]]]) -> list[Row]:
-    """The rows of a plan over whole tables, in its order if it has one."""
+    """The rows of a plan over complete tables, in the order of the plan if it has one."""
     with duckdb.connect() as connection:
         for name, (schema, rows) in tables.items():
             naive = schema.frame(rows).with_columns(pl.col(pl.Datetime).dt.replace_time_zone(None))
             connection.register(name, naive.to_arrow())
-        found = connection.execute(Printer(duck=True).sql(root)).fetchall()
-    return [tuple(v.replace(tzinfo=UTC) if isinstance(v, datetime) else v for v in row) for row in found]
+        result_rows = connection.execute(Printer(duck=True).sql(root)).fetchall()
+    return [
+        tuple(v.replace(tzinfo=UTC) if isinstance(v, datetime) else v for v in row) for row in result_rows
+    ]

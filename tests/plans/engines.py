@@ -1,4 +1,4 @@
-"""Runs plans over cut feeds, and looks at what comes out as it comes."""
+"""Runs plans over sliced feeds, and checks the output after each slice."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Engine(Protocol):
 
     def open(self) -> Iterable[Slice]: ...
 
-    def push(self, stream: int, given: Slice) -> Iterable[Slice]: ...
+    def push(self, stream: int, slice_: Slice) -> Iterable[Slice]: ...
 
-    def fresh(self) -> Engine: ...
+    def rebuilt(self) -> Engine: ...
 
     def restarted(self) -> Engine: ...
 
@@ -40,25 +40,25 @@ class Engine(Protocol):
 
 
 class Local:
-    """A plan in one pipeline, as the local engine has it."""
+    """A plan in one pipeline, as in the local engine."""
 
     def __init__(self, root: Node, streams: Sequence[str]) -> None:
-        self._made = (root, streams)
+        self._arguments = (root, streams)
         self.pipeline: Pipeline = build(root, streams)
 
     def open(self) -> Iterator[Slice]:
         yield self.pipeline.open()
 
-    def push(self, stream: int, given: Slice) -> Iterator[Slice]:
-        yield self.pipeline.push(stream, given)
+    def push(self, stream: int, slice_: Slice) -> Iterator[Slice]:
+        yield self.pipeline.push(stream, slice_)
 
-    def fresh(self) -> Local:
-        return Local(*self._made)
+    def rebuilt(self) -> Local:
+        return Local(*self._arguments)
 
     def restarted(self) -> Local:
-        fresh = self.fresh()
-        fresh.pipeline.restore(unpack(pack(self.pipeline.snapshot())))
-        return fresh
+        copy = self.rebuilt()
+        copy.pipeline.restore(unpack(pack(self.pipeline.snapshot())))
+        return copy
 
     @property
     def operators(self) -> list[Operator]:
@@ -66,13 +66,13 @@ class Local:
 
 
 def engine(root: Node, streams: Sequence[str], shards: int) -> Engine:
-    """A plan on some shards; on 0, in one pipeline, without exchanges."""
+    """A plan on ``shards`` shards; 0 means one pipeline without exchanges."""
     return Sharded(root, streams, shards) if shards else Local(root, streams)
 
 
 @dataclass
-class Seen:
-    """What came out: all tuples, and after each part of the feeds their bag and which probes are closed."""
+class Recording:
+    """The output of a run: all tuples, and after each part of the feeds their bag and the closed probes."""
 
     tuples: list[Row] = field(default_factory=list)
     bags: list[Counter[tuple[object, ...]]] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Seen:
 
 
 def probes(schema: Schema, rng: random.Random, size: int = 60) -> list[Row]:
-    """Tuples of a schema, by which promises are compared."""
+    """Random tuples of a schema, on which promises are compared."""
     pools = []
     for a in schema:
         values = [v for type_, vs in VALUES.items() for v in vs if type_ == a.type]
@@ -100,22 +100,22 @@ def watch(
     feeds: Sequence[list[list[Element]]],
     rng: random.Random,
     schema: Schema,
-    asked: Sequence[Row],
-) -> Seen:
-    """Give the parts of the feeds to an engine, cut somehow, and restart it somewhere in each.
+    probe_rows: Sequence[Row],
+) -> Recording:
+    """Push the parts of the feeds to an engine in random slices, with a restart in each part.
 
-    No tuple comes after a punctuation that matches it, the end comes once, and nothing is retained behind it.
+    Asserts that the output is grammatical, that it ends once, and that no state is retained after the end.
     """
-    seen, promised, open_ = Seen(), list[Punctuation](), set(range(len(asked)))
+    recording, promised, open_ = Recording(), list[Punctuation](), set(range(len(probe_rows)))
 
     def take(outputs: Iterable[Slice]) -> None:
         for output in outputs:
-            fresh = output.tuples.rows()
-            assert_proper(fresh, promised)
-            seen.tuples.extend(fresh)
+            rows = output.tuples.rows()
+            assert_proper(rows, promised)
+            recording.tuples.extend(rows)
             promised.extend(output.punctuations)
             open_.difference_update(
-                [i for i in open_ if any(match(asked[i], p) for p in output.punctuations)]
+                [i for i in open_ if any(match(probe_rows[i], p) for p in output.punctuations)]
             )
 
     take(running.open())
@@ -126,8 +126,8 @@ def watch(
             if number == restart:
                 running = running.restarted()
             take(running.push(port, slice_of(streams[port].schema, elements)))
-        seen.bags.append(bag(seen.tuples))
-        seen.closed.append(frozenset(range(len(asked))) - open_)
+        recording.bags.append(bag(recording.tuples))
+        recording.closed.append(frozenset(range(len(probe_rows))) - open_)
     assert sum(p.is_everything for p in promised) == 1, "the output ends once"
     assert all(p.schema.names == schema.names for p in promised)
     retained = {
@@ -136,9 +136,9 @@ def watch(
         if o.state.rows or o.state.held
     }
     assert not retained, f"rows and punctuations are retained after the end: {retained}"
-    return seen
+    return recording
 
 
 def sequence(rows: Iterable[Row]) -> list[tuple[object, ...]]:
-    """Rows in their order, values as comparison sees them."""
+    """Rows in order, with comparable values."""
     return [tuple(map(same, row)) for row in rows]

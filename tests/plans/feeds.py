@@ -1,4 +1,4 @@
-"""The streams that random plans read: their declarations, random punctuated feeds of them, and how to cut these."""
+"""The streams of random plans: declarations, random punctuated feeds, and random slices of feeds."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ VALUES: dict[Type, tuple[Value, ...]] = {
     TIMESTAMP: tuple(t.replace(tzinfo=UTC) for t in _TIMES),
     BOOLEAN: (False, True),
 }
-"""Few values of each type, so that tuples of different streams meet."""
+"""Few values of each type, so that tuples of different streams join."""
 
 
 def _arrays(type_: ArrayType) -> tuple[Value, ...]:
-    """Arrays of no items, of one, and of more, two of them alike."""
+    """Arrays with no item, one item and several items, including duplicates."""
     pools = [
         _arrays(a.type)[:3] if isinstance(a.type, ArrayType) else [*VALUES[a.type][:3], *[None] * a.nullable]
         for a in type_.attributes
@@ -71,7 +71,7 @@ VALUES |= {a.type: _arrays(a.type) for s in STREAMS for a in s.schema if isinsta
 
 
 def feed(rng: random.Random, schema: Schema, size: int = 24) -> list[Element]:
-    """A grammatical stream with its end. Values of its first attribute are closed one by one, and other things too."""
+    """A random grammatical stream with its end. Many punctuations close one value of the first attribute."""
     pools = [
         [v for v in (*VALUES[a.type], None) if (a.nullable if v is None else a.domain.matches(v))]
         for a in schema
@@ -79,10 +79,10 @@ def feed(rng: random.Random, schema: Schema, size: int = 24) -> list[Element]:
     allowed = list(product(*pools))
     first = schema.attributes[0].type
     to_close = rng.sample(VALUES[first], rng.randint(0, len(VALUES[first])))
-    found: list[Element] = []
+    elements: list[Element] = []
     for _ in range(rng.randint(size // 2, size)):
         if allowed and rng.random() < 0.75:
-            found.append(rng.choice(allowed))
+            elements.append(rng.choice(allowed))
             continue
         ps: list[Pattern] = [WILDCARD] * len(schema)
         if to_close and rng.random() < 0.6:
@@ -94,44 +94,44 @@ def feed(rng: random.Random, schema: Schema, size: int = 24) -> list[Element]:
         if all(p is WILDCARD for p in ps):
             continue
         p = Punctuation(schema, ps)
-        found.append(p)
+        elements.append(p)
         allowed = [t for t in allowed if not match(t, p)]
-    return [*found, Punctuation.everything(schema)]
+    return [*elements, Punctuation.everything(schema)]
 
 
 def pattern(rng: random.Random, type_: Type) -> Pattern:
-    """A pattern of any kind."""
+    """A random pattern of any kind."""
     a, b = (rng.choice(VALUES[type_]) for _ in range(2))
     kinds = [pt.constant(type_, a), pt.values(type_, [a, b]), pt.interval(type_, None, a, False, True)]
     return rng.choice([*kinds, pt.interval(type_, a, b, True, rng.random() < 0.5)])
 
 
 def rows_of(stream: Stream, elements: Iterable[Element]) -> list[Row]:
-    """What a query over a whole feed reads: its tuples, but for those that PUNCTUATE drops."""
+    """The tuples of a complete feed, without the tuples that PUNCTUATE drops."""
     rows, order = tuples_of(elements), stream.order
     if order is None:
         return rows
-    by = None if order.by is None else stream.schema.index(order.by)
-    return in_time(rows, stream.schema.index(order.attribute), order.slack, by, order.senders)
+    sender_column = None if order.by is None else stream.schema.index(order.by)
+    return in_time(rows, stream.schema.index(order.attribute), order.slack, sender_column, order.senders)
 
 
 def parts(rng: random.Random, inputs: Sequence[list[Element]], count: int) -> list[list[list[Element]]]:
-    """The feeds in ``count`` parts one after the other, each a part of every feed."""
+    """The feeds cut into ``count`` consecutive parts; each part contains a piece of every feed."""
     marks = [
         [0, *sorted(rng.randint(0, len(elements)) for _ in range(count - 1)), len(elements)]
         for elements in inputs
     ]
-    found = [[elements[a:b] for a, b in pairwise(at)] for elements, at in zip(inputs, marks, strict=True)]
-    return [list(part) for part in zip(*found, strict=True)]
+    pieces = [[elements[a:b] for a, b in pairwise(at)] for elements, at in zip(inputs, marks, strict=True)]
+    return [list(part) for part in zip(*pieces, strict=True)]
 
 
 def cuts(rng: random.Random, inputs: Sequence[list[Element]]) -> list[Cut]:
-    """The feeds cut into slices and interleaved."""
-    rest, found = [list(elements) for elements in inputs], []
-    most = rng.choice([1, 3, 8, 100])
-    while any(rest):
-        port = rng.choice([i for i, elements in enumerate(rest) if elements])
-        size = rng.randint(1, most)
-        found.append((port, rest[port][:size]))
-        rest[port] = rest[port][size:]
-    return found
+    """The feeds cut into random slices and interleaved."""
+    remaining, slices = [list(elements) for elements in inputs], []
+    longest = rng.choice([1, 3, 8, 100])
+    while any(remaining):
+        port = rng.choice([i for i, elements in enumerate(remaining) if elements])
+        size = rng.randint(1, longest)
+        slices.append((port, remaining[port][:size]))
+        remaining[port] = remaining[port][size:]
+    return slices

@@ -1,4 +1,4 @@
-"""Random plans, from a seed. Names are fresh all over a plan, so that sides of joins never clash."""
+"""Random plans from a seed. Column names are unique in a plan, so the sides of joins never clash."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, D
 
 ARRAYS = [s for s in STREAMS if any(isinstance(a.type, ArrayType) for a in s.schema)]
 _UNITS = {INT: (1, 0), DATE: (1, DATE.ordinal(date(1970, 1, 1))), TIMESTAMP: (6 * 3600 * 10**6, 0)}
-"""Of the types of a timestamp: in what lengths of windows are counted here, and the default origin."""
+"""For each timestamp type: the unit of window lengths, and the default origin."""
 INSTANTS: dict[Type, int] = {INT: 1, DATE: 1, TIMESTAMP: 3600 * 10**6}
-"""Types of timestamps, with steps of frames."""
+"""For each timestamp type: the unit of RANGE offsets."""
 Sides = tuple[Node, Node, tuple[tuple[str, str], ...], Expression | None]
 
 
@@ -87,21 +87,21 @@ class Grower:
         return self.rng.choice([*kinds, self.intersect, self.difference])(depth - 1)
 
     def scan(self) -> Node:
-        """A stream, or more often one that has arrays, which are taken apart at once: little else takes them."""
+        """A scan. Many streams have arrays, which are unnested at once: few operators accept arrays."""
         stream = self.rng.choice(ARRAYS if self.coin(0.25) else STREAMS)
         names, order = stream.schema.names, stream.order
         needed = [names[0]] if order is None or order.by is None else [names[0], order.by]
-        rest = [name for name in names if name not in needed]
-        picked = [*needed, *self.rng.sample(rest, self.rng.randint(0, len(rest)))]
+        optional = [name for name in names if name not in needed]
+        picked = [*needed, *self.rng.sample(optional, self.rng.randint(0, len(optional)))]
         named = {name: self.name() for name in picked}
         scan: Node = Scan(stream, tuple(picked), tuple(named.values()))
         if order is None:
             return self.unnested(scan)
-        by = None if order.by is None else named[order.by]
-        return Punctuate(scan, replace(order, attribute=named[order.attribute], by=by))
+        sender_column = None if order.by is None else named[order.by]
+        return Punctuate(scan, replace(order, attribute=named[order.attribute], by=sender_column))
 
     def unnested(self, below: Node) -> Node:
-        """The items of all arrays, and of arrays in them."""
+        """Unnest all arrays, including nested ones."""
         plain = Schema.of(a for a in below.schema if not isinstance(a.type, ArrayType))
         if len(plain) == len(below.schema):
             return below
@@ -117,13 +117,13 @@ class Grower:
 
     # Expressions
 
-    def one(self, type_: Type) -> Expression:
+    def constant(self, type_: Type) -> Expression:
         """A constant."""
         return literal(type_, self.rng.choice(VALUES[MONEY if isinstance(type_, DecimalType) else type_]))
 
     def predicate(self, schema: Schema) -> Expression:
         a, b = (column(schema, self.rng.choice(schema.names)) for _ in range(2))
-        first = call(self.rng.choice(["<", "<=", "=", "<>", ">="]), a, self.one(a.type))
+        first = call(self.rng.choice(["<", "<=", "=", "<>", ">="]), a, self.constant(a.type))
         alike = column(schema, self.rng.choice([x.name for x in schema if x.type == a.type]))
         second = self.rng.choice([call("IS NULL", b), call("<", a, alike), call("NOT", call("=", alike, a))])
         return self.rng.choice([first, first, second, call("OR", first, second), call("AND", first, second)])
@@ -132,11 +132,20 @@ class Grower:
         """An expression over a column, most of them monotone."""
         a = column(schema, self.rng.choice(schema.names))
         b = column(schema, self.rng.choice([x.name for x in schema if x.type == a.type]))
-        n = self.one(a.type)
+        n = self.constant(a.type)
         if a.type is INT:
-            made = [call("+", a, n), call("-", n, a), call("/", a, literal(INT, self.rng.choice([-2, 2, 3])))]
-            made += [call("*", a, literal(INT, 2)), call("NEG", a), call("+", a, b), call("COALESCE", a, n)]
-            return self.rng.choice([*made, cast(a, MONEY), cast(a, DOUBLE)])
+            expressions = [
+                call("+", a, n),
+                call("-", n, a),
+                call("/", a, literal(INT, self.rng.choice([-2, 2, 3]))),
+            ]
+            expressions += [
+                call("*", a, literal(INT, 2)),
+                call("NEG", a),
+                call("+", a, b),
+                call("COALESCE", a, n),
+            ]
+            return self.rng.choice([*expressions, cast(a, MONEY), cast(a, DOUBLE)])
         if isinstance(a.type, DecimalType):
             return self.rng.choice([call("+", a, n), call("NEG", a), cast(a, INT), cast(a, DOUBLE)])
         if a.type is DOUBLE:
@@ -150,14 +159,14 @@ class Grower:
         return self.rng.choice([call("UPPER", a), call("||", a, literal(STRING, "x")), call("LENGTH", a)])
 
     def fit(self, schema: Schema, type_: Type) -> Expression:
-        """Something of a type."""
+        """An expression of a type."""
         alike = [a.name for a in schema if a.type == type_]
         if alike:
             return column(schema, self.rng.choice(alike))
         numbers = [a.name for a in schema if a.type is INT or isinstance(a.type, DecimalType)]
         if numbers and (type_ in (INT, DOUBLE) or isinstance(type_, DecimalType)):
             return cast(column(schema, self.rng.choice(numbers)), type_)
-        return self.one(type_)
+        return self.constant(type_)
 
     # One input
 
@@ -172,18 +181,18 @@ class Grower:
         picked: list[Expression] = [
             column(below.schema, n) for n in self.rng.sample(names, self.rng.randint(1, min(3, len(names))))
         ]
-        made = [self.value(below.schema) if self.coin(0.5) else e for e in picked]
-        return Project(below, tuple((self.name(), e) for e in made))
+        expressions = [self.value(below.schema) if self.coin(0.5) else e for e in picked]
+        return Project(below, tuple((self.name(), e) for e in expressions))
 
     def shape(self, below: Node, types: Sequence[Type]) -> Node:
-        """Columns of these types."""
+        """A projection to columns of these types."""
         return Project(below, tuple((self.name(), self.fit(below.schema, t)) for t in types))
 
     def dupelim(self, depth: int) -> Node:
         return DupElim(self.grow(depth))
 
     def window(self, depth: int) -> Node:
-        """Windows or sessions over a column that can be a timestamp; often grouped by windows."""
+        """Windows or sessions over a timestamp column, often with a GROUP BY of the windows."""
         below = self.grow(depth)
         stamps = [a for a in below.schema if a.type in _UNITS and not a.nullable]
         if not stamps:
@@ -195,8 +204,8 @@ class Grower:
         start, end = self.name(), self.name()
         if self.coin(0.4):
             comparable = [a.name for a in below.schema if a.type.comparable and a != stamp]
-            by = self.rng.sample(comparable, min(len(comparable), self.rng.choice([0, 1, 1, 2])))
-            return Session(below, stamp.name, slide * unit, tuple(by), start, end)
+            partition_by = self.rng.sample(comparable, min(len(comparable), self.rng.choice([0, 1, 1, 2])))
+            return Session(below, stamp.name, slide * unit, tuple(partition_by), start, end)
         frame = HoppingWindows(stamp.type, slide * unit, size * unit, epoch + self.rng.randint(-2, 2))
         hop = Hop(below, stamp.name, frame, start, end)
         windows = WindowPromises(hop, stamp.name, frame, start, end)
@@ -206,45 +215,45 @@ class Grower:
         return GroupBy(windows, tuple(dict.fromkeys(keys)), (Aggregate("COUNT", None, False, self.name()),))
 
     def group(self, depth: int) -> Node:
-        """Grouped by columns or expressions; often by what punctuations speak of, the first column."""
+        """A group-by of columns or expressions, often of the first column, which most punctuations constrain."""
         below = self.grow(depth)
         if self.coin(0.5):
-            kept = [(name, column(below.schema, name)) for name in below.schema.names]
-            below = Project(below, ((self.name(), self.value(below.schema)), *kept))
+            columns = [(name, column(below.schema, name)) for name in below.schema.names]
+            below = Project(below, ((self.name(), self.value(below.schema)), *columns))
         names = below.schema.names
         keys = self.rng.sample(names, self.rng.choice([0, 1, 1, min(2, len(names))]))
         keys = [names[0]] if keys and self.coin(0.5) else keys
-        found = [Aggregate("COUNT", None, False, self.name())]
+        aggregates = [Aggregate("COUNT", None, False, self.name())]
         for name in self.rng.sample(names, min(2, len(names))):
             type_ = below.schema[name].type
             functions = ["COUNT", "MIN", "MAX", *(["SUM"] if isinstance(type_, DecimalType) else [])]
             functions += ["SUM", "AVG"] if type_ in (INT, DOUBLE) else []
-            found.append(Aggregate(self.rng.choice(functions), name, self.coin(0.3), self.name()))
-        return GroupBy(below, tuple(keys), tuple(found[self.rng.choice([0, 1]) :] or found))
+            aggregates.append(Aggregate(self.rng.choice(functions), name, self.coin(0.3), self.name()))
+        return GroupBy(below, tuple(keys), tuple(aggregates[self.rng.choice([0, 1]) :] or aggregates))
 
     def over(self, depth: int) -> Node:
-        """Calls with OVER, in the order of a column that is not null, or made so."""
+        """Calls with OVER, ordered by a non-null column or by a COALESCE of a nullable one."""
         below = self.grow(depth)
         firsts = [a.name for a in below.schema if not a.nullable and a.type in INSTANTS]
         if not firsts:
-            kept = [(name, column(below.schema, name)) for name in below.schema.names]
-            made: Expression = self.one(INT)
+            columns = [(name, column(below.schema, name)) for name in below.schema.names]
+            expression: Expression = self.constant(INT)
             if ages := [a for a in below.schema if a.type in INSTANTS]:
                 a = self.rng.choice(ages)
-                made = call("COALESCE", column(below.schema, a.name), self.one(a.type))
+                expression = call("COALESCE", column(below.schema, a.name), self.constant(a.type))
             firsts = [self.name()]
-            below = Project(below, (*kept, (firsts[0], made)))
+            below = Project(below, (*columns, (firsts[0], expression)))
         first = self.rng.choice(firsts)
-        others = [name for name in below.schema.names if name != first]
-        keys = self.rng.sample(others, min(len(others), self.rng.choice([0, 1, 1, 1, 2])))
-        more = self.rng.sample(others, min(len(others), self.rng.choice([0, 0, 1])))
-        order = [SortKey(first), *(SortKey(n, self.coin(0.5), self.coin(0.5)) for n in more)]
+        other_columns = [name for name in below.schema.names if name != first]
+        keys = self.rng.sample(other_columns, min(len(other_columns), self.rng.choice([0, 1, 1, 1, 2])))
+        further_keys = self.rng.sample(other_columns, min(len(other_columns), self.rng.choice([0, 0, 1])))
+        order = [SortKey(first), *(SortKey(n, self.coin(0.5), self.coin(0.5)) for n in further_keys)]
         calls = [self.windowed(below.schema, order) for _ in range(4)]
         alike = [c for c in calls if c.release == calls[0].release]
         return Over(below, tuple(keys), tuple(order), tuple(alike))
 
     def windowed(self, schema: Schema, order: Sequence[SortKey]) -> OverCall:
-        """A call whose value DuckDB says too: in RANGE it does not say which peer is the first."""
+        """A call that DuckDB defines too: it does not define the first of several peers in RANGE."""
         argument = self.rng.choice(schema.names)
         type_ = schema[argument].type
         sums = ("SUM",) * (isinstance(type_, DecimalType) or type_ in (INT, DOUBLE)) + ("AVG",) * (
@@ -258,18 +267,18 @@ class Grower:
             step = INSTANTS[schema[order[0].column].type] if len(order) == 1 else 0
             start, end = (None if x is None else x * step for x in (start, end))
         without = function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RANK", "NTILE")
-        given = None if without or (function == "COUNT" and self.coin(0.3)) else argument
+        call_argument = None if without or (function == "COUNT" and self.coin(0.3)) else argument
         count = self.rng.choice([1, 1, 2, 3])
         default = argument if function in ("LAG", "LEAD") and self.coin(0.3) else None
-        return OverCall(function, self.name(), given, count, default, OverFrame(unit, start, end))
+        return OverCall(function, self.name(), call_argument, count, default, OverFrame(unit, start, end))
 
     # Several inputs
 
     def pair(self, depth: int) -> tuple[Node, Node]:
         """Two inputs of the same types."""
         left, right = self.grow(depth), self.grow(depth)
-        both = [a.type for a in left.schema if any(a.type == b.type for b in right.schema)]
-        types = self.rng.sample(both, min(len(both), self.rng.randint(1, 2))) or [INT]
+        shared = [a.type for a in left.schema if any(a.type == b.type for b in right.schema)]
+        types = self.rng.sample(shared, min(len(shared), self.rng.randint(1, 2))) or [INT]
         return self.shape(left, types), self.shape(right, types)
 
     def merge(self, depth: int) -> Node:
@@ -300,16 +309,16 @@ class Grower:
         return left, right, tuple(keys), residual
 
     def pairing(self, a: Expression, b: Expression) -> Expression:
-        """A condition on two columns of one type, some of which hold one within an interval around the other."""
+        """A condition on two columns of one type, often that one lies in an interval around the other."""
         if not a.type.numeric or self.coin(0.3):
             return call(self.rng.choice(["<", "<=", "<>"]), a, b)
         a, b = self.rng.choice([(a, b), (b, a)])
-        n, m = self.one(a.type), self.one(a.type)
+        n, m = self.constant(a.type), self.constant(a.type)
         around = call("BETWEEN", a, call("-", b, n), call("+", b, m))
         apart = call("AND", call("<=", call("-", a, b), n), call("<", call("-", b, a), m))
         moved = call("AND", call("<", call("-", a, n), b), call("<=", b, call("+", a, m)))
-        near = call("<=", call("ABS", call("-", a, b)), m)
-        return self.rng.choice([around, apart, moved, near])
+        close = call("<=", call("ABS", call("-", a, b)), m)
+        return self.rng.choice([around, apart, moved, close])
 
     def join(self, depth: int) -> Node:
         left, right, keys, residual = self.sides(depth)
@@ -332,17 +341,17 @@ class XmlGrower(Grower):
         return numbered(self.aggregated(below) if self.coin(0.5) else below)
 
     def aggregated(self, below: Node) -> Node:
-        """Groups of elements made of all columns, in some order."""
+        """Group the XML elements of all columns, some in an explicit order."""
         plain = [a.name for a in below.schema if a.type.comparable]
-        made, columns = self.name(), [(name, column(below.schema, name)) for name in plain]
-        below = Project(below, ((made, self.element(below.schema)), *columns))
+        element, columns = self.name(), [(name, column(below.schema, name)) for name in plain]
+        below = Project(below, ((element, self.element(below.schema)), *columns))
         keys = self.rng.sample(plain, min(self.rng.choice([0, 1, 1, 2]), len(plain)))
-        found = [Aggregate("COUNT", made, False, self.name())]
+        aggregates = [Aggregate("COUNT", element, False, self.name())]
         for _ in range(self.rng.randint(1, 2)):
             order = self.rng.sample(plain, self.rng.randint(0, min(2, len(plain))))
             sort_keys = tuple(SortKey(name, self.coin(0.5), self.coin(0.3)) for name in order)
-            found.append(Aggregate("XMLAGG", made, False, self.name(), sort_keys))
-        return GroupBy(below, tuple(keys), tuple(found[self.rng.choice([0, 1]) :]))
+            aggregates.append(Aggregate("XMLAGG", element, False, self.name(), sort_keys))
+        return GroupBy(below, tuple(keys), tuple(aggregates[self.rng.choice([0, 1]) :]))
 
     def element(self, schema: Schema) -> Expression:
         words = [
@@ -351,16 +360,18 @@ class XmlGrower(Grower):
             if a.type in (STRING, INT, BOOLEAN, DATE) or isinstance(a.type, DecimalType)
         ]
         xml = [column(schema, a.name) for a in schema if a.type is XML]
-        said = [column(schema, name) for name in words[: self.rng.randint(0, len(words))]]
-        rest = [column(schema, name) for name in words[len(said) :]]
-        if not said and not xml and rest and self.coin(0.5):
-            return call("XMLFOREST", literal(STRING, " ".join(f"f{i}" for i in range(len(rest)))), *rest)
-        names = literal(STRING, " ".join(f"a{i}" for i in range(len(said))))
-        return call("XMLELEMENT", literal(STRING, "e"), names, *said, *xml, *rest)
+        attributes = [column(schema, name) for name in words[: self.rng.randint(0, len(words))]]
+        content = [column(schema, name) for name in words[len(attributes) :]]
+        if not attributes and not xml and content and self.coin(0.5):
+            return call(
+                "XMLFOREST", literal(STRING, " ".join(f"f{i}" for i in range(len(content)))), *content
+            )
+        names = literal(STRING, " ".join(f"a{i}" for i in range(len(attributes))))
+        return call("XMLELEMENT", literal(STRING, "e"), names, *attributes, *xml, *content)
 
 
 class AggregateGrower(Grower):
-    """Grows a plan whose output is grouped, by aggregates that are not in standard SQL."""
+    """Grows a plan whose root is a group-by with aggregates outside standard SQL."""
 
     def plan(self, depth: int) -> Node:
         below = self.grow(min(depth, 2))
@@ -380,15 +391,18 @@ class AggregateGrower(Grower):
             a = self.rng.choice(plain)
             flags.append(self.name())
             columns.append(
-                (flags[-1], call("IS NULL", call("NULLIF", column(below.schema, a.name), self.one(a.type))))
+                (
+                    flags[-1],
+                    call("IS NULL", call("NULLIF", column(below.schema, a.name), self.constant(a.type))),
+                )
             )
         below = Project(below, tuple(columns))
         names = [a.name for a in plain]
         keys = self.rng.sample(names, min(self.rng.choice([0, 1, 1, 2]), len(names)))
-        found = [
+        aggregates = [
             self.special(below.schema, names, numbers, texts, flags) for _ in range(self.rng.randint(1, 3))
         ]
-        return numbered(GroupBy(below, tuple(keys), tuple(found)))
+        return numbered(GroupBy(below, tuple(keys), tuple(aggregates)))
 
     def special(
         self, schema: Schema, names: list[str], numbers: list[str], texts: list[str], flags: list[str]
@@ -406,17 +420,18 @@ class AggregateGrower(Grower):
             + ["STRING_AGG"] * bool(texts)
             + ["QUANTILE_CONT"] * bool(steps)
         )
-        function, place = self.rng.choice(kinds), str(self.rng.choice([0, 1, "0.5", "0.25", "0.9", "0.333"]))
+        function = self.rng.choice(kinds)
+        quantile = str(self.rng.choice([0, 1, "0.5", "0.25", "0.9", "0.333"]))
         if function in ("ARG_MIN", "ARG_MAX"):
-            by = SortKey(self.rng.choice(names), function == "ARG_MAX")
-            return Aggregate(function, self.rng.choice(names), False, name, (by,))
+            sort_key = SortKey(self.rng.choice(names), function == "ARG_MAX")
+            return Aggregate(function, self.rng.choice(names), False, name, (sort_key,))
         if function in ("VAR_SAMP", "VAR_POP"):
             return Aggregate(function, self.rng.choice(numbers), distinct, name)
         if function in ("QUANTILE_CONT", "QUANTILE_DISC"):
             subject = self.rng.choice(steps if function == "QUANTILE_CONT" else names)
-            return Aggregate(function, subject, distinct, name, (), place, where)
+            return Aggregate(function, subject, distinct, name, (), quantile, where)
         plain = [n for n in names if schema[n].type is not TIMESTAMP] or texts
         subject = self.rng.choice(texts if function == "STRING_AGG" else plain or names)
-        by = [] if distinct else self.rng.sample(names, self.rng.randint(0, min(2, len(names))))
-        order = tuple(SortKey(n, self.coin(0.5), self.coin(0.3)) for n in by)
+        order_columns = [] if distinct else self.rng.sample(names, self.rng.randint(0, min(2, len(names))))
+        order = tuple(SortKey(n, self.coin(0.5), self.coin(0.3)) for n in order_columns)
         return Aggregate(function, subject, distinct, name, order, "-" * (function == "STRING_AGG"), where)

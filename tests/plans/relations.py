@@ -1,7 +1,7 @@
-"""Random queries over windows and relations as SQL: what M says of the complete instants, at every prefix.
+"""Random SQL queries over windows and relations: at every prefix, the output is M's answer at the complete instants.
 
-Whatever the slices, the shards and restarts: `tests.oracle.cql` judges what comes out after each slice. The long form
-judges the queries of a range of seeds, and prints seed and SQL of each that differs::
+`tests.oracle.cql` judges the output after each slice, for random slices, shards and restarts. The long form judges the
+queries of a range of seeds, and prints the seed and SQL of each query that fails::
 
     python -m tests.plans.relations 0 100000 --processes 2
 """
@@ -29,7 +29,7 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
 SECONDS = 20.0
-"""Of CPU, that a query may take in the long form."""
+"""The CPU time limit of a query in the long form."""
 
 
 class Planned:
@@ -44,12 +44,12 @@ class Planned:
         self.checker = Checker(self.case.query, inputs, self.case.feed, futures=1, rng=self.rng)
 
     def run(self, running: Engine, slices: Sequence[int]) -> list[Output]:
-        """What comes out after each slice, of an engine that is restarted once."""
+        """The output after each slice, with one restart of the engine."""
         outputs, start = list[Output](), 0
         restart = self.rng.choice(slices)
 
-        def take(position: int, given: Iterable[Slice]) -> None:
-            parts = list(given)
+        def take(position: int, slices_: Iterable[Slice]) -> None:
+            parts = list(slices_)
             tuples = [t for part in parts for t in part.tuples.rows()]
             outputs.append(Output(position, tuples, [p for part in parts for p in part.punctuations]))
 
@@ -58,31 +58,33 @@ class Planned:
             if start == restart:
                 running = running.restarted()
             elements = self.case.feed[start:position]
-            given: list[Slice] = []
+            output_slices: list[Slice] = []
             for port, name in enumerate(self.names):
-                own = [e for n, e in elements if n == name]
-                if own:
-                    given += running.push(port, slice_of(self.case.inputs[name].schema, own))
-            take(position, given)
+                elements_of_input = [e for n, e in elements if n == name]
+                if elements_of_input:
+                    output_slices += running.push(
+                        port, slice_of(self.case.inputs[name].schema, elements_of_input)
+                    )
+            take(position, output_slices)
             start = position
         ended = {n for n, e in self.case.feed if isinstance(e, Punctuation) and e.is_everything}
         retained = {f"{o.name} #{o.number}": (o.state.rows, o.state.held) for o in running.operators}
         left = {name: counts for name, counts in retained.items() if any(counts)}
-        assert ended < set(self.names) or not left, f"after the end there is retained: {left}"
+        assert ended < set(self.names) or not left, f"state is retained after the end: {left}"
         return outputs
 
     def runs(self) -> list[list[Output]]:
-        """Two runs, cut in two ways, on as many shards: on 0, in one pipeline."""
-        made = engine(self.root, self.names, self.rng.choice([0, 1, 2, 3]))
-        return [self.run(running, self.case.slices()) for running in (made, made.fresh())]
+        """Two runs with different slices on the same number of shards; 0 shards means one pipeline."""
+        engine_ = engine(self.root, self.names, self.rng.choice([0, 1, 2, 3]))
+        return [self.run(running, self.case.slices()) for running in (engine_, engine_.rebuilt())]
 
     def judge(self) -> str | None:
-        """The first thing wrong in two runs."""
+        """The first error in two runs."""
         return self.checker.check(*self.runs())
 
 
 def sql_of(case: Case) -> str:
-    """A case's statements and its query."""
+    """The CREATE statements of a case and its query."""
     return "\n".join([*map(statement, case.inputs.values()), Printer(case.inputs).sql(case.query)])
 
 
@@ -91,7 +93,7 @@ def sql_of(case: Case) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found of a seed: ``right``, ``SLOW`` or ``WRONG``, and why."""
+    """The result for a seed: ``right``, ``SLOW`` or ``WRONG``, and the reason."""
 
     seed: int
     kind: str
@@ -99,7 +101,7 @@ class Verdict:
 
 
 class TooSlow(Exception):
-    """A query took all of its `SECONDS`."""
+    """A query exceeded its limit of `SECONDS`."""
 
 
 def _too_slow(*_: object) -> NoReturn:
@@ -122,13 +124,13 @@ def judge(seed: int) -> Verdict:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge a range of seeds. The status is 1 if one of them is wrong."""
+    """Judge a range of seeds. The exit status is 1 if one of them is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("first", type=int, help="the first seed")
-    parser.add_argument("stop", type=int, help="the seed behind the last")
+    parser.add_argument("stop", type=int, help="the seed after the last one")
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args(arguments)
-    os.environ["POLARS_MAX_THREADS"] = "1"  # of the processes to come
+    os.environ["POLARS_MAX_THREADS"] = "1"  # inherited by the worker processes
     start, kinds = time.monotonic(), Counter[str]()
     with multiprocessing.get_context("spawn").Pool(options.processes, maxtasksperchild=50) as pool:
         seeds = range(options.first, options.stop)

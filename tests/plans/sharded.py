@@ -1,4 +1,4 @@
-"""An engine of several shards in this process: what Spark does with the fragments of a plan, without Spark."""
+"""An engine with several shards in this process: it runs the fragments of a plan as Spark does, without Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xmlpunct.slice import Slice
 
 
 class Stage:
-    """A fragment: for each shard a pipeline, and for each port that reads from a fragment a `Gather`."""
+    """A fragment: a pipeline per shard, and a `Gather` per port that reads from a fragment."""
 
     def __init__(self, fragment: Fragment, shards: int) -> None:
         self.fragment = fragment
@@ -26,7 +26,7 @@ class Stage:
         self.gathers: list[dict[int, Gather]] = [{} for _ in range(self.shards)]
 
     def gather(self, onward: Ways = ()) -> Gather:
-        """What receives from the shards of this fragment."""
+        """The operator that merges the outputs of this fragment's shards."""
         schema = self.fragment.root.schema
         ways = self.fragment.keys
         owners = owners_of(schema, ways[0] if ways else (), self.shards)
@@ -34,13 +34,13 @@ class Stage:
 
 
 class Sharded:
-    """A plan on ``shards`` shards. ``push`` gives what comes out, in the order in which it does."""
+    """A plan on ``shards`` shards. ``push`` yields the output slices in order."""
 
     def __init__(self, root: Node, streams: Sequence[str], shards: int, on: Rules = USUAL) -> None:
         self._start(cut_plan(root, streams, on), streams, shards)
 
     def _start(self, parts: Fragments, streams: Sequence[str], shards: int) -> None:
-        self._made = (parts, streams, shards)
+        self._arguments = (parts, streams, shards)
         self.streams = [edge.stream for edge in parts.edges]
         self.edges = [(edge.root, streams[edge.stream]) for edge in parts.edges]
         self.stages = [Stage(fragment, shards) for fragment in parts.fragments]
@@ -54,26 +54,26 @@ class Sharded:
         self.sink = self.stages[-1].gather() if self.stages else None
 
     def open(self) -> Iterator[Slice]:
-        """What is known from the start."""
+        """The output before any input."""
         for number in range(len(self.edges)):
             yield from self._emit(True, number, 0, self.edge(number).open())
         for number, stage in enumerate(self.stages):
             for shard, pipeline in enumerate(stage.pipelines):
                 yield from self._emit(False, number, shard, pipeline.open())
 
-    def push(self, stream: int, given: Slice) -> Iterator[Slice]:
-        """Give a slice to an input stream."""
+    def push(self, stream: int, slice_: Slice) -> Iterator[Slice]:
+        """Push a slice of an input stream."""
         for number, its in enumerate(self.streams):
             if its == stream:
-                yield from self._emit(True, number, 0, self.edge(number).push(0, given))
+                yield from self._emit(True, number, 0, self.edge(number).push(0, slice_))
 
     def edge(self, number: int) -> Pipeline:
-        """An edge lives for a slice, and remembers nothing."""
+        """A new pipeline of an edge; edges are stateless, so each slice gets its own."""
         root, stream = self.edges[number]
         return build(root, [stream])
 
     def _emit(self, from_edge: bool, source: int, shard: int, output: Slice) -> Iterator[Slice]:
-        """Send what an edge or a shard of a fragment gives to whoever reads it."""
+        """Route the output of an edge or of a fragment's shard to its readers."""
         if not output:
             return
         if not from_edge and source == len(self.stages) - 1:
@@ -95,23 +95,23 @@ class Sharded:
             part = run(stage.gathers[shard][port], sender, part)
         yield from self._emit(False, number, shard, stage.pipelines[shard].push(port, part))
 
-    def fresh(self) -> Sharded:
-        """Another engine of the same plan, before anything came."""
-        found = Sharded.__new__(Sharded)
-        found._start(*self._made)
-        return found
+    def rebuilt(self) -> Sharded:
+        """A new engine of the same plan, before any input."""
+        copy = Sharded.__new__(Sharded)
+        copy._start(*self._arguments)
+        return copy
 
     def restarted(self) -> Sharded:
-        """Another engine, with the state of this one."""
-        fresh = self.fresh()
-        fresh._ended = self._ended
-        for mine, its in zip(self._holders, fresh._holders, strict=True):
-            its.restore(unpack(pack(mine.snapshot())))
-        return fresh
+        """A new engine with the state of this one."""
+        copy = self.rebuilt()
+        copy._ended = self._ended
+        for old, new in zip(self._stateful, copy._stateful, strict=True):
+            new.restore(unpack(pack(old.snapshot())))
+        return copy
 
     @property
-    def _holders(self) -> list[Pipeline]:
-        """All that holds state, the merges of shards included."""
+    def _stateful(self) -> list[Pipeline]:
+        """All pipelines with state, including the merges of shards."""
         gathers = [stage.gathers[shard] for stage in self.stages for shard in range(stage.shards)]
         merges: list[Operator] = [gather for by_port in gathers for _, gather in sorted(by_port.items())]
         merges += [] if self.sink is None else [self.sink]
@@ -119,10 +119,10 @@ class Sharded:
 
     @property
     def operators(self) -> list[Operator]:
-        """All operators of all shards, the merges of shards included."""
-        return [operator for pipeline in self._holders for operator in pipeline.operators]
+        """All operators of all shards, including the merges of shards."""
+        return [operator for pipeline in self._stateful for operator in pipeline.operators]
 
     @property
     def pipelines(self) -> list[Pipeline]:
-        """The shards of all fragments."""
+        """The pipelines of all fragments and shards."""
         return [pipeline for stage in self.stages for pipeline in stage.pipelines]

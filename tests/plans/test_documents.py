@@ -1,4 +1,4 @@
-"""Random plans over documents: the rows that DuckDB gives, whatever the slices, by one thread and by several."""
+"""Random plans over documents give DuckDB's rows, for several slice sizes and numbers of threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.operators.harness import assert_proper
 from tests.oracle.values import Row
 from tests.plans.feeds import STREAMS
 from tests.plans.random_plans import AggregateGrower, Grower
-from tests.plans.test_judging import Document
+from tests.plans.test_complete_rejects import Document
 from tests.plans.test_random import Case
 from tests.spark.support import NAMESPACE
 from tests.threads import COUNTS
@@ -28,7 +28,7 @@ SEEDS = range(500 if os.environ.get("XMLPUNCT_LONG") == "1" else 20)
 
 
 def over_documents(root: Node) -> Query:
-    """A plan whose streams are documents."""
+    """The plan with its streams read from documents."""
     streams = {s.name: replace(s, element="t") for s in STREAMS}
 
     def placed(node: Node) -> Node:
@@ -41,19 +41,21 @@ def over_documents(root: Node) -> Query:
 
 @pytest.mark.parametrize("grower", [Grower, AggregateGrower], ids=["plans", "other aggregates"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_documents_give_what_duckdb_gives(seed: int, grower: type[Grower]) -> None:
+def test_documents_give_the_rows_of_duckdb(seed: int, grower: type[Grower]) -> None:
     case = Case(seed, grower)
     query = over_documents(case.root)
     documents = {
-        s.name: Document(s, given[:-1]).text for s, given in zip(STREAMS, case.inputs, strict=True) if given
+        s.name: Document(s, elements[:-1]).text
+        for s, elements in zip(STREAMS, case.inputs, strict=True)
+        if elements
     }
     for size, threads in zip([1, case.rng.randint(2, 1000), None], COUNTS, strict=True):
         sources = {s.name: Source.of(documents[s.name].encode(), s.name) for s in query.streams}
-        found, said = list[Row](), list[Punctuation]()
+        rows, promises = list[Row](), list[Punctuation]()
         running = LocalRun(query, sources, size, RunStats("local"), NAMESPACE, threads=threads)
         with closing(running):
             while (part := running.advance()) is not None:
-                assert_proper(part.tuples.rows(), said)
-                found += part.tuples.rows()
-                said += part.punctuations
-        case.judge(found)
+                assert_proper(part.tuples.rows(), promises)
+                rows += part.tuples.rows()
+                promises += part.punctuations
+        case.judge(rows)

@@ -1,4 +1,4 @@
-"""Forms of SQL that are planned with other operators: the rows that DuckDB gives, whatever the slices and shards."""
+"""SQL forms that are planned with other operators give DuckDB's rows, for random slices and shards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEEDS = 20 if LONG else 1
 RANDOM = 1000 if LONG else 8
 
 QUERIES = [
-    # what SELECT gives a name
+    # aliases of SELECT
     "SELECT k + 1 AS z, z * 2 AS y, y - z AS x FROM s0 WHERE z > 0 AND y < 9",
     "SELECT v AS k, k AS w, k + 1 AS u FROM s0 WHERE k = 1",
     "SELECT v + 1 AS g, SUM(v) AS n, n + 1 AS m FROM s0 GROUP BY g HAVING n > 1 OR g IS NULL",
@@ -51,7 +51,7 @@ QUERIES = [
     "SELECT k, v, COUNT(*) AS n FROM s1 GROUP BY ROLLUP ((k, v)) ORDER BY n, k, v",
     "SELECT q.n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM s1 GROUP BY ROLLUP (k)) AS q GROUP BY q.n",
     "SELECT a.k, b.v, COUNT(*) AS n FROM s0 AS a JOIN s1 AS b ON a.k = b.k GROUP BY CUBE (a.k, b.v)",
-    # queries that stand for a value
+    # scalar subqueries
     "SELECT k, v FROM s0 WHERE v > (SELECT MIN(k) FROM s1)",
     "SELECT k, (SELECT COUNT(*) FROM s1 WHERE s1.k = s0.k) AS n FROM s0",
     "SELECT k, (SELECT MAX(v) FROM s1 WHERE s1.k = s0.k) AS n, n + 1 AS m FROM s0".replace(
@@ -72,7 +72,7 @@ QUERIES = [
     "SELECT k, v, SUM(v) OVER (PARTITION BY t ORDER BY k) AS s, (SELECT COUNT(*) FROM s1) AS n FROM s2",
     "SELECT q.k, q.n FROM (SELECT k, (SELECT COUNT(*) FROM s1 WHERE s1.k = s0.k) AS n FROM s0) AS q WHERE q.n > 0",
     "SELECT k, v, COUNT(*) AS n, (SELECT MAX(v) FROM s2) AS m FROM s1 GROUP BY ROLLUP (k, v)",
-    # in ON, in keys and in arguments
+    # scalar subqueries in ON, in keys and in arguments
     "SELECT a.k, b.v FROM s0 AS a JOIN s1 AS b ON a.k = b.k AND b.v > (SELECT MIN(v) FROM s2)",
     "SELECT a.k, b.v FROM s0 AS a LEFT JOIN s1 AS b ON a.k = b.k AND a.v >= (SELECT COUNT(*) FROM s2 WHERE s2.k = a.k)",
     "SELECT a.k, b.v FROM s0 AS a FULL JOIN s1 AS b ON a.k = b.k AND (SELECT MAX(v) FROM s2 WHERE s2.k = b.k) > 0",
@@ -97,7 +97,7 @@ QUERIES = [
 
 
 class Written(Case):
-    """A query as people write it."""
+    """A query written in SQL."""
 
     def __init__(self, sql: str, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -115,9 +115,9 @@ class Written(Case):
                 schema, rows = tables[name]
                 naive = schema.frame(rows).with_columns(pl.col(pl.Datetime).dt.replace_time_zone(None))
                 connection.register(name, naive.to_arrow())
-            found = connection.execute(sql.replace("CREATE VIEW", "CREATE TEMP VIEW")).fetchall()
-        self.wanted = [
-            tuple(v.replace(tzinfo=UTC) if isinstance(v, datetime) else v for v in row) for row in found
+            result_rows = connection.execute(sql.replace("CREATE VIEW", "CREATE TEMP VIEW")).fetchall()
+        self.expected = [
+            tuple(v.replace(tzinfo=UTC) if isinstance(v, datetime) else v for v in row) for row in result_rows
         ]
 
 
@@ -132,17 +132,17 @@ def check(sql: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("sql", QUERIES)
-def test_the_rows_are_those_of_duckdb(sql: str) -> None:
+def test_queries_give_the_rows_of_duckdb(sql: str) -> None:
     for seed in range(SEEDS):
         check(sql, seed)
 
 
 COLUMNS = {"s0": "k v t", "s1": "k v", "s2": "k v t", "s6": "k t v"}
-"""Streams whose columns of one name are of one type, some of them never null, or closed in order."""
+"""Streams in which a column name has one type; some columns are never null, or ordered by PUNCTUATE."""
 
 
 class Writer:
-    """Writes random queries of these forms."""
+    """Writes random queries with scalar subqueries and grouping sets."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -156,18 +156,18 @@ class Writer:
         keys = rng.sample(columns, rng.randint(1, len(columns)))
         if rng.random() < 0.3:
             keys[0] = rng.choice([f"({keys[0]} IS NULL)", f"COALESCE({keys[0]}, {keys[0]})"])
-        named = [f"{key} AS g{place}" for place, key in enumerate(keys)]
+        named = [f"{key} AS g{position}" for position, key in enumerate(keys)]
         counted = f"SUM({self.value(stream)})" if rng.random() < 0.2 else self.aggregate()
         shown = [*named, f"{counted} AS n", f"GROUPING({', '.join(keys)}) AS g"]
         having = rng.choice(["", "", " HAVING n > 1", f" HAVING COUNT(*) >= {self.value(None)}"])
         return f"SELECT {', '.join(shown)} FROM {stream}{where} GROUP BY {self.group(keys)}{having}"
 
     def group(self, keys: list[str]) -> str:
-        """A GROUP BY that has all keys in it, by themselves, by position or by name."""
-        places = [self.rng.choice([key, str(i + 1), f"g{i}"]) for i, key in enumerate(keys)]
-        listed = ", ".join(places)
-        sets = [f"({', '.join(self.rng.sample(places, self.rng.randint(0, len(places))))})" for _ in range(2)]
-        forms = [listed, f"ROLLUP ({listed})", f"CUBE ({listed})", f"{places[0]}, ROLLUP ({listed})"]
+        """A GROUP BY that contains all keys as expressions, positions or aliases."""
+        items = [self.rng.choice([key, str(i + 1), f"g{i}"]) for i, key in enumerate(keys)]
+        listed = ", ".join(items)
+        sets = [f"({', '.join(self.rng.sample(items, self.rng.randint(0, len(items))))})" for _ in range(2)]
+        forms = [listed, f"ROLLUP ({listed})", f"CUBE ({listed})", f"{items[0]}, ROLLUP ({listed})"]
         return self.rng.choice([*forms, f"GROUPING SETS (({listed}), {', '.join(sets)})"])
 
     def aggregate(self) -> str:
@@ -176,7 +176,7 @@ class Writer:
         )
 
     def value(self, around: str | None) -> str:
-        """A query that stands for a value."""
+        """A scalar subquery."""
         inner = self.rng.choice([name for name in COLUMNS if name != around])
         tests = [self.rng.choice([f"{inner}.v > 0", f"{inner}.k <= 1", "TRUE"])]
         if around is not None:

@@ -1,4 +1,4 @@
-"""Random plans over random feeds: the rows that DuckDB gives, whatever the slices, shards and restarts."""
+"""Random plans over random feeds give DuckDB's rows, for random slices, shards and restarts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.oracle.values import Row, bag
 from tests.plans.duck import answer
-from tests.plans.engines import Seen, engine, probes, sequence, watch
+from tests.plans.engines import Recording, engine, probes, sequence, watch
 from tests.plans.feeds import DDL, NAMES, STREAMS, feed, parts, rows_of
 from tests.plans.random_plans import AggregateGrower, Grower, XmlGrower
 from tests.plans.text import Printer
@@ -21,13 +21,13 @@ from xmlpunct.engine.sql import plan
 
 BLOCKS = 10
 PLANS = 200 if os.environ.get("XMLPUNCT_LONG") == "1" else 3
-"""Plans a block."""
+"""Plans per block."""
 PARTS = 3
-"""After so many parts of the feeds, cut in two ways, the same has come out."""
+"""Parts of the feeds; after each part, two runs with different slices have the same output."""
 
 
 class Case:
-    """A plan, what it reads, and what it must give."""
+    """A plan, its inputs and its expected rows."""
 
     def __init__(self, seed: int, grower: type[Grower] = Grower) -> None:
         self.rng = random.Random(seed)
@@ -41,34 +41,34 @@ class Case:
         self.limit = self.root.count if isinstance(self.root, Limit) else None
         self.ordered = any(isinstance(node, Sort) for node in (self.root, *self.root.inputs))
         self.any = self.limit is not None and not self.ordered
-        self.wanted = answer(self.root.inputs[0] if self.any else self.root, tables)
+        self.expected = answer(self.root.inputs[0] if self.any else self.root, tables)
 
-    def run(self, root: Node, shards: int, asked: Sequence[Row] = ()) -> Seen:
-        """A plan that means the same gives the right rows; in order, if there is one; of LIMIT alone, some."""
+    def run(self, root: Node, shards: int, probe_rows: Sequence[Row] = ()) -> Recording:
+        """Run an equivalent plan and judge its rows."""
         running = engine(root, NAMES, shards)
-        seen = watch(running, STREAMS, self.feeds, self.rng, root.schema, asked)
-        self.judge(seen.tuples)
-        return seen
+        recording = watch(running, STREAMS, self.feeds, self.rng, root.schema, probe_rows)
+        self.judge(recording.tuples)
+        return recording
 
     def judge(self, tuples: Sequence[Row]) -> None:
-        """Whether these are the rows."""
-        found, wanted = bag(tuples), bag(self.wanted)
+        """Assert that the rows are the expected ones: in order after a sort, any of them after LIMIT alone."""
+        actual, expected = bag(tuples), bag(self.expected)
         if self.any:
-            assert not found - wanted, f"too many {found - wanted}"
-            assert len(tuples) == min(self.limit or 0, len(self.wanted))
+            assert not actual - expected, f"too many {actual - expected}"
+            assert len(tuples) == min(self.limit or 0, len(self.expected))
         else:
-            assert found == wanted, f"too many {found - wanted}, missing {wanted - found}"
+            assert actual == expected, f"too many {actual - expected}, missing {expected - actual}"
         if self.ordered:
-            assert sequence(tuples) == sequence(self.wanted)
+            assert sequence(tuples) == sequence(self.expected)
 
     def run_twice(self, root: Node, shards: int) -> None:
-        """Cut in two ways, the same has come out, and is closed, after each part of the feeds.
+        """After each part of the feeds, two runs with different slices have the same tuples and promises.
 
-        Not so where PUNCTUATE speaks: how often it does is up to the slices, and a join may hold back ``(,5]``
-        that would have let ``(,4]`` pass.
+        PUNCTUATE is an exception: the slices determine how often it emits, and a join may hold back ``(,5]`` where
+        it would have propagated ``(,4]``.
         """
-        asked = probes(root.schema, self.rng)
-        first, second = (self.run(root, shards, asked) for _ in range(2))
+        probe_rows = probes(root.schema, self.rng)
+        first, second = (self.run(root, shards, probe_rows) for _ in range(2))
         if any(isinstance(node, Punctuate) for node in root.walk()):
             return
         assert first.closed == second.closed, "what is closed depends on the slices"
@@ -76,7 +76,7 @@ class Case:
 
 
 def check(seed: int, grower: type[Grower] = Grower) -> None:
-    """One plan as it was grown, as it is optimized, and as our SQL reads it."""
+    """Run one plan as grown, as optimized, and as parsed from its SQL."""
     case = Case(seed, grower)
     case.run(case.root, 0)
     case.run(

@@ -1,4 +1,4 @@
-"""Random queries over windows and relations as SQL: what M says of the complete instants, at every prefix."""
+"""Random SQL queries over windows and relations give M's answer at the complete instants, at every prefix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xmlpunct.types import DOUBLE
 
 BLOCKS = 4
 CASES = 500 if os.environ.get("XMLPUNCT_LONG") == "1" else 10
-"""Queries a block."""
+"""Queries per block."""
 
 LONG, SHORT = Window(Stamped(Stream("s1")), "UNBOUNDED"), Window(Stream("s2"))
 ONCE_FAILED: dict[str, Query] = {
@@ -25,7 +25,7 @@ ONCE_FAILED: dict[str, Query] = {
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_queries_give_what_m_says(block: int) -> None:
+def test_queries_give_the_answer_of_m(block: int) -> None:
     for seed in range(block * CASES, (block + 1) * CASES):
         planned = None
         try:
@@ -54,5 +54,5 @@ def test_queries_that_once_failed(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [700055, 2000648])
 def test_seeds_that_once_failed(seed: int) -> None:
-    """A column drops values that were told to one shard alone; a column is in two equalities of a NOT IN."""
+    """A dropped column whose values each closed on one shard only; a column in two equalities of a NOT IN."""
     assert Planned(Case(seed)).judge() is None

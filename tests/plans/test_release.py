@@ -1,4 +1,4 @@
-"""Plans over streams that close key after key: results and promises come long before the end."""
+"""Plans over streams that close one key after another emit results and promises long before the end."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ PLANS: dict[str, Callable[[], Node]] = {
 
 
 def items(stream: int, n: int) -> list[Element]:
-    """Two tuples of an item, none for some items, and its closing."""
+    """Two tuples of an item (none for some items), and a punctuation that closes it."""
     schema = STREAMS[stream].schema
     rows = [(n, v, "x")[: len(schema)] for v in (1, 2) if (n + stream) % 5]
     return [*rows, Punctuation.of(schema, k=n)]
@@ -89,16 +89,16 @@ def items(stream: int, n: int) -> list[Element]:
 
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("name", PLANS)
-def test_most_is_out_before_the_last_tenth(name: str, shards: int) -> None:
+def test_closed_results_are_released_before_the_last_tenth(name: str, shards: int) -> None:
     engine, root = Sharded(PLANS[name](), NAMES, shards), PLANS[name]()
-    found, promised, rows = [], 0, []
+    released, promised, retained = [], 0, []
     for first in range(0, ITEMS * 9 // 10, 5):
         for port in (0, 1):
             elements = [e for n in range(first, first + 5) for e in items(port, n)]
             for output in engine.push(port, slice_of(STREAMS[port].schema, elements)):
-                found += output.tuples.rows()
+                released += output.tuples.rows()
                 promised += len(output.punctuations)
-        rows.append(sum(o.state.rows for o in engine.operators))
+        retained.append(sum(o.state.rows for o in engine.operators))
     tables = {
         NAMES[port]: (
             STREAMS[port].schema,
@@ -106,18 +106,18 @@ def test_most_is_out_before_the_last_tenth(name: str, shards: int) -> None:
         )
         for port in (0, 1)
     }
-    assert bag(found) == bag(answer(root, tables)), "what is closed on all inputs is out"
+    assert bag(released) == bag(answer(root, tables)), "a tuple that all inputs have closed is released"
     assert promised >= ITEMS / 2
-    assert max(rows) == 0, "and forgotten"
+    assert max(retained) == 0, "and its state is purged"
 
 
 def upto(stream: int, n: int) -> list[Element]:
-    """Some tuples of an item, and that none of it or an earlier one will come."""
+    """Some tuples of an item, and a punctuation that closes it and all earlier items."""
     return [*items(stream, n)[:-1], Punctuation.of(STREAMS[stream].schema, k=f"(,{n}]")]
 
 
 def by_letter(stream: int, n: int) -> list[Element]:
-    """An item is closed for each letter there is."""
+    """Tuples of an item, and a punctuation that closes it for each letter."""
     schema = STREAMS[stream].schema
     letters = ("a", "b")
     rows = [(n, None, None, t) for t in letters]
@@ -125,7 +125,7 @@ def by_letter(stream: int, n: int) -> list[Element]:
 
 
 def unpunctuated(stream: int, n: int) -> list[Element]:
-    """Tuples alone, a little out of order where that is allowed."""
+    """Tuples without punctuations, slightly out of order where the stream allows it."""
     if STREAMS[stream].name == "s6":
         return [(n, "a", 1), (n, "b", 2)]
     return [(n, 1, Decimal(0)), (n - 1, 2, Decimal(0))]
@@ -142,8 +142,8 @@ def coarse(below: Node) -> Expression:
 def in_order(stream: int, *names: str) -> Node:
     order = STREAMS[stream].order
     assert order is not None
-    by = None if order.by is None else names[STREAMS[stream].schema.index(order.by)]
-    return Punctuate(scan(stream, *names), replace(order, attribute=names[0], by=by))
+    sender_column = None if order.by is None else names[STREAMS[stream].schema.index(order.by)]
+    return Punctuate(scan(stream, *names), replace(order, attribute=names[0], by=sender_column))
 
 
 ORDERED: dict[str, tuple[Callable[[], Node], Callable[[int, int], list[Element]], int, int]] = {
@@ -167,38 +167,38 @@ ORDERED: dict[str, tuple[Callable[[], Node], Callable[[int, int], list[Element]]
     "punctuate by sender, group-by": (lambda: counted(in_order(6, "a", "t", "b"), "a"), unpunctuated, 6, 1),
     "punctuate, sort": (lambda: ordered(in_order(5, "a", "b", "c"), "a", "b"), unpunctuated, 5, 2),
 }
-"""A plan, what its feed has of an item, the feed, and how many items stay open behind the last one."""
+"""A plan, the elements of an item, the number of the stream, and the number of items that stay open."""
 
 
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("name", ORDERED)
-def test_what_is_closed_in_order_is_out(name: str, shards: int) -> None:
-    make, of, stream, open_items = ORDERED[name]
+def test_results_closed_in_order_are_released(name: str, shards: int) -> None:
+    make, elements_of, stream, open_items = ORDERED[name]
     engine, schema = Sharded(make(), NAMES, shards), STREAMS[stream].schema
-    found = [t for output in engine.open() for t in output.tuples.rows()]
+    rows = [t for output in engine.open() for t in output.tuples.rows()]
     for n in range(ITEMS // 2):
-        for output in engine.push(stream, slice_of(schema, of(stream, n))):
-            found += output.tuples.rows()
+        for output in engine.push(stream, slice_of(schema, elements_of(stream, n))):
+            rows += output.tuples.rows()
         assert sum(o.state.rows for o in engine.operators) <= 3 * (
             open_items + (n % 10 != 9) * ("monotone" in name)
         )
     closed = [
         t
         for n in range(ITEMS // 2 + 1)
-        for t in tuples_of(of(stream, n))
+        for t in tuples_of(elements_of(stream, n))
         if isinstance(t[0], int) and t[0] < ITEMS // 2 - open_items
     ]
-    wanted = answer(make(), {NAMES[stream]: (schema, closed)})
-    assert bag(found) == bag(wanted), "what is closed is out"
+    expected = answer(make(), {NAMES[stream]: (schema, closed)})
+    assert bag(rows) == bag(expected), "closed tuples are released"
     if "sort" in name:
-        assert found == wanted
+        assert rows == expected
 
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_the_end_of_the_null_supplied_side_closes_all_its_values(shards: int) -> None:
-    """What still comes has nulls there: of a group-by on that side only the null group is open."""
+    """Later tuples have nulls on that side, so only the null group of a group-by on it stays open."""
     root = counted(Join(scan(0, "a", "b"), scan(1, "c", "d"), (("a", "c"),), "left"), "c")
-    engine, found = Sharded(root, NAMES, shards), list[Row]()
+    engine, released = Sharded(root, NAMES, shards), list[Row]()
     schemas = [STREAMS[port].schema for port in (0, 1)]
     feeds: list[list[Element]] = [
         [(n, 0, "x") for n in range(9)] + [Punctuation.of(schemas[0], k="[0,20]")],
@@ -208,24 +208,24 @@ def test_the_end_of_the_null_supplied_side_closes_all_its_values(shards: int) ->
     rows = []
     for port, elements in zip((0, 1, 0), feeds, strict=True):
         for output in engine.push(port, slice_of(schemas[port], elements)):
-            found += output.tuples.rows()
-        rows.append(sorted(found, key=str))
+            released += output.tuples.rows()
+        rows.append(sorted(released, key=str))
     groups = [(n, 1) for n in range(3, 9)]
     assert rows == [[], groups, [*groups, (None, 4)]]
 
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_limit_ends_the_output(shards: int) -> None:
-    """With ORDER BY behind the first rows of the order, else behind any; and nothing is retained by it."""
+    """LIMIT ends the output after the first rows of ORDER BY, or after any rows without it."""
     sorted_, any_ = Limit(ordered(scan(0, "a", "b", "c"), "a"), 5), Limit(scan(0, "a", "b", "c"), 5)
     for root in map(numbered, (sorted_, any_)):
-        engine, found, ended = Sharded(root, NAMES, shards), list[Row](), 0
+        engine, rows, ended = Sharded(root, NAMES, shards), list[Row](), 0
         for n in range(20):
             for output in engine.push(0, slice_of(STREAMS[0].schema, upto(0, n))):
                 assert not (ended and output)
-                found += output.tuples.rows()
+                rows += output.tuples.rows()
                 ended += sum(p.is_everything for p in output.punctuations)
-        assert found == [t for n in range(20) for t in tuples_of(upto(0, n))][:5]
+        assert rows == [t for n in range(20) for t in tuples_of(upto(0, n))][:5]
         assert ended == 1
 
 
@@ -238,12 +238,12 @@ def test_sides_of_different_types_are_refused_with_a_reason() -> None:
 
 @pytest.mark.parametrize("shards", [3])
 def test_one_attribute_as_two_partition_attributes(shards: int) -> None:
-    """SELECT k AS x, k AS y ... EXCEPT ...: both columns are the same one below the project."""
+    """SELECT k AS x, k AS y ... EXCEPT ...: both columns carry one attribute below the project."""
     below = DupElim(scan(0, "a"))
     a = column(below.schema, "a")
     root = Difference(Project(below, (("x", a), ("y", a))), scan(1, "c", "d"))
     engine = Sharded(root, NAMES, shards)
-    found = [
+    rows = [
         t
         for s in engine.push(0, slice_of(STREAMS[0].schema, [(1, 2, "x"), (2, 2, "x")]))
         for t in s.tuples.rows()
@@ -251,5 +251,5 @@ def test_one_attribute_as_two_partition_attributes(shards: int) -> None:
     ends = [Punctuation.everything(STREAMS[port].schema) for port in (0, 1)]
     for port in (0, 1):
         for s in engine.push(port, slice_of(STREAMS[port].schema, [ends[port]])):
-            found += s.tuples.rows()
-    assert bag(found) == bag([(1, 1), (2, 2)])
+            rows += s.tuples.rows()
+    assert bag(rows) == bag([(1, 1), (2, 2)])

@@ -1,4 +1,4 @@
-"""What is promised after a prefix of the input: whatever the slices and the shards (semantics 1.2, semantics 5.3)."""
+"""Promises after a prefix of the input do not depend on slices and shards (semantics 1.2, semantics 5.3)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from tests.oracle.values import Row
-from tests.plans.engines import Seen, engine, probes, watch
+from tests.plans.engines import Recording, engine, probes, watch
 from tests.plans.feeds import NAMES, STREAMS, feed
 from tests.plans.random_plans import column
 from tests.plans.sharded import Sharded
@@ -39,7 +39,7 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 
 RUNS = 200 if os.environ.get("XMLPUNCT_LONG") == "1" else 2
-"""Random streams a plan."""
+"""Random streams per plan."""
 
 
 def left() -> Node:
@@ -63,12 +63,12 @@ def semi(anti: bool = False) -> Node:
 
 
 def pair(below: Node, *names: str) -> Node:
-    """Some columns, under other names."""
+    """A projection to some columns, renamed."""
     return Project(below, tuple((f"{name}_", column(below.schema, name)) for name in names))
 
 
 def halved(below: Node) -> Node:
-    """A project with a memory: b / 2, and a."""
+    """A stateful project: b / 2, and a."""
     half = call("/", column(below.schema, "b"), literal(INT, 2))
     return Project(below, (("h", half), ("k", column(below.schema, "a"))))
 
@@ -78,7 +78,7 @@ def grouped(below: Node, *keys: str) -> Node:
 
 
 def upon(kind: str, below: Node, key: str) -> Node:
-    """A join with the third stream on top."""
+    """A join of a plan with the third stream."""
     return Join(below, third(), ((key, "e"),), kind)
 
 
@@ -124,18 +124,18 @@ PLANS: dict[str, Callable[[], Node]] = {
 
 
 def parts(rng: random.Random, inputs: Sequence[list[Element]], count: int = 3) -> list[list[list[Element]]]:
-    """The feeds in parts, each a part of every feed; some feeds end in the first one."""
-    found: list[list[list[Element]]] = [[] for _ in range(count)]
+    """The feeds cut into parts with a piece of every feed; some feeds end in the first part."""
+    result: list[list[list[Element]]] = [[] for _ in range(count)]
     for elements in inputs:
         marks = [rng.choice([rng.randint(0, len(elements)), len(elements)]) for _ in range(count - 1)]
         marks = [0, *sorted(marks), len(elements)]
         for number in range(count):
-            found[number].append(elements[marks[number] : marks[number + 1]])
-    return found
+            result[number].append(elements[marks[number] : marks[number + 1]])
+    return result
 
 
 def can_occur(schema: Schema, t: Row) -> bool:
-    """Of joins: whether attributes that are equal or null are."""
+    """Whether a join can return the tuple: equal or null keys, and a left part if it has a right part."""
     row = dict(zip(schema.names, t, strict=True))
     equal = {row[name] for name in ("a", "c", "e") if row.get(name) is not None}
     supplied = row.get("a") is None and any(row.get(name) is not None for name in ("c", "d"))
@@ -143,31 +143,41 @@ def can_occur(schema: Schema, t: Row) -> bool:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_what_is_promised_does_not_depend_on_slices(name: str) -> None:
-    """After each part the same is closed however it was sliced; on several shards, as much as on one or more.
+def test_promises_do_not_depend_on_slices(name: str) -> None:
+    """After each part, the closed probes do not depend on the slices; several shards close at least as many.
 
-    `watch` sees to it that no tuple comes which was promised not to, that the output ends once, that a restart
-    changes nothing, and that nothing is retained behind the end.
+    `watch` asserts that the output is grammatical, that it ends once, and that no state is retained after the end,
+    with a restart in each part.
     """
     for run in range(RUNS):
         rng = random.Random(f"{name} {run}")
         root = PLANS[name]()
         read = {node.stream.name for node in root.walk() if isinstance(node, Scan)}
         inputs = [feed(rng, s.schema, rng.choice([4, 10, 24])) if s.name in read else [] for s in STREAMS]
-        feeds, asked = parts(rng, inputs), probes(root.schema, rng)
+        feeds, probe_rows = parts(rng, inputs), probes(root.schema, rng)
 
-        def seen(shards: int) -> Seen:
+        def record(shards: int) -> Recording:
             running = engine(root, NAMES, shards)  # noqa: B023
-            return watch(running, STREAMS, feeds, rng, root.schema, asked)  # noqa: B023
+            return watch(running, STREAMS, feeds, rng, root.schema, probe_rows)  # noqa: B023
 
-        alone, again = seen(0), seen(rng.choice([0, 1]))
-        assert alone.closed == again.closed, f"run {run}: on one shard it depends on the slices"
+        one_shard, one_shard_again = record(0), record(rng.choice([0, 1]))
+        assert one_shard.closed == one_shard_again.closed, (
+            f"run {run}: on one shard the promises depend on the slices"
+        )
         shards = rng.choice([2, 3, 4])
-        many, others = seen(shards), seen(shards)
-        assert many.closed == others.closed, f"run {run}: on {shards} shards it depends on the slices"
-        assert many.bags == others.bags, f"run {run}: what is released depends on the slices"
-        for one, several in zip(alone.closed, many.closed, strict=True):
-            lost = [asked[i] for i in one - several if can_occur(root.schema, asked[i])]
+        several_shards, several_shards_again = record(shards), record(shards)
+        assert several_shards.closed == several_shards_again.closed, (
+            f"run {run}: on {shards} shards the promises depend on the slices"
+        )
+        assert several_shards.bags == several_shards_again.bags, (
+            f"run {run}: the output depends on the slices"
+        )
+        for closed_on_one, closed_on_several in zip(one_shard.closed, several_shards.closed, strict=True):
+            lost = [
+                probe_rows[i]
+                for i in closed_on_one - closed_on_several
+                if can_occur(root.schema, probe_rows[i])
+            ]
             assert "right" in name or not lost, f"run {run}: {shards} shards promise less, not {lost[0]}"
 
 
@@ -189,7 +199,7 @@ ENDING = {
 }
 
 
-def said(root: Node, shards: int, pieces: Sequence[tuple[int, list[Element]]]) -> Iterator[Punctuation]:
+def emitted(root: Node, shards: int, pieces: Sequence[tuple[int, list[Element]]]) -> Iterator[Punctuation]:
     running = Sharded(root, NAMES, shards)
     for output in running.open():
         yield from output.punctuations
@@ -200,15 +210,15 @@ def said(root: Node, shards: int, pieces: Sequence[tuple[int, list[Element]]]) -
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", ENDING)
-def test_a_promise_is_not_late_for_being_sharded(name: str, shards: int) -> None:
-    """The left input has ended on the shard of 0, and on the shard of 2 waits: 0 is closed all the same."""
+def test_sharding_does_not_delay_a_promise(name: str, shards: int) -> None:
+    """The left input is finished on the shard of 0 and waits on the shard of 2; 0 is closed anyway."""
     root = ENDING[name]()
     before = [(2, THIRD), (1, [*RIGHT, ZERO]), (0, LEFT)]
     after: list[tuple[int, list[Element]]] = [(2, THIRD), (1, RIGHT), (0, LEFT), (1, [ZERO])]
     key = root.schema.index("k") if "k" in root.schema else 0
     zero = [(*t[:key], 0, *t[key + 1 :]) for t in probes(root.schema, random.Random(name), 20)]
     rows = [*zero, *probes(root.schema, random.Random(name))]
-    promised = [list(said(root, shards, pieces)) for pieces in (before, after)]
+    promised = [list(emitted(root, shards, pieces)) for pieces in (before, after)]
     first, second = ({row for row in rows if any(match(row, p) for p in ps)} for ps in promised)
     assert first == second
     assert first.issuperset(zero), "0 is closed"
@@ -233,8 +243,8 @@ ADDED_UP = {
 
 @pytest.mark.parametrize("shards", [2, 3, 4])
 @pytest.mark.parametrize("name", ADDED_UP)
-def test_what_is_said_of_partition_values_one_by_one_adds_up_on_every_shard(name: str, shards: int) -> None:
-    """What all values of a partition attribute close together is closed though each is of one shard."""
+def test_punctuations_of_single_shard_key_values_combine_on_every_shard(name: str, shards: int) -> None:
+    """All values of a shard key together close a tuple, although each value belongs to one shard."""
     sql, t = ADDED_UP[name]
     root = plan(SEVERAL + sql).root
     schemas = {node.stream.name: node.stream.schema for node in root.walk() if isinstance(node, Scan)}
@@ -243,7 +253,7 @@ def test_what_is_said_of_partition_values_one_by_one_adds_up_on_every_shard(name
     feed.append((1, Punctuation.everything(schemas[names[1]])))
 
     def closed(shards: int) -> list[bool]:
-        """After each punctuation, whether it has closed ``t``."""
+        """For each punctuation, whether it has closed ``t``."""
         running = engine(root, names, shards)
         list(running.open())
         outputs = (list(running.push(port, slice_of(schemas[names[port]], [p]))) for port, p in feed)

@@ -1,9 +1,9 @@
-"""Verdicts are proved by running: random plans over streams that offer random schemes, and keep at it.
+"""Verdicts agree with runs of random plans over streams that emit punctuations of random schemes.
 
-An operator that is fine retains no more after ten times the length; one that grows for ever retains as many times more.
-All results but those of the last few steps are out of an operator, unless it blocks; then more and more are held back.
-No rule is copied here: in the feeds every conceivable tuple is closed by each offered scheme some steps later, and by
-no other.
+After ten times the input, a bounded operator retains no more tuples than before, and an unbounded one ten times more.
+An operator withholds only the results of the last few steps, unless it blocks; then it withholds ever more results.
+No rule is copied here: in the feeds, each declared scheme closes every conceivable tuple some steps later, and no other
+scheme does.
 
 The long form, with deeper plans and more seeds: ``XMLPUNCT_LONG=1 pytest tests/plans/test_verdicts.py``.
 """
@@ -31,20 +31,20 @@ from xmlpunct.types.pattern import WILDCARD
 
 LONG = bool(os.environ.get("XMLPUNCT_LONG"))
 SLOW = {0, 36}
-"""Set operations whose inputs promise so differently that nearly all combinations of theirs are new."""
+"""Seeds of set operations with so different punctuations that nearly every combination is new."""
 SEEDS = range(1_000) if LONG else sorted({*range(60)} - SLOW)
 STEPS, TIMES, AHEAD = 8, 10, 4
-"""The short length, which is that of a slice, how many times that the long one is, and how far values run ahead."""
+"""The steps of a slice and of a short run, the length of a long run in short runs, and the lead of values."""
 SCHEMES = ("", "a", "b", "c", "a b", "a b c", "a|b", "a|b", "a|b", "a|b c", "a|b|c")
 ORDERS = ("a", "b")
-"""Attributes that streams without punctuations may be in order of, but for what runs ahead."""
+"""Attributes of PUNCTUATE ORDER BY, with slack `AHEAD`, in streams without punctuations."""
 COLUMNS = "a INT NOT NULL, b INT NOT NULL, c INT NOT NULL"
 DOMAIN = "a INT NOT NULL, b INT NOT NULL, c INT NOT NULL CHECK (c BETWEEN 0 AND 2)"
 
 
 @dataclass
 class Writer:
-    """Writes a random query over streams s0, s1, ...; every part of it has the columns a, b and c."""
+    """Writes a random query over streams s0, s1, ...; every subquery has the columns a, b and c."""
 
     rng: random.Random
     names: Iterator[int] = field(default_factory=count)
@@ -52,7 +52,7 @@ class Writer:
 
     def query(self, depth: int) -> str:
         if depth == 0 or self.rng.random() < 0.1:
-            return f"SELECT a, b, c FROM s{next(self.streams)}"  # one that says nothing of any other
+            return f"SELECT a, b, c FROM s{next(self.streams)}"  # a stream of its own
         forms = [
             "unary",
             "unary",
@@ -63,14 +63,14 @@ class Writer:
             "join",
             "join",
             "join",
-            "near",
+            "range_join",
             "over",
             "window",
         ]
         return getattr(self, self.rng.choice(forms))(depth)
 
-    def whole(self, depth: int) -> str:
-        """A query, now and then with an order."""
+    def with_order(self, depth: int) -> str:
+        """A query, sometimes with ORDER BY."""
         order = self.rng.choice(["", "", "", "", "", " ORDER BY a, b", " ORDER BY b", " ORDER BY a DESC"])
         return f"SELECT a, b, c FROM {self.table(depth)}{order}" if order else self.query(depth)
 
@@ -113,8 +113,8 @@ class Writer:
         on = " AND ".join(f"{x}.{k} = {y}.{k}" for k in self.rng.choice(["a", "b", "ab", "bc"]))
         return self.joined(left, right, on)
 
-    def near(self, depth: int) -> str:
-        """A join with conditions that are no equalities."""
+    def range_join(self, depth: int) -> str:
+        """A join with a range condition or an inequality."""
         left, right = self.table(depth - 1), self.table(depth - 1)
         x, y = (side.rsplit(" ", 1)[1] for side in (left, right))
         on = self.rng.choice(
@@ -134,11 +134,11 @@ class Writer:
             ["JOIN", "JOIN", "SEMI JOIN", "ANTI JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
         )
         first, c = ("y", "y") if word == "RIGHT JOIN" else ("x", "y" if word == "JOIN" else "x")
-        of = {"x": x, "y": y}
-        return f"SELECT {of[first]}.a, {of[first]}.b, {of[c]}.c FROM {left} {word} {right} ON {on}"
+        alias = {"x": x, "y": y}
+        return f"SELECT {alias[first]}.a, {alias[first]}.b, {alias[c]}.c FROM {left} {word} {right} ON {on}"
 
     def over(self, depth: int) -> str:
-        """What goes by the order of b."""
+        """A window or an OVER call in the order of b."""
         below = self.query(depth - 1)
         alias, table = next(self.names), f"({below}) AS t{next(self.names)}"
         return self.rng.choice(
@@ -154,7 +154,7 @@ class Writer:
         )
 
     def window(self, depth: int) -> str:
-        """A relation of the last instants of b, and back."""
+        """A relation over a window of b, converted back to a stream."""
         s, t, x, y = (next(n) for n in (self.streams, self.names, self.names, self.names))
         pair = f"s{s} [RANGE 3] AS t{x} JOIN s{s} [RANGE 2] AS t{y} ON t{x}.a = t{y}.a"
         relation = self.rng.choice(
@@ -169,30 +169,30 @@ class Writer:
 
 
 def case(seed: int) -> tuple[Query, str]:
-    """A query, and its text."""
+    """A planned query and its text."""
     rng = random.Random(seed)
     columns = rng.choice([COLUMNS, COLUMNS, DOMAIN])
     writer = Writer(rng)
-    query = writer.whole(rng.choice([1, 2, 2, 3] if LONG else [1, 1, 1, 2]))
+    query = writer.with_order(rng.choice([1, 2, 2, 3] if LONG else [1, 1, 1, 2]))
     creates = [stream(f"s{i}", columns, rng) for i in range(next(writer.streams))]
     text = "\n".join([*creates, query])
     return plan(text), text
 
 
 def stream(name: str, columns: str, rng: random.Random) -> str:
-    """A stream that promises something, or nothing, or that ends."""
+    """A CREATE STREAM with schemes, PUNCTUATE or a key, or of a file that ends."""
     kind = rng.choice(["schemes"] * 5 + ["order", "key", "end"])
     schemes = rng.choice([s for s in SCHEMES if columns == COLUMNS or "c" not in s.split("|")])
     listed = ", ".join(f"({', '.join(s.split())})" for s in schemes.split("|"))
-    said = f" PUNCTUATED BY {listed}" if schemes and kind != "order" and kind != "end" else ""
-    said += f" PUNCTUATE ORDER BY {rng.choice(ORDERS)} SLACK {AHEAD}" if kind == "order" else ""
+    clause = f" PUNCTUATED BY {listed}" if schemes and kind != "order" and kind != "end" else ""
+    clause += f" PUNCTUATE ORDER BY {rng.choice(ORDERS)} SLACK {AHEAD}" if kind == "order" else ""
     columns += f", PRIMARY KEY ({rng.choice(['a', 'a, b'])})" if kind == "key" else ""
     source = f"{name}.xml" if kind == "end" else "-"
-    return f"CREATE STREAM {name} ({columns}) WITH (source = '{source}', timestamp = 'b'){said};"
+    return f"CREATE STREAM {name} ({columns}) WITH (source = '{source}', timestamp = 'b'){clause};"
 
 
 def tuples(stream: Stream, rng: random.Random, step: int) -> Iterator[tuple[int, ...]]:
-    """The tuples of a step: their values have not been closed, and those that go on are not far from it."""
+    """The tuples of a step, with values 1 to `AHEAD` above it, which are closed a few steps later."""
     small = stream.schema["c"].domain is not WILDCARD
     for _ in range(0 if stream.ends and step > STEPS else 2):
         a, b, c = (step + rng.randint(1, AHEAD) for _ in range(3))
@@ -200,9 +200,9 @@ def tuples(stream: Stream, rng: random.Random, step: int) -> Iterator[tuple[int,
 
 
 def punctuations(stream: Stream, step: int) -> Iterator[Punctuation]:
-    """Every few steps these values of a, as far below zero as above, so that no beginning of all values is closed.
+    """Every few steps, close ranges of the scheme's attribute on both sides of zero, so that no prefix is closed.
 
-    Of several attributes all that has no more than ``step`` in any of them.
+    For several attributes, close the tuples with at most ``step`` in each of them.
     """
     if stream.ends and step == STEPS:
         yield Punctuation.everything(stream.schema)
@@ -221,7 +221,7 @@ def punctuations(stream: Stream, step: int) -> Iterator[Punctuation]:
 
 
 class Run:
-    """A plan on the local engine: what each node retains, and how many results it gave and still withheld."""
+    """A run on the local engine: the rows that each node retains, and its numbers of results, total and withheld."""
 
     def __init__(self, query: Query, steps: int) -> None:
         rng = random.Random(7)
@@ -235,38 +235,38 @@ class Run:
                     elements += punctuations(stream, step)
                 self.pipeline.push(port, slice_of(stream.schema, elements))
         self.state = {o.number: o.state.rows for o in self.pipeline.operators}
-        given = self.counted
+        emitted = self.counted
         for port, stream in enumerate(query.streams):
             if not stream.ends:
                 end = Slice(stream.schema.empty(), [Punctuation.everything(stream.schema)])
                 self.pipeline.push(port, end)
         self.results = self.counted
-        self.withheld = {number: self.results[number] - given[number] for number in given}
+        self.withheld = {number: self.results[number] - emitted[number] for number in emitted}
 
     @property
     def counted(self) -> dict[int, int]:
-        """How many tuples each node has given."""
-        both = zip(self.pipeline.operators, self.pipeline.counters, strict=True)
-        return {o.number: counters.tuples_out for o, counters in both}
+        """The number of tuples that each node has emitted."""
+        counters_of_operators = zip(self.pipeline.operators, self.pipeline.counters, strict=True)
+        return {o.number: counters.tuples_out for o, counters in counters_of_operators}
 
 
 def is_more(short: int, long: int) -> bool:
-    """Whether there is more after the long run than a bounded rest can be."""
+    """Whether the long run has more than a bounded quantity allows."""
     return long > 3 * short + 10
 
 
 def is_no_more(short: int, long: int) -> bool:
-    """Whether there is no more after the long run, but for chance."""
+    """Whether the long run has no more than the short one, up to chance."""
     return long < 2 * short or long <= short + 2
 
 
 def judge(seed: int) -> list[str]:
-    """What the verdicts of a case say wrongly, in words."""
+    """The wrong verdicts of a case, as messages."""
     query, text = case(seed)
     short, long = Run(query, STEPS), Run(query, STEPS * TIMES)
-    found, wrong, spoilt = outlooks(query.root), [], set[int]()
+    outlook_by_node, wrong, spoilt = outlooks(query.root), [], set[int]()
     for node in query.root.walk():
-        outlook, number = found[id(node)], node.number
+        outlook, number = outlook_by_node[id(node)], node.number
         below = any(n.number in spoilt for n in node.inputs)
         by_chance = any(
             not need.by and (need.fate == Fate.BLOCKS or not need.fails) for need in outlook.needs
@@ -274,13 +274,13 @@ def judge(seed: int) -> list[str]:
         if by_chance or below or outlook.nulls or outlook.told:
             spoilt.add(number)
         if not below and not outlook.nulls:
-            told = f"#{number} {node.describe()}"
-            wrong += [f"{told}: {said}" for said in against(node, outlook, short, long)]
+            label = f"#{number} {node.describe()}"
+            wrong += [f"{label}: {message}" for message in against(node, outlook, short, long)]
     return [f"seed {seed}\n{text}", *wrong] if wrong else []
 
 
 def against(node: Node, outlook: Outlook, short: Run, long: Run) -> Iterator[str]:
-    """What two runs say against the outlook of a node, below which nothing blocks."""
+    """Contradictions between two runs and the outlook of a node; no node below it blocks."""
     number = node.number
     state, withheld = (
         (short.state[number], long.state[number]),
@@ -292,8 +292,9 @@ def against(node: Node, outlook: Outlook, short: Run, long: Run) -> Iterator[str
         yield f"{rows}, yet it is fine"
     if outlook.fate is not None and busy and is_no_more(*state):
         yield f"{rows}, yet it {outlook.fate}"
-    held = not isinstance(node, Join) and long.results[number] > STEPS * TIMES  # most tuples have a partner
-    if outlook.fate == Fate.BLOCKS and held and is_no_more(*withheld):
+    # not joins: most tuples have a partner
+    is_comparable = not isinstance(node, Join) and long.results[number] > STEPS * TIMES
+    if outlook.fate == Fate.BLOCKS and is_comparable and is_no_more(*withheld):
         yield f"{results}, yet it blocks"
     if outlook.fate != Fate.BLOCKS and is_more(*withheld):
         yield f"{results}, yet it does not block"

@@ -1,4 +1,4 @@
-"""Random plans stopped somewhere: what a result is said to wait for lets it out, and without any part it stays."""
+"""Random plans stopped midway: the punctuations that `why` names release a result, and each one is needed."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from xmlpunct.slice import Slice
 LONG = os.environ.get("XMLPUNCT_LONG") == "1"
 BLOCKS = 4
 PLANS, RELATIONS = (250, 500) if LONG else (10, 8)
-"""Plans a block, and plans of relations."""
+"""Plans per block, and relation queries per block."""
 ASKED = 4
-"""So many results of a plan are asked for."""
+"""The number of results of a plan for which `why` is called."""
 STAYS = 0.01
-"""Of the results so many may stay: a join holds back a punctuation that covers two that are missing."""
+"""The share of results that may stay: a join holds back a punctuation that covers two missing ones."""
 NEEDED = 0.8
-"""Of the inputs that are named so many are needed, at least. It cannot be known which values are still coming."""
+"""The least share of named inputs that are needed; `why` cannot predict the values of later tuples."""
 
 
 class Stopped:
-    """A plan that some slices, of the streams of these numbers, were given to."""
+    """A plan that has received some slices, each with the number of its stream."""
 
     def __init__(
         self,
@@ -55,62 +55,62 @@ class Stopped:
         self.holding = Holding({scan.stream.name: scan.stream.sent for scan in query.root.find(Scan)})
         list(self.running.open())
         for port, elements in slices:
-            given = slice_of(self.schemas[port], elements)
-            list(self.running.push(port, given))
+            slice_ = slice_of(self.schemas[port], elements)
+            list(self.running.push(port, slice_))
             if self.names[port] in self.holding.said:
-                self.holding.say(self.names[port], given.punctuations)
+                self.holding.say(self.names[port], slice_.punctuations)
         assert isinstance(self.running, Local | Sharded)
         parts = [self.running.pipeline] if isinstance(self.running, Local) else self.running.pipelines
         for where, pipeline in enumerate(parts):
             self.holding.keep(str(where), {o.number: outline(o.state) for o in pipeline.operators})
 
-    def after(self, said: Mapping[str, Punctuation]) -> list[Row]:
-        """What comes out if some streams say something now."""
+    def after(self, punctuations: Mapping[str, Punctuation]) -> list[Row]:
+        """The output if some streams emit a punctuation now."""
         running, out = self.running.restarted(), list[Slice]()
-        for name, p in said.items():
+        for name, p in punctuations.items():
             port = self.names.index(name)
             out += running.push(port, slice_of(self.schemas[port], [p]))
         return [t for part in out for t in part.tuples.rows()]
 
     def ended(self) -> list[Row]:
-        """What comes out if all inputs end now."""
+        """The output if all inputs end now."""
         return self.after(
             {n: Punctuation.everything(s) for n, s in zip(self.names, self.schemas, strict=True)}
         )
 
     def ask(self, row: Row, share: float) -> list[Wait]:
-        """What a result waits for, of which a share of the columns is known."""
+        """The missing punctuations of a result, looked up by a random share of its columns."""
         schema = self.query.root.schema
-        wanted = {
+        patterns = {
             a.name: str(Punctuation.of(schema, **{a.name: v}).patterns[i])
             for i, (a, v) in enumerate(zip(schema, row, strict=True))
             if v is not None and a.name != "diff" and a.type.comparable and self.rng.random() < share
         }
-        return why(self.query, self.holding, wanted)
+        return why(self.query, self.holding, patterns)
 
-    def check(self, found: Found) -> None:
-        """Ask for some of the results that would come."""
+    def check(self, statistics: Statistics) -> None:
+        """Call `why` for some of the withheld results, and count whether its answer is right."""
         coming = self.ended()
         for row in self.rng.sample(coming, min(ASKED, len(coming))):
             share = self.rng.choice([0.5, 1])
             waits, key = self.ask(row, share), next(iter(bag([row])))
-            said = {w.stream.name: w.punctuation for w in waits}
+            punctuations = {w.stream.name: w.punctuation for w in waits}
             enough = bag(coming)[key]
-            assert waits, f"{row} is held, and nothing is said to be missing"
-            found.asked += 1
-            if bag(self.after(said))[key] < enough:
-                found.stays.append(f"{row} does not come: {[*map(str, waits)]}")
-            elif len(said) > 1 and share == 1 and None not in row:
-                for name in said:
-                    rest = self.after({n: p for n, p in said.items() if n != name})
-                    found.named += 1
-                    found.spare += bag(rest)[key] >= enough
+            assert waits, f"{row} is withheld, and `why` names no missing punctuation"
+            statistics.asked += 1
+            if bag(self.after(punctuations))[key] < enough:
+                statistics.stays.append(f"{row} does not come: {[*map(str, waits)]}")
+            elif len(punctuations) > 1 and share == 1 and None not in row:
+                for name in punctuations:
+                    released = self.after({n: p for n, p in punctuations.items() if n != name})
+                    statistics.named += 1
+                    statistics.spare += bag(released)[key] >= enough
 
 
 @dataclass
-class Found:
-    """How many results were asked for, and how many inputs were named for some; which results stay although all is
-    said that is missing, and how many inputs were named and not needed."""
+class Statistics:
+    """The results asked for, the inputs named for them, the results that stay withheld although all named punctuations
+    have arrived, and the inputs named without need."""
 
     asked: int = 0
     named: int = 0
@@ -119,7 +119,7 @@ class Found:
 
 
 def of_streams(seed: int) -> Stopped:
-    """A random plan over a part of random feeds."""
+    """A random plan after prefixes of random feeds."""
     rng = random.Random(seed)
     root = Grower(seed).plan(rng.randint(1, 4))
     query = plan(DDL + Printer(duck=False).sql(root))
@@ -130,40 +130,40 @@ def of_streams(seed: int) -> Stopped:
 
 
 def of_relations(seed: int) -> Stopped:
-    """A random query over windows and relations, and a part of its feed."""
+    """A random query over windows and relations after a prefix of its feed."""
     planned, rng = Planned(Case(seed)), random.Random(seed)
     case = planned.case
-    given = [(n, e) for n, e in case.feed if not (isinstance(e, Punctuation) and e.is_everything)]
-    slices: Sequence[tuple[int, list[Element]]] = [(planned.names.index(n), [e]) for n, e in given]
+    elements = [(n, e) for n, e in case.feed if not (isinstance(e, Punctuation) and e.is_everything)]
+    slices: Sequence[tuple[int, list[Element]]] = [(planned.names.index(n), [e]) for n, e in elements]
     inputs = {name: case.inputs[name].schema for name in planned.names}
     query = Query.of(planned.root, (scan.stream for scan in planned.root.find(Scan)), planned.sql)
     return Stopped(query, inputs, slices[: rng.randint(0, len(slices))], seed)
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_what_is_missing_lets_results_out(block: int) -> None:
-    found = Found()
+def test_missing_punctuations_release_results(block: int) -> None:
+    statistics = Statistics()
     for seed in range(block * PLANS, (block + 1) * PLANS):
         stopped = of_streams(seed)
         if any(stopped.query.root.find(Limit)):
             continue
         try:
-            stopped.check(found)
+            stopped.check(statistics)
         except Exception as error:
             error.add_note(f"seed {seed}: {stopped.query.sql}")
             raise
-    assert len(found.stays) <= STAYS * found.asked, found.stays
-    assert found.spare <= (1 - NEEDED) * found.named
+    assert len(statistics.stays) <= STAYS * statistics.asked, statistics.stays
+    assert statistics.spare <= (1 - NEEDED) * statistics.named
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_what_is_missing_lets_changes_out(block: int) -> None:
-    found = Found()
+def test_missing_punctuations_release_changes(block: int) -> None:
+    statistics = Statistics()
     for seed in range(block * RELATIONS, (block + 1) * RELATIONS):
         stopped = of_relations(seed)
         try:
-            stopped.check(found)
+            stopped.check(statistics)
         except Exception as error:
             error.add_note(f"seed {seed}: {stopped.query.sql}")
             raise
-    assert len(found.stays) <= STAYS * found.asked, found.stays
+    assert len(statistics.stays) <= STAYS * statistics.asked, statistics.stays

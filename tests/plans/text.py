@@ -1,4 +1,4 @@
-"""A plan printed as SQL, DuckDB's or our own."""
+"""Prints a plan as SQL, for DuckDB or for xmlpunct."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SETS = {plan.Merge: "UNION ALL", plan.Union: "UNION", plan.Intersect: "INTERSECT
 _OUR_LENGTHS = {INT: "{}", DATE: "INTERVAL '{}' DAY", TIMESTAMP: "INTERVAL '{}' MICROSECOND"}
 _ORDINALS = {INT: "{}", DATE: "datediff('day', DATE '1970-01-01', {})", TIMESTAMP: "epoch_us({})"}
 _INSTANTS = {INT: "({})", DATE: "(DATE '1970-01-01' + CAST({} AS INTEGER))", TIMESTAMP: "make_timestamp({})"}
-"""How lengths are said in our SQL; and to DuckDB instants as numbers, and back."""
+"""Lengths in our SQL; for DuckDB, conversions of instants to numbers and back."""
 
 
 def quoted(name: str) -> str:
@@ -33,7 +33,7 @@ def _nulls(key: SortKey) -> str:
 
 
 class Printer:
-    """Prints a plan. For DuckDB (``duck``) what it takes otherwise is translated, and ties of a sort are said."""
+    """Prints a plan. For DuckDB (``duck``) it translates differing syntax and makes the order of ties explicit."""
 
     def __init__(self, duck: bool) -> None:
         self.duck = duck
@@ -59,12 +59,12 @@ class Printer:
             whens = "".join(f" WHEN {w} THEN {t}" for w, t in zip(args[::2], args[1::2], strict=False))
             return f"(CASE{whens} ELSE {args[-1]} END)"
         if (len(args) == 2 and not e.function.isalpha()) or e.function in ("AND", "OR"):
-            whole = self.duck and e.function == "/" and e.type is INT
-            return f"({args[0]} {'//' if whole else e.function} {args[1]})"
+            is_integer_division = self.duck and e.function == "/" and e.type is INT
+            return f"({args[0]} {'//' if is_integer_division else e.function} {args[1]})"
         return f"{e.function}({', '.join(args)})"
 
     def _xml(self, e: Call) -> str:
-        """XMLELEMENT and XMLFOREST of numbers, words and dates, whose texts are the same to all."""
+        """XMLELEMENT and XMLFOREST of numbers, words and dates, whose text form is the same in DuckDB."""
         names = [str(a.value).split() for a in e.args if isinstance(a, Literal)][:2]
         if e.function == "XMLFOREST":
             values = [self._plain(a) for a in e.args[1:]]
@@ -79,10 +79,14 @@ class Printer:
         values = [self._plain(a) for a in e.args[2:]]
         attributes, content = list(zip(names[1], values[:count], strict=True)), values[count:]
         if not self.duck:
-            given = ", ".join(f"{v} AS {quoted(n)}" for n, v in attributes)
-            parts = [f"NAME {quoted(name)}", *([f"XMLATTRIBUTES({given})"] if given else []), *content]
+            xml_attributes = ", ".join(f"{v} AS {quoted(n)}" for n, v in attributes)
+            parts = [
+                f"NAME {quoted(name)}",
+                *([f"XMLATTRIBUTES({xml_attributes})"] if xml_attributes else []),
+                *content,
+            ]
             return f"XMLELEMENT({', '.join(parts)})"
-        said = [
+        attribute_texts = [
             f"CASE WHEN {v} IS NULL THEN '' ELSE concat(' {n}=\"', {self._escaped(v)}, '\"') END"
             for n, v in attributes
         ]
@@ -90,11 +94,11 @@ class Printer:
             self._escaped(v) if isinstance(a, Call) and a.function == "XMLTEXT" else v
             for a, v in zip(e.args[2 + count :], content, strict=True)
         ]
-        parts = [f"'<{name}'", *said, "'>'", *inner, f"'</{name}>'"]
+        parts = [f"'<{name}'", *attribute_texts, "'>'", *inner, f"'</{name}>'"]
         return f"concat({', '.join(parts)})"
 
     def _plain(self, e: Expression) -> str:
-        """An argument without the escaping around it."""
+        """An argument without its escaping call."""
         inner = e.args[0] if isinstance(e, Call) and e.function in ("XMLTEXT", "XMLATTRIBUTE") else e
         return self.scalar(inner)
 
@@ -129,13 +133,13 @@ class Printer:
         return f"{a.function}({argument}) AS {quoted(a.name)}"
 
     def _special(self, a: Aggregate) -> str:
-        """Other aggregates than those of standard SQL. To DuckDB it is said how ties are broken."""
+        """Aggregates outside standard SQL. DuckDB gets an explicit order of ties."""
         value = quoted(str(a.argument))
         keys = [f"{quoted(k.column)}{' DESC' * k.descending} NULLS {_nulls(k)}" for k in a.order]
         where = [quoted(a.where)] if a.where else []
         if a.record.best and self.duck:
-            known = " AND ".join([f"{value} IS NOT NULL", f"{quoted(a.order[0].column)} IS NOT NULL"])
-            return f"first({value} ORDER BY {keys[0]}, {value}) FILTER (WHERE {known})"
+            non_null = " AND ".join([f"{value} IS NOT NULL", f"{quoted(a.order[0].column)} IS NOT NULL"])
+            return f"first({value} ORDER BY {keys[0]}, {value}) FILTER (WHERE {non_null})"
         inside = "DISTINCT " * a.distinct + value
         if a.function == "ARRAY_AGG" and self.duck:
             inside = f"{'DISTINCT ' * a.distinct}struct_pack(value := {value})"
@@ -157,18 +161,18 @@ class Printer:
         return " AND ".join([*tests, *([] if residual is None else [self.scalar(residual)])]) or "TRUE"
 
     def order(self, node: plan.Sort) -> str:
-        """Keys, nulls where they belong; to DuckDB also the other columns, by which we break ties."""
+        """Sort keys with NULLS FIRST or LAST; for DuckDB also the other columns, which break ties."""
         items = [
             f"{quoted(k.column)}{' DESC' * k.descending} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
             for k in node.keys
         ]
         named = [k.column for k in node.keys]
-        rest = [f"{quoted(n)} NULLS LAST" for n in node.schema.names if n not in named]
-        return ", ".join(items + (rest if self.duck else []))
+        ties = [f"{quoted(n)} NULLS LAST" for n in node.schema.names if n not in named]
+        return ", ".join(items + (ties if self.duck else []))
 
     def over(self, node: plan.Over, below: str) -> str:
-        """Calls with OVER. To DuckDB ties are said where they matter: they go by all other columns."""
-        by = f"PARTITION BY {listed(node.keys)} " if node.keys else ""
+        """Calls with OVER. For DuckDB all other columns break ties if the call depends on them."""
+        partition = f"PARTITION BY {listed(node.keys)} " if node.keys else ""
         order = [
             f"{quoted(k.column)}{' DESC' * k.descending} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
             for k in node.order
@@ -188,9 +192,9 @@ class Printer:
                     self.bound(c.frame.end, "FOLLOWING", c, type_),
                 )
                 frame = f" {c.frame.unit} BETWEEN {ends[0]} AND {ends[1]}"
-            said = ", ".join([*order, *(ties if self.duck and c.goes_by_ties else [])])
+            order_by = ", ".join([*order, *(ties if self.duck and c.goes_by_ties else [])])
             calls.append(
-                f"{c.function}({', '.join(arguments)}) OVER ({by}ORDER BY {said}{frame}) AS {quoted(c.name)}"
+                f"{c.function}({', '.join(arguments)}) OVER ({partition}ORDER BY {order_by}{frame}) AS {quoted(c.name)}"
             )
         return f"SELECT *, {', '.join(calls)} FROM {below}"
 
@@ -205,44 +209,55 @@ class Printer:
         return f"{length} {'PRECEDING' if offset < 0 else 'FOLLOWING'}"
 
     def unnest(self, node: plan.Unnest, below: str) -> str:
-        """The items of an array. DuckDB has each as one value."""
+        """The items of an array. In DuckDB each item is one value."""
         type_ = node.input.schema[node.array].type
         assert isinstance(type_, ArrayType)
-        said = ["item"] if self.duck else [a.name for a in type_.attributes]
+        item_columns = ["item"] if self.duck else [a.name for a in type_.attributes]
         part = "item.{}" if self.duck else "{}"
-        own = [quoted(a.name) for a in node.input.schema if node.keeps or a.name != node.array]
+        columns_below = [quoted(a.name) for a in node.input.schema if node.keeps or a.name != node.array]
         columns = [f"u.{part.format(quoted(field))} AS {quoted(name)}" for name, field in node.fields]
         if node.number_column is not None:
             columns.append(f"u.place AS {quoted(node.number_column)}")
-        ordinal, said = ("", said) if node.number_column is None else (" WITH ORDINALITY", [*said, "place"])
-        source = f"UNNEST({quoted(node.array)}){ordinal} AS u({listed(said)})"
+        ordinal, item_columns = (
+            ("", item_columns)
+            if node.number_column is None
+            else (" WITH ORDINALITY", [*item_columns, "place"])
+        )
+        source = f"UNNEST({quoted(node.array)}){ordinal} AS u({listed(item_columns)})"
         joined = f"LEFT JOIN {source} ON TRUE" if node.outer else f"CROSS JOIN {source}"
-        return f"SELECT {', '.join([*own, *columns])} FROM {below} {joined}"
+        return f"SELECT {', '.join([*columns_below, *columns])} FROM {below} {joined}"
 
     def sessions(self, node: plan.Session) -> str:
         """Each tuple with its session."""
         type_, ts = node.input.schema[node.timestamp].type, quoted(node.timestamp)
         below = f"({self.sql(node.input)}) AS q{node.input.number}"
-        own = [quoted(name) for name in node.input.schema.names]
+        columns_below = [quoted(name) for name in node.input.schema.names]
         if not self.duck:
-            by = f" PARTITION BY {listed(node.by)}" if node.by else ""
+            partition_by = f" PARTITION BY {listed(node.by)}" if node.by else ""
             gap = _OUR_LENGTHS[type_].format(node.gap)
-            source = f"SESSION(TABLE (SELECT * FROM {below}){by}, DESCRIPTOR({ts}), {gap})"
+            source = f"SESSION(TABLE (SELECT * FROM {below}){partition_by}, DESCRIPTOR({ts}), {gap})"
             start, end = "window_start", "window_end"
         else:
-            x, by = _ORDINALS[type_].format(ts), f"PARTITION BY {listed(node.by)}" if node.by else ""
-            step = f"CASE WHEN {x} - LAG({x}) OVER ({by} ORDER BY {ts}) < {node.gap} THEN 0 ELSE 1 END"
+            x, partition_by = (
+                _ORDINALS[type_].format(ts),
+                f"PARTITION BY {listed(node.by)}" if node.by else "",
+            )
+            step = (
+                f"CASE WHEN {x} - LAG({x}) OVER ({partition_by} ORDER BY {ts}) < {node.gap} THEN 0 ELSE 1 END"
+            )
             begins = f"(SELECT *, {step} AS fresh FROM {below}) AS b"
-            source = f"(SELECT *, SUM(fresh) OVER ({by} ORDER BY {ts}) AS number FROM {begins}) AS n"
+            source = (
+                f"(SELECT *, SUM(fresh) OVER ({partition_by} ORDER BY {ts}) AS number FROM {begins}) AS n"
+            )
             session = f"OVER (PARTITION BY {listed([*node.by, 'number'])})"
             start = f"MIN({ts}) {session}"
             end = _INSTANTS[type_].format(f"MAX({x}) {session} + {node.gap}")
         bounds = [(start, node.start), (end, node.end)]
-        columns = [*own, *(f"{e} AS {quoted(name)}" for e, name in bounds if name is not None)]
+        columns = [*columns_below, *(f"{e} AS {quoted(name)}" for e, name in bounds if name is not None)]
         return f"SELECT {', '.join(columns)} FROM {source}"
 
     def windows(self, node: plan.WindowPromises) -> str:
-        """The windows of each tuple. To DuckDB a timestamp is a number of days or microseconds since 1970."""
+        """The windows of each tuple. For DuckDB a timestamp is a number of days or microseconds since 1970."""
         hop = node.input
         assert isinstance(hop, plan.Hop)
         frame, ts = hop.frame, quoted(hop.timestamp)
@@ -252,22 +267,26 @@ class Printer:
             lengths = {"SLIDE": frame.slide, "SIZE": frame.size, "OFFSET": frame.origin - epoch}
             if frame.slide == frame.size:
                 del lengths["SLIDE"]
-            said = ", ".join(f"{name} => {_OUR_LENGTHS[frame.type].format(n)}" for name, n in lengths.items())
+            arguments = ", ".join(
+                f"{name} => {_OUR_LENGTHS[frame.type].format(n)}" for name, n in lengths.items()
+            )
             kind = "TUMBLE" if frame.slide == frame.size else "HOP"
-            source = f"{kind}(DATA => TABLE (SELECT * FROM {below}), TIMECOL => DESCRIPTOR({ts}), {said})"
+            source = (
+                f"{kind}(DATA => TABLE (SELECT * FROM {below}), TIMECOL => DESCRIPTOR({ts}), {arguments})"
+            )
             start, end = "window_start", "window_end"
         else:
             x, s, o = _ORDINALS[frame.type].format(ts), frame.slide, frame.origin - epoch
             first = f"(({x} - {frame.size - 1}) + ((({o} - {x} + {frame.size - 1}) % {s}) + {s}) % {s})"
             source = f"(SELECT *, unnest(range({first}, {x} + 1, {s})) AS w FROM {below}) AS u"
             start, end = (_INSTANTS[frame.type].format(f"w + {shift}") for shift in (0, frame.size))
-        own = [quoted(name) for name in hop.input.schema.names if name in node.schema]
+        columns_below = [quoted(name) for name in hop.input.schema.names if name in node.schema]
         bounds = [(start, node.start), (end, node.end)]
-        columns = [*own, *(f"{e} AS {quoted(name)}" for e, name in bounds if name is not None)]
+        columns = [*columns_below, *(f"{e} AS {quoted(name)}" for e, name in bounds if name is not None)]
         return f"SELECT {', '.join(columns)} FROM {source}"
 
     def sql(self, node: plan.Node) -> str:
-        """A plan as a query."""
+        """A plan as an SQL query."""
         if isinstance(node, plan.WindowPromises):
             return self.windows(node)
         if isinstance(node, plan.Session):
@@ -292,8 +311,8 @@ class Printer:
             return f"SELECT DISTINCT * FROM {below[0]}"
         if isinstance(node, plan.GroupBy):
             columns = ", ".join([*map(quoted, node.keys), *map(self.aggregate, node.aggregates)])
-            by = f" GROUP BY {listed(node.keys)}" if node.keys else ""
-            return f"SELECT {columns} FROM {below[0]}{by}"
+            group_by = f" GROUP BY {listed(node.keys)}" if node.keys else ""
+            return f"SELECT {columns} FROM {below[0]}{group_by}"
         if isinstance(node, plan.Sort):
             return f"SELECT * FROM {below[0]} ORDER BY {self.order(node)}"
         if isinstance(node, plan.Limit):

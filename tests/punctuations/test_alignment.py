@@ -1,4 +1,4 @@
-"""Where inputs meet: the same is said however many there are, in columns and one by one."""
+"""Alignment combines the same punctuations for few and many inputs, in columns and one by one."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_a_tally_changes_nothing(space: Space, data: st.DataObject) -> None:
     ports, alike = data.draw(st.integers(2, 4)), data.draw(st.booleans())
     plain, tallied = (Alignment(space.schema, ports, alike) for _ in range(2))
     if data.draw(st.booleans()):
-        for one in (plain, tallied):
-            one.spread(Ownership(space.schema, [space.schema.names[:1]]))
+        for candidate in (plain, tallied):
+            candidate.spread(Ownership(space.schema, [space.schema.names[:1]]))
     for _ in range(data.draw(st.integers(1, 6))):
         port, ps = data.draw(st.integers(0, ports - 1)), data.draw(st.lists(space.punctuations(), max_size=3))
         batch = PunctuationBatch.of((column_in(ps) or ps) if data.draw(st.booleans()) else ps)
@@ -36,7 +36,9 @@ def test_a_tally_changes_nothing(space: Space, data: st.DataObject) -> None:
             expected = plain.update(port, batch)
             patch.setattr(alignment, "MANY", 0)
             assert tallied.update(port, batch) == expected
-        assert [list(said) for said in plain.inputs] == [list(said) for said in tallied.inputs]
+        assert [list(received) for received in plain.inputs] == [
+            list(received) for received in tallied.inputs
+        ]
         assert len(plain) == len(tallied)
 
 
@@ -48,9 +50,9 @@ def test_ranges_in_columns_are_aligned_as_they_are_one_by_one() -> None:
         for port in (0, 1):
             for batch in texts:
                 ps = list(dict.fromkeys(Punctuation.of(schema, a=text) for text in batch))
-                found = together.update(port, column_in(ps) or ps)
+                combined = together.update(port, column_in(ps) or ps)
                 one_by_one = [c for p in ps for c in single.add(port, p)]
-                assert list(found) == list(dict.fromkeys(one_by_one))
+                assert list(combined) == list(dict.fromkeys(one_by_one))
         assert len(together) == len(single)
 
 
@@ -58,22 +60,22 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4)), min_size=
 
 
 @given(
-    said=st.lists(st.tuples(st.integers(0, 1), INTERVALS), max_size=12),
-    most=st.sampled_from([0, alignment.SORTED_PER_RANGE]),
+    received=st.lists(st.tuples(st.integers(0, 1), INTERVALS), max_size=12),
+    threshold=st.sampled_from([0, alignment.SORTED_PER_RANGE]),
 )
 def test_ranges_in_columns_combine_as_they_do_one_by_one(
-    said: list[tuple[int, list[tuple[int, int]]]], most: int
+    received: list[tuple[int, list[tuple[int, int]]]], threshold: int
 ) -> None:
     schema = Schema.parse("k INT, v INT")
     in_columns, singly = (Alignment(schema, 2) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alignment, "SORTED_PER_RANGE", most)
-        for port, intervals in said:
+        patch.setattr(alignment, "SORTED_PER_RANGE", threshold)
+        for port, intervals in received:
             lows, lengths = (pl.Series(ends, dtype=pl.Int64()) for ends in zip(*intervals, strict=True))
             batch = PunctuationBatch.of_ranges(schema, 0, lows, lows + lengths)
             expected = dict.fromkeys(c for p in list(batch) for c in singly.add(port, p))
             assert set(in_columns.update(port, batch)) == expected.keys()
-            assert [set(one) for one in in_columns.inputs] == [set(one) for one in singly.inputs]
+            assert [set(ps) for ps in in_columns.inputs] == [set(ps) for ps in singly.inputs]
 
 
 def test_a_thousand_inputs_agree() -> None:
@@ -85,7 +87,7 @@ def test_a_thousand_inputs_agree() -> None:
     assert len(alignment) == 0
 
 
-def test_what_a_thousand_inputs_say_is_looked_up_a_few_times_each() -> None:
+def test_an_update_of_a_thousand_inputs_makes_few_calls_per_input() -> None:
     schema = Schema.parse("sid STRING, hour INT")
     for text in ("{0}", "[{0}0,{0}9]", "(,{0}]"):
         alignment, calls = Alignment(schema, 1000, alike=True), 0
@@ -99,20 +101,20 @@ def test_what_a_thousand_inputs_say_is_looked_up_a_few_times_each() -> None:
             before, calls = sys.getprofile(), 0
             sys.setprofile(count)
             try:
-                said = [c for port in range(1000) for c in alignment.update(port, [p])]
+                combined = [c for port in range(1000) for c in alignment.update(port, [p])]
             finally:
                 sys.setprofile(before)
-            assert said == [p]
+            assert combined == [p]
             assert calls < 500 * 1000
 
 
-def test_a_range_goes_once_the_same_input_has_said_a_larger_one() -> None:
-    """An input far ahead whose bound moves on and on takes one punctuation, and what it says is combined once."""
+def test_a_range_is_dropped_once_its_input_emits_a_larger_one() -> None:
+    """Only the latest bounds of an input that is ahead are retained, and they are combined once."""
     s = Schema.parse("sid STRING, hour INT")
     alignment = Alignment(s, 2)
     for hour in range(100):
-        said = [Punctuation.of(s, hour=f"(,{hour}]"), Punctuation.of(s, sid="S1", hour=f"(,{hour + 1}]")]
-        assert not alignment.update(0, said)
+        batch = [Punctuation.of(s, hour=f"(,{hour}]"), Punctuation.of(s, sid="S1", hour=f"(,{hour + 1}]")]
+        assert not alignment.update(0, batch)
         assert len(alignment) == 2
     assert alignment.update(1, [Punctuation.of(s, hour="(,50]")]) == [
         Punctuation.of(s, hour="(,50]"),

@@ -15,33 +15,34 @@ from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 ITEMS = Schema.parse("item INT, t STRING")
 
 
-@pytest.mark.parametrize("most", [1, 4, REMEMBERED])
+@pytest.mark.parametrize("limit", [1, 4, REMEMBERED])
 @pytest.mark.parametrize("space", SPACES, ids=str)
 @given(data=st.data())
-def test_what_it_implies_was_said(space: Space, most: int, data: st.DataObject) -> None:
-    """What it has in common with a punctuation matches tuples that were closed; all of them, if it forgot nothing."""
-    said, past = data.draw(st.lists(space.punctuations(), max_size=12)), ClosedSet(space.schema, limit=most)
-    for p in said:
+def test_overlapping_matches_only_closed_tuples(space: Space, limit: int, data: st.DataObject) -> None:
+    """`overlapping` matches only closed tuples, and all of them if nothing was forgotten."""
+    punctuations = data.draw(st.lists(space.punctuations(), max_size=12))
+    past = ClosedSet(space.schema, limit=limit)
+    for p in punctuations:
         past.update([p])
-    if (batch := column_in(said)) is not None:
+    if (batch := column_in(punctuations)) is not None:
         past.update(batch)
-    again = ClosedSet(space.schema, limit=most)
-    again.restore(past.snapshot())
-    assert len(again) == len(past)
-    asked = data.draw(space.punctuations())
-    found = past.overlapping(asked)
-    assert set(again.overlapping(asked)) == set(found)
+    restored = ClosedSet(space.schema, limit=limit)
+    restored.restore(past.snapshot())
+    assert len(restored) == len(past)
+    probe = data.draw(space.punctuations())
+    overlapping = past.overlapping(probe)
+    assert set(restored.overlapping(probe)) == set(overlapping)
     for t in space.tuples():
-        closed = any(match(t, p) for p in found)
-        was = any(match(t, p) for p in said)
-        assert was or not closed
-        if most == REMEMBERED and match(t, asked):
-            assert closed == was
-    assert past.has_end == any(p.is_everything for p in said)
+        is_matched = any(match(t, p) for p in overlapping)
+        is_closed = any(match(t, p) for p in punctuations)
+        assert is_closed or not is_matched
+        if limit == REMEMBERED and match(t, probe):
+            assert is_matched == is_closed
+    assert past.has_end == any(p.is_everything for p in punctuations)
 
 
 def test_it_stays_small() -> None:
-    """Items closed one by one fuse; of items that do not, it forgets some."""
+    """Consecutive items fuse into one range; of items with gaps, some are forgotten."""
     past, gaps = ClosedSet(ITEMS, limit=REMEMBERED), ClosedSet(ITEMS, limit=REMEMBERED)
     for n in range(10 * REMEMBERED):
         past.update([Punctuation.of(ITEMS, item=n, t="a")])
@@ -59,4 +60,4 @@ def test_a_batch_is_remembered_in_a_column() -> None:
     assert past.may_overlap(PunctuationBatch.of_column(ITEMS, 0, pl.Series([2999, 9000])))
     assert not past.may_overlap(PunctuationBatch.of_column(ITEMS, 0, pl.Series([6000, 9000])))
     past.update(PunctuationBatch.of_column(ITEMS, 0, pl.Series(range(10_000, 20_000, 2))))
-    assert len(past) == 2, "what does not fuse is forgotten at once"
+    assert len(past) == 2, "entries that do not fuse are forgotten at once"

@@ -1,4 +1,4 @@
-"""The interval set against brute force: over a domain of values that tells all sets of these patterns apart."""
+"""IntervalSet against brute force, over domains that distinguish all sets of these patterns."""
 
 from __future__ import annotations
 
@@ -40,73 +40,84 @@ def drawn(draw: st.DrawFn, count: int) -> tuple[Pool, list[list[Pattern]]]:
     return pool, [draw(st.lists(patterns(pool), max_size=5)) for _ in range(count)]
 
 
-def have(pool: Pool, pieces: Sequence[Pattern]) -> list[bool]:
+def pattern_mask(pool: Pool, pieces: Sequence[Pattern]) -> list[bool]:
     return [any(p.matches(v) for p in pieces) for v in pool.domain]
 
 
-def held(pool: Pool, found: IntervalSet) -> list[bool]:
-    """What a set has, asked in each of the ways that there are, which must agree."""
-    one_by_one = [v in found for v in pool.domain]
+def set_mask(pool: Pool, intervals: IntervalSet) -> list[bool]:
+    """Which values of the domain are in the set; all methods must agree."""
+    one_by_one = [v in intervals for v in pool.domain]
     column = pl.Series([None, *pool.domain, None], dtype=pool.type.dtype)
-    assert found.mask(column).to_list() == [False, *one_by_one, False]
-    assert have(pool, list(found)) == one_by_one
-    assert [any(p.matches(v) for p in found) for v in pool.domain] == one_by_one
+    assert intervals.mask(column).to_list() == [False, *one_by_one, False]
+    assert pattern_mask(pool, list(intervals)) == one_by_one
+    assert [any(p.matches(v) for p in intervals) for v in pool.domain] == one_by_one
     return one_by_one
 
 
 @pytest.fixture(autouse=True, params=[256, 1], ids=["lists", "arrays"])
 def most_recent(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many intervals stay in the lists at most: all of them, or one."""
+    """The limit of intervals in the lists: all of them, or one."""
     monkeypatch.setattr(ordinal_intervals, "RECENT", request.param)
 
 
 @given(drawn(1))
-def test_it_has_what_was_added(case: tuple[Pool, list[list[Pattern]]]) -> None:
+def test_it_contains_the_added_values(case: tuple[Pool, list[list[Pattern]]]) -> None:
     pool, (pieces,) = case
-    assert held(pool, IntervalSet(pool.type, pieces)) == have(pool, pieces)
+    assert set_mask(pool, IntervalSet(pool.type, pieces)) == pattern_mask(pool, pieces)
 
 
 @given(drawn(2))
-def test_what_is_removed_is_gone_and_nothing_else(case: tuple[Pool, list[list[Pattern]]]) -> None:
-    pool, (pieces, gone) = case
-    found = IntervalSet(pool.type, pieces)
-    for pattern in gone:
-        found.remove(pattern)
-    expected = [was and not out for was, out in zip(have(pool, pieces), have(pool, gone), strict=True)]
-    assert held(pool, found) == expected
+def test_remove_takes_out_exactly_the_matched_values(case: tuple[Pool, list[list[Pattern]]]) -> None:
+    pool, (pieces, removed) = case
+    intervals = IntervalSet(pool.type, pieces)
+    for pattern in removed:
+        intervals.remove(pattern)
+    expected = [
+        was_added and not is_removed
+        for was_added, is_removed in zip(pattern_mask(pool, pieces), pattern_mask(pool, removed), strict=True)
+    ]
+    assert set_mask(pool, intervals) == expected
 
 
 @given(drawn(2), st.data())
-def test_it_covers_what_it_has_all_of(case: tuple[Pool, list[list[Pattern]]], data: st.DataObject) -> None:
+def test_covers_is_inclusion(case: tuple[Pool, list[list[Pattern]]], data: st.DataObject) -> None:
     pool, (pieces, _) = case
-    found, asked = IntervalSet(pool.type, pieces), data.draw(patterns(pool))
-    inside = held(pool, found)
-    assert found.covers(asked) == all(
-        has for v, has in zip(pool.domain, inside, strict=True) if asked.matches(v)
+    intervals, probe = IntervalSet(pool.type, pieces), data.draw(patterns(pool))
+    inside = set_mask(pool, intervals)
+    assert intervals.covers(probe) == all(
+        has for v, has in zip(pool.domain, inside, strict=True) if probe.matches(v)
     )
 
 
 @given(drawn(2))
-def test_what_overlaps_and_what_is_missing(case: tuple[Pool, list[list[Pattern]]]) -> None:
-    pool, (pieces, asked) = case
-    found = IntervalSet(pool.type, pieces)
-    for pattern in asked:
-        near = [p for p in found if len(IntervalSet(pool.type, [p]) & IntervalSet(pool.type, [pattern]))]
-        assert list(found.overlapping(pattern)) == near
-        missing = [m and not has for m, has in zip(have(pool, [pattern]), have(pool, pieces), strict=True)]
-        assert held(pool, found.missing(pattern)) == missing
-    assert found.overlapping(WILDCARD) == found
+def test_overlapping_and_missing(case: tuple[Pool, list[list[Pattern]]]) -> None:
+    pool, (pieces, probes) = case
+    intervals = IntervalSet(pool.type, pieces)
+    for pattern in probes:
+        overlapping = [
+            p for p in intervals if len(IntervalSet(pool.type, [p]) & IntervalSet(pool.type, [pattern]))
+        ]
+        assert list(intervals.overlapping(pattern)) == overlapping
+        missing = [
+            m and not has
+            for m, has in zip(pattern_mask(pool, [pattern]), pattern_mask(pool, pieces), strict=True)
+        ]
+        assert set_mask(pool, intervals.missing(pattern)) == missing
+    assert intervals.overlapping(WILDCARD) == intervals
 
 
 @given(drawn(2))
 def test_intersection_and_complement(case: tuple[Pool, list[list[Pattern]]]) -> None:
-    pool, (some, others) = case
-    one, other = IntervalSet(pool.type, some), IntervalSet(pool.type, others)
-    both = [a and b for a, b in zip(have(pool, some), have(pool, others), strict=True)]
-    assert held(pool, one & other) == both
-    assert held(pool, ~one) == [not a for a in have(pool, some)]
-    assert ~~one == one
-    assert ~one & one == IntervalSet(pool.type)
+    pool, (left_patterns, right_patterns) = case
+    left, right = IntervalSet(pool.type, left_patterns), IntervalSet(pool.type, right_patterns)
+    common = [
+        a and b
+        for a, b in zip(pattern_mask(pool, left_patterns), pattern_mask(pool, right_patterns), strict=True)
+    ]
+    assert set_mask(pool, left & right) == common
+    assert set_mask(pool, ~left) == [not a for a in pattern_mask(pool, left_patterns)]
+    assert ~~left == left
+    assert ~left & left == IntervalSet(pool.type)
 
 
 @given(drawn(1), st.randoms())
@@ -128,10 +139,10 @@ def test_no_interval_touches_the_next(case: tuple[Pool, list[list[Pattern]]]) ->
 @given(drawn(1))
 def test_a_column_is_added_as_its_values_are(case: tuple[Pool, list[list[Pattern]]]) -> None:
     pool, (pieces,) = case
-    values = [v for v, has in zip(pool.domain, have(pool, pieces), strict=True) if has]
-    found = IntervalSet(pool.type)
-    found.add_values(pl.Series([None, *values], dtype=pool.type.dtype))
-    assert held(pool, found) == have(pool, [pt.constant(pool.type, v) for v in values])
+    values = [v for v, has in zip(pool.domain, pattern_mask(pool, pieces), strict=True) if has]
+    intervals = IntervalSet(pool.type)
+    intervals.add_values(pl.Series([None, *values], dtype=pool.type.dtype))
+    assert set_mask(pool, intervals) == pattern_mask(pool, [pt.constant(pool.type, v) for v in values])
 
 
 @pytest.mark.parametrize("type_", [INT, BOOLEAN, DATE, DOUBLE, STRING, WIDE, decimal(18, 0)])
@@ -169,50 +180,50 @@ def test_null_is_refused() -> None:
 )
 def test_adding_removing_and_asking_in_turn(case: tuple[Pool, list[tuple[str, Pattern]]]) -> None:
     pool, steps = case
-    some, values = IntervalSet(pool.type), set[Value]()
+    intervals, values = IntervalSet(pool.type), set[Value]()
     for step, pattern in steps:
         matched = {v for v in pool.domain if pattern.matches(v)}
         if step == "+":
-            some.add(pattern)
+            intervals.add(pattern)
             values |= matched
         elif step == "-":
-            some.remove(pattern)
+            intervals.remove(pattern)
             values -= matched
         elif step == "*":
-            some.update(IntervalSet(pool.type, [pattern]))
+            intervals.update(IntervalSet(pool.type, [pattern]))
             values |= matched
         else:
-            assert held(pool, some) == [v in values for v in pool.domain]
-        assert len(some) == len(some.intervals())
+            assert set_mask(pool, intervals) == [v in values for v in pool.domain]
+        assert len(intervals) == len(intervals.intervals())
         if values:
-            assert some.ends == (some.intervals()[0][0], some.intervals()[-1][1])
-    assert held(pool, some) == [v in values for v in pool.domain]
+            assert intervals.ends == (intervals.intervals()[0][0], intervals.intervals()[-1][1])
+    assert set_mask(pool, intervals) == [v in values for v in pool.domain]
 
 
 @pytest.mark.parametrize("step", [1, 7919])
-def test_one_more_does_not_sort_all_anew(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten times the intervals, and each time a question, sort at most 15 times the rows."""
-    rows, of = [0], OrdinalIntervals.of
+def test_one_change_does_not_sort_all_intervals(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ten times the intervals, lookups sort at most 15 times the rows."""
+    rows, original = [0], OrdinalIntervals.of
 
     def counted(columns: Iterable[OrdinalBounds]) -> OrdinalIntervals:
         columns = list(columns)
         rows[0] += sum(len(firsts) for firsts, _ in columns)
-        return of(columns)
+        return original(columns)
 
     monkeypatch.setattr(ordinal_intervals, "RECENT", 16)
     monkeypatch.setattr(OrdinalIntervals, "of", counted)
     sorted_rows = []
     for n in (2_000, 20_000):
-        rows[0], some = 0, IntervalSet(INT)
+        rows[0], intervals = 0, IntervalSet(INT)
         for i in range(n):
             value = pt.constant(INT, 2 * (i * step % n))
-            assert not some.covers(value)
-            some.add(value)
-            assert some.covers(value)
-            assert len(some.overlapping(value)) == 1
+            assert not intervals.covers(value)
+            intervals.add(value)
+            assert intervals.covers(value)
+            assert len(intervals.overlapping(value)) == 1
         for i in range(n):
-            some.remove(pt.constant(INT, 2 * (i * step % n)))
-            assert len(some) == n - 1 - i
-            assert (some.ends is None) == (i == n - 1)
+            intervals.remove(pt.constant(INT, 2 * (i * step % n)))
+            assert len(intervals) == n - 1 - i
+            assert (intervals.ends is None) == (i == n - 1)
         sorted_rows.append(rows[0])
     assert sorted_rows[1] <= 15 * sorted_rows[0]

@@ -1,4 +1,4 @@
-"""What a joint cover costs."""
+"""The cost of a joint cover."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from xmlpunct.types.pattern import interval
 
 
 def test_pieces_are_fused_before_the_question_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked after each of n pieces it would fuse n times, at a cost of n each."""
+    """Asking after each of n pieces would fuse n times, at a cost of n each."""
     schema = Schema.parse("id INT, ts INT")
     pieces = [Punctuation.of(schema, id=n) for n in range(0, 400, 2)]
-    asked = 0
+    calls = 0
     covers = IntervalSet.covers
 
     def counted(*arguments: object) -> bool:
-        nonlocal asked
-        asked += 1
+        nonlocal calls
+        calls += 1
         return covers(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(IntervalSet, "covers", counted)
@@ -36,28 +36,28 @@ def test_pieces_are_fused_before_the_question_is_asked(monkeypatch: pytest.Monke
     assert not closed.cover(Punctuation.of(schema, ts="(,5]"))
     closed.update([Punctuation.of(schema, id="(,)")])
     assert closed.cover(Punctuation.of(schema, id="[0,399]"))
-    assert asked <= 4
+    assert calls <= 4
 
 
 def costs_of(monkeypatch: pytest.MonkeyPatch, steps: Iterable[Callable[[], object]]) -> list[int]:
-    """How many punctuations each step makes."""
-    made, make = 0, Punctuation.__init__
+    """The number of punctuations that each step creates."""
+    created, original = 0, Punctuation.__init__
 
     def counted(*arguments: Any) -> None:
-        nonlocal made
-        made += 1
-        make(*arguments)
+        nonlocal created
+        created += 1
+        original(*arguments)
 
     monkeypatch.setattr(Punctuation, "__init__", counted)
     costs = []
     for step in steps:
-        before = made
+        before = created
         step()
-        costs.append(made - before)
+        costs.append(created - before)
     return costs
 
 
-def test_a_closing_out_of_order_costs_the_same_however_many_there_were(
+def test_a_closing_out_of_order_costs_the_same_after_many_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     schema = Schema.parse("id INT NOT NULL, ts INT NOT NULL")
@@ -76,12 +76,12 @@ def test_inputs_that_promise_in_order_meet_at_the_same_cost(monkeypatch: pytest.
         for n in range(100)
         for port in (0, 1)
     ]
-    costs = costs_of(monkeypatch, (partial(alignment.update, port, said) for port, said in promises))
+    costs = costs_of(monkeypatch, (partial(alignment.update, port, batch) for port, batch in promises))
     assert max(costs[100:]) <= max(costs[:50])
 
 
-def test_the_end_stays_whatever_else_matches_all_tuples() -> None:
-    """A punctuation that closes a declared domain matches all that can come, and is no end."""
+def test_the_end_marker_is_retained_beside_others_that_match_all_tuples() -> None:
+    """A punctuation that closes a declared domain matches every possible tuple, but is not the end marker."""
     s = Schema.of([Attribute("hour", INT, nullable=False, domain=interval(INT, 0, 9, True, True))])
     closed = ClosedSet(s, drops_implied=True)
     closed.update([Punctuation.everything(s), Punctuation.of(s, hour="(,9]"), Punctuation.of(s, hour="(,)")])

@@ -1,4 +1,4 @@
-"""Lateness against the definition, a tuple at a time."""
+"""Lateness against its definition, one tuple at a time."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from xmlpunct.slice.lateness import _PIECE, Lateness, _pieces, late_reason
 ELEMENTS = st.lists(TUPLES | punctuations(), max_size=30)
 
 
-def schemes(t: tuple[object, ...], said: list[Punctuation]) -> list[str]:
-    """The attributes that the punctuations which match a tuple constrain, in order."""
-    return sorted(",".join(SCHEMA.names[i] for i in p.constrained) for p in said if match(t, p))
+def schemes(t: tuple[object, ...], earlier: list[Punctuation]) -> list[str]:
+    """The constrained attributes of each punctuation that matches a tuple, sorted."""
+    return sorted(",".join(SCHEMA.names[i] for i in p.constrained) for p in earlier if match(t, p))
 
 
 @given(ELEMENTS, st.sets(st.integers(0, 30)), st.integers(1, 3))
-def test_a_tuple_is_late_behind_a_punctuation_that_matches_it(
+def test_a_tuple_is_late_after_a_punctuation_that_matches_it(
     elements: list[object], cuts: set[int], piece: int
 ) -> None:
-    """Whatever the slices, and however many punctuations are looked at together."""
-    said: list[Punctuation] = []
-    expected, found = [], []
+    """For any division into slices, and any number of punctuations compared together."""
+    earlier: list[Punctuation] = []
+    expected, actual = [], []
     lateness = Lateness(SCHEMA)
     tuples: list[tuple[object, ...]] = []
     pending: list[Punctuation] = []
@@ -33,26 +33,26 @@ def test_a_tuple_is_late_behind_a_punctuation_that_matches_it(
     with mock.patch("xmlpunct.slice.lateness._PIECE", piece):
         for i, element in enumerate([*elements, None]):
             if i in cuts or element is None:
-                found += lateness.judge(Slice(SCHEMA.frame(tuples), pending, before)).to_list()
+                actual += lateness.judge(Slice(SCHEMA.frame(tuples), pending, before)).to_list()
                 tuples, pending, before = [], [], []
             if isinstance(element, Punctuation):
-                said.append(element)
+                earlier.append(element)
                 pending.append(element)
                 before.append(len(tuples))
             elif isinstance(element, tuple):
-                expected.append(next(iter(schemes(element, said)), None))
+                expected.append(next(iter(schemes(element, earlier)), None))
                 tuples.append(element)
-    assert found == expected
+    assert actual == expected
 
 
-def test_the_reason_names_what_is_violated_at_the_tuples_own_values() -> None:
+def test_the_reason_shows_the_violated_scheme_with_the_tuples_values() -> None:
     row = {"a": 3, "d": None, "x": "one, two"}
     assert late_reason(SCHEMA, row, "a") == "late: <3, *, *> was closed before it"
     assert late_reason(SCHEMA, row, "a,x") == 'late: <3, *, "one, two"> was closed before it'
     assert late_reason(SCHEMA, row, "") == "late: <*, *, *> was closed before it"
 
 
-def test_many_punctuations_in_one_place_do_not_join_the_pieces_behind_them() -> None:
+def test_many_punctuations_at_one_position_do_not_enlarge_later_pieces() -> None:
     """Each punctuation is compared with all tuples of its piece, so a piece has few of the later punctuations."""
     ranges = [Punctuation.of(SCHEMA, a=f"[{i},{i + 1}]") for i in range(4 * _PIECE)]
     before = [0] * (2 * _PIECE) + [*range(1, 2 * _PIECE + 1)]

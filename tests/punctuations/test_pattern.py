@@ -29,13 +29,13 @@ every_pool = pytest.mark.parametrize("pool", POOLS, ids=str)
 
 
 def extent(pool: Pool, pattern: Pattern) -> list[object]:
-    """What a pattern matches of a pool's domain, null included."""
+    """The values of a pool's domain, and null, that a pattern matches."""
     return [v for v in (*pool.domain, None) if pattern.matches(v)]
 
 
 @every_pool
 @given(data=st.data())
-def test_a_pattern_means_what_it_was_built_from(pool: Pool, data: st.DataObject) -> None:
+def test_a_pattern_matches_the_values_of_its_spec(pool: Pool, data: st.DataObject) -> None:
     spec = data.draw(specs(pool))
     expected = [v for v in (*pool.domain, None) if spec.matches(v)]
     assert extent(pool, spec.pattern()) == expected
@@ -47,16 +47,16 @@ def test_a_pattern_means_what_it_was_built_from(pool: Pool, data: st.DataObject)
 @given(data=st.data())
 def test_intersect_is_intersection(pool: Pool, data: st.DataObject) -> None:
     p, q = data.draw(patterns(pool)), data.draw(patterns(pool))
-    both = pt.intersect(p, q)
-    assert extent(pool, both) == [v for v in extent(pool, p) if q.matches(v)]
-    assert both == pt.intersect(q, p)
+    intersection = pt.intersect(p, q)
+    assert extent(pool, intersection) == [v for v in extent(pool, p) if q.matches(v)]
+    assert intersection == pt.intersect(q, p)
     assert pt.intersect(p, p) == p
 
 
 @every_pool
 @given(data=st.data())
 def test_covers_is_inclusion(pool: Pool, data: st.DataObject) -> None:
-    """Exact for the dense pools too: their constants have values between them."""
+    """Exact for dense pools too: their domains have values between the constants."""
     p, q = data.draw(patterns(pool)), data.draw(patterns(pool))
     assert pt.covers(p, q) == all(p.matches(v) for v in extent(pool, q))
     assert pt.covers(p, p)
@@ -113,10 +113,10 @@ def test_text_reads_back(pool: Pool, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_pickles_and_hashes(pool: Pool, data: st.DataObject) -> None:
     p = data.draw(patterns(pool))
-    again = pickle.loads(pickle.dumps(p))
-    assert again == p
-    assert hash(again) == hash(p)
-    assert repr(again) == repr(p)
+    unpickled = pickle.loads(pickle.dumps(p))
+    assert unpickled == p
+    assert hash(unpickled) == hash(p)
+    assert repr(unpickled) == repr(p)
     assert str(p) in repr(p)
 
 
@@ -228,9 +228,9 @@ def test_no_bound_is_cut_short() -> None:
     assert pattern.matches(99)
     assert not pattern.matches(100)
     for low, high in product(("", "5", "10", "100", "1234567"), repeat=2):
-        found = parse_pattern(INT, f"[{low},{high}]")
+        bounded = parse_pattern(INT, f"[{low},{high}]")
         for v in (1, 4, 5, 9, 10, 11, 99, 100, 101, 123456, 1234567, 1234568):
-            assert found.matches(v) == ((not low or v >= int(low)) and (not high or v <= int(high)))
+            assert bounded.matches(v) == ((not low or v >= int(low)) and (not high or v <= int(high)))
 
 
 WRONG: list[tuple[Type, str, int]] = [
@@ -280,10 +280,10 @@ def test_bounds_and_enumeration(pool: Pool, data: st.DataObject) -> None:
     p = data.draw(patterns(pool))
     listed = pt.enumerate_values(p)
     if listed is not None:
-        found = list(listed)
-        assert [v for v in found if v in pool.domain] == [v for v in pool.domain if p.matches(v)]
-        assert all(map(p.matches, found))
-        assert len(found) <= pt.ENUMERABLE
+        members = list(listed)
+        assert [v for v in members if v in pool.domain] == [v for v in pool.domain if p.matches(v)]
+        assert all(map(p.matches, members))
+        assert len(members) <= pt.ENUMERABLE
     ends = pt.bounds(p)
     if ends is None:
         assert not isinstance(p, Constant | Range)

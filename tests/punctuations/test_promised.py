@@ -59,26 +59,26 @@ TUPLES = st.tuples(
 
 @given(st.lists(punctuations(), max_size=12), st.lists(TUPLES, max_size=30), st.sets(st.integers(0, 11)))
 def test_matches_what_the_punctuations_match(
-    said: list[Punctuation], tuples: list[tuple[object, ...]], restarts: set[int]
+    received: list[Punctuation], tuples: list[tuple[object, ...]], restarts: set[int]
 ) -> None:
     covered = Promised(SCHEMA)
-    for i, p in enumerate(said):
+    for i, p in enumerate(received):
         covered.add([p])
         if i in restarts:
-            again = Promised(SCHEMA)
-            again.restore(covered.snapshot())
-            covered = again
+            restored = Promised(SCHEMA)
+            restored.restore(covered.snapshot())
+            covered = restored
     frame = SCHEMA.frame(tuples)
-    assert covered.mask(frame).to_list() == PunctuationSet(SCHEMA, said).mask(frame).to_list()
-    names = [min((",".join(p.as_dict()) for p in said if match(t, p)), default=None) for t in tuples]
+    assert covered.mask(frame).to_list() == PunctuationSet(SCHEMA, received).mask(frame).to_list()
+    names = [min((",".join(p.as_dict()) for p in received if match(t, p)), default=None) for t in tuples]
     assert covered.schemes(frame).to_list() == names
 
 
-def test_behind_the_end_nothing_else_matters() -> None:
+def test_after_the_end_no_punctuation_is_retained() -> None:
     covered = Promised(SCHEMA)
-    end, later = Punctuation.everything(SCHEMA), Punctuation.of(SCHEMA, x="v")
-    covered.add([Punctuation.of(SCHEMA, a=1), later, end, later, Punctuation.of(SCHEMA, a=2)])
-    assert len(covered) == 0, "nothing else has to be remembered"
+    end, on_x = Punctuation.everything(SCHEMA), Punctuation.of(SCHEMA, x="v")
+    covered.add([Punctuation.of(SCHEMA, a=1), on_x, end, on_x, Punctuation.of(SCHEMA, a=2)])
+    assert len(covered) == 0, "no punctuation after the end is retained"
     assert covered.schemes(SCHEMA.frame([(1, None, "v")])).to_list() == [""]
 
 
@@ -101,37 +101,37 @@ BOUNDS = st.tuples(st.sampled_from([None, *EDGES]), st.sampled_from([None, *EDGE
 
 @given(st.lists(st.lists(BOUNDS, max_size=4), max_size=5))
 def test_intervals_fuse_whatever_their_order(batches: list[list[tuple[int | None, int | None]]]) -> None:
-    covered, said = Promised(SCHEMA), list[Punctuation]()
+    covered, received = Promised(SCHEMA), list[Punctuation]()
     frame = SCHEMA.frame([(n, None, None) for n in EDGES])
     for batch in batches:
-        some = (Punctuation.of(SCHEMA, a=interval(INT, low, high, True, True)) for low, high in batch)
-        fresh = [p for p in some if not p.is_empty]
-        said += fresh
-        covered.add(fresh)
-        inside = [any(p.patterns[0].matches(n) for p in said) for n in EDGES]
+        drawn = (Punctuation.of(SCHEMA, a=interval(INT, low, high, True, True)) for low, high in batch)
+        non_empty = [p for p in drawn if not p.is_empty]
+        received += non_empty
+        covered.add(non_empty)
+        inside = [any(p.patterns[0].matches(n) for p in received) for n in EDGES]
         assert covered.mask(frame).to_list() == inside
-    edges = [(low[1], high[1]) for p in said for low, high in cuts(p.patterns[0])]
+    edges = [(low[1], high[1]) for p in received for low, high in cuts(p.patterns[0])]
     apart = sum(
         all(not (low < start <= high) for low, high in edges) for start in {start for start, _ in edges}
     )
     assert len(covered) == apart
 
 
-def test_what_does_not_fuse_is_forgotten_past_a_limit_and_counted() -> None:
+def test_punctuations_that_do_not_fuse_are_forgotten_above_a_limit_and_counted() -> None:
     covered = Promised(SCHEMA, most=10)
     covered.add(Punctuation.of(SCHEMA, x=f"v{i}") for i in range(15))
     assert (len(covered), covered.forgotten) == (10, 5)
     frame = SCHEMA.frame([(1, None, "v4"), (1, None, "v5")])
     assert covered.mask(frame).to_list() == [False, True]
-    covered.add(Punctuation.of(SCHEMA, a=3 * n) for n in range(16))  # of the two schemes it has more
+    covered.add(Punctuation.of(SCHEMA, a=3 * n) for n in range(16))  # the larger of the two schemes
     assert (len(covered), covered.forgotten) == (10, 21)
     assert sum(covered.mask(SCHEMA.frame([(3 * n, None, "w") for n in range(16)]))) > 0
-    again = Promised(SCHEMA, most=10)
-    again.restore(covered.snapshot())
-    assert (len(again), again.forgotten) == (10, 21)
+    restored = Promised(SCHEMA, most=10)
+    restored.restore(covered.snapshot())
+    assert (len(restored), restored.forgotten) == (10, 21)
 
 
-def test_a_batch_of_none_says_nothing() -> None:
+def test_an_empty_batch_closes_nothing() -> None:
     covered = Promised(SCHEMA)
     covered.add(PunctuationBatch.of_column(SCHEMA, 0, pl.Series([], dtype=pl.Int64())))
     assert covered.mask(SCHEMA.frame([(1, None, None)])).to_list() == [False]
@@ -139,17 +139,17 @@ def test_a_batch_of_none_says_nothing() -> None:
 
 
 @given(st.lists(punctuations() | boxes(), max_size=20), st.lists(TUPLES, max_size=30))
-def test_what_a_later_one_implies_is_not_remembered(
-    said: list[Punctuation], tuples: list[tuple[object, ...]]
+def test_a_punctuation_that_a_later_one_implies_is_purged(
+    received: list[Punctuation], tuples: list[tuple[object, ...]]
 ) -> None:
     covered, written = Promised(SCHEMA), list[Punctuation]()
-    for p in said:
+    for p in received:
         news = covered.news(PunctuationBatch([p]))
         assert len(news) or any(covers(q, p) for q in written) or len(p.constrained) == 1
         written += news
         covered.add(news)
     frame = SCHEMA.frame(tuples)
-    assert covered.mask(frame).to_list() == PunctuationSet(SCHEMA, said).mask(frame).to_list()
+    assert covered.mask(frame).to_list() == PunctuationSet(SCHEMA, received).mask(frame).to_list()
     remembered = [p for p in from_frame(SCHEMA, covered.snapshot()["others"]) if p.constants is None]
     alike = [
         (p, q)
@@ -183,31 +183,31 @@ BESIDE = st.tuples(st.integers(0, 1), st.integers(0, 60), st.integers(1, 3), st.
 
 @given(st.lists(st.lists(BESIDE, max_size=40), max_size=4), st.lists(BESIDE, max_size=10))
 def test_ranges_beside_constants_fuse(
-    batches: list[list[tuple[int, int, int, bool]]], asked: list[tuple[int, int, int, bool]]
+    batches: list[list[tuple[int, int, int, bool]]], probes: list[tuple[int, int, int, bool]]
 ) -> None:
-    """Whatever their order and number, and whether a list stands among them."""
+    """In any order and number, with or without lists among them."""
 
-    def of(beside: tuple[int, int, int, bool]) -> Punctuation:
-        x, low, size, is_list = beside
+    def punctuation(drawn: tuple[int, int, int, bool]) -> Punctuation:
+        x, low, size, is_list = drawn
         a = f"{{{low},{low + 2 * size}}}" if is_list else f"[{low},{low + size}]"
         return Punctuation.of(SCHEMA, a=a, x=f"x{x}")
 
     covered, values = Promised(SCHEMA), [IntervalSet(INT), IntervalSet(INT)]
     for batch in batches:
-        covered.add(map(of, batch))
-        for beside in batch:
-            values[beside[0]].add(of(beside).patterns[0])
+        covered.add(map(punctuation, batch))
+        for drawn in batch:
+            values[drawn[0]].add(punctuation(drawn).patterns[0])
     tuples = [(a, None, f"x{x}") for x in range(2) for a in range(-1, 70)]
     assert covered.mask(SCHEMA.frame(tuples)).to_list() == [
         a in values[x] for x in range(2) for a in range(-1, 70)
     ]
     ranges = [IntervalSet(INT), IntervalSet(INT)]
-    for x, low, size, is_list in (beside for batch in batches for beside in batch):
+    for x, low, size, is_list in (drawn for batch in batches for drawn in batch):
         if not is_list:
             ranges[x].add(interval(INT, low, low + size, True, True))
     remembered = [p for p in from_frame(SCHEMA, covered.snapshot()["others"]) if p.form == (1, (2,), 0)]
     assert len(remembered) == sum(map(len, ranges))
-    for p in map(of, asked):
+    for p in map(punctuation, probes):
         x = int(str(p.patterns[2])[1:])
         if ranges[x].covers(p.patterns[0]):
             assert covered.missing(p) is None or isinstance(p.patterns[0], Values)

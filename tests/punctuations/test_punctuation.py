@@ -25,10 +25,10 @@ TEMP = Schema.parse("sid STRING, hour INT, min INT, temp INT")
 @given(data=st.data())
 def test_combine_matches_what_both_match(space: Space, data: st.DataObject) -> None:
     p, q = data.draw(space.punctuations()), data.draw(space.punctuations())
-    both = combine(p, q)
-    assert both == combine(q, p)
+    combined = combine(p, q)
+    assert combined == combine(q, p)
     for t in space.tuples():
-        assert (both is not None and match(t, both)) == (match(t, p) and match(t, q))
+        assert (combined is not None and match(t, combined)) == (match(t, p) and match(t, q))
 
 
 @every_space
@@ -65,10 +65,10 @@ def test_text_frames_and_pickles_read_back(space: Space, data: st.DataObject) ->
     assert [Punctuation.parse(space.schema, str(p)) for p in ps] == ps
     assert from_frame(space.schema, to_frame(space.schema, ps)) == ps
     assert to_frame(space.schema, ps).columns == list(space.schema.names)
-    again = pickle.loads(pickle.dumps(ps))
-    assert again == ps
-    assert list(map(hash, again)) == list(map(hash, ps))
-    assert [p.schema for p in again] == [p.schema for p in ps]
+    unpickled = pickle.loads(pickle.dumps(ps))
+    assert unpickled == ps
+    assert list(map(hash, unpickled)) == list(map(hash, ps))
+    assert [p.schema for p in unpickled] == [p.schema for p in ps]
     for p in ps:
         assert Punctuation.of(space.schema, **p.as_dict()) == p
         assert p.is_everything == (p == Punctuation.everything(space.schema))

@@ -27,7 +27,7 @@ every_space = pytest.mark.parametrize("space", SPACES, ids=str)
 
 @pytest.fixture(autouse=True, scope="module", params=[0, 8], ids="few={}".format)
 def few(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With few punctuations nothing is sorted; here nothing is few, and then everything."""
+    """Sort punctuations from the first one on (0), or only if there are more than 8."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(xmlpunct.punctuations.punctuation_index, "FEW_PUNCTUATIONS", request.param)
         patch.setattr(xmlpunct.punctuations.range_index, "CHUNK", request.param or 2)
@@ -35,40 +35,40 @@ def few(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def constants(space: Space) -> st.SearchStrategy[Punctuation]:
-    """Punctuations of constants and wildcards alone, the ones that the set indexes."""
+    """Punctuations of constants and wildcards only, which the set indexes."""
 
-    def of(t: Tuple, places: set[int]) -> Punctuation:
+    def build(t: Tuple, positions: set[int]) -> Punctuation:
         patterns = [
-            constant(a.type, v) if i in places and v is not None else WILDCARD
+            constant(a.type, v) if i in positions and v is not None else WILDCARD
             for i, (a, v) in enumerate(zip(space.schema, t, strict=True))
         ]
         return Punctuation(space.schema, patterns)
 
-    places = st.sets(st.integers(0, len(space.schema) - 1))
-    return st.builds(of, st.sampled_from(space.tuples()), places)
+    positions = st.sets(st.integers(0, len(space.schema) - 1))
+    return st.builds(build, st.sampled_from(space.tuples()), positions)
 
 
-def some(space: Space) -> st.SearchStrategy[list[Punctuation]]:
+def punctuation_lists(space: Space) -> st.SearchStrategy[list[Punctuation]]:
     return st.lists(space.punctuations() | constants(space), max_size=6)
 
 
 def in_order(ps: Iterable[Punctuation]) -> list[Punctuation]:
-    """As a set has them: by their forms, those of constants first."""
+    """In the order of a set: by form, constants first."""
     return sorted(ps, key=lambda p: p.form or (0, (), 0))
 
 
 @every_space
 @given(data=st.data())
 def test_matching_a_slice(space: Space, data: st.DataObject) -> None:
-    ps = data.draw(some(space))
+    ps = data.draw(punctuation_lists(space))
     ts = data.draw(st.lists(st.sampled_from(space.tuples()), max_size=10))
-    held, frame = PunctuationSet(space.schema, ps), space.schema.frame(ts)
-    for little, very_few in ((0, 0), (0, 4), (100, 4)):  # the three ways there are
+    punctuations, frame = PunctuationSet(space.schema, ps), space.schema.frame(ts)
+    for little, very_few in ((0, 0), (0, 4), (100, 4)):  # the three algorithms
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(xmlpunct.punctuations.constant_index, "LITTLE", little)
             patch.setattr(xmlpunct.punctuations.constant_index, "VERY_FEW", very_few)
-            assert held.mask(frame).to_list() == [any(match(t, p) for p in ps) for t in ts]
-    assert held.unmatched(frame) == [p for p in held if not any(match(t, p) for t in ts)]
+            assert punctuations.mask(frame).to_list() == [any(match(t, p) for p in ps) for t in ts]
+    assert punctuations.unmatched(frame) == [p for p in punctuations if not any(match(t, p) for t in ts)]
     for p in ps:
         hits = frame.with_columns(match_expression(p).alias("$hit"))["$hit"].to_list()
         assert hits == [match(t, p) for t in ts]
@@ -76,56 +76,58 @@ def test_matching_a_slice(space: Space, data: st.DataObject) -> None:
 
 @every_space
 @given(data=st.data())
-def test_what_was_held_before_leaves_no_trace(space: Space, data: st.DataObject) -> None:
-    """A set is the same as one made from its snapshot, also in the order of what it finds."""
+def test_removed_punctuations_leave_no_trace(space: Space, data: st.DataObject) -> None:
+    """A set equals one restored from its snapshot, also in the order of its lookups."""
     several = st.lists(space.punctuations(), max_size=8)
-    held = PunctuationSet(space.schema, data.draw(several))
-    held.discard(data.draw(st.lists(st.sampled_from(list(held)))) if len(held) else [])
-    held.update(data.draw(several))
-    again = PunctuationSet(space.schema)
-    again.restore(held.snapshot())
+    punctuations = PunctuationSet(space.schema, data.draw(several))
+    punctuations.discard(
+        data.draw(st.lists(st.sampled_from(list(punctuations)))) if len(punctuations) else []
+    )
+    punctuations.update(data.draw(several))
+    restored = PunctuationSet(space.schema)
+    restored.restore(punctuations.snapshot())
     for p in data.draw(several):
-        assert held.overlapping(p) == again.overlapping(p)
+        assert punctuations.overlapping(p) == restored.overlapping(p)
 
 
 @every_space
 @given(data=st.data())
 def test_reasoning_about_one_more(space: Space, data: st.DataObject) -> None:
-    ps, p = data.draw(some(space)), data.draw(space.punctuations() | constants(space))
-    held = PunctuationSet(space.schema, ps)
-    assert set(held.overlapping(p)) == {q for q in ps if combine(p, q) is not None}
-    assert len(set(held.overlapping(p))) == len(held.overlapping(p))
-    assert set(held.combinations(p)) == {c for q in ps if (c := combine(p, q)) is not None}
+    ps, p = data.draw(punctuation_lists(space)), data.draw(space.punctuations() | constants(space))
+    punctuations = PunctuationSet(space.schema, ps)
+    assert set(punctuations.overlapping(p)) == {q for q in ps if combine(p, q) is not None}
+    assert len(set(punctuations.overlapping(p))) == len(punctuations.overlapping(p))
+    assert set(punctuations.combinations(p)) == {c for q in ps if (c := combine(p, q)) is not None}
     if not p.is_empty:
-        assert held.covers(p) == any(covers(q, p) for q in held)
+        assert punctuations.covers(p) == any(covers(q, p) for q in punctuations)
 
 
 @every_space
 @given(data=st.data())
 def test_adding_and_discarding(space: Space, data: st.DataObject) -> None:
-    held, model = PunctuationSet(space.schema), dict[Punctuation, None]()
+    punctuations, model = PunctuationSet(space.schema), dict[Punctuation, None]()
     frame = space.schema.frame(space.tuples())
     for _ in range(data.draw(st.integers(1, 5))):
-        ps = data.draw(some(space))
+        ps = data.draw(punctuation_lists(space))
         if data.draw(st.booleans()):
-            given = (column_in(ps) or ps) if data.draw(st.booleans()) else ps
-            fresh = [p for p in dict.fromkeys(given) if p not in model and not p.is_empty]
-            assert held.update(given) == fresh
-            model.update(dict.fromkeys(fresh))
+            batch = (column_in(ps) or ps) if data.draw(st.booleans()) else ps
+            added = [p for p in dict.fromkeys(batch) if p not in model and not p.is_empty]
+            assert punctuations.update(batch) == added
+            model.update(dict.fromkeys(added))
         else:
-            gone = ps + data.draw(st.lists(st.sampled_from(list(model) or ps or [None]), max_size=3))
-            gone = [p for p in gone if p is not None]
-            out = (column_in(gone) or gone) if data.draw(st.booleans()) else gone
-            held.discard(out)
-            for p in out:
+            removed = ps + data.draw(st.lists(st.sampled_from(list(model) or ps or [None]), max_size=3))
+            removed = [p for p in removed if p is not None]
+            removed_batch = (column_in(removed) or removed) if data.draw(st.booleans()) else removed
+            punctuations.discard(removed_batch)
+            for p in removed_batch:
                 model.pop(p, None)
-        again = PunctuationSet(space.schema)
-        again.restore(held.snapshot())
-        assert list(held) == list(again) == held.all() == in_order(model)
-        assert len(held) == len(model)
-        assert all(p in held for p in model)
-        assert held.mask(frame).to_list() == [any(match(t, p) for p in model) for t in space.tuples()]
-        assert held.unmatched(frame) == [
+        restored = PunctuationSet(space.schema)
+        restored.restore(punctuations.snapshot())
+        assert list(punctuations) == list(restored) == punctuations.all() == in_order(model)
+        assert len(punctuations) == len(model)
+        assert all(p in punctuations for p in model)
+        assert punctuations.mask(frame).to_list() == [any(match(t, p) for p in model) for t in space.tuples()]
+        assert punctuations.unmatched(frame) == [
             p for p in in_order(model) if not any(match(t, p) for t in space.tuples())
         ]
 
@@ -133,65 +135,69 @@ def test_adding_and_discarding(space: Space, data: st.DataObject) -> None:
 @every_space
 @given(data=st.data())
 def test_a_joint_cover_is_a_cover(space: Space, data: st.DataObject) -> None:
-    pieces, whole = data.draw(some(space)), data.draw(space.punctuations())
+    pieces, target = data.draw(punctuation_lists(space)), data.draw(space.punctuations())
     closed = ClosedSet(space.schema)
     closed.update(pieces)
-    if closed.cover(whole):
-        assert covered_in(space, pieces, whole)
+    if closed.cover(target):
+        assert covered_in(space, pieces, target)
 
 
 @every_space
 @given(data=st.data())
 def test_a_cover_is_a_joint_cover(space: Space, data: st.DataObject) -> None:
-    # A constant at the edge of what is tried would look as if it covered all beyond.
-    pieces, whole = data.draw(st.lists(space.punctuations(), max_size=6)), data.draw(space.punctuations())
+    # A constant at the edge of the domain would seem to cover all values past it.
+    pieces, target = data.draw(st.lists(space.punctuations(), max_size=6)), data.draw(space.punctuations())
     closed = ClosedSet(space.schema)
     closed.update(pieces)
-    is_covered = covered_in(space, pieces, whole) and any(match(t, whole) for t in space.tuples())
-    if is_covered and not whole.is_everything:  # only the end covers the end
-        assert closed.cover(whole)
+    is_covered = covered_in(space, pieces, target) and any(match(t, target) for t in space.tuples())
+    if is_covered and not target.is_everything:  # only the end covers the end
+        assert closed.cover(target)
 
 
-def covered_in(space: Space, pieces: list[Punctuation], whole: Punctuation) -> bool:
-    """Whether each tuple of a space that matches ``whole`` matches one of some pieces."""
-    return all(any(match(t, p) for p in pieces) for t in space.tuples() if match(t, whole))
+def covered_in(space: Space, pieces: list[Punctuation], target: Punctuation) -> bool:
+    """True if each tuple of a space that matches ``target`` matches one of the pieces."""
+    return all(any(match(t, p) for p in pieces) for t in space.tuples() if match(t, target))
 
 
 @every_space
 @given(data=st.data())
 def test_closing_is_star_everywhere_else(space: Space, data: st.DataObject) -> None:
     ps = data.draw(st.lists(space.punctuations(), max_size=5))
-    places = data.draw(st.sets(st.integers(0, len(space.schema) - 1)))
+    positions = data.draw(st.sets(st.integers(0, len(space.schema) - 1)))
 
     def open_elsewhere(p: Punctuation) -> bool:
         return all(
             p.patterns[i].matches(v)
             for i in range(len(space.schema))
-            if i not in places
+            if i not in positions
             for v in space.values(i)
         )
 
-    assert PunctuationBatch(ps).closing(places) == [p for p in ps if open_elsewhere(p)]
+    assert PunctuationBatch(ps).closing(positions) == [p for p in ps if open_elsewhere(p)]
 
 
 RANGES = st.tuples(st.integers(0, 30), st.integers(0, 9)).map(lambda pair: f"[{pair[0]},{pair[0] + pair[1]}]")
 
 
 @given(st.lists(st.tuples(st.booleans(), RANGES), max_size=60), RANGES)
-def test_of_many_ranges_those_near_are_those_that_overlap(steps: list[tuple[bool, str]], asked: str) -> None:
+def test_range_candidates_are_exactly_the_overlapping_ranges(
+    steps: list[tuple[bool, str]], probe: str
+) -> None:
     schema = Schema.parse("a INT")
     ends, numbers = Ends(), dict[str, int]()
-    of = {text: Punctuation.of(schema, a=text) for text in (asked, *(text for _, text in steps))}
+    by_text = {text: Punctuation.of(schema, a=text) for text in (probe, *(text for _, text in steps))}
     for number, (is_new, text) in enumerate(steps):
-        cut = cuts(of[text].patterns[0])[0]
+        cut = cuts(by_text[text].patterns[0])[0]
         if is_new and text not in numbers:
             numbers[text] = number
-            ends.add(number, of[text], *cut)
+            ends.add(number, by_text[text], *cut)
         elif not is_new and text in numbers:
             ends.discard(numbers.pop(text), *cut)
-    near = ends.candidates(*cuts(of[asked].patterns[0])[0])
-    assert len(near) == len(set(near))
-    assert set(near) == {of[text] for text in numbers if combine(of[text], of[asked]) is not None}
+    candidates = ends.candidates(*cuts(by_text[probe].patterns[0])[0])
+    assert len(candidates) == len(set(candidates))
+    assert set(candidates) == {
+        by_text[text] for text in numbers if combine(by_text[text], by_text[probe]) is not None
+    }
 
 
 @given(
@@ -201,45 +207,49 @@ def test_of_many_ranges_those_near_are_those_that_overlap(steps: list[tuple[bool
         )
     )
 )
-def test_ranges_are_looked_up_whatever_came_in_columns_and_went(steps: list[tuple[str, set[str]]]) -> None:
+def test_overlapping_is_exact_after_columns_were_added_and_discarded(
+    steps: list[tuple[str, set[str]]],
+) -> None:
     schema = Schema.parse("a INT")
-    ps = [Punctuation.of(schema, a=f"[{40 + 3 * i},{41 + 3 * i}]") for i in range(20)]  # so they are not few
-    held = PunctuationSet(schema, ps)
-    asked = Punctuation.of(schema, a="[12,60]")
+    ps = [
+        Punctuation.of(schema, a=f"[{40 + 3 * i},{41 + 3 * i}]") for i in range(20)
+    ]  # more than FEW_PUNCTUATIONS
+    punctuations = PunctuationSet(schema, ps)
+    probe = Punctuation.of(schema, a="[12,60]")
     for kind, texts in steps:
-        some = [Punctuation.of(schema, a=text) for text in sorted(texts)]
+        batch = [Punctuation.of(schema, a=text) for text in sorted(texts)]
         if kind in ("update", "discard"):
-            getattr(held, kind)(column_in(some) or some)
+            getattr(punctuations, kind)(column_in(batch) or batch)
         else:
-            for p in some:
-                getattr(held, kind)(p)
-        near = held.overlapping(asked)
-        assert len(near) == len(set(near))
-        assert set(near) == {p for p in held if combine(p, asked) is not None}
+            for p in batch:
+                getattr(punctuations, kind)(p)
+        overlapping = punctuations.overlapping(probe)
+        assert len(overlapping) == len(set(overlapping))
+        assert set(overlapping) == {p for p in punctuations if combine(p, probe) is not None}
 
 
 def test_an_empty_set_and_an_empty_slice() -> None:
     schema = Schema.parse("a INT")
-    held = PunctuationSet(schema)
-    assert held.mask(schema.frame([(1,), (2,)])).to_list() == [False, False]
-    assert held.mask(schema.empty()).to_list() == []
-    held.add(Punctuation.everything(schema))
-    assert held.mask(schema.empty()).to_list() == []
-    assert held.mask(schema.frame([(1,), (None,)])).to_list() == [True, True]
-    assert held.unmatched(schema.empty()) == [Punctuation.everything(schema)]
-    assert not held.add(Punctuation.of(schema, a="{}"))
+    punctuations = PunctuationSet(schema)
+    assert punctuations.mask(schema.frame([(1,), (2,)])).to_list() == [False, False]
+    assert punctuations.mask(schema.empty()).to_list() == []
+    punctuations.add(Punctuation.everything(schema))
+    assert punctuations.mask(schema.empty()).to_list() == []
+    assert punctuations.mask(schema.frame([(1,), (None,)])).to_list() == [True, True]
+    assert punctuations.unmatched(schema.empty()) == [Punctuation.everything(schema)]
+    assert not punctuations.add(Punctuation.of(schema, a="{}"))
 
 
-def test_is_kept_as_received_never_fused() -> None:
+def test_punctuations_are_retained_unfused() -> None:
     schema = Schema.parse("a INT")
     ps = [Punctuation.of(schema, a=a) for a in (1, 2, "[1,2]", "[0,9]", 3)]
     assert list(PunctuationSet(schema, ps)) == in_order(ps)
 
 
 def test_a_hundred_thousand_constants_match_at_once() -> None:
-    """An auction has a punctuation per item: were each compared with each tuple, this would take hours."""
+    """An auction has a punctuation per item; comparing each with each tuple would take hours."""
     schema = Schema.parse("item INT, bid INT")
-    held = PunctuationSet(schema, (Punctuation.of(schema, item=i) for i in range(100_000)))
+    punctuations = PunctuationSet(schema, (Punctuation.of(schema, item=i) for i in range(100_000)))
     frame = schema.frame((i, 1) for i in range(50_000, 150_000))
-    assert held.mask(frame).sum() == 50_000
-    assert len(held.unmatched(frame)) == 50_000
+    assert punctuations.mask(frame).sum() == 50_000
+    assert len(punctuations.unmatched(frame)) == 50_000

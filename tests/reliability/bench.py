@@ -1,4 +1,4 @@
-"""A query small enough to die at every moment, with its sources, its output and its checkpoint."""
+"""A query small enough to be killed at every system call, with its sources, output and checkpoint."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ UNION = "SELECT hour, MAX(x) AS most FROM (SELECT x, hour FROM a UNION SELECT x,
 
 
 def feed(seed: int, hours: int = 4) -> str:
-    """A document of some tuples an hour, and a punctuation behind each hour."""
-    chance = random.Random(seed)
+    """A document of three tuples per hour, and a punctuation after each hour."""
+    rng = random.Random(seed)
     lines = [f'<s xmlns:punct="{PUNCT_NAMESPACE}">']
     for hour in range(hours):
-        lines += [f"<t><x>{chance.randrange(4)}</x><hour>{hour}</hour></t>" for _ in range(3)]
+        lines += [f"<t><x>{rng.randrange(4)}</x><hour>{hour}</hour></t>" for _ in range(3)]
         lines.append(f"<punct:t><hour>{hour}</hour></punct:t>")
     return "\n".join([*lines, "</s>", ""])
 
 
 class Bench:
-    """A query over two small files, its output and its checkpoint, in a folder of their own.
+    """A query over two small files, with its output and its checkpoint in one folder.
 
     Files that are not in UTF-8 are spooled.
     """
@@ -50,19 +50,19 @@ class Bench:
         )
 
     def run(self, stop: Stop | None = None) -> RunStats:
-        """Start, or go on."""
+        """Start the run, or continue it from its checkpoint."""
         stats = RunStats("local")
         planned = plan(self.sql, {n: str(p) for n, p in self.sources.items()})
         local.run(planned, self.options, stats, stop=stop)
         return stats
 
     def seen(self) -> tuple[bytes, bytes]:
-        """What anybody can see by now."""
-        found = [path.read_bytes() if path.exists() else b"" for path in (self.out, self.rejects)]
-        return found[0], found[1]
+        """The output and the rejects file as they are on disk now."""
+        contents = [path.read_bytes() if path.exists() else b"" for path in (self.out, self.rejects)]
+        return contents[0], contents[1]
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Remove the checkpoint, the output and the rejects file."""
         shutil.rmtree(self.checkpoint, ignore_errors=True)
         self.out.unlink(missing_ok=True)
         self.rejects.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A disk that keeps, when the power fails, only what it was told to: synced bytes, under synced names."""
+"""A simulated disk: after a power failure it holds only synced bytes, under synced names."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ Inode = tuple[int, int]
 
 
 class Disk:
-    """Watches what a run does to files, so that `crash` can take back all of it that was not synced.
+    """Records a run's file operations, so that `crash` can undo all that were not synced.
 
-    That a file is removed is certain at once: what is gone must not be missed either way.
+    A removal is final at once: a run must tolerate both a removed file and a file that is still there.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[Inode, bytes] = {}  # what of each file that was opened to be written would be left
-        self._names: list[
-            tuple[Inode, Path, bytes | None]
-        ] = []  # by directory: new names, and what was there
+        self._synced: dict[Inode, bytes] = {}  # synced bytes of each file opened for writing
+        # (directory, name, earlier content) of each name that is not synced
+        self._names: list[tuple[Inode, Path, bytes | None]] = []
         self._folders = set[Path]()
         self.forgets: Callable[[], bool] = lambda: True
-        """Whether something that was not synced is lost; each time anew."""
+        """Called for each unsynced change: True if the power failure loses it."""
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Watch the block. Nothing is really synced, which takes long and is not for a test to find out."""
+        """Record the file operations of the block. Real syncs are skipped, because they are slow."""
         real = builtins.open
 
-        def call(file: Any, *more: Any, **options: Any) -> Any:
+        def call(file: Any, *arguments: Any, **options: Any) -> Any:
             named = isinstance(file, str | os.PathLike)
-            return real(file, *more, **({"opener": os.open} | options if named else options))
+            return real(file, *arguments, **({"opener": os.open} | options if named else options))
 
         with self._replacing("open", "mkdir", "rename", "replace", "fsync"):
             builtins.open = call
@@ -45,19 +44,19 @@ class Disk:
             finally:
                 builtins.open = real
 
-    def kept(self, path: Path) -> bytes:
-        """What it was told to keep at ``path``, whatever becomes of the directories above."""
+    def synced(self, path: Path) -> bytes:
+        """The synced bytes of ``path``, even if the names of its directories are not synced."""
         for _, name, before in self._names:
             if name == path:
                 return before or b""
-        return self._kept.get(_inode(os.stat(path)), b"") if path.exists() else b""
+        return self._synced.get(_inode(os.stat(path)), b"") if path.exists() else b""
 
     def crash(self) -> None:
-        """Let the power fail: what is found afterwards is what the disk had been told to keep."""
+        """Simulate a power failure: restore the synced state."""
         for path in list(self._written()):
-            kept = self._kept.get(_inode(os.stat(path)))
-            if kept is not None and kept != path.read_bytes() and self.forgets():
-                path.write_bytes(kept)
+            synced = self._synced.get(_inode(os.stat(path)))
+            if synced is not None and synced != path.read_bytes() and self.forgets():
+                path.write_bytes(synced)
         for _, path, before in reversed(self._names):
             if not self.forgets():
                 continue
@@ -68,7 +67,7 @@ class Disk:
                 path.write_bytes(before)
             else:
                 path.unlink(missing_ok=True)
-        self._kept, self._names = {}, []
+        self._synced, self._names = {}, []
 
     def _written(self) -> Iterator[Path]:
         for folder in self._folders:
@@ -87,26 +86,26 @@ class Disk:
                 setattr(os, name, function)
 
     def _open(self, real: Callable[..., int]) -> Callable[..., int]:
-        def call(path: Any, flags: int, *more: Any, **options: Any) -> int:
+        def call(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
             writes = flags & (os.O_WRONLY | os.O_RDWR) and "dir_fd" not in options
             new = writes and not os.path.exists(path)
             before = b"" if new or not writes or not os.path.isfile(path) else Path(path).read_bytes()
-            file = real(path, flags, *more, **options)
+            file = real(path, flags, *arguments, **options)
             if writes and stat.S_ISREG(os.fstat(file).st_mode):
                 self._folders.add(Path(path).absolute().parent)
                 inode = _inode(os.fstat(file))
                 if new:
-                    self._kept[inode] = b""
+                    self._synced[inode] = b""
                     self._name(Path(path), None)
                 else:
-                    self._kept.setdefault(inode, before)
+                    self._synced.setdefault(inode, before)
             return file
 
         return call
 
     def _mkdir(self, real: Callable[..., None]) -> Callable[..., None]:
-        def call(path: Any, *more: Any, **options: Any) -> None:
-            real(path, *more, **options)
+        def call(path: Any, *arguments: Any, **options: Any) -> None:
+            real(path, *arguments, **options)
             self._name(Path(path), None)
 
         return call
@@ -121,7 +120,9 @@ class Disk:
                 return new / path.relative_to(old) if path.is_relative_to(old) else path
 
             self._folders = set(map(moved, self._folders))
-            self._names = [(above, moved(path), held) for above, path, held in self._names if path != old]
+            self._names = [
+                (directory, moved(path), content) for directory, path, content in self._names if path != old
+            ]
             self._name(new, before)
 
         return call
@@ -130,13 +131,13 @@ class Disk:
 
     def _fsync(self, _: Callable[..., None]) -> Callable[..., None]:
         def call(file: int) -> None:
-            found = os.fstat(file)
-            if stat.S_ISDIR(found.st_mode):
-                self._names = [n for n in self._names if n[0] != _inode(found)]
+            status = os.fstat(file)
+            if stat.S_ISDIR(status.st_mode):
+                self._names = [n for n in self._names if n[0] != _inode(status)]
             else:
-                size = found.st_size
+                size = status.st_size
                 with open(f"/proc/self/fd/{file}", "rb") as same:
-                    self._kept[_inode(found)] = same.read(size)
+                    self._synced[_inode(status)] = same.read(size)
 
         return call
 
@@ -145,5 +146,5 @@ class Disk:
         self._names.append((_inode(os.stat(path.parent)), path, before))
 
 
-def _inode(found: os.stat_result) -> Inode:
-    return found.st_dev, found.st_ino
+def _inode(status: os.stat_result) -> Inode:
+    return status.st_dev, status.st_ino

@@ -1,4 +1,4 @@
-"""Spark's event log of a run: which executors there were, and who worked on what, and when."""
+"""Spark's event log of a run: its executors, and which executor ran which task when."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Task:
     began: float
     ended: float
     batch: int | None
-    """The micro-batch that it belongs to, if any."""
+    """Its micro-batch, if any."""
     stateful: bool
     speculative: bool
     succeeded: bool
@@ -28,7 +28,7 @@ class Task:
 
 @dataclass
 class EventLog:
-    """What is known of a run. Executors are called as Spark calls them; times are in seconds since the epoch."""
+    """Executors and tasks of a run. Executors have Spark's ids; times are in seconds since the epoch."""
 
     added: dict[str, float] = field(default_factory=dict)
     removed: dict[str, float] = field(default_factory=dict)
@@ -36,38 +36,38 @@ class EventLog:
 
     @classmethod
     def read(cls, folder: Path) -> EventLog:
-        """The only event log in a folder, as far as it is written."""
-        found = cls()
+        """The only event log in a folder, as far as Spark has written it."""
+        events = cls()
         stages: dict[int, tuple[int | None, bool]] = {}
         (log,) = folder.iterdir()
         for event in map(json.loads, log.read_text().splitlines()):
             match event["Event"]:
                 case "SparkListenerExecutorAdded":
-                    found.added[event["Executor ID"]] = event["Timestamp"] / 1000
+                    events.added[event["Executor ID"]] = event["Timestamp"] / 1000
                 case "SparkListenerExecutorRemoved":
-                    found.removed[event["Executor ID"]] = event["Timestamp"] / 1000
+                    events.removed[event["Executor ID"]] = event["Timestamp"] / 1000
                 case "SparkListenerStageSubmitted":
                     stages[event["Stage Info"]["Stage ID"]] = _stage(event)
                 case "SparkListenerTaskEnd":
-                    found.tasks.append(_task(event, *stages[event["Stage ID"]]))
-        return found
+                    events.tasks.append(_task(event, *stages[event["Stage ID"]]))
+        return events
 
 
 def submit_args(folder: Path, settings: Mapping[str, str]) -> str:
-    """``PYSPARK_SUBMIT_ARGS`` that make a run write its event log into a new folder, with further settings."""
+    """``PYSPARK_SUBMIT_ARGS`` by which a run writes its event log to a new folder, with further settings."""
     folder.mkdir()
-    logged = {
+    logging = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": folder.as_uri(),
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
     }
-    words = [f"--conf {name}={value}" for name, value in (logged | dict(settings)).items()]
+    words = [f"--conf {name}={value}" for name, value in (logging | dict(settings)).items()]
     return " ".join([*words, "pyspark-shell"])
 
 
 def _stage(event: dict[str, Any]) -> tuple[int | None, bool]:
-    """The micro-batch of a stage, and whether it has state."""
+    """The micro-batch of a stage, and whether the stage has state."""
     batch = event["Properties"].get(_BATCH)
     names = {rdd["Name"] for rdd in event["Stage Info"]["RDD Info"]}
     return None if batch is None else int(batch), _STATE in names

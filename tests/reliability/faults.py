@@ -1,4 +1,4 @@
-"""Deaths at chosen moments: between any two things that a run asks of the system, or in the middle of one."""
+"""Deaths at chosen moments: before any system call of a run, or in the middle of a write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 CALLS = ("open", "write", "ftruncate", "fsync", "mkdir", "rename", "replace", "unlink", "rmdir")
-"""All by which a durable run changes what is on disk."""
+"""All system calls by which a durable run changes files."""
 
 
 Call = Callable[..., Any]
@@ -17,7 +17,7 @@ Call = Callable[..., Any]
 
 @contextmanager
 def watched(watching: Callable[[str, Call], Call]) -> Iterator[None]:
-    """In the block, each call of `CALLS` is what ``watching`` makes of it, by its name."""
+    """In the block, replace each function of `CALLS` by ``watching(name, function)``."""
     real = {name: getattr(os, name) for name in CALLS}
     for name, function in real.items():
         setattr(os, name, watching(name, function))
@@ -29,13 +29,13 @@ def watched(watching: Callable[[str, Call], Call]) -> Iterator[None]:
 
 
 class Killed(BaseException):
-    """The end of a process that does not happen."""
+    """Ends a run as if its process had been killed."""
 
 
 class Death:
-    """Comes at the call of that number; with ``torn``, once half of what it was to write is written.
+    """Dies before system call ``number``; with ``torn``, after half of its write.
 
-    From then on no call changes anything, as if the process were gone; so does, in fact, ``really``.
+    From then on no call changes anything, as if the process were dead; with ``really``, the process does end.
     """
 
     def __init__(self, number: int, torn: bool = False, really: bool = False) -> None:
@@ -46,13 +46,13 @@ class Death:
         return f"death {'in' if self.torn else 'before'} call {self.number}, {self.at}"
 
     def next(self) -> Death:
-        """The one to come after this one, so that in the end every moment has had its own."""
+        """The death after this one, so that a sequence covers every moment."""
         in_it = self.at == "write" and not self.torn
         return Death(self.number, torn=True) if in_it else Death(self.number + 1)
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
-        """Lie in wait for the block; comes to nothing if it does not live so long."""
+        """Die in the block, unless the block makes fewer calls."""
         with suppress(Killed), watched(self._watching):
             yield
 
@@ -74,7 +74,7 @@ class Death:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """``NUMBER TORN COMMAND...``: run a command line that dies so."""
+    """``NUMBER TORN COMMAND...``: run a command line that dies at this call."""
     from xmlpunct.cli import invoke
     from xmlpunct.engine.run.local import ledger
 

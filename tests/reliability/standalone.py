@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark's on loopback: a master, and workers that can be killed and started."""
+"""A standalone Spark cluster on loopback: a master, and workers that can be killed and started."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from pathlib import Path
 import pyspark
 
 SPARK_HOME = Path(pyspark.__file__).parent
-_HERE = "127.0.0.1"
+_LOOPBACK = "127.0.0.1"
 _DEPLOY = "org.apache.spark.deploy"
-_APART = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
-"""Runs a shell script that may mount what nobody else sees."""
+_UNSHARE = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+"""Runs a shell script whose mounts no other process sees."""
 _START_SECONDS = 240
-"""What no part of it takes to start, whatever else the machine does."""
+"""Limit for the start of each part, also on a busy machine."""
 
 
 class Cluster:
-    """A running cluster. What each part says is in a file of its name in ``folder``."""
+    """A running cluster. Each part logs to a file of its name in ``folder``."""
 
     url: str
-    """What ``--master`` is to be."""
+    """The value for ``--master``."""
     workers: list[subprocess.Popen[bytes]]
-    """All workers that were ever started, of one core each."""
+    """All workers ever started, of one core each."""
 
     def __init__(self, folder: Path, ending: ExitStack, hidden: Path | None) -> None:
         self._folder, self._ending, self._hidden, self.workers = folder, ending, hidden, []
         port = _free_port()
-        self.url = f"spark://{_HERE}:{port}"
-        words = (f"{_DEPLOY}.master.Master", "-h", _HERE, "-p", str(port), "--webui-port", "0")
+        self.url = f"spark://{_LOOPBACK}:{port}"
+        words = (f"{_DEPLOY}.master.Master", "-h", _LOOPBACK, "-p", str(port), "--webui-port", "0")
         self._start("master", "New state: ALIVE", *words)
 
     def start_worker(self) -> None:
-        """Start one more worker, on a host of its own, as Spark sees it."""
+        """Start one more worker, with a host address of its own."""
         number = len(self.workers)
         name, host = f"worker{number}", f"127.0.0.{number + 2}"
         words = ("-h", host, "-c", "1", "-m", "1g", "--webui-port", "0", "-d", str(self._folder / name))
         deploy = (f"{_DEPLOY}.worker.Worker", *words, self.url)
         self.workers.append(self._start(name, "Successfully registered", *deploy, host=host))
 
-    def _start(self, name: str, said: str, *words: str, host: str = _HERE) -> subprocess.Popen[bytes]:
-        """Start a part and wait until it has ``said`` something. Workers do not see the hidden folder."""
+    def _start(self, name: str, message: str, *words: str, host: str = _LOOPBACK) -> subprocess.Popen[bytes]:
+        """Start a part and wait until it has logged ``message``. Workers do not see the hidden folder."""
         log = self._folder / f"{name}.log"
         environment = os.environ | {"SPARK_LOCAL_IP": host, "PYSPARK_PYTHON": sys.executable}
         command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
-        if self._hidden is not None and host != _HERE:
+        if self._hidden is not None and host != _LOOPBACK:
             command = [
-                *_APART,
+                *_UNSHARE,
                 f'mount -t tmpfs none {shlex.quote(str(self._hidden))} && exec "$@"',
                 "sh",
                 *command,
@@ -62,7 +62,7 @@ class Cluster:
             process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
         self._ending.callback(_end, process)
         until = time.monotonic() + _START_SECONDS
-        while said not in log.read_text():
+        while message not in log.read_text():
             assert process.poll() is None, f"{name} has ended: see {log}"
             assert time.monotonic() < until, f"{name} did not start: see {log}"
             time.sleep(0.1)
@@ -70,16 +70,16 @@ class Cluster:
 
 
 def can_hide() -> bool:
-    """Whether this machine lets a process see other files than the rest."""
+    """Whether this machine permits private mounts."""
     try:
-        return subprocess.run([*_APART, "true"], capture_output=True, check=False).returncode == 0
+        return subprocess.run([*_UNSHARE, "true"], capture_output=True, check=False).returncode == 0
     except OSError:
         return False
 
 
 @contextmanager
 def standalone(folder: Path, workers: int, hidden: Path | None = None) -> Iterator[Cluster]:
-    """A cluster with so many workers, which ends with the block. What is in a ``hidden`` folder no worker sees."""
+    """A cluster for the block. No worker sees the files of the ``hidden`` folder."""
     with ExitStack() as ending:
         cluster = Cluster(folder, ending, hidden)
         for _ in range(workers):
@@ -88,9 +88,9 @@ def standalone(folder: Path, workers: int, hidden: Path | None = None) -> Iterat
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind((_HERE, 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind((_LOOPBACK, 0))
+        return int(listener.getsockname()[1])
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Runs in processes of their own, to be watched and killed, and a peer that sends them what they read."""
+"""Runs in child processes that tests watch and kill, and a TCP peer that sends them a file."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.cli.harness import WAREHOUSE
 from tests.threads import TURNS
 
 LONG = os.environ.get("XMLPUNCT_LONG") == "1"
-"""Whether tests take their long form."""
+"""Whether tests run in their long form."""
 MOST_SECONDS = 240
-"""What nothing here takes, whatever else the machine does."""
+"""Limit for every wait, also on a busy machine."""
 
 
 def start(*options: str) -> subprocess.Popen[bytes]:
-    """A run in a process of its own."""
+    """A run in a child process."""
     return launch("run", str(WAREHOUSE), *options)
 
 
 def launch(*arguments: str) -> subprocess.Popen[bytes]:
-    """A command in a process of its own; on the local engine, with the number of threads whose turn it is."""
+    """A command in a child process; on the local engine, the number of threads varies by turns."""
     command = [sys.executable, "-m", "xmlpunct", *arguments, *TURNS.options(arguments)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"})
 
@@ -46,15 +46,15 @@ def processes_below(pid: int, naming: str) -> list[int]:
             parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
         except (OSError, ProcessLookupError):
             continue
-    found, at = [], [pid]
-    while at:
-        at = [child for child, parent in parents.items() if parent in at]
-        found += at
-    return [p for p in found if naming in _command(p)]
+    descendants, parents_at_level = [], [pid]
+    while parents_at_level:
+        parents_at_level = [child for child, parent in parents.items() if parent in parents_at_level]
+        descendants += parents_at_level
+    return [p for p in descendants if naming in _command(p)]
 
 
 def _command(pid: int) -> str:
-    """The command of a process; empty if it has ended meanwhile."""
+    """The command line of a process; empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text()
     except (OSError, ProcessLookupError):
@@ -70,7 +70,7 @@ def wait_for_results(output: Path, run: subprocess.Popen[bytes]) -> None:
 
 
 def wait_for_a_batch(checkpoint: Path, run: subprocess.Popen[bytes]) -> None:
-    """Come back in the middle of a micro-batch on Spark."""
+    """Wait until Spark is in the middle of a micro-batch."""
     until = time.monotonic() + MOST_SECONDS
     folders = [checkpoint / "spark" / name for name in ("offsets", "commits")]
     while not set.difference(*({path.name for path in folder.glob("[0-9]*")} for folder in folders)):
@@ -80,13 +80,13 @@ def wait_for_a_batch(checkpoint: Path, run: subprocess.Popen[bytes]) -> None:
 
 
 def ends_well(run: subprocess.Popen[bytes]) -> None:
-    _, said = run.communicate(timeout=MOST_SECONDS)
-    assert run.returncode == 0, said.decode()
+    _, errors = run.communicate(timeout=MOST_SECONDS)
+    assert run.returncode == 0, errors.decode()
 
 
 @contextmanager
 def sending_again(path: Path) -> Iterator[str]:
-    """Sends a file, bit by bit, to whoever connects, as often as anybody does."""
+    """A server that sends a file, in small pieces, to each peer that connects."""
 
     def serve() -> None:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Inputs that change while a run reads them, or between its lives: found out, or read as they were; never mixed."""
+"""Inputs that change during a run, or between a run and its restart: detected, or read as they were; never mixed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SQL = "SELECT x, hour FROM a"
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every slice counts, and little is looked at, so that small files have a head, a middle and an end.
+    """Commit every slice, and compare few bytes, so that small files have a head, a middle and an end.
 
-    Each part that is looked at holds a value: a punctuation and what is between two values take 65 bytes.
+    Each compared part holds a value: a punctuation and the text between two values take 65 bytes.
     """
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
@@ -42,42 +42,42 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bench_of(folder: Path) -> Bench:
-    """A run that takes more slices than are read ahead."""
-    found = Bench(folder, SQL)
-    found.sources["a"].write_text(feed(5, hours=40))
-    return found
+    """A run that takes more slices than the engine reads ahead."""
+    bench = Bench(folder, SQL)
+    bench.sources["a"].write_text(feed(5, hours=40))
+    return bench
 
 
-def other(text: str) -> str:
-    """As long, and cut at the same places, but with other values all over."""
-    return re.sub("<x>(.)</x>", lambda found: f"<x>{3 - int(found[1])}</x>", text)
+def with_other_values(text: str) -> str:
+    """A text of the same length and cut at the same places, with other values throughout."""
+    return re.sub("<x>(.)</x>", lambda match: f"<x>{3 - int(match[1])}</x>", text)
 
 
-def beside(path: Path, text: str) -> Path:
-    found = path.with_suffix(".new")
-    found.write_text(text)
-    return found
+def written_next_to(path: Path, text: str) -> Path:
+    new_path = path.with_suffix(".new")
+    new_path.write_text(text)
+    return new_path
 
 
 def renamed(path: Path, text: str) -> None:
-    os.replace(beside(path, other(text)), path)
+    os.replace(written_next_to(path, with_other_values(text)), path)
 
 
 def renamed_to_the_same(path: Path, text: str) -> None:
-    os.replace(beside(path, text), path)
+    os.replace(written_next_to(path, text), path)
 
 
-def made_anew(path: Path, text: str) -> None:
+def recreated(path: Path, text: str) -> None:
     path.unlink()
-    path.write_text(other(text))
+    path.write_text(with_other_values(text))
 
 
 def written_over(path: Path, text: str) -> None:
-    path.write_text(other(text))
+    path.write_text(with_other_values(text))
 
 
 def written_over_by_more(path: Path, text: str) -> None:
-    path.write_text(other(text) + "<s/>")
+    path.write_text(with_other_values(text) + "<s/>")
 
 
 def cut(path: Path, text: str) -> None:
@@ -88,7 +88,7 @@ def removed(path: Path, _: str) -> None:
     path.unlink()
 
 
-def added_to(path: Path, _: str) -> None:
+def appended_to(path: Path, _: str) -> None:
     with path.open("a") as file:
         file.write("<s><t><x>9</x><hour>9</hour></t></s>")
 
@@ -101,7 +101,7 @@ Change = Callable[[Path, str], None]
 
 
 def run(bench: Bench, when: int, change: Callable[[], None]) -> None:
-    """A run during which something changes after so many slices."""
+    """A run during which ``change`` is called once after slice number ``when``."""
 
     def on_progress(stats: RunStats) -> None:
         if stats.slices == when:
@@ -115,20 +115,20 @@ def run(bench: Bench, when: int, change: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("slices", [1, 2, 5])
 @pytest.mark.parametrize(
-    "change", [renamed, renamed_to_the_same, made_anew, written_over, written_over_by_more, cut, removed]
+    "change", [renamed, renamed_to_the_same, recreated, written_over, written_over_by_more, cut, removed]
 )
 def test_changed_while_a_run_lives(tmp_path: Path, change: Change, slices: int) -> None:
-    """It is an error that says so; what came before is there; with the file as it was, the run goes on."""
+    """A change is an error, after the earlier results; with the original file the run continues."""
     bench = bench_of(tmp_path)
     bench.run()
     expected = bench.seen()
     bench.clear()
     path = bench.sources["a"]
     text = path.read_text()
-    with pytest.raises(SourceError, match="an input has changed") as found:
+    with pytest.raises(SourceError, match="an input has changed") as caught:
         run(bench, slices, lambda: change(path, text))
-    assert found.value.exit_code == 1
-    assert str(path) in str(found.value)
+    assert caught.value.exit_code == 1
+    assert str(path) in str(caught.value)
     out, _ = bench.seen()
     assert b"<result>" in out
     assert expected[0].startswith(out)
@@ -137,11 +137,11 @@ def test_changed_while_a_run_lives(tmp_path: Path, change: Change, slices: int) 
     assert bench.seen() == expected
 
 
-@pytest.mark.parametrize("change", [added_to, touched])
-def test_what_changes_nothing_that_is_read(
+@pytest.mark.parametrize("change", [appended_to, touched])
+def test_changes_that_do_not_affect_the_results(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, change: Change
 ) -> None:
-    """What is added is not read, as a file that is added to a directory is not, but told."""
+    """Appended bytes are not read; a warning reports them."""
     bench = bench_of(tmp_path)
     text = bench.sources["a"].read_text()
     for checkpoint in (str(bench.checkpoint), None):
@@ -152,13 +152,13 @@ def test_what_changes_nothing_that_is_read(
         caplog.clear()
         run(bench, 1, lambda: change(bench.sources["a"], text))
         assert bench.seen() == expected
-        assert ("has grown by 36 bytes" in caplog.text) == (change is added_to)
+        assert ("has grown by 36 bytes" in caplog.text) == (change is appended_to)
         bench.sources["a"].write_text(text)
 
 
-@pytest.mark.parametrize("change", [renamed, renamed_to_the_same, made_anew, removed])
+@pytest.mark.parametrize("change", [renamed, renamed_to_the_same, recreated, removed])
 def test_without_a_checkpoint_a_file_is_read_to_its_end(tmp_path: Path, change: Change) -> None:
-    """Whatever its name is given to: it was opened once."""
+    """The file stays open, so a change of its name has no effect."""
     bench = bench_of(tmp_path)
     bench.options = replace(bench.options, checkpoint=None)
     bench.run()
@@ -168,7 +168,7 @@ def test_without_a_checkpoint_a_file_is_read_to_its_end(tmp_path: Path, change: 
 
 
 @pytest.mark.parametrize("change", [written_over, written_over_by_more, cut])
-def test_without_a_checkpoint_what_is_written_over_is_found_out(tmp_path: Path, change: Change) -> None:
+def test_without_a_checkpoint_an_overwritten_file_is_detected(tmp_path: Path, change: Change) -> None:
     bench = bench_of(tmp_path)
     bench.options = replace(bench.options, checkpoint=None)
     bench.run()
@@ -181,7 +181,7 @@ def test_without_a_checkpoint_what_is_written_over_is_found_out(tmp_path: Path, 
 
 
 def copied(path: Path, _: str) -> None:
-    """Another inode, another time, the same bytes."""
+    """Replace a file by its copy: another inode and time, the same bytes."""
     shutil.copyfile(path, path.with_suffix(".copy"))
     path.unlink()
     os.replace(path.with_suffix(".copy"), path)
@@ -193,11 +193,11 @@ def with_another_head(path: Path, text: str) -> None:
 
 
 def with_the_same_head(path: Path, text: str) -> None:
-    path.write_text(text[:300] + other(text[300:]))
+    path.write_text(text[:300] + with_other_values(text[300:]))
 
 
 def died(bench: Bench) -> None:
-    """A life that ended about in the middle of its input."""
+    """A run that is interrupted about in the middle of its input."""
     size = bench.sources["a"].stat().st_size
 
     class Enough(BaseException):
@@ -219,7 +219,7 @@ def died(bench: Bench) -> None:
         (renamed_to_the_same, True),
         (renamed, False),
         (written_over_by_more, False),
-        (added_to, False),
+        (appended_to, False),
         (cut, False),
         (with_another_head, False),
         (with_the_same_head, False),
@@ -229,7 +229,7 @@ def died(bench: Bench) -> None:
 def test_changed_between_two_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Change, goes_on: bool, save: float
 ) -> None:
-    """No restart is refused because a file was copied; any is where size, head or what was read last differs."""
+    """A copied file is accepted; another size, head, or last part that was read is refused."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
     monkeypatch.setattr(held, "KEPT_BYTES", 200)
     bench = bench_of(tmp_path)
@@ -237,13 +237,13 @@ def test_changed_between_two_lives(
     expected, text = bench.seen(), bench.sources["a"].read_text()
     bench.clear()
     died(bench)
-    seen = bench.seen()
+    contents = bench.seen()
     change(bench.sources["a"], text)
     if not goes_on:
-        says = "cannot read|No such file" if change is removed else "an input has changed"
-        with pytest.raises(SourceError, match=says):
+        message = "cannot read|No such file" if change is removed else "an input has changed"
+        with pytest.raises(SourceError, match=message):
             bench.run()
-        assert bench.seen()[0].startswith(seen[0])
+        assert bench.seen()[0].startswith(contents[0])
         if change is removed:
             return
         bench.sources["a"].write_text(text)
@@ -254,12 +254,12 @@ def test_changed_between_two_lives(
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
 @pytest.mark.parametrize(
     ("change", "goes_on"),
-    [(copied, True), (added_to, False), (cut, False), (renamed, False), (with_another_head, False)],
+    [(copied, True), (appended_to, False), (cut, False), (renamed, False), (with_another_head, False)],
 )
 def test_a_spooled_file_that_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Change, goes_on: bool, encoding: str
 ) -> None:
-    """Such a one is copied; the copy goes on with the same file only. Letters take more bytes in UTF-8."""
+    """The spool continues with the same file only. Its letters take more bytes in UTF-8."""
     monkeypatch.setattr(segments, "SEGMENT_BYTES", 256)
     bench = bench_of(tmp_path)
     path = bench.sources["a"]
@@ -288,16 +288,16 @@ def test_a_spooled_file_that_changes(
 
 
 def follow(path: Path, spool: Path, until: int) -> None:
-    """Copy a file that grows until so much of it is there. Raises what keeps it from being copied."""
-    running = Spool(open_source(f"follow:{path}"), 0, spool)
-    running.start()
+    """Spool a growing file until the spool has ``until`` bytes. Raises the error that ended the spool."""
+    spooling = Spool(open_source(f"follow:{path}"), 0, spool)
+    spooling.start()
     deadline = time.monotonic() + 20
-    while running.is_alive() and segments.extent(spool)[0] < until:
+    while spooling.is_alive() and segments.extent(spool)[0] < until:
         assert time.monotonic() < deadline
         time.sleep(0.001)
-    running.stop()
-    running.join()
-    running.check()
+    spooling.stop()
+    spooling.join()
+    spooling.check()
 
 
 @pytest.mark.parametrize("size", [40, 100, 1000, 1024])
@@ -305,7 +305,7 @@ def follow(path: Path, spool: Path, until: int) -> None:
     ("change", "goes_on"),
     [
         (copied, True),
-        (added_to, True),
+        (appended_to, True),
         (touched, True),
         (renamed, False),
         (written_over_by_more, False),
@@ -315,7 +315,7 @@ def follow(path: Path, spool: Path, until: int) -> None:
 def test_a_file_that_grows_between_two_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Change, goes_on: bool, size: int
 ) -> None:
-    """It may have grown, but not become another; what was released is known by its checksums."""
+    """A file may grow, but not change; released bytes are compared by checksum."""
     monkeypatch.setattr(segments, "SEGMENT_BYTES", 128)
     path, spool = tmp_path / "in.xml", tmp_path / "0-0.xml"
     text = ("<s><x>1</x><x>2</x>" + "<x>0</x>" * 200)[:size]
@@ -330,11 +330,11 @@ def test_a_file_that_grows_between_two_lives(
         path.write_text(text)
     with path.open("a") as file:
         file.write("<x>7</x>")
-    whole = path.read_bytes()
-    follow(path, spool, len(whole))
+    content = path.read_bytes()
+    follow(path, spool, len(content))
     begin = segments.segments(spool)[0] * 128
     with segments.open_at(spool, begin) as copy:
-        assert copy.read() == whole[begin:]
+        assert copy.read() == content[begin:]
 
 
 def test_a_file_that_is_written_over_while_it_is_followed(tmp_path: Path) -> None:
@@ -343,12 +343,12 @@ def test_a_file_that_is_written_over_while_it_is_followed(tmp_path: Path) -> Non
     with open_source(f"follow:{path}").open() as reader:
         assert reader.read(100) == b"<s><x>1</x>"
         path.write_text("<s><y>1</y><y>2</y></s>")
-        with pytest.raises(SourceError, match="written over"):
+        with pytest.raises(SourceError, match="overwritten"):
             reader.read(100)
 
 
 def test_a_directory_of_spooled_files_that_gains_one(tmp_path: Path) -> None:
-    """The files are those that were there when the run began."""
+    """The input consists of the files that existed when the run began."""
     bench = bench_of(tmp_path)
     folder, text = tmp_path / "in", bench.sources["a"].read_text()
     folder.mkdir()
@@ -360,29 +360,29 @@ def test_a_directory_of_spooled_files_that_gains_one(tmp_path: Path) -> None:
     bench.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Spool, "start", Spool.run)
-        with Death(26).awaited():  # the run has begun, and its first file is not copied
+        with Death(26).awaited():  # the run has begun, but its first file is not spooled yet
             bench.run()
     assert any(segments.end_of(s) is None for s in (bench.checkpoint / "spool").glob("0-?.xml"))
-    (folder / "a.xml").write_text(other(text), encoding="utf-16")
+    (folder / "a.xml").write_text(with_other_values(text), encoding="utf-16")
     bench.run()
     assert sorted(bench.seen()[0].splitlines()) == expected
 
 
 def test_a_file_that_was_cut_short_and_is_completed_later(tmp_path: Path) -> None:
-    """The failed run stays over, since its end was seen; it says how to read the rest."""
+    """The failed run stays finished; its error explains how to read the completed file."""
     bench = bench_of(tmp_path)
     path = bench.sources["a"]
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
-    told = []
+    messages = []
     for content in (path.read_text(), path.read_text(), text):
         path.write_text(content)
-        with pytest.raises(SourceError, match="it is cut short") as found:
+        with pytest.raises(SourceError, match="it is cut short") as caught:
             bench.run()
-        told.append(str(found.value))
-    assert told[0] == told[1]
-    grown = "; it has grown since, but that run is over: read it anew with another --checkpoint"
-    assert told[2] == told[0] + grown
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    suffix = "; it has grown since, but that run has ended: read it again with another --checkpoint"
+    assert messages[2] == messages[0] + suffix
     bench.clear()
     bench.run()
     assert b"</stream>" in bench.seen()[0]

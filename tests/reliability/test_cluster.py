@@ -1,6 +1,6 @@
-"""A real cluster: executors that are processes of their own, one of which is killed in mid-run.
+"""A Spark cluster with separate executor processes, one of which is killed during the run.
 
-The long form (``pytest -m long tests/reliability/test_cluster.py``) does so with a standalone master and workers.
+The long form (``pytest -m long tests/reliability/test_cluster.py``) uses a standalone master and workers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from xmlpunct.firehose import generators
 
 @pytest.fixture
 def feeds(tmp_path: Path) -> list[str]:
-    """Options of a run over streams that take a number of slices."""
+    """Options of a run over streams of several slices."""
     lines = generators.warehouse(sensors=2, hours=8, readings=10, punctuations=1, seed=7)
     written = generators.write(lines, str(tmp_path))
     return [word for path in written for word in ("-s", f"{path.stem}={path}")]
@@ -35,7 +35,7 @@ def feeds(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def work_folder() -> Iterator[None]:
-    """local-cluster's workers leave their folders in Spark's home, and nobody can tell them not to."""
+    """Remove the folders that local-cluster's workers leave in Spark's home; no setting prevents them."""
     work = SPARK_HOME / "work"
     before = set(work.glob("*"))
     yield
@@ -50,8 +50,8 @@ def work_folder() -> Iterator[None]:
 def test_an_executor_killed_in_the_middle_of_a_micro_batch(
     tmp_path: Path, feeds: list[str], work_folder: None
 ) -> None:
-    alone, output, checkpoint = tmp_path / "alone.xml", tmp_path / "out.xml", tmp_path / "checkpoint"
-    ends_well(start("--engine", "local", *feeds, "-o", str(alone)))
+    local_output, output, checkpoint = tmp_path / "alone.xml", tmp_path / "out.xml", tmp_path / "checkpoint"
+    ends_well(start("--engine", "local", *feeds, "-o", str(local_output)))
     master = ["--master", "local-cluster[2,1,1024]", "--slice", "128KiB", "--checkpoint", str(checkpoint)]
     with start(*master, *feeds, "-o", str(output)) as run:
         wait_for_results(output, run)
@@ -60,23 +60,23 @@ def test_an_executor_killed_in_the_middle_of_a_micro_batch(
         wait_for_a_batch(checkpoint, run)
         os.kill(executors[0], signal.SIGKILL)
         ends_well(run)
-    assert bag(output) == bag(alone)
+    assert bag(output) == bag(local_output)
 
 
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("checkpointed", [False, True])
 def test_a_worker_killed_in_mid_run(tmp_path: Path, feeds: list[str], checkpointed: bool) -> None:
-    alone, output = tmp_path / "alone.xml", tmp_path / "out.xml"
-    ends_well(start("--engine", "local", *feeds, "-o", str(alone)))
-    kept = ["--checkpoint", str(tmp_path / "checkpoint")] if checkpointed else []
+    local_output, output = tmp_path / "alone.xml", tmp_path / "out.xml"
+    ends_well(start("--engine", "local", *feeds, "-o", str(local_output)))
+    checkpointing = ["--checkpoint", str(tmp_path / "checkpoint")] if checkpointed else []
     with standalone(tmp_path, 2) as cluster:
-        options = ["--master", cluster.url, "--slice", "128KiB", *kept]
+        options = ["--master", cluster.url, "--slice", "128KiB", *checkpointing]
         with start(*options, *feeds, "-o", str(output)) as run:
             wait_for_results(output, run)
             cluster.workers[0].kill()
             ends_well(run)
-        assert bag(output) == bag(alone)
+        assert bag(output) == bag(local_output)
         before = output.read_bytes()
         if checkpointed:
             ends_well(start(*options, *feeds, "-o", str(output)))
@@ -87,12 +87,12 @@ def test_a_worker_killed_in_mid_run(tmp_path: Path, feeds: list[str], checkpoint
 @pytest.mark.spark
 @pytest.mark.skipif(not can_hide(), reason="hides a directory from some processes, by unshare")
 def test_workers_on_other_machines(tmp_path: Path, feeds: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """They see the inputs and the checkpoint, and no other directory of who starts the run."""
-    alone, output, own = tmp_path / "alone.xml", tmp_path / "out.xml", tmp_path / "own"
-    ends_well(start("--engine", "local", *feeds, "-o", str(alone)))
-    own.mkdir()
-    monkeypatch.setenv("TMPDIR", str(own))
-    with standalone(tmp_path, 2, hidden=own) as cluster:
+    """Workers see the inputs and the checkpoint, but not the driver's temporary directory."""
+    local_output, output, hidden_folder = tmp_path / "alone.xml", tmp_path / "out.xml", tmp_path / "own"
+    ends_well(start("--engine", "local", *feeds, "-o", str(local_output)))
+    hidden_folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(hidden_folder))
+    with standalone(tmp_path, 2, hidden=hidden_folder) as cluster:
         options = ["--master", cluster.url, "--slice", "128KiB", "--checkpoint", str(tmp_path / "checkpoint")]
         ends_well(start(*options, *feeds, "-o", str(output)))
-    assert bag(output) == bag(alone)
+    assert bag(output) == bag(local_output)

@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged, older than their output, copied or lost: a run goes on right, or is refused."""
+"""Damaged, outdated, copied or lost checkpoints: the results are right, or the run is refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SQL = "SELECT x, hour FROM a UNION ALL SELECT x, hour FROM b"
 
 @pytest.fixture(autouse=True)
 def every_slice_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is grouped; spools are copied at once; syncing is not for these tests to find out."""
+    """Commit every slice, copy spools at once, and skip slow syncs."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
@@ -39,7 +39,7 @@ def every_slice_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Spool, "start", Spool.run)
 
 
-class Place:
+class Target:
     """A run into a file, a table, or a directory of files."""
 
     def __init__(self, folder: Path, kind: str, **options: Any) -> None:
@@ -57,7 +57,7 @@ class Place:
         self.bench.options = replace(self.bench.options, output=outputs[kind], rejects=None, **form)
 
     def rows(self) -> list[Any]:
-        """What it holds, sorted."""
+        """The rows of the output, sorted."""
         if self.kind == "table":
             with closing(sqlite3.connect(self.file)) as database:
                 return sorted(database.execute("SELECT x, hour FROM t").fetchall())
@@ -66,23 +66,23 @@ class Place:
         return sorted(self.out.read_bytes().splitlines())
 
     def remove(self) -> None:
-        """Forget the output."""
+        """Remove the output."""
         shutil.rmtree(self.out) if self.out.is_dir() else self.out.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Remove the output and the checkpoint."""
         self.remove()
         shutil.rmtree(self.bench.checkpoint, ignore_errors=True)
 
     def hold(self, folder: Path) -> None:
-        """Copy the checkpoint and the output."""
+        """Copy the checkpoint and the output to a folder."""
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.bench.checkpoint, folder / "checkpoint")
         copy = shutil.copytree if self.out.is_dir() else shutil.copy
         copy(self.out, folder / "out")
 
     def bring_back(self, folder: Path) -> None:
-        """Put the copies where the originals were."""
+        """Replace the checkpoint and the output by their copies."""
         self.clear()
         shutil.copytree(folder / "checkpoint", self.bench.checkpoint)
         copy = shutil.copytree if (folder / "out").is_dir() else shutil.copy
@@ -93,25 +93,25 @@ KINDS = ("file", "table", "directory")
 
 
 @pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def target(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
     monkeypatch.setattr(dataset, "FILE_BYTES", 150)
-    return Place(tmp_path, request.param)
+    return Target(tmp_path, request.param)
 
 
-def killed(place: Place, calls: int) -> None:
+def killed(target: Target, calls: int) -> None:
     with (death := Death(calls)).awaited():
-        place.bench.run()
+        target.bench.run()
     assert death.came
 
 
 def flips(data: bytes, step: int) -> Iterator[tuple[int, bytes]]:
-    """The same bytes, but for a bit of one of them."""
-    for at in range(0, len(data), step):
-        yield at, data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1 :]
+    """Copies of the bytes with one flipped bit each, and the position of its byte."""
+    for position in range(0, len(data), step):
+        yield position, data[:position] + bytes([data[position] ^ (1 << position % 8)]) + data[position + 1 :]
 
 
 def test_every_flipped_byte_of_a_log(tmp_path: Path) -> None:
-    """Only the last record that was appended can be taken for one that was never written as a whole."""
+    """Damage is an error, except in the last appended record, which may be a torn write."""
     path, log = tmp_path / "log", WriteAheadLog(tmp_path / "log")
     records = [{"a": b"one"}, {"b": b"\0" * 40}, {"c": b"three" * 9}, {"d": b""}]
     log.replace(*records[:2])
@@ -122,9 +122,9 @@ def test_every_flipped_byte_of_a_log(tmp_path: Path) -> None:
         sizes.append(path.stat().st_size)
     log.close()
     data = path.read_bytes()
-    for at, broken in flips(data, 1):
+    for position, broken in flips(data, 1):
         path.write_bytes(broken)
-        if at >= sizes[-2]:
+        if position >= sizes[-2]:
             assert WriteAheadLog(path).read() == records[:-1]
         else:
             with pytest.raises(DamagedError, match="log is damaged"):
@@ -141,8 +141,8 @@ def test_every_flipped_byte_of_a_log(tmp_path: Path) -> None:
         WriteAheadLog(path).read()
 
 
-def test_numbers_go_on_where_records_are_replaced(tmp_path: Path) -> None:
-    """A record of before, put behind the new ones, is not taken for one of them."""
+def test_record_numbers_continue_after_a_replacement(tmp_path: Path) -> None:
+    """A record of an earlier log after the records of its replacement is damage."""
     log = WriteAheadLog(tmp_path / "log")
     log.replace({"a": b"1"})
     log.append({"b": b"2"})
@@ -175,127 +175,127 @@ def test_a_record_that_could_not_be_written_leaves_nothing(
 
 @pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
 def test_a_flipped_byte_of_a_run(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float
 ) -> None:
-    """A run that was killed goes on to the right results, or is refused; with any byte of its log flipped."""
-    place.bench.run()
-    expected = place.rows()
-    place.clear()
+    """With any byte of its log flipped, a killed run continues to the right results, or is refused."""
+    target.bench.run()
+    expected = target.rows()
+    target.clear()
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
-    killed(place, {"file": 50, "table": 30, "directory": 70}[place.kind])
-    held, log = tmp_path / "held", place.bench.checkpoint / "log"
-    place.hold(held)
-    refused = 0
+    killed(target, {"file": 50, "table": 30, "directory": 70}[target.kind])
+    copies, log = tmp_path / "held", target.bench.checkpoint / "log"
+    target.hold(copies)
+    refusals = 0
     data = log.read_bytes()
-    for at, broken in flips(data, 1 if LONG else max(len(data) // 60, 1)):
-        place.bring_back(held)
+    for position, broken in flips(data, 1 if LONG else max(len(data) // 60, 1)):
+        target.bring_back(copies)
         log.write_bytes(broken)
         try:
-            place.bench.run()
+            target.bench.run()
         except (XmlPunctError, UsageError):
-            refused += 1
+            refusals += 1
         else:
-            assert place.rows() == expected, at
-    assert refused > 20
+            assert target.rows() == expected, position
+    assert refusals > 20
 
 
-def test_every_older_checkpoint(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was copied at any moment, put back beside an output that has gone on; slices are cut otherwise then."""
-    place.bench.run()
-    expected = place.rows()
-    place.clear()
-    copies = list[Path]()
+def test_every_older_checkpoint(target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore a checkpoint of every commit next to a newer output; slices are then cut differently."""
+    target.bench.run()
+    expected = target.rows()
+    target.clear()
+    checkpoints = list[Path]()
     for name in ("commit", "put_down"):
         real = getattr(Checkpoint, name)
 
-        def call(self: Checkpoint, *given: Any, real: Any = real) -> None:
-            real(self, *given)
-            copies.append(tmp_path / f"copy{len(copies)}")
-            shutil.copytree(self.path, copies[-1])
+        def call(self: Checkpoint, *arguments: Any, real: Any = real) -> None:
+            real(self, *arguments)
+            checkpoints.append(tmp_path / f"copy{len(checkpoints)}")
+            shutil.copytree(self.path, checkpoints[-1])
 
         monkeypatch.setattr(Checkpoint, name, call)
-    deaths = (60, 90) if place.kind == "directory" else (45, 70)
+    deaths = (60, 90) if target.kind == "directory" else (45, 70)
     for calls in deaths:
         with Death(calls).awaited():
-            place.bench.run()
+            target.bench.run()
     monkeypatch.undo()
-    held = tmp_path / "held"
-    place.hold(held)
-    monkeypatch.setattr(ledger, "GROUP_SECONDS", 1e9)  # so groups are cut otherwise
+    backup = tmp_path / "held"
+    target.hold(backup)
+    monkeypatch.setattr(ledger, "GROUP_SECONDS", 1e9)  # so groups have other limits
     monkeypatch.setattr(dataset, "FILE_BYTES", 200)
     reasons = list[str]()
-    for copy in copies:
-        place.bring_back(held)
-        shutil.rmtree(place.bench.checkpoint)
-        shutil.copytree(copy, place.bench.checkpoint)
+    for checkpoint in checkpoints:
+        target.bring_back(backup)
+        shutil.rmtree(target.bench.checkpoint)
+        shutil.copytree(checkpoint, target.bench.checkpoint)
         try:
-            place.bench.run()
+            target.bench.run()
         except XmlPunctError as error:
             reasons.append(str(error))
         else:
-            assert place.rows() == expected, copy
-    assert len(copies) > 5
-    assert (len(reasons) > 3) == (place.kind != "file")
+            assert target.rows() == expected, checkpoint
+    assert len(checkpoints) > 5
+    assert (len(reasons) > 3) == (target.kind != "file")
     assert all("older" in reason or "committed" in reason for reason in reasons), reasons
 
 
 def test_a_flipped_byte_of_a_spool(tmp_path: Path) -> None:
-    """No tuple is another one, whichever byte of the open segment is flipped."""
-    place = Place(tmp_path, "file", encoding="utf-16")
-    place.bench.run()
-    expected = place.rows()
-    place.clear()
-    killed(place, 75)
-    held = tmp_path / "held"
-    place.hold(held)
+    """No flipped byte of the open segment changes a tuple."""
+    target = Target(tmp_path, "file", encoding="utf-16")
+    target.bench.run()
+    expected = target.rows()
+    target.clear()
+    killed(target, 75)
+    backup = tmp_path / "held"
+    target.hold(backup)
     reasons = list[str]()
-    for path in sorted((place.bench.checkpoint / "spool").glob("?-0.xml")):
+    for path in sorted((target.bench.checkpoint / "spool").glob("?-0.xml")):
         data = path.read_bytes()
-        text = len(feed(7, 3))
-        places = [*range(0, text, 17), *range(segments.SEGMENT_BYTES, len(data), 3)]
-        for at in places:
-            place.bring_back(held)
+        text_bytes = len(feed(7, 3))
+        positions = [*range(0, text_bytes, 17), *range(segments.SEGMENT_BYTES, len(data), 3)]
+        for position in positions:
+            target.bring_back(backup)
             with open(path, "r+b") as file:
-                file.seek(at)
-                file.write(bytes([data[at] ^ 1]))
+                file.seek(position)
+                file.write(bytes([data[position] ^ 1]))
             try:
-                place.bench.run()
+                target.bench.run()
             except XmlPunctError as error:
                 reasons.append(str(error))
             else:
-                assert place.rows() == expected, at
+                assert target.rows() == expected, position
     assert len(reasons) > 20
     assert all("damaged" in reason for reason in reasons), reasons
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 64, b"\0\0\0\x40\0\0\0\0", b"\xff" * 13], ids=str)
-def test_what_was_not_synced_of_a_spool_is_cut(tmp_path: Path, tail: bytes) -> None:
-    """After a power failure a file may be longer than it was when it was synced, and hold anything there."""
-    place = Place(tmp_path, "file", encoding="utf-16")
-    place.bench.run()
-    expected = place.rows()
-    place.clear()
+def test_the_unsynced_end_of_a_spool_is_cut(tmp_path: Path, tail: bytes) -> None:
+    """After a power failure a file may end with arbitrary bytes that were never synced."""
+    target = Target(tmp_path, "file", encoding="utf-16")
+    target.bench.run()
+    expected = target.rows()
+    target.clear()
     for calls in range(40, 90, 5):
         with Death(calls).awaited():
-            place.bench.run()
-        for path in (place.bench.checkpoint / "spool").glob("?-0.xml"):
+            target.bench.run()
+        for path in (target.bench.checkpoint / "spool").glob("?-0.xml"):
             if segments.end_of(path) is None and segments.extent(path)[0]:
                 with open(path, "ab") as file:
                     file.write(tail)
-        place.bench.run()
-        assert place.rows() == expected
-        place.clear()
+        target.bench.run()
+        assert target.rows() == expected
+        target.clear()
 
 
-def test_the_tail_that_is_cut_is_what_was_not_synced(tmp_path: Path) -> None:
+def test_only_the_unsynced_tail_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "s"
     segments.create(path)
     with segments.SpoolWriter(path, None) as out:  # type: ignore[arg-type] - there is room
         for piece in (b"one", b"two", b"three"):
             out.append(piece)
-    whole = path.read_bytes()
+    content = path.read_bytes()
     for lost, left in ((b"three", b"onetwo"), (b"two", None), (b"one", None)):
-        path.write_bytes(whole.replace(lost, b"\0" * len(lost)))
+        path.write_bytes(content.replace(lost, b"\0" * len(lost)))
         if left is None:
             with pytest.raises(DamagedError):
                 segments.recover(path)
@@ -309,130 +309,130 @@ def test_the_tail_that_is_cut_is_what_was_not_synced(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_is_moved_and_copied(tmp_path: Path) -> None:
-    """What a copy reads and writes is its own, and a run goes on from where its checkpoint is now."""
-    place = Place(tmp_path, "file", encoding="utf-16")
-    place.bench.run()
-    expected = place.rows()
-    place.clear()
-    killed(place, 70)
-    first, copy = place.bench.checkpoint, tmp_path / "elsewhere" / "copy"
-    shutil.copytree(first, copy)
-    held = {path: path.read_bytes() for path in first.rglob("*") if path.is_file()}
-    assert any("spool" in path.parts for path in held)
-    place.bench.options = replace(place.bench.options, checkpoint=str(copy))
-    place.bench.run()
-    assert place.rows() == expected
-    assert {path: path.read_bytes() for path in first.rglob("*") if path.is_file()} == held
+    """A run that uses a copy leaves the original as it is; a moved checkpoint continues its run."""
+    target = Target(tmp_path, "file", encoding="utf-16")
+    target.bench.run()
+    expected = target.rows()
+    target.clear()
+    killed(target, 70)
+    first, copied = target.bench.checkpoint, tmp_path / "elsewhere" / "copy"
+    shutil.copytree(first, copied)
+    contents = {path: path.read_bytes() for path in first.rglob("*") if path.is_file()}
+    assert any("spool" in path.parts for path in contents)
+    target.bench.options = replace(target.bench.options, checkpoint=str(copied))
+    target.bench.run()
+    assert target.rows() == expected
+    assert {path: path.read_bytes() for path in first.rglob("*") if path.is_file()} == contents
     first.rename(tmp_path / "moved")
-    place.bench.options = replace(place.bench.options, checkpoint=str(tmp_path / "moved"))
-    place.bench.run()
-    assert place.rows() == expected
+    target.bench.options = replace(target.bench.options, checkpoint=str(tmp_path / "moved"))
+    target.bench.run()
+    assert target.rows() == expected
 
 
-def test_a_checkpoint_is_lost(place: Place) -> None:
-    """A new run is refused over results of another, and replaces them where it is asked to; without one it may."""
-    place.bench.run()
-    expected = place.rows()
-    shutil.rmtree(place.bench.checkpoint)
+def test_a_checkpoint_is_lost(target: Target) -> None:
+    """A new run is refused over another run's results, unless --replace is set or the output is removed."""
+    target.bench.run()
+    expected = target.rows()
+    shutil.rmtree(target.bench.checkpoint)
     for _ in range(2):
         with pytest.raises(UsageError, match="--replace"):
-            place.bench.run()
-        assert place.rows() == expected
-    given = place.bench.options
-    place.bench.options = replace(given, replaces=True)
-    place.bench.run()
-    assert place.rows() == expected
-    place.bench.run()  # which is over
-    assert place.rows() == expected
-    place.remove()
-    shutil.rmtree(place.bench.checkpoint)
-    place.bench.options = given
-    place.bench.run()
-    assert place.rows() == expected
+            target.bench.run()
+        assert target.rows() == expected
+    options = target.bench.options
+    target.bench.options = replace(options, replaces=True)
+    target.bench.run()
+    assert target.rows() == expected
+    target.bench.run()  # the run has finished
+    assert target.rows() == expected
+    target.remove()
+    shutil.rmtree(target.bench.checkpoint)
+    target.bench.options = options
+    target.bench.run()
+    assert target.rows() == expected
 
 
-def test_replacing_is_done_once(place: Place) -> None:
-    """The command that was killed goes on, with its --replace."""
-    place.bench.run()
-    expected = place.rows()
-    shutil.rmtree(place.bench.checkpoint)
-    place.bench.options = replace(place.bench.options, replaces=True)
+def test_replacing_is_done_once(target: Target) -> None:
+    """A killed run with --replace continues by the same command."""
+    target.bench.run()
+    expected = target.rows()
+    shutil.rmtree(target.bench.checkpoint)
+    target.bench.options = replace(target.bench.options, replaces=True)
     for calls in (15, 25, 40, 55, 70, 85):
         with Death(calls).awaited(), suppress(OSError):
-            place.bench.run()
-        place.bench.run()
-        assert place.rows() == expected
-        shutil.rmtree(place.bench.checkpoint)
+            target.bench.run()
+        target.bench.run()
+        assert target.rows() == expected
+        shutil.rmtree(target.bench.checkpoint)
 
 
 def test_without_a_checkpoint_nothing_is_refused(tmp_path: Path) -> None:
     for kind, times in (("file", 1), ("table", 2)):
-        place = Place(tmp_path, kind)
-        place.bench.options = replace(place.bench.options, checkpoint=None)
-        place.bench.run()
-        rows = place.rows()
-        place.bench.run()
-        assert place.rows() == sorted(rows * times)
-        place.bench.options = replace(place.bench.options, replaces=True)
-        place.bench.run()
-        assert place.rows() == rows
+        target = Target(tmp_path, kind)
+        target.bench.options = replace(target.bench.options, checkpoint=None)
+        target.bench.run()
+        rows = target.rows()
+        target.bench.run()
+        assert target.rows() == sorted(rows * times)
+        target.bench.options = replace(target.bench.options, replaces=True)
+        target.bench.run()
+        assert target.rows() == rows
 
 
-def test_a_directory_keeps_what_no_run_wrote(tmp_path: Path) -> None:
-    place = Place(tmp_path, "directory")
-    place.bench.run()
-    shutil.rmtree(place.bench.checkpoint)
-    (place.out / "notes.txt").write_text("mine")
-    place.bench.options = replace(place.bench.options, replaces=True)
+def test_a_directory_keeps_foreign_files(tmp_path: Path) -> None:
+    target = Target(tmp_path, "directory")
+    target.bench.run()
+    shutil.rmtree(target.bench.checkpoint)
+    (target.out / "notes.txt").write_text("mine")
+    target.bench.options = replace(target.bench.options, replaces=True)
     with pytest.raises(UsageError, match=r"holds notes\.txt"):
-        place.bench.run()
-    assert (place.out / "notes.txt").exists()
+        target.bench.run()
+    assert (target.out / "notes.txt").exists()
 
 
 @pytest.mark.parametrize("lost", ["file", "table"])
 @pytest.mark.parametrize("is_over", [True, False])
 def test_a_database_is_lost(tmp_path: Path, lost: str, is_over: bool) -> None:
-    place = Place(tmp_path, "table")
+    target = Target(tmp_path, "table")
     if is_over:
-        place.bench.run()
+        target.bench.run()
     else:
-        killed(place, 30)
+        killed(target, 30)
     if lost == "file":
-        place.remove()
+        target.remove()
     else:
-        with closing(sqlite3.connect(place.file)) as database:
+        with closing(sqlite3.connect(target.file)) as database:
             database.execute("DROP TABLE t")
-    # Without a commit the log alone holds what was written: all of it is written again.
+    # Without a commit only the log holds the results, and all are written again.
     if lost == "file" and not is_over:
-        place.bench.run()
-        assert place.rows()
+        target.bench.run()
+        assert target.rows()
         return
     for _ in range(2):
-        with pytest.raises(XmlPunctError, match="does not hold what this run committed"):
-            place.bench.run()
-    assert place.file.exists() == (lost == "table")
+        with pytest.raises(XmlPunctError, match="does not contain the committed"):
+            target.bench.run()
+    assert target.file.exists() == (lost == "table")
 
 
 def test_an_older_database_is_written_to(tmp_path: Path) -> None:
-    """Its table of progress had no digests. What it holds of other runs counts."""
-    place = Place(tmp_path, "table")
-    with closing(sqlite3.connect(place.file)) as database:
+    """A progress table of an older version has no digests; its rows of other runs still count."""
+    target = Target(tmp_path, "table")
+    with closing(sqlite3.connect(target.file)) as database:
         database.execute(
             f"CREATE TABLE {PROGRESS} (run TEXT, target TEXT, number INTEGER, PRIMARY KEY (run, target))"
         )
         database.execute("CREATE TABLE t (x INTEGER, hour INTEGER)")
         database.execute(f"INSERT INTO {PROGRESS} VALUES ('old', 'u', 3)")
         database.commit()
-    killed(place, 30)
-    place.bench.run()
-    rows = place.rows()
+    killed(target, 30)
+    target.bench.run()
+    rows = target.rows()
     assert len(rows) == 18
-    shutil.rmtree(place.bench.checkpoint)
-    with closing(sqlite3.connect(place.file)) as database:
+    shutil.rmtree(target.bench.checkpoint)
+    with closing(sqlite3.connect(target.file)) as database:
         database.execute(f"UPDATE {PROGRESS} SET digest = NULL, run = 'older' WHERE target = 't'")
         database.commit()
     with pytest.raises(UsageError, match="results of another run"):
-        place.bench.run()
+        target.bench.run()
 
 
 def test_sqlite_commits_durably(tmp_path: Path) -> None:

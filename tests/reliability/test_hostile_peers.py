@@ -1,5 +1,5 @@
-"""Hostile peers, on the loopback: silent, slow, half closed, reset, too many, too fast. Nothing of what counts is
-lost, nothing waits that need not, and what is held for whoever reads is bounded.
+"""Hostile peers on loopback: silent, slow, half closed, reset, too many, too fast. No counted input is lost, no other
+input is blocked, and buffers are bounded.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from xmlpunct.firehose.reader import AHEAD_BYTES
 TUPLE = b"<t><a>1</a></t>"
 DOCUMENT = b"<r>" + TUPLE + b"</r>"
 BUFFERS = 16 * 2**20
-"""More than the kernel keeps of a connection, at both of its ends."""
+"""More than the kernel buffers of a connection, at both of its ends."""
 
 
 class Read:
-    """A source read in a thread. ``found`` is what its tuples hold, ``error`` how it failed if it did."""
+    """A source read in a thread: the values of its tuples, and the error that ended it, if any."""
 
     def __init__(self, name: str) -> None:
-        self.found: list[object] = []
+        self.values: list[object] = []
         self.error: SourceError | None = None
         self._reader = FirehoseReader(open_source(name), [spec("a INT")])
         self._thread = threading.Thread(target=self._run)
@@ -46,25 +46,25 @@ class Read:
     def _run(self) -> None:
         with closing(self._reader) as reader:
             while (parsed := reader.read(2**16)) is not None:
-                self.found += parsed.slices[0].tuples["a"].to_list()
+                self.values += parsed.slices[0].tuples["a"].to_list()
             self.error = reader.error
 
     def wait(self) -> tuple[list[object], str | None]:
         self._thread.join(20)
         assert not self._thread.is_alive()
-        return self.found, str(self.error) if self.error else None
+        return self.values, str(self.error) if self.error else None
 
 
 @pytest.fixture
 def port(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
-    """The port that is listened on next, once it is."""
+    """Wait for the next listening socket, and return its port."""
     caplog.set_level(logging.WARNING)
 
-    def found() -> int:
+    def listening_port() -> int:
         until(lambda: bool(caplog.messages))
         return int(caplog.messages[-1].split()[-1])
 
-    return found
+    return listening_port
 
 
 def until(condition: Callable[[], bool], seconds: float = 20) -> None:
@@ -75,9 +75,9 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
 
 
 def connected(port: int) -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", port), 10)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return made
+    peer = socket.create_connection(("127.0.0.1", port), 10)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return peer
 
 
 def send_all(peer: socket.socket, data: bytes) -> None:
@@ -90,10 +90,10 @@ def reset(peer: socket.socket) -> None:
     peer.close()
 
 
-# Who may connect
+# Connections
 
 
-def test_only_this_machine_can_connect_unless_told_otherwise() -> None:
+def test_the_default_address_is_loopback() -> None:
     with closing(listen(SocketAddress.parse("tcp-listen://:0"), "s")) as waiting:
         assert waiting.getsockname()[0] == "127.0.0.1"
     with closing(listen(SocketAddress.parse("tcp-listen://0.0.0.0:0"), "s")) as waiting:
@@ -107,13 +107,13 @@ def test_every_address_has_to_be_spelled_out(host: str) -> None:
 
 
 def test_a_hundred_connections_at_once(port: Callable[[], int]) -> None:
-    """One is read; whoever comes behind is turned away, and takes nothing from it."""
+    """The first connection is read undisturbed; all later ones are refused."""
     reading = Read("tcp-listen://127.0.0.1:0")
     number = port()
     with ExitStack() as peers:
         first = peers.enter_context(connected(number))
         first.sendall(b"<r>" + TUPLE)
-        until(lambda: reading.found == [1])
+        until(lambda: reading.values == [1])
         turned_away = 0
         for _ in range(99):
             try:
@@ -140,17 +140,17 @@ def test_a_hundred_senders(port: Callable[[], int]) -> None:
         for peer in peers:
             peer.sendall(DOCUMENT)
             peer.close()
-        found = 0
+        tuple_count = 0
         for reader in readers:
             while (parsed := reader.read(2**16)) is not None:
-                found += parsed.slices[0].tuples.height
-        assert (found, all(reader.ended for reader in readers)) == (100, True)
+                tuple_count += parsed.slices[0].tuples.height
+        assert (tuple_count, all(reader.ended for reader in readers)) == (100, True)
 
 
-# How they send
+# Slow and broken senders
 
 
-def test_silence_keeps_nobody_else(port: Callable[[], int]) -> None:
+def test_a_silent_peer_does_not_block_another(port: Callable[[], int]) -> None:
     source = open_source("tcp-listen://127.0.0.1:0?connections=2")
     bell = threading.Condition()
     first, second = (FirehoseReader(sender, [spec("a INT")], bell=bell) for sender in source.senders)
@@ -183,42 +183,42 @@ def test_byte_by_byte(port: Callable[[], int]) -> None:
     [(DOCUMENT, None), (b"<r>" + TUPLE, "the document ends inside <r>"), (b"", "there is no root element")],
 )
 def test_half_closed(port: Callable[[], int], sent: bytes, reason: str | None) -> None:
-    """The peer will send no more, but stays. That is an end like any other."""
+    """A peer that ends its sending but keeps the connection has ended its input."""
     reading = Read("tcp-listen://127.0.0.1:0")
     with connected(port()) as peer:
         peer.sendall(sent)
         peer.shutdown(socket.SHUT_WR)
-        found, error = reading.wait()
-    assert found == [1] * sent.count(TUPLE)
+        values, error = reading.wait()
+    assert values == [1] * sent.count(TUPLE)
     assert (error is None) == (reason is None)
     assert (reason or "") in (error or "")
 
 
-@pytest.mark.parametrize("rest", [b"", b"<t><a>", b"</r>"])
-def test_reset(port: Callable[[], int], rest: bytes) -> None:
-    """What was read before counts; the end does not, wherever it is."""
+@pytest.mark.parametrize("tail", [b"", b"<t><a>", b"</r>"])
+def test_reset(port: Callable[[], int], tail: bytes) -> None:
+    """Tuples read before a reset count; the reset is an error, wherever it comes."""
     reading = Read("tcp-listen://127.0.0.1:0")
     peer = connected(port())
     peer.sendall(b"<r>" + TUPLE)
-    until(lambda: reading.found == [1])
-    peer.sendall(rest)
+    until(lambda: reading.values == [1])
+    peer.sendall(tail)
     reset(peer)
-    found, error = reading.wait()
-    assert found == [1]
+    values, error = reading.wait()
+    assert values == [1]
     assert error is not None
     assert "reset" in error or "cut short" in error
 
 
-# How much is held
+# Bounded buffers
 
 
-def flooding(peer: socket.socket, most: int) -> int:
-    """Send tuples until nobody takes more, for a while; how many bytes were taken."""
+def flooding(peer: socket.socket, limit: int) -> int:
+    """Send tuples until the peer takes none for a while. Returns the number of bytes sent."""
     sent, block = 0, TUPLE * 4096
     peer.settimeout(0.5)
     with suppress(TimeoutError):
         peer.sendall(b"<r>")
-        while sent < most:
+        while sent < limit:
             sent += peer.send(block[sent % len(TUPLE) :])
     return sent
 
@@ -231,20 +231,20 @@ def test_a_peer_that_is_not_read_has_to_wait(port: Callable[[], int]) -> None:
         with connected(port()) as peer:
             sent = flooding(peer, 64 * 2**20)
             assert sent < AHEAD_BYTES + BUFFERS
-            rest = TUPLE[sent % len(TUPLE) :] if sent % len(TUPLE) else b""
+            tail = TUPLE[sent % len(TUPLE) :] if sent % len(TUPLE) else b""
             peer.settimeout(20)
-            thread = threading.Thread(target=send_all, args=(peer, rest + b"</r>"))
+            thread = threading.Thread(target=send_all, args=(peer, tail + b"</r>"))
             thread.start()
-            found = 0
+            tuple_count = 0
             while (parsed := reader.read(2**20)) is not None:
-                found += parsed.slices[0].tuples.height
+                tuple_count += parsed.slices[0].tuples.height
             thread.join()
-        assert (reader.ended, found) == (True, -(-sent // len(TUPLE)))
+        assert (reader.ended, tuple_count) == (True, -(-sent // len(TUPLE)))
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spools of 4 segments of 64 KiB, of which 64 KiB are read at once."""
+    """Spools of 4 segments of 64 KiB each, read in steps of 64 KiB."""
     monkeypatch.setattr(segments, "SEGMENT_BYTES", 2**16)
     monkeypatch.setattr(segments, "MOST_BYTES", 4 * 2**16)
     monkeypatch.setattr(segments, "READ_AT_ONCE", 2**16)
@@ -252,7 +252,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def spooling(name: str, path: Path) -> Iterator[Input]:
-    """A source on its way into a spool."""
+    """Spool a source during the block."""
     spool = Spool(open_source(name), 0, path)
     spool.start()
     yield Input(name, (0,), (Part(name, str(path), None, True),))
@@ -261,55 +261,55 @@ def spooling(name: str, path: Path) -> Iterator[Input]:
     assert not spool.is_alive()
 
 
-def read_on(given: Input, cursor: Cursor, size: int = 2**30) -> tuple[bytes, Cursor]:
-    ranges, cursor = advance(given, frozenset({"t"}), cursor, size, size)
+def read_on(input_: Input, cursor: Cursor, size: int = 2**30) -> tuple[bytes, Cursor]:
+    ranges, cursor = advance(input_, frozenset({"t"}), cursor, size, size)
     return b"".join(r.data or b"" for r in ranges), cursor
 
 
 def test_a_spool_is_bounded_and_loses_nothing(small: None, port: Callable[[], int], tmp_path: Path) -> None:
-    """Its peer waits until what was read is released. All is read once, in order, the end included."""
+    """The peer waits until read segments are released. Each byte is read once, in order, to the end."""
     text = b"<r>" + b"".join(b"<t><a>%d</a></t>" % n for n in range(60_000)) + b"</r>"
     path = tmp_path / "0-0.xml"
-    with spooling("tcp-listen://127.0.0.1:0", path) as given, connected(port()) as peer:
+    with spooling("tcp-listen://127.0.0.1:0", path) as input_, connected(port()) as peer:
         sending = threading.Thread(target=send_all, args=(peer, text))
         sending.start()
         until(lambda: len(segments.segments(path)) == 4)
         time.sleep(0.1)
-        found, cursor = bytearray(), Cursor()
+        received, cursor = bytearray(), Cursor()
         while not cursor.done:
             before = cursor
-            data, cursor = read_on(given, cursor)
+            data, cursor = read_on(input_, cursor)
             assert len(data) <= 2 * 2**16
-            found += data
-            held = segments.segments(path)
-            assert len(held) <= 4
-            assert held[0] * 2**16 <= before.position.byte, "the last step can be made again"
-            release(given, before)
+            received += data
+            segment_numbers = segments.segments(path)
+            assert len(segment_numbers) <= 4
+            assert segment_numbers[0] * 2**16 <= before.position.byte, "the last step must be repeatable"
+            release(input_, before)
             if cursor == before:
                 time.sleep(0.001)
         sending.join()
-    assert found == text
+    assert received == text
     assert segments.segments(path)[0] > 0
 
 
 def test_a_spool_goes_on_after_a_crash(small: None, port: Callable[[], int], tmp_path: Path) -> None:
-    """The peer repeats what it sent; of what was released, the checksum is compared."""
+    """The peer repeats its bytes; released ones are compared by checksum."""
     text = b"<r>" + b"".join(b"<t><a>%d</a></t>" % n for n in range(12_000)) + b"</r>"
     path = tmp_path / "0-0.xml"
     cut = 150_000
-    with spooling("tcp-listen://127.0.0.1:0", path) as given, connected(port()) as peer:
+    with spooling("tcp-listen://127.0.0.1:0", path) as input_, connected(port()) as peer:
         peer.sendall(text[:cut])
         until(lambda: segments.extent(path)[0] == cut)
         cursor = Cursor()
         for _ in range(2):
-            _, cursor = read_on(given, cursor)
-        release(given, cursor)
+            _, cursor = read_on(input_, cursor)
+        release(input_, cursor)
     assert segments.segments(path)[0] > 0
     for changed in (True, False):
         sent = text.replace(b">7<", b">8<", 1) if changed else text
         name = f"tcp-listen://127.0.0.1:{free_port()}"
         with spooling(name, path), connecting(int(name.rsplit(":", 1)[1])) as peer:
-            with suppress(OSError):  # what is refused is reset
+            with suppress(OSError):  # a refused peer is reset
                 peer.sendall(sent)
                 peer.shutdown(socket.SHUT_WR)
             until(lambda: segments.end_of(path) is not None)
@@ -333,10 +333,10 @@ def connecting(port: int) -> Iterator[socket.socket]:
     end = time.monotonic() + 20
     while True:
         try:
-            made = connected(port)
+            peer = connected(port)
             break
         except ConnectionRefusedError:
             assert time.monotonic() < end
             time.sleep(0.01)
-    with made:
-        yield made
+    with peer:
+        yield peer

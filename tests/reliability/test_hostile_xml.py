@@ -1,6 +1,6 @@
-"""Hostile XML: each kind is refused for a clear reason, in its place, after everything before it; at a bounded cost.
+"""Hostile XML: each kind is refused with a clear reason, at its position, after all earlier tuples, at a bounded cost.
 
-«@@» marks the byte that the error names; it is no part of the input.
+«@@» marks the byte that the error names; it is not part of the input.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CORPUS = sorted((Path(__file__).parents[1] / "fixtures" / "corpus").iterdir())
 
 @dataclass(frozen=True)
 class Case:
-    """An input, why it is refused (None: it is not), where, and how many tuples come before that."""
+    """An input, the reason of its error (None: accepted), its position, and the number of earlier tuples."""
 
     name: str
     data: bytes
@@ -45,12 +45,12 @@ class Case:
     tuples: int
 
     def error(self, name: str) -> str:
-        """How the error about a source begins."""
+        """The beginning of the error message for a source."""
         return f"{name}, line {self.line}, byte {self.byte}: "
 
 
 def refused(name: str, text: str | bytes, reason: str, tuples: int = 1) -> Case:
-    """A case in UTF-8. Unless there are no ``tuples``, the root and a good tuple come before the text."""
+    """A case in UTF-8. Unless ``tuples`` is 0, the root and a good tuple precede the text."""
     data = text.encode() if isinstance(text, str) else text
     return marked(name, ROOT + b"\n" + data if tuples else data, reason, tuples, "utf-8")
 
@@ -76,7 +76,7 @@ SMALL = [
     refused(
         "an entity of an external subset",
         "<!DOCTYPE r SYSTEM 'file:///etc/passwd'><r>@@&root;</r>",
-        "Entity 'root' not defined: no DTD is read",
+        "Entity 'root' not defined: DTDs are not read",
         tuples=0,
     ),
     refused("a malformed DOCTYPE", "<!DOCTYPE r PUBLIC 'x' @@><r/>", "SystemLiteral", tuples=0),
@@ -155,7 +155,7 @@ SMALL = [
     refused("nothing", "@@", "there is no root element", tuples=0),
     refused("an unknown encoding", "@@" + DECLARED.format("klingon", ""), "klingon is not known", tuples=0),
     refused("an encoding that is not one", "@@" + DECLARED.format("hex", ""), "hex is not known", tuples=0),
-    refused("the wrong encoding", "@@" + DECLARED.format("utf-16", ""), "is not in it", tuples=0),
+    refused("the wrong encoding", "@@" + DECLARED.format("utf-16", ""), "is not encoded in it", tuples=0),
     marked(
         "a lone surrogate in UTF-16",
         DECLARED.format("utf-16", "@@\ud800x").encode("utf-16", "surrogatepass"),
@@ -221,29 +221,29 @@ LARGE = [
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
 @pytest.mark.parametrize("feed", [1, 7, 65536])
-def test_every_feed_gives_the_verdict(case: Case, feed: int) -> None:
+def test_the_size_of_pieces_does_not_affect_the_verdict(case: Case, feed: int) -> None:
     judge(case, feed)
 
 
 @pytest.mark.parametrize("case", LARGE, ids=lambda case: case.name)
 @pytest.mark.parametrize("feed", [4099, 65536, 2**30])
-def test_large_ones_too(case: Case, feed: int) -> None:
+def test_large_inputs(case: Case, feed: int) -> None:
     judge(case, feed)
 
 
 def judge(case: Case, feed: int) -> None:
-    found = source(case.data, feed, STREAM)
-    assert found.tuples == [(1,)] * case.tuples
+    result = source(case.data, feed, STREAM)
+    assert result.tuples == [(1,)] * case.tuples
     if case.reason is None:
-        assert found.error is None
+        assert result.error is None
         return
-    assert found.error is not None
-    assert found.error.startswith(case.error("doc"))
-    assert case.reason in found.error
+    assert result.error is not None
+    assert result.error.startswith(case.error("doc"))
+    assert case.reason in result.error
 
 
 @pytest.mark.parametrize("case", [*SMALL, *LARGE], ids=lambda case: case.name)
-def test_the_command_line_says_so(case: Case, cli: Cli, tmp_path: Path) -> None:
+def test_the_command_line_reports_the_error(case: Case, cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "in.xml"
     path.write_bytes(case.data)
     query = f"CREATE STREAM s (a INT) WITH (source = '{path}', element = 't'); SELECT a FROM s"
@@ -259,12 +259,12 @@ def test_the_command_line_says_so(case: Case, cli: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
 @pytest.mark.parametrize("patience", [PATIENCE, splitter._LONG])
-def test_what_fuzzing_found(path: Path, patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_of_the_fuzzing_corpus(path: Path, patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitter, "_LONG", patience)
     check(path.read_bytes())
 
 
-# Inputs without an end. What is held is never more than an element, however long the input goes on.
+# Endless inputs: the reader never holds more than one element, however long the input.
 
 BOUND_MB = 1024
 SHORT = {
@@ -280,15 +280,15 @@ FLOODS = dict.fromkeys(BY_NAME, 256) if LONG else SHORT
 
 @pytest.mark.parametrize("name", FLOODS)
 def test_memory_is_bounded(name: str) -> None:
-    found = measure(BY_NAME[name], FLOODS[name] * 2**20)
-    assert found["peak_mb"] < BOUND_MB
-    assert found["tuples"] >= 1
-    refused_early = found["read_mb"] <= LIMITS.element / 2**20 + 1
-    assert refused_early or found["read_mb"] >= FLOODS[name]
-    assert not refused_early or ", byte " in found["error"]
+    measured = measure(BY_NAME[name], FLOODS[name] * 2**20)
+    assert measured["peak_mb"] < BOUND_MB
+    assert measured["tuples"] >= 1
+    refused_early = measured["read_mb"] <= LIMITS.element / 2**20 + 1
+    assert refused_early or measured["read_mb"] >= FLOODS[name]
+    assert not refused_early or ", byte " in measured["error"]
 
 
-LOOKS = (
+SCANNERS = (
     (walker, "_walk", 1),
     (splitter, "tokens", 0),
     (splitter, "forbidden", 0),
@@ -297,29 +297,29 @@ LOOKS = (
     (malformed, "_complaint", 1),
     (malformed, "forbidden", 0),
 )
-"""What looks at bytes, and which argument they are."""
+"""Functions that scan bytes, and the position of the bytes among their arguments."""
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_nothing_is_looked_at_over_and_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many pieces come, each byte is looked at a few times: else this would be some thirty times."""
-    looked = 0
+def test_no_byte_is_scanned_repeatedly(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte is scanned a few times, in however many pieces it comes; without care, some thirty times."""
+    scanned = 0
 
-    def counting(owner: Any, function: str, place: int) -> None:
+    def counting(owner: Any, function: str, position: int) -> None:
         plain = getattr(owner, function)
 
-        def counted(*given: Any) -> Any:
-            nonlocal looked
-            looked += len(given[place])
-            return plain(*given)
+        def counted(*arguments: Any) -> Any:
+            nonlocal scanned
+            scanned += len(arguments[position])
+            return plain(*arguments)
 
         monkeypatch.setattr(owner, function, counted)
 
-    for one in LOOKS:
-        counting(*one)
+    for scanner in SCANNERS:
+        counting(*scanner)
     size = 2**18
     read(BY_NAME[name], size, 2**12)
-    assert looked < 10 * size
+    assert scanned < 10 * size
 
 
 @pytest.mark.parametrize(
@@ -327,16 +327,16 @@ def test_nothing_is_looked_at_over_and_over(name: str, monkeypatch: pytest.Monke
     [("NUL", len(ROOT)), ("NUL in a comment", len(ROOT + b"<!--")), ("invalid UTF-8", len(ROOT))],
 )
 @pytest.mark.parametrize("feed", [7, 65536])
-def test_what_no_xml_holds_is_not_waited_with(name: str, byte: int, feed: int) -> None:
-    found = read(BY_NAME[name], 2**20, feed)
-    assert found["tuples"] == 1
-    assert found["read_mb"] < 0.5
-    assert found["error"].startswith(f"flood, line 1, byte {byte}: Invalid")
+def test_invalid_bytes_are_an_error_at_once(name: str, byte: int, feed: int) -> None:
+    result = read(BY_NAME[name], 2**20, feed)
+    assert result["tuples"] == 1
+    assert result["read_mb"] < 0.5
+    assert result["error"].startswith(f"flood, line 1, byte {byte}: Invalid")
 
 
-@pytest.mark.skipif(not STATM.exists(), reason="memory in use cannot be seen")
+@pytest.mark.skipif(not STATM.exists(), reason="finds the memory in use by /proc")
 def test_names_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """libxml2 keeps the names it meets for as long as their thread lives, or a parser that nobody closes."""
+    """libxml2 retains names until their thread ends or their parser is closed; the reader limits that."""
     monkeypatch.setattr(dictionary, "ROOM", 0)
     before = 0
     for size in (2**21, 2**23):
@@ -346,17 +346,17 @@ def test_names_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def resident() -> int:
-    """The memory that this process has."""
+    """The resident memory of this process, in bytes."""
     return int(STATM.read_text().split()[1]) * resource.getpagesize()
 
 
 def test_looking_for_columns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What can be read once only is remembered in search of a tuple, but neither for ever nor afterwards."""
+    """A source that can be read once is buffered while a tuple is searched, up to a limit, then no longer."""
     monkeypatch.setattr(sniffing, "MOST_BYTES", 2**20)
     endless = BY_NAME["text between tuples"]
     with pytest.raises(SourceError, match="among the first 1,048,576 bytes: declare the columns"):
         sniffing.sniff(Source.of(endless.open(2**24), "s"), "nothing")
-    _, again = sniffing.sniff(Source.of(BY_NAME["good tuples without a newline"].open(2**22), "s"), "t")
-    file, _ = again.opener(0)
+    _, replayed = sniffing.sniff(Source.of(BY_NAME["good tuples without a newline"].open(2**22), "s"), "t")
+    file, _ = replayed.opener(0)
     assert len(b"".join(iter(lambda: file.read1(2**16), b""))) >= 2**22  # type: ignore[attr-defined]
     assert not file.buffer  # type: ignore[attr-defined]

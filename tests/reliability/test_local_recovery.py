@@ -1,6 +1,6 @@
-"""Runs of the local engine that die between any two calls of the system, and go on as if nothing had happened.
+"""Runs of the local engine that die between any two system calls, and continue as if undisturbed.
 
-The long form kills a process for real at every single point::
+The long form kills a real process at every moment::
 
     XMLPUNCT_LONG=1 pytest -s tests/reliability/test_local_recovery.py
 """
@@ -44,21 +44,21 @@ QUERIES = {
     "rejects": "SELECT hour, 100 / x AS y FROM a",
 }
 FAILING = "SELECT hour, 60 / x AS y FROM a UNION SELECT hour, x FROM b"
-"""Has rejects."""
+"""A query with rejects."""
 
 
 @pytest.fixture(autouse=True)
 def every_slice_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is grouped; and that a disk keeps what it was given is not for these tests to find out."""
+    """Commit every slice, and skip slow syncs."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
 
 
-def told(stats: RunStats) -> dict[str, Any]:
-    """What must be the same however often a run was killed."""
-    found = stats.as_dict()
-    return {name: found[name] for name in ("inputs", "output", "operators", "slices")} | {
+def statistics(stats: RunStats) -> dict[str, Any]:
+    """The statistics that kills must not change."""
+    entries = stats.as_dict()
+    return {name: entries[name] for name in ("inputs", "output", "operators", "slices")} | {
         "rejected": stats.rejected
     }
 
@@ -71,10 +71,10 @@ def told(stats: RunStats) -> dict[str, Any]:
 def test_every_moment_to_die_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float, sql: str
 ) -> None:
-    """What was visible stays; what comes out is, byte for byte, what an undisturbed run gives; so are numbers."""
+    """Visible output never changes; the final output and statistics are as in an undisturbed run."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
     bench = Bench(tmp_path, sql, slice_bytes=300)
-    stats = told(bench.run())
+    stats = statistics(bench.run())
     expected = bench.seen()
     assert stats["rejected"] > 0
     deaths = [Death(0)]
@@ -84,104 +84,104 @@ def test_every_moment_to_die_at(
             bench.run()
         if not death.came:
             break
-        for whole, seen in zip(expected, bench.seen(), strict=True):
-            assert whole.startswith(seen), death
-        assert told(bench.run()) == stats, death
+        for expected_bytes, visible in zip(expected, bench.seen(), strict=True):
+            assert expected_bytes.startswith(visible), death
+        assert statistics(bench.run()) == stats, death
         assert bench.seen() == expected, death
         deaths.append(death.next())
     assert len(deaths) > 50
 
 
 def test_dying_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each life ends a few calls later than it began; the restart itself is among what is killed."""
-    bench, chance = Bench(tmp_path), random.Random(1)
-    stats = told(bench.run())
+    """Each run is killed after a few calls, also during its restart."""
+    bench, rng = Bench(tmp_path), random.Random(1)
+    stats = statistics(bench.run())
     expected = bench.seen()
     for _ in range(3):
         bench.clear()
-        seen, deaths = (b"", b""), 0
+        visible, deaths = (b"", b""), 0
         while True:
-            monkeypatch.setattr(ledger, "SAVE_SECONDS", chance.choice([0.0, 1e9]))
-            death = Death(chance.randrange(20 + 6 * deaths), chance.random() < 0.5)
+            monkeypatch.setattr(ledger, "SAVE_SECONDS", rng.choice([0.0, 1e9]))
+            death = Death(rng.randrange(20 + 6 * deaths), rng.random() < 0.5)
             with death.awaited():
-                found = bench.run()
-            for before, now in zip(seen, bench.seen(), strict=True):
-                assert now[: len(before)] == before
-            seen = bench.seen()
+                run_stats = bench.run()
+            for before, after in zip(visible, bench.seen(), strict=True):
+                assert after[: len(before)] == before
+            visible = bench.seen()
             if not death.came:
                 break
             deaths += 1
         assert deaths > 2
         assert bench.seen() == expected
-        assert told(found) == stats
+        assert statistics(run_stats) == stats
 
 
 @pytest.mark.parametrize("sql", QUERIES.values(), ids=QUERIES)
 def test_state_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
-    """Each slice is processed by another run, from what the one before saved."""
+    """Each slice is processed by a new run, from the saved state of the previous one."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
     bench = Bench(tmp_path, sql)
-    stats = told(bench.run())
+    stats = statistics(bench.run())
     expected = bench.seen()
     bench.clear()
     lives = 0
 
-    class Enough(Exception):
+    class SliceDone(Exception):
         pass
 
     take = ledger.Ledger.commit_if_due
 
-    def one(self: ledger.Ledger) -> None:
+    def commit_and_stop(self: ledger.Ledger) -> None:
         take(self)
-        raise Enough
+        raise SliceDone
 
-    monkeypatch.setattr(ledger.Ledger, "commit_if_due", one)
+    monkeypatch.setattr(ledger.Ledger, "commit_if_due", commit_and_stop)
     while True:
         lives += 1
         try:
-            found = bench.run()
+            run_stats = bench.run()
             break
-        except Enough:
+        except SliceDone:
             continue
     assert lives > 3
     assert bench.seen() == expected
-    assert told(found) == stats
+    assert statistics(run_stats) == stats
 
 
 def test_stopped_between_reading_and_taking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was read when somebody said stop, and not taken any more, is read again."""
+    """Input that was read but not processed at an interrupt is read again."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
     bench = Bench(tmp_path)
-    stats = told(bench.run())
+    stats = statistics(bench.run())
     expected = bench.seen()
     bench.clear()
     read, lives = LocalRun.read, 0
 
     def interrupted(self: LocalRun) -> Portion | None:
-        found = read(self)
+        portion = read(self)
         if self.stats.slices > lives:
             raise KeyboardInterrupt
-        return found
+        return portion
 
     monkeypatch.setattr(LocalRun, "read", interrupted)
     while True:
         with suppress(KeyboardInterrupt):
-            found = bench.run()
+            run_stats = bench.run()
             break
         lives += 1
     assert lives > 3
     assert bench.seen() == expected
-    assert told(found) == stats
+    assert statistics(run_stats) == stats
 
 
 def test_a_finished_run_has_nothing_to_do(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    stats = told(bench.run())
+    stats = statistics(bench.run())
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for path in bench.sources.values():
         path.unlink()
         del before[path]
-    assert told(bench.run()) == stats
+    assert statistics(bench.run()) == stats
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert sorted(path.name for path in bench.checkpoint.iterdir()) == ["lock", "log"]
 
@@ -201,7 +201,7 @@ def test_a_finished_run_warns_of_an_output_that_is_gone(
 
 
 def test_a_failed_source_fails_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came before counts, wherever a run is killed."""
+    """Earlier results are released, wherever the run is killed."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 1e9)
     bench = Bench(tmp_path, "SELECT x, hour FROM a")
     text = bench.sources["a"].read_text()
@@ -211,30 +211,30 @@ def test_a_failed_source_fails_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     expected = bench.seen()
     assert b"<hour>7</hour>" in expected[0]
     assert b"</stream>" not in expected[0]
-    with pytest.raises(SourceError) as again:
+    with pytest.raises(SourceError) as repeated:
         bench.run()
-    assert str(again.value) == str(first.value)
+    assert str(repeated.value) == str(first.value)
     assert bench.seen() == expected
-    number, came = 0, True
-    while came:
+    number, has_died = 0, True
+    while has_died:
         bench.clear()
         death = Death(number)
         with suppress(SourceError), death.awaited():
             bench.run()
-        came = death.came
-        with pytest.raises(SourceError, match="wrong") as again:
+        has_died = death.came
+        with pytest.raises(SourceError, match="wrong") as repeated:
             bench.run()
-        assert str(again.value) == str(first.value)
+        assert str(repeated.value) == str(first.value)
         assert bench.seen() == expected
         number += 5
 
 
 def test_a_failure_is_saved_with_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed between the state that is saved and the failure that is told, a run must not take it for an end."""
+    """A run killed after it saved its state, but before it reported the failure, must still fail."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
     bench = Bench(tmp_path, "SELECT x, hour FROM a")
     bench.sources["a"].write_text("<s><t><x>9</x><hour>7</hour></t><t></wrong>")
-    with pytest.raises(SourceError) as told_first:
+    with pytest.raises(SourceError) as first:
         bench.run()
     bench.clear()
 
@@ -248,9 +248,9 @@ def test_a_failure_is_saved_with_the_state(tmp_path: Path, monkeypatch: pytest.M
         patch.setattr(ledger.Ledger, "finish", die)
         with pytest.raises(Killed):
             bench.run()
-    with pytest.raises(SourceError) as again:
+    with pytest.raises(SourceError) as repeated:
         bench.run()
-    assert str(again.value) == str(told_first.value)
+    assert str(repeated.value) == str(first.value)
     assert not bench.out.read_text().endswith("</stream>\n")
 
 
@@ -258,19 +258,21 @@ def test_strict_stops_at_the_same_tuple_again(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "SELECT hour, x FROM a", strict=True)
     path = bench.sources["a"]
     path.write_text(path.read_text().replace("<hour>2</hour></t>", "<hour>two</hour></t>", 1))
-    said = []
+    outcomes = []
     for _ in range(2):
         with pytest.raises(StrictError) as stopped:
             bench.run()
         out, rejects = bench.seen()
         assert b"<hour>0</hour>" in out
         assert b"<hour>2</hour>" not in out
-        said.append((str(stopped.value), out, rejects))
+        outcomes.append((str(stopped.value), out, rejects))
         assert rejects.count(b"\n") == 1
-    assert said[0] == said[1]
+    assert outcomes[0] == outcomes[1]
 
 
-def test_what_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_different_run_cannot_continue_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = Bench(tmp_path)
     death = Death(30)
     with death.awaited():
@@ -278,7 +280,7 @@ def test_what_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert death.came
     before = bench.seen()
     sql, options = bench.sql, bench.options
-    for changed, what in [
+    for changed, difference in [
         (sql.replace("MAX", "MIN"), "query"),
         (sql.replace("x INT", "x DOUBLE"), "query"),
         (replace(options, output=str(tmp_path / "other.xml")), "output"),
@@ -291,7 +293,7 @@ def test_what_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             bench.sql = changed
         else:
             bench.options = changed
-        with pytest.raises(UsageError, match=f"another {what}"):
+        with pytest.raises(UsageError, match=f"another {difference}"):
             bench.run()
         bench.sql, bench.options = sql, options
     with monkeypatch.context() as patch:
@@ -318,22 +320,24 @@ def test_what_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "held", [{"job": b'{"made_by": {"version": 4}}', "log": b"", "commit": b"x"}, {"log": b""}]
+    "files", [{"job": b'{"made_by": {"version": 4}}', "log": b"", "commit": b"x"}, {"log": b""}]
 )
-def test_what_cannot_be_read_is_refused_and_left_alone(tmp_path: Path, held: dict[str, bytes]) -> None:
-    """A checkpoint of 0.1.0, and one whose log does not begin with what it is."""
+def test_an_unreadable_checkpoint_is_refused_and_unchanged(tmp_path: Path, files: dict[str, bytes]) -> None:
+    """A checkpoint of version 0.1.0, and one whose log has no header."""
     bench = Bench(tmp_path)
     bench.checkpoint.mkdir()
-    for name, data in held.items():
+    for name, data in files.items():
         (bench.checkpoint / name).write_bytes(data)
-    reason = "made by another version of xmlpunct: finish" if "job" in held else "log is damaged: start again"
+    reason = (
+        "made by another version of xmlpunct: finish" if "job" in files else "log is damaged: start again"
+    )
     with pytest.raises(XmlPunctError, match=reason):
         bench.run()
-    assert {name: (bench.checkpoint / name).read_bytes() for name in held} == held
+    assert {name: (bench.checkpoint / name).read_bytes() for name in files} == files
     assert bench.seen() == (b"", b"")
 
 
-def test_an_input_that_has_changed_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_input_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 1e9)
     bench = Bench(tmp_path, "SELECT x, hour FROM a")
     with (death := Death(45)).awaited():
@@ -348,7 +352,7 @@ def test_an_input_that_has_changed_is_found_out(tmp_path: Path, monkeypatch: pyt
         bench.run()
 
 
-def test_an_output_that_has_shrunk_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shortened_output_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
     bench = Bench(tmp_path)
     with (death := Death(60)).awaited():
@@ -360,7 +364,7 @@ def test_an_output_that_has_shrunk_is_found_out(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_log_survives_any_cut(tmp_path: Path) -> None:
-    """Of a torn log all whole records are found, and others can follow."""
+    """All complete records of a torn log are read, and more can be appended."""
     path, records = tmp_path / "log", [{"a": b"one"}, {"b": b"\0" * 9}, {"c": b"three" * 9, "d": b""}]
     log = WriteAheadLog(path)
     for record in records:
@@ -371,40 +375,40 @@ def test_a_log_survives_any_cut(tmp_path: Path) -> None:
         for tail in (b"", b"\0" * 64, b"\xff" * 7):
             path.write_bytes(data[:size] + tail)
             log = WriteAheadLog(path)
-            found = log.read()
-            assert found == records[: len(found)]
-            assert len(found) == 3 or size < len(data)
+            read_records = log.read()
+            assert read_records == records[: len(read_records)]
+            assert len(read_records) == 3 or size < len(data)
             log.append({"more": b""})
             log.close()
-            assert WriteAheadLog(path).read() == [*found, {"more": b""}]
+            assert WriteAheadLog(path).read() == [*read_records, {"more": b""}]
 
 
 def test_a_stream_gets_all_at_least_once(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """Standard output of all lives, one after the other: nothing is missing, and only whole groups come twice."""
+    """Standard output over all restarts: no line is missing, and only whole groups are repeated."""
     bench = Bench(tmp_path, "SELECT x, hour FROM a")
     bench.run()
     expected = bench.seen()[0].splitlines()
     bench.clear()
     bench.options = replace(bench.options, output=None)
     capfdbinary.readouterr()
-    found: list[bytes] = []
+    lines: list[bytes] = []
     deaths = 0
     for number in (26, 8, 12, 10, 10_000):
         with (death := Death(number)).awaited():
             bench.run()
         deaths += death.came
-        found += capfdbinary.readouterr().out.splitlines()
+        lines += capfdbinary.readouterr().out.splitlines()
     assert deaths == 4
-    at = 0
+    position = 0
     for line in expected:
-        at = found.index(line, at) if line in found[at:] else -1
-        assert at >= 0, line
-        at += 1
-    assert len(expected) <= len(found) <= len(expected) + deaths * 5
+        position = lines.index(line, position) if line in lines[position:] else -1
+        assert position >= 0, line
+        position += 1
+    assert len(expected) <= len(lines) <= len(expected) + deaths * 5
 
 
 def test_a_process_that_dies_in_the_middle(tmp_path: Path) -> None:
-    """The same deaths as above, but real ones; of the short form, some."""
+    """Kill real processes at these moments; the short form tests only some."""
     bench = Bench(tmp_path)
     feeds = [word for name, path in bench.sources.items() for word in ("-s", f"{name}={path}")]
     options = [

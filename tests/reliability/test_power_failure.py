@@ -1,6 +1,6 @@
-"""Runs of the local engine whose machine loses power between any two calls: what was not synced is gone.
+"""Runs of the local engine that lose power between any two system calls, and with it all unsynced changes.
 
-What a synced record refers to must then be there: a directory's name, as well as a file's bytes.
+Everything that a synced log record refers to must survive: names in directories as well as bytes of files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="find
 
 @pytest.fixture(autouse=True)
 def every_slice_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is grouped; spools are copied at once, in small segments, by the thread that dies."""
+    """Commit every slice; the thread that dies copies spools at once, in small segments."""
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
     monkeypatch.setattr(segments, "SEGMENT_BYTES", 256)
@@ -39,13 +39,13 @@ def every_slice_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bench(folder: Path, encoding: str) -> Bench:
-    """A run into directories of which only the first is there."""
-    found = Bench(
+    """A run whose checkpoint is two missing directories deep."""
+    deep_bench = Bench(
         folder, "SELECT hour, 60 / x AS y FROM a UNION SELECT hour, x FROM b", encoding, slice_bytes=400
     )
-    found.checkpoint = folder / "deep" / "er" / "checkpoint"
-    found.options = replace(found.options, checkpoint=str(found.checkpoint))
-    return found
+    deep_bench.checkpoint = folder / "deep" / "er" / "checkpoint"
+    deep_bench.options = replace(deep_bench.options, checkpoint=str(deep_bench.checkpoint))
+    return deep_bench
 
 
 @pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
@@ -55,91 +55,96 @@ def test_every_moment_to_lose_power(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float, encoding: str, luck: float
 ) -> None:
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
-    run, chance = bench(tmp_path, encoding), random.Random(3)
+    run, rng = bench(tmp_path, encoding), random.Random(3)
     with Disk().watched():
         run.run()
     expected = [sorted(part.splitlines()) for part in run.seen()]
     step = 1 if LONG else 23
-    number, came = 0, True
-    while came:
+    number, has_died = 0, True
+    while has_died:
         run.clear()
         shutil.rmtree(tmp_path / "deep", ignore_errors=True)
         disk, death = Disk(), Death(number, torn=bool(number % 2))
-        disk.forgets = lambda: chance.random() >= luck
+        disk.forgets = lambda: rng.random() >= luck
         with disk.watched(), death.awaited():
             run.run()
-        came = death.came
+        has_died = death.came
         log = run.checkpoint / "log"
-        promised = disk.kept(log)
+        promised = disk.synced(log)
         disk.crash()
         survived = log.read_bytes() if log.exists() else b""
         assert luck or survived.startswith(promised), death
         with disk.watched():
             run.run()
-        disk.crash()  # and what it said was done is done
+        disk.crash()  # all results of a finished run are synced
         assert [sorted(part.splitlines()) for part in run.seen()] == expected, death
         number += step
     assert number > 60
 
 
-@pytest.mark.parametrize("by", [("hour",), ()], ids=["by hour", "as files fill"])
+@pytest.mark.parametrize("partition_by", [("hour",), ()], ids=["by hour", "as files fill"])
 @pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
 @pytest.mark.parametrize("luck", [0.0, 0.5], ids=["all is lost", "some is lost"])
 def test_every_moment_to_lose_power_for_a_dataset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float, by: tuple[str, ...], luck: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float, partition_by: tuple[str, ...], luck: float
 ) -> None:
-    """What is there afterwards is whole, and whoever goes on has all of it once."""
+    """Visible files are complete; the next run completes the dataset, each row once."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
     monkeypatch.setattr(dataset, "FILE_BYTES", 200)
     sql = "SELECT hour, 60 / x AS y FROM a UNION ALL SELECT hour, x FROM b"
-    run, chance = Bench(tmp_path, sql, slice_bytes=300, format="parquet", partition_by=by), random.Random(4)
+    run, rng = (
+        Bench(tmp_path, sql, slice_bytes=300, format="parquet", partition_by=partition_by),
+        random.Random(4),
+    )
     run.options = replace(run.options, output=f"{run.out}/", rejects=f"{run.rejects}/")
 
-    def found() -> dict[str, list[tuple[Any, ...]]]:
+    def visible_rows() -> dict[str, list[tuple[Any, ...]]]:
         """The rows of each file that readers see."""
-        seen = [
+        paths = [
             p for out in (run.out, run.rejects) for p in out.rglob("part-*") if "_xmlpunct" not in p.parts
         ]
-        return {str(p): pl.read_parquet(p, hive_partitioning=False).rows() for p in seen}
+        return {str(p): pl.read_parquet(p, hive_partitioning=False).rows() for p in paths}
 
     with Disk().watched():
         run.run()
-    expected = found()
+    expected = visible_rows()
     assert len(expected) > 2
-    number, came = 0, True
-    while came:
+    number, has_died = 0, True
+    while has_died:
         for folder in (run.checkpoint, run.out, run.rejects):
             shutil.rmtree(folder, ignore_errors=True)
         disk, death = Disk(), Death(number, torn=bool(number % 2))
-        disk.forgets = lambda: chance.random() >= luck
+        disk.forgets = lambda: rng.random() >= luck
         with disk.watched(), death.awaited(), suppress(OSError):
             run.run()
-        came = death.came
+        has_died = death.came
         disk.crash()
-        assert found().items() <= expected.items(), death
+        assert visible_rows().items() <= expected.items(), death
         with disk.watched():
             run.run()
         disk.crash()
-        assert found() == expected, death
+        assert visible_rows() == expected, death
         number += 1 if LONG else 37
     assert number > 100
 
 
 @pytest.mark.parametrize("hours", [0, 1, 4])
-def test_what_counts_as_read_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
-    """A log record may refer to it before the source has ended, and the source may not say it again."""
+def test_spooled_bytes_that_count_as_read_are_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """A log record may refer to a spool of an unfinished source, which may not send its bytes again."""
     monkeypatch.setattr(inputs, "finish", lambda *_: None)
     (tmp_path / "a.xml").write_text(feed(1, hours), encoding="utf-16")
     query = plan(DECLARED + "SELECT x FROM a", {"a": str(tmp_path / "a.xml")})
     disk = Disk()
     with disk.watched():
-        (given,), (spool,) = find_inputs(query, tmp_path / "checkpoint" / "spool")
+        (input_,), (spool,) = find_inputs(query, tmp_path / "checkpoint" / "spool")
         spool.run()
-        path = given.parts[0].path
+        path = input_.parts[0].path
         count = segments.durable_extent(path)
-    held = segments.open_at(path, 0).read()
-    assert count == len(held) > 0
+    content = segments.open_at(path, 0).read()
+    assert count == len(content) > 0
     disk.crash()
     assert segments.extent(path)[0] == count
     with segments.open_at(path, 0) as file:
-        assert file.read() == held
+        assert file.read() == content

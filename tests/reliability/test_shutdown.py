@@ -1,4 +1,4 @@
-"""Runs that are told to stop, and runs whose output does not take what they have: what they leave, and say."""
+"""Runs that are stopped, and runs whose output cannot be written: their outputs, leftovers and messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="fi
 
 @pytest.fixture(autouse=True)
 def own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A directory for temporary files in which nobody else leaves any."""
+    """A directory for the temporary files of these runs only."""
     with tempfile.TemporaryDirectory(prefix="stop-") as folder:
         monkeypatch.setenv("TMPDIR", folder)
         monkeypatch.setattr(tempfile, "tempdir", None)
@@ -44,7 +44,7 @@ def own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def temporary() -> set[Path]:
-    """What we leave in the directory for temporary files while we run."""
+    """The temporary files and directories of xmlpunct runs."""
     return set(Path(tempfile.gettempdir()).glob("xmlpunct-*"))
 
 
@@ -57,29 +57,29 @@ def wait_for(path: Path, run: subprocess.Popen[bytes], content: bytes = b"<resul
 
 
 def wait_until_full(pipe: int) -> None:
-    """Wait until a pipe does not take any more."""
-    until, there = time.monotonic() + MOST_SECONDS, array("i", [0])
-    while there[0] < 60_000:
-        fcntl.ioctl(pipe, termios.FIONREAD, there)
+    """Wait until a pipe is full."""
+    until, byte_count = time.monotonic() + MOST_SECONDS, array("i", [0])
+    while byte_count[0] < 60_000:
+        fcntl.ioctl(pipe, termios.FIONREAD, byte_count)
         assert time.monotonic() < until
         time.sleep(0.01)
 
 
-def said(run: subprocess.Popen[bytes]) -> str:
+def stderr_of(run: subprocess.Popen[bytes]) -> str:
     _, text = run.communicate(timeout=MOST_SECONDS)
     return text.decode()
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["plain", "with a checkpoint"])
+@pytest.mark.parametrize("checkpointed", [False, True], ids=["plain", "with a checkpoint"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_while_it_waits(tmp_path: Path, number: signal.Signals, kept: bool) -> None:
-    """What came is there; it says how far it is; with a checkpoint the same command goes on, to the same bag."""
+def test_stopped_while_it_waits(tmp_path: Path, number: signal.Signals, checkpointed: bool) -> None:
+    """Received tuples are written and counted in the message; with a checkpoint, the same command continues."""
     out, data, before = tmp_path / "out.xml", feed(1), temporary()
     half = data.index("</t>", len(data) // 2) + 4
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(MOST_SECONDS)
         port = server.getsockname()[1]
-        options = ["--checkpoint", str(tmp_path / "checkpoint")] if kept else []
+        options = ["--checkpoint", str(tmp_path / "checkpoint")] if checkpointed else []
         command = ["run", "-q", SCAN, "-s", f"t=tcp://127.0.0.1:{port}", "--engine", "local", "-o", str(out)]
         run = launch(*command, *options)
         peer, _ = server.accept()
@@ -87,27 +87,27 @@ def test_stopped_while_it_waits(tmp_path: Path, number: signal.Signals, kept: bo
             peer.sendall(data[:half].encode())
             wait_for(out, run, b"<hour>1</hour>")
             run.send_signal(number)
-            text = said(run)
+            text = stderr_of(run)
         assert run.returncode == 130, text
-        seen = out.read_bytes()
-        assert seen.count(b"<result>") >= 6
-        assert f"stopped after {seen.count(b'<result>')} tuples, {len(seen)} bytes" in text
-        assert ("goes on from" in text) == kept
+        written = out.read_bytes()
+        assert written.count(b"<result>") >= 6
+        assert f"stopped after {written.count(b'<result>')} tuples, {len(written)} bytes" in text
+        assert ("continues from" in text) == checkpointed
         assert "Traceback" not in text
-        if kept:
-            again = launch(*command, *options)
+        if checkpointed:
+            continued = launch(*command, *options)
             peer, _ = server.accept()
             with peer:
                 peer.sendall(data.encode())
-            ends_well(again)
-            assert out.read_bytes().startswith(seen)
+            ends_well(continued)
+            assert out.read_bytes().startswith(written)
             assert out.read_bytes().count(b"<result>") == data.count("<t>")
             assert not (tmp_path / "checkpoint" / "spool").exists()
     assert temporary() == before
 
 
 def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
-    """A reader that does not read keeps a run from finishing its slice; whoever insists need not wait."""
+    """A full pipe keeps a run from finishing its slice; a second signal ends the run at once."""
     (tmp_path / "t.xml").write_text(f"<s>{'<t><x>1</x><hour>1</hour></t>' * 50_000}</s>")
     read, write = os.pipe()
     command = [sys.executable, "-m", "xmlpunct", "run", "-q", SCAN, "-s", f"t={tmp_path / 't.xml'}"]
@@ -131,31 +131,31 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
 def test_stopped_at_every_moment_of_a_run_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, times: int
 ) -> None:
-    """One stop waits for what is at hand, two do not; whoever goes on hears how the run failed."""
+    """One stop waits for the current slice, two do not; the next run reports the failure of its source."""
     monkeypatch.setattr("xmlpunct.engine.run.local.ledger.GROUP_SECONDS", 0.0)
     bench = Bench(tmp_path, encoding=encoding)
     cut = bench.sources["a"].read_text(encoding=encoding).replace("</s>", "<t><x>")
     bench.sources["a"].write_text(cut, encoding=encoding)
-    stop, left, main = Stop(), -1, threading.current_thread()
+    stop, calls_left, main = Stop(), -1, threading.current_thread()
 
-    def asking(_: str, function: Call) -> Call:
+    def stopping(_: str, function: Call) -> Call:
         def call(*arguments: Any, **options: Any) -> Any:
-            nonlocal left
+            nonlocal calls_left
             if threading.current_thread() is main:
-                left -= 1
-                if -times <= left < 0:
+                calls_left -= 1
+                if -times <= calls_left < 0:
                     stop.ask()
             return function(*arguments, **options)
 
         return call
 
-    number, asked = 0, True
-    while asked:
+    number, was_stopped = 0, True
+    while was_stopped:
         bench.clear()
-        stop, left = Stop(), number
-        with watched(asking), pytest.raises((KeyboardInterrupt, SourceError)):
+        stop, calls_left = Stop(), number
+        with watched(stopping), pytest.raises((KeyboardInterrupt, SourceError)):
             bench.run(stop)
-        asked = stop.asked
+        was_stopped = stop.asked
         with pytest.raises(SourceError, match="the document ends inside <x>"):
             bench.run()
         assert not (bench.checkpoint / "spool").exists()
@@ -163,7 +163,7 @@ def test_stopped_at_every_moment_of_a_run_that_fails(
     assert number > 50
 
 
-def test_nobody_reads_any_more(tmp_path: Path) -> None:
+def test_the_reader_closes_its_pipe(tmp_path: Path) -> None:
     (tmp_path / "t.xml").write_text(f"<s>{'<t><x>1</x><hour>1</hour></t>' * 50_000}</s>")
     command = [sys.executable, "-m", "xmlpunct", "run", "-q", SCAN, "-s", f"t={tmp_path / 't.xml'}"]
     command += ["--engine", "local"]
@@ -192,20 +192,20 @@ def test_a_full_disk_behind_standard_output() -> None:
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "xmlpunct", "run", str(WAREHOUSE), "--engine", "local"]
         ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=WAREHOUSE.parents[1])
-    said = "xmlpunct: cannot write standard output: No space left on device\n"
-    assert (ran.returncode, ran.stderr.decode()) == (1, said)
+    message = "xmlpunct: cannot write standard output: No space left on device\n"
+    assert (ran.returncode, ran.stderr.decode()) == (1, message)
 
 
-@pytest.mark.parametrize("what", ["write", "fsync", "replace"])
+@pytest.mark.parametrize("function", ["write", "fsync", "replace"])
 @pytest.mark.parametrize("number", [3, 6])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"], ids=["read in place", "spooled"])
-def test_a_disk_that_fills_up(tmp_path: Path, what: str, number: int, encoding: str) -> None:
-    """It fails at some call, whichever file that is for: what was committed stays, and the run can go on."""
+def test_a_disk_that_fills_up(tmp_path: Path, function: str, number: int, encoding: str) -> None:
+    """When a call fails, on whichever file, committed output is unchanged and the run can continue."""
     bench = Bench(tmp_path, encoding=encoding)
     bench.run()
     expected = bench.seen()
     bench.clear()
-    calls, real = [0], getattr(os, what)
+    calls, real = [0], getattr(os, function)
 
     def full(*arguments: object) -> object:
         calls[0] += 1
@@ -214,7 +214,7 @@ def test_a_disk_that_fills_up(tmp_path: Path, what: str, number: int, encoding: 
         return real(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, what, full)
+        patch.setattr(os, function, full)
         patch.setattr("xmlpunct.engine.run.local.ledger.SAVE_SECONDS", 0.0)
         patch.setattr("xmlpunct.engine.run.local.ledger.GROUP_SECONDS", 0.0)
         patch.setattr("xmlpunct.engine.run.local.ledger.SAVE_SHARE", 1e9)
@@ -222,14 +222,18 @@ def test_a_disk_that_fills_up(tmp_path: Path, what: str, number: int, encoding: 
             bench.run()
     before = bench.seen()
     bench.run()
-    for seen, now, whole in zip(before, bench.seen(), expected, strict=True):
-        assert now.startswith(seen)
-        # Slices of what is spooled follow the bytes as they come.
-        assert now == whole if encoding == "utf-8" else sorted(now.split(b"\n")) == sorted(whole.split(b"\n"))
+    for earlier, after, expected_bytes in zip(before, bench.seen(), expected, strict=True):
+        assert after.startswith(earlier)
+        # The slices of a spooled input depend on the arrival of its bytes.
+        assert (
+            after == expected_bytes
+            if encoding == "utf-8"
+            else sorted(after.split(b"\n")) == sorted(expected_bytes.split(b"\n"))
+        )
 
 
 def test_a_checkpoint_that_vanishes(tmp_path: Path) -> None:
-    """It is noticed at the next commit, which then is not made."""
+    """The next commit notices the missing checkpoint, and fails."""
     out, checkpoint = tmp_path / "out.xml", tmp_path / "checkpoint"
     growing = tmp_path / "in.xml"
     growing.write_text(feed(1).removesuffix("</s>\n"))
@@ -245,14 +249,14 @@ def test_a_checkpoint_that_vanishes(tmp_path: Path) -> None:
     time.sleep(0.2)
     (tmp_path / "elsewhere").rename(tmp_path / "further")
     growing.unlink()
-    text = said(run)
+    text = stderr_of(run)
     assert run.returncode == 1, text
     assert str(checkpoint) in text
     assert out.read_bytes().startswith(before)
 
 
 @pytest.mark.parametrize("option", ["-o", "--rejects", "--checkpoint"])
-def test_where_nothing_can_be_written(cli: Cli, option: str) -> None:
+def test_an_output_that_cannot_be_created(cli: Cli, option: str) -> None:
     ran = cli("run", WAREHOUSE, "--engine", "local", option, "/proc/xmlpunct/there")
     assert ran.code == 2
     assert "/proc/xmlpunct" in ran.err
@@ -262,7 +266,7 @@ def test_where_nothing_can_be_written(cli: Cli, option: str) -> None:
 @pytest.mark.long
 @pytest.mark.spark
 def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
-    """SIGTERM in mid-run: no process, port or file is left; then on to the same bag."""
+    """SIGTERM leaves no process and no temporary file; the next run completes the same bag."""
     lines = generators.warehouse(sensors=2, hours=8, readings=10, punctuations=1, seed=4)
     feeds = [word for p in generators.write(lines, str(tmp_path)) for word in ("-s", f"{p.stem}={p}")]
     out, log = tmp_path / "out.xml", tmp_path / "checkpoint" / "log"
@@ -275,23 +279,23 @@ def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
         assert run.poll() is None
         assert time.monotonic() < until
         time.sleep(0.05)
-    below = processes_below(run.pid, "")
-    assert below
+    processes = processes_below(run.pid, "")
+    assert processes
     run.terminate()
-    text = said(run)
+    text = stderr_of(run)
     assert run.returncode == 130, text
-    assert "goes on from" in text
+    assert "continues from" in text
     assert "Traceback" not in text
-    until = time.monotonic() + 20  # workers see that the JVM has gone, and go
-    while left := [p for p in below if Path(f"/proc/{p}").exists()]:
-        assert time.monotonic() < until, left
+    until = time.monotonic() + 20  # workers end after the JVM
+    while remaining := [p for p in processes if Path(f"/proc/{p}").exists()]:
+        assert time.monotonic() < until, remaining
         time.sleep(0.05)
     assert temporary() == before
-    kept = committed(log)
-    assert out.stat().st_size == kept.outputs[0].length
-    seen = out.read_bytes()
+    commit = committed(log)
+    assert out.stat().st_size == commit.outputs[0].length
+    written = out.read_bytes()
     ends_well(start(*options, *feeds))
-    assert out.read_bytes().startswith(seen)
+    assert out.read_bytes().startswith(written)
     assert bag(out) == bag(tmp_path / "alone.xml")
     assert temporary() == before
     assert sorted(path.name for path in log.parent.iterdir()) == ["lock", "log", "pacing"]

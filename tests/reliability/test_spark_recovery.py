@@ -1,6 +1,6 @@
-"""Runs on Spark that are killed, and go on as if nothing had happened.
+"""Runs on Spark that are killed, and continue as if undisturbed.
 
-The long form kills 100 times, each at some moment between a life's first commit and its end::
+The long form kills 100 times, each at a random moment between the first commit of a process and its end::
 
     pytest -m long tests/reliability/test_spark_recovery.py
 """
@@ -22,10 +22,10 @@ from tests.reliability.support import MOST_SECONDS, bag, ends_well, processes_be
 from xmlpunct.firehose import generators
 
 VICTIMS = {"command": None, "JVM": "SparkSubmit", "worker": "pyspark.daemon"}
-"""What is killed, and how to tell it among the processes below the run's."""
+"""The victims of kills, and a word in their command (None: the run itself)."""
 
 FILE_LINES = 300
-"""They are less than a micro-batch."""
+"""Less than a micro-batch."""
 
 Run = subprocess.Popen[bytes]
 
@@ -36,7 +36,7 @@ pytestmark = [
 
 
 def as_directory(path: Path) -> Path:
-    """The same stream as files, each of which a task reads whole."""
+    """The same stream as a directory of small files; a task reads each file in one piece."""
     head, *lines, tail = path.read_text().splitlines(keepends=True)
     folder = path.with_suffix("")
     folder.mkdir()
@@ -47,7 +47,7 @@ def as_directory(path: Path) -> Path:
 
 
 class Trial:
-    """The warehouse query in a folder of its own, over a directory and a file, run and killed until it is done."""
+    """The warehouse query over a directory and a file, run and killed until it has finished."""
 
     def __init__(self, folder: Path, seed: int, hours: int) -> None:
         lines = generators.warehouse(sensors=2, hours=hours, readings=10, punctuations=1, seed=seed)
@@ -60,12 +60,12 @@ class Trial:
         self.expected = bag(folder / "alone.xml")
 
     def live(self) -> Run:
-        """Start, or go on."""
+        """Start the run, or continue it from its checkpoint."""
         options = ["--master", "local[2]", "--slice", "64KiB", "--checkpoint", str(self.log.parent)]
         return start(*options, *self.feeds, "-o", str(self.output))
 
     def commits(self, run: Run, before: int) -> bool:
-        """Whether ``run`` gets as far as a commit after number ``before``, rather than to its end."""
+        """Wait for a commit after micro-batch ``before``; False if the run ends first."""
         until = time.monotonic() + MOST_SECONDS
         while committed(self.log).batch <= before:
             assert time.monotonic() < until, "no commit"
@@ -75,26 +75,26 @@ class Trial:
         return run.poll() is None
 
     def check(self) -> None:
-        """Nothing that was committed has changed, and all of it is there."""
+        """Committed output is complete and unchanged."""
         length = committed(self.log).outputs[0].length
-        found = self.output.read_bytes()[:length]
-        assert len(found) == length
-        assert found.startswith(self.committed)
-        self.committed = found
+        output = self.output.read_bytes()[:length]
+        assert len(output) == length
+        assert output.startswith(self.committed)
+        self.committed = output
 
 
 def kill(run: Run, victim: str, chance: random.Random) -> bool:
-    """Kill ``victim``; False if there is none any more."""
+    """Kill ``victim``; False if no such process is running."""
     naming = VICTIMS[victim]
-    found = [run.pid] if naming is None else processes_below(run.pid, naming)
+    processes = [run.pid] if naming is None else processes_below(run.pid, naming)
     java = processes_below(run.pid, "SparkSubmit")
-    if not found or run.poll() is not None:
+    if not processes or run.poll() is not None:
         return False
     with suppress(ProcessLookupError):
-        os.kill(chance.choice(found), signal.SIGKILL)
-    if victim != "worker":  # after which Spark may well go on by itself
-        _, said = run.communicate(timeout=MOST_SECONDS)
-        assert b"Traceback" not in said, said.decode()
+        os.kill(chance.choice(processes), signal.SIGKILL)
+    if victim != "worker":  # Spark may recover from the loss of a worker by itself
+        _, errors = run.communicate(timeout=MOST_SECONDS)
+        assert b"Traceback" not in errors, errors.decode()
         until = time.monotonic() + MOST_SECONDS
         while any(Path(f"/proc/{pid}/stat").exists() for pid in java):
             assert time.monotonic() < until, "the JVM outlives its run"
@@ -103,20 +103,20 @@ def kill(run: Run, victim: str, chance: random.Random) -> bool:
 
 
 def survive(folder: Path, victims: list[str], seed: int, hours: int) -> None:
-    """Kill all ``victims``, over as many trials as it takes."""
+    """Run trials until every victim has been killed."""
     chance, trials = random.Random(seed), 0
     while victims:
         (folder / str(trials)).mkdir()
         trial = Trial(folder / str(trials), seed + trials, hours)
         trials += 1
-        run, fresh, before = trial.live(), True, -1
+        run, is_new_process, before = trial.live(), True, -1
         while True:
             if trial.commits(run, before):
                 before = committed(trial.log).batch
                 time.sleep(chance.uniform(0, 1))
-                if victims and (fresh or chance.random() < 0.3) and kill(run, victims[-1], chance):
+                if victims and (is_new_process or chance.random() < 0.3) and kill(run, victims[-1], chance):
                     victims.pop()
-                fresh = False
+                is_new_process = False
             if run.poll() is None:
                 continue
             if run.stderr is not None and not run.stderr.closed:
@@ -124,12 +124,12 @@ def survive(folder: Path, victims: list[str], seed: int, hours: int) -> None:
             trial.check()
             if committed(trial.log).ended:
                 break
-            run, fresh, before = trial.live(), True, committed(trial.log).batch
+            run, is_new_process, before = trial.live(), True, committed(trial.log).batch
         assert bag(trial.output) == trial.expected
         assert trial.output.read_text().rstrip().endswith("</stream>")
-        done = trial.output.read_bytes()
+        final_output = trial.output.read_bytes()
         ends_well(trial.live())
-        assert trial.output.read_bytes() == done, "a finished run is done over"
+        assert trial.output.read_bytes() == final_output, "a finished run must not run again"
 
 
 def test_the_command_killed(tmp_path: Path) -> None:

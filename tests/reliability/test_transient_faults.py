@@ -1,4 +1,4 @@
-"""A disk that fails once, or until it is mended: the run ends, and the same command goes on as if nothing had been."""
+"""A disk that fails once, or until it is repaired: the run ends, and the same command continues as if undisturbed."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ CALLS = (
     "fstat",
     "listdir",
 )
-"""The calls of `os` that fail; so do `open` and the reads of files."""
+"""The functions of `os` that fail; `open` and reads of files fail, too."""
 ERRORS = (errno.ESTALE, errno.EIO, errno.ENOSPC, errno.EROFS, errno.EMFILE)
 
 
 class Faults:
-    """Lets the calls that have to do with files below ``folder`` fail, from number ``first`` on, ``count`` of them."""
+    """Makes ``count`` calls on files below ``folder`` fail, from call number ``first`` on."""
 
     def __init__(self, folder: Path, first: int, count: float, code: int) -> None:
         self._folder, self._first, self._count, self._code = str(folder), first, count, code
@@ -69,17 +69,17 @@ class Faults:
                 self.at.append(name)
                 raise OSError(self._code, os.strerror(self._code))
 
-    def _concerns(self, what: Any) -> bool:
-        if isinstance(what, int):
+    def _concerns(self, file: Any) -> bool:
+        if isinstance(file, int):
             try:
-                what = os.readlink(f"/proc/self/fd/{what}")
+                file = os.readlink(f"/proc/self/fd/{file}")
             except OSError:
                 return False
-        return isinstance(what, str | os.PathLike) and os.fspath(what).startswith(self._folder)
+        return isinstance(file, str | os.PathLike) and os.fspath(file).startswith(self._folder)
 
     @contextmanager
     def happening(self) -> Iterator[None]:
-        """Watch the block."""
+        """Make calls of the block fail."""
         with pytest.MonkeyPatch.context() as patch:
             for name in CALLS:
                 patch.setattr(os, name, self._failing(name, getattr(os, name)))
@@ -122,9 +122,9 @@ class Faults:
     def _open(self, real: Callable[..., Any]) -> Callable[..., Any]:
         files = self._file()
 
-        def call(file: Any, mode: str = "r", buffering: int = -1, *more: Any, **options: Any) -> Any:
+        def call(file: Any, mode: str = "r", buffering: int = -1, *arguments: Any, **options: Any) -> Any:
             if not self._concerns(file) or mode != "rb":
-                return real(file, mode, buffering, *more, **options)
+                return real(file, mode, buffering, *arguments, **options)
             self.happen("open")
             raw = files(file, "rb")
             return raw if buffering == 0 else io.BufferedReader(raw)
@@ -134,29 +134,29 @@ class Faults:
 
 @pytest.fixture(autouse=True)
 def every_slice_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is grouped; and that a disk keeps what it was given is not for these tests to find out."""
+    """Commit every slice, and skip slow syncs."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"], ids=["read in place", "spooled"])
-@pytest.mark.parametrize("count", [1, float("inf")], ids=["once", "until it is mended"])
+@pytest.mark.parametrize("count", [1, float("inf")], ids=["once", "until it is repaired"])
 @pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
 def test_every_call_that_can_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, count: float, save: float
 ) -> None:
-    """The run ends with our error, and what comes out in the end is, byte for byte, what an undisturbed run gives."""
+    """The run ends with an XmlPunctError; after a restart the output is as in an undisturbed run."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
     monkeypatch.setattr(Spool, "start", Spool.run)  # so that slices are cut in the same way each time
-    chance = random.Random(f"{encoding} {count} {save}")
+    rng = random.Random(f"{encoding} {count} {save}")
     bench = Bench(tmp_path, f"{UNION} HAVING MAX(x) > 0", encoding=encoding, slice_bytes=600)
     bench.run()
     expected = bench.seen()
     failed, first = 0, 0
     while True:
         bench.clear()
-        code = chance.choice(ERRORS)
+        code = rng.choice(ERRORS)
         faults = Faults(tmp_path, first, count, code)
         try:
             with faults.happening():
@@ -168,11 +168,11 @@ def test_every_call_that_can_fail(
                 pytest.fail(f"{faults}: {error}")
         if not faults.at:
             break
-        for whole, seen in zip(expected, bench.seen(), strict=True):
-            assert whole.startswith(seen), faults
+        for expected_bytes, written in zip(expected, bench.seen(), strict=True):
+            assert expected_bytes.startswith(written), faults
         bench.run()
         assert bench.seen() == expected, faults
-        first += 1 if LONG else chance.randrange(1, 30)
+        first += 1 if LONG else rng.randrange(1, 30)
     assert failed > 5
 
 
@@ -180,7 +180,7 @@ def test_every_call_that_can_fail(
 def test_a_file_that_cannot_be_read_for_a_while(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """What came before is there, the exit code is 1, the message says why, and the same command goes on."""
+    """Earlier results are written, the exit code is 1, the message has the reason; the same command continues."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 1e9)
     lines = "".join(f"<t><x>{n}</x><hour>{n}</hour></t>\n" for n in range(200))
     source, out = tmp_path / "a.xml", tmp_path / "out.csv"
@@ -203,7 +203,7 @@ def test_a_file_that_cannot_be_read_for_a_while(
         ended = cli(*command)
     assert ended.code == 1
     assert f"{source}: cannot be read: {os.strerror(code)}" in ended.err
-    assert "the same command goes on" in ended.err
+    assert "the same command continues" in ended.err
     assert 1 < len(out.read_text().splitlines()) < 201
     assert cli(*command).code == 0
     assert out.read_text().split() == ["x", *map(str, range(200))]
@@ -212,37 +212,37 @@ def test_a_file_that_cannot_be_read_for_a_while(
 def test_a_part_that_cannot_be_read_while_micro_batches_are_planned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On Spark, which plans ranges and reads them elsewhere: neither records the fault."""
+    """Spark plans ranges in one place and reads them in another; neither records the fault."""
     paths = [tmp_path / name for name in "ab"]
     for path in paths:
         path.write_text("<s><t><x>1</x></t></s>")
-    given = Input("s", (0,), tuple(Part(str(path), str(path), path.stat().st_size) for path in paths))
+    input_ = Input("s", (0,), tuple(Part(str(path), str(path), path.stat().st_size) for path in paths))
     spec = StreamSpec("s", Schema.parse("x INT"), "t")
     elements = Parser([spec]).elements
     paths[1].rename(tmp_path / "away")
-    found, at = advance(given, elements, Cursor(), 10**6, 10**6)
-    assert [r.part for r in found] == [0]
-    assert at == Cursor(1)
+    ranges, cursor = advance(input_, elements, Cursor(), 10**6, 10**6)
+    assert [r.part for r in ranges] == [0]
+    assert cursor == Cursor(1)
     with pytest.raises(TransientError, match="No such file"):
-        advance(given, elements, at, 10**6, 10**6)
+        advance(input_, elements, cursor, 10**6, 10**6)
     (tmp_path / "away").rename(paths[1])
-    found, end = advance(given, elements, at, 10**6, 10**6)
+    ranges, end = advance(input_, elements, cursor, 10**6, 10**6)
     assert end.done
     assert end.failure is None
 
     def fails(part: Part, byte: int) -> Any:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
-    whole = Uncut(given, 10**6, {}).following(Cursor())
-    assert whole is not None
+    uncut = Uncut(input_, 10**6, {}).following(Cursor())
+    assert uncut is not None
     monkeypatch.setattr(parse_ranges, "open_at", fails)
-    for read in ([found[0]], [whole[0]]):
+    for read in ([ranges[0]], [uncut[0]]):
         with pytest.raises(TransientError, match="Stale file handle"):
-            parse_ranges.parse_ranges(given, read, Parser([spec]))
+            parse_ranges.parse_ranges(input_, read, Parser([spec]))
 
 
 class Failing(io.RawIOBase):
-    """A file of a program's own, which fails once behind some bytes."""
+    """A file object that fails after its last byte."""
 
     def __init__(self, data: bytes, error: OSError, can_seek: bool) -> None:
         self._file, self._error, self._can_seek = io.BytesIO(data), error, can_seek
@@ -274,8 +274,8 @@ class Failing(io.RawIOBase):
     ],
     ids=str,
 )
-def test_what_is_final_is_decided_in_one_place(tmp_path: Path, error: OSError, is_final: bool) -> None:
-    """A spool ends with the failure of a peer, and not with that of a disk."""
+def test_only_some_errors_end_a_spool(tmp_path: Path, error: OSError, is_final: bool) -> None:
+    """A failure of the peer ends the spool; a failure of the disk does not."""
     path = tmp_path / "spool"
     source = assembled("s", [UnopenedPart("s", None, lambda: Failing(b"<s><t/>", error, False))])  # type: ignore[arg-type,return-value]
     spool = Spool(source, 0, path)
@@ -291,13 +291,13 @@ def test_what_is_final_is_decided_in_one_place(tmp_path: Path, error: OSError, i
         assert end_of(path) is None
 
 
-def whole(source: Source) -> bytes:
+def content(source: Source) -> bytes:
     with source.open() as reader:
         return b"".join(iter(lambda: reader.read(1000), b""))
 
 
 def test_an_archive_on_a_disk_that_fails_is_not_corrupt(tmp_path: Path) -> None:
-    """Its members are listed when the disk is well; no error makes fewer of them."""
+    """An I/O error is reported as such, wherever it comes; it never hides a member."""
     for kind in ("tar", "zip"):
         (tmp_path / "x.xml").write_text("<s><t><x>1</x></t></s>" * 100)
         name = shutil.make_archive(str(tmp_path / "packed"), kind, tmp_path, "x.xml")
@@ -305,18 +305,18 @@ def test_an_archive_on_a_disk_that_fails_is_not_corrupt(tmp_path: Path) -> None:
         for count in range(512, len(data), 1024):
             file = Failing(data[:count], OSError(errno.EIO, "Input/output error"), True)
             with pytest.raises(TransientError, match="Input/output error"):
-                whole(Source.of(file, name))
+                content(Source.of(file, name))
 
 
-def test_a_spool_that_ends_while_others_wait_for_room_says_so(
+def test_the_failure_of_a_spool_is_an_error_for_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the thread cannot do must not look as if nothing had come."""
+    """The error of the thread must not look like an input without data."""
     parts = [UnopenedPart(name, None, lambda: io.BytesIO(b"<s/>")) for name in "ab"]
     source = assembled("s", parts)
     first = Spool(source, 0, tmp_path / "0")
     second = Spool(source, 1, tmp_path / "1", first)
     monkeypatch.setattr(segments, "held_bytes", lambda spool: os.stat("/nowhere/at/all").st_size)
     first.run()
-    with pytest.raises(TransientError, match=r"its spool .* is gone"):
+    with pytest.raises(TransientError, match=r"its spool .* no longer exists"):
         second.check()

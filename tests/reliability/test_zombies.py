@@ -1,6 +1,6 @@
-"""Two that think they are the same run: one that was taken for dead goes on. Only one of them commits.
+"""Two processes of the same run: one that seemed dead continues. Only one of them commits.
 
-The lock of a checkpoint keeps a second run away. Here it is lost, as on a network's file system it may be.
+The lock of a checkpoint prevents a second run. These tests disable it, as on a network file system without locks.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from xmlpunct.engine.sql import plan
 
 
 class Paused(Bench):
-    """A run that does something else in the middle."""
+    """A run that calls a function in the middle."""
 
     def run_around(self, after: int, block: Callable[[], object]) -> None:
-        """Run, with a block behind so many slices."""
-        left = after
+        """Run, and call ``block`` after ``after`` slices."""
+        slices_left = after
 
         def on_progress(_: RunStats) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
+            nonlocal slices_left
+            slices_left -= 1
+            if slices_left == 0:
                 block()
 
         sources = {name: str(path) for name, path in self.sources.items()}
@@ -37,7 +37,7 @@ class Paused(Bench):
 
 
 @pytest.mark.parametrize("after", [1, 2, 5, 9])
-def test_who_was_thought_dead_writes_nothing_more(
+def test_a_superseded_run_writes_nothing_more(
     tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Paused(tmp_path)
@@ -52,8 +52,8 @@ def test_who_was_thought_dead_writes_nothing_more(
     assert bench.seen() == expected
 
 
-def test_two_may_die_and_wake_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third takes over from the second, which took over from the first; then both wake."""
+def test_two_superseded_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third run supersedes the second, which superseded the first; then both continue."""
     bench = Paused(tmp_path)
     bench.run()
     expected = bench.seen()
@@ -70,7 +70,7 @@ def test_two_may_die_and_wake_in_turn(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
-    """Whatever their checkpoints are."""
+    """A second run into the same file is refused, even with another checkpoint."""
     bench = Paused(tmp_path)
 
     def another() -> None:
@@ -82,7 +82,7 @@ def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
     bench.run_around(2, another)
 
 
-def test_a_log_is_of_the_last_who_took_it(tmp_path: Path) -> None:
+def test_only_the_last_owner_writes_to_a_log(tmp_path: Path) -> None:
     first, second = WriteAheadLog(tmp_path / "log"), WriteAheadLog(tmp_path / "log")
     first.replace({"a": b"1"})
     first.append({"a": b"2"})

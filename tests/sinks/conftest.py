@@ -16,10 +16,10 @@ __all__ = ["cli"]
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
-    """A server of its own, as a URL up to its options. It listens on a socket in a folder, not on a port."""
+    """The URL of a private PostgreSQL server, up to its options. It listens on a socket in a folder, not on a port."""
     pytest.importorskip("adbc_driver_postgresql")
-    places = [str(path.parent) for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
-    path = os.pathsep.join([os.environ["PATH"], *sorted(places)])
+    folders = [str(path.parent) for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    path = os.pathsep.join([os.environ["PATH"], *sorted(folders)])
     if shutil.which("initdb", path=path) is None or shutil.which("pg_ctl", path=path) is None:
         pytest.skip("no initdb: Debian has it in the package postgresql")
     user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}

@@ -1,4 +1,4 @@
-"""Several queries in one file: each gives what it would give alone, and the streams are read once."""
+"""Several queries in one file: each has the same results as in a file of its own, and each stream is read once."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ QUERIES = (
 
 
 def feed(seed: int, hours: int = 5, late: bool = False) -> str:
-    """A document with both streams, whose punctuations are kept but for a few ``late`` tuples."""
-    chance = random.Random(seed)
+    """A document with both streams; with ``late``, a few tuples violate its punctuations."""
+    rng = random.Random(seed)
     lines = [f'<s xmlns:punct="{PUNCT_NAMESPACE}">']
     for hour in range(hours):
-        for _ in range(chance.randrange(2, 9)):
-            at = hour - (late and chance.random() < 0.2)
-            of = chance.choice("ab")
-            t = f"<t>{chance.choice('pq')}</t>" * (of == "a")
-            lines.append(f"<{of}><x>{chance.randrange(5)}</x><hour>{at}</hour>{t}</{of}>")
-        lines += [f"<punct:{of}><hour>{hour}</hour></punct:{of}>" for of in "ab"]
+        for _ in range(rng.randrange(2, 9)):
+            tuple_hour = hour - (late and rng.random() < 0.2)
+            stream = rng.choice("ab")
+            t = f"<t>{rng.choice('pq')}</t>" * (stream == "a")
+            lines.append(f"<{stream}><x>{rng.randrange(5)}</x><hour>{tuple_hour}</hour>{t}</{stream}>")
+        lines += [f"<punct:{stream}><hour>{hour}</hour></punct:{stream}>" for stream in "ab"]
     return "\n".join([*lines, "</s>", ""])
 
 
 def sinks(folder: Path, queries: Sequence[str]) -> Query:
-    """The queries in one file: all but the last one in sinks of their own."""
+    """The queries in one file: each except the last one in a CREATE SINK."""
     *named, last = queries
     statements = [
         f"CREATE SINK s{i} WITH (output = '{folder}/{i}.xml') AS {sql}" for i, sql in enumerate(named)
@@ -77,7 +77,7 @@ def sinks(folder: Path, queries: Sequence[str]) -> Query:
     return plan(";\n".join([DECLARED.format(folder=folder).rstrip().rstrip(";"), *statements, last]))
 
 
-def alone(folder: Path, sql: str) -> Query:
+def single(folder: Path, sql: str) -> Query:
     return plan(DECLARED.format(folder=folder) + sql)
 
 
@@ -90,41 +90,41 @@ def run(query: Query, folder: Path, name: str, size: int, guarded: bool = False)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_each_gives_what_it_gives_alone(tmp_path: Path, seed: int) -> None:
-    chance, guarded = random.Random(seed), bool(seed % 3)
+def test_each_query_has_the_same_results_as_by_itself(tmp_path: Path, seed: int) -> None:
+    rng, guarded = random.Random(seed), bool(seed % 3)
     (tmp_path / "feed.xml").write_text(feed(seed, late=guarded))
-    queries, size = chance.sample(QUERIES, chance.randrange(2, 6)), chance.choice([100, 300, 10_000])
+    queries, size = rng.sample(QUERIES, rng.randrange(2, 6)), rng.choice([100, 300, 10_000])
     together = run(sinks(tmp_path, queries), tmp_path, str(len(queries) - 1), size, guarded)
-    told, late, read = set[str](), set[str](), 0
+    other_rejects, late_rejects, max_bytes = set[str](), set[str](), 0
     for number, sql in enumerate(queries):
-        by_itself = run(alone(tmp_path, sql), tmp_path, "alone", size, guarded)
+        by_itself = run(single(tmp_path, sql), tmp_path, "alone", size, guarded)
         assert (tmp_path / f"{number}.xml").read_bytes() == (tmp_path / "alone.xml").read_bytes(), sql
         name = f"s{number}" if number < len(queries) - 1 else ""
         assert together.outputs[name] == replace(by_itself.outputs[""], complete=True)
-        read = max(read, *(i.bytes for i in by_itself.inputs.values()))
+        max_bytes = max(max_bytes, *(i.bytes for i in by_itself.inputs.values()))
         if guarded:
             lines = (tmp_path / "alone.rejects").read_text().splitlines()
-            late |= {line for line in lines if '"late: ' in line}
-            told |= {line for line in lines if '"late: ' not in line}
-    assert max(i.bytes for i in together.inputs.values()) == read, "it is read once"
+            late_rejects |= {line for line in lines if '"late: ' in line}
+            other_rejects |= {line for line in lines if '"late: ' not in line}
+    assert max(i.bytes for i in together.inputs.values()) == max_bytes, "each stream is read once"
     if guarded:
-        found = (tmp_path / f"{len(queries) - 1}.rejects").read_text().splitlines()
-        assert sorted(line for line in found if '"late: ' in line) == sorted(late), (
-            "each late tuple is told once"
+        rejects = (tmp_path / f"{len(queries) - 1}.rejects").read_text().splitlines()
+        assert sorted(line for line in rejects if '"late: ' in line) == sorted(late_rejects), (
+            "each late tuple is reported once"
         )
-        assert bool(told) == any('"late: ' not in line for line in found)
-        assert together.rejected == len(found)
+        assert bool(other_rejects) == any('"late: ' not in line for line in rejects)
+        assert together.rejected == len(rejects)
 
 
 def on_shards(
     query: Query, folder: Path, last: int, shards: int, guarded: bool = False, size: int = 400
 ) -> None:
-    """What Spark does with a query, without Spark: the last answer goes to ``last``.xml, its rejects beside it."""
+    """Process a query as Spark would, without Spark: the last answer and the rejects go to files named ``last``."""
     options = RunOptions(output=str(folder / f"{last}.xml"), slice_bytes=size)
     query = with_guards(query) if guarded else query
     job, stats = job_of(query, folder, shards, size), RunStats("spark")
-    places = [options.to(answer.destination).output for answer in query.answers]
-    targets = [OutletTarget(FileOutlet(place, 0)) for place in places]
+    paths = [options.to(answer.destination).output for answer in query.answers]
+    targets = [OutletTarget(FileOutlet(path, 0)) for path in paths]
     sink = MicroBatchSink(
         job,
         Keeping(folder / "log"),
@@ -141,32 +141,32 @@ def on_shards(
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_same_on_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, shards: int) -> None:
-    """What Spark does with it, without Spark: in one streaming query, whose sink commits all outputs at once."""
+    """As on Spark, but without it: one streaming query, whose sink commits all outputs at once."""
     monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 200)
-    chance, guarded = random.Random(seed), bool(seed % 2)
+    rng, guarded = random.Random(seed), bool(seed % 2)
     (tmp_path / "feed.xml").write_text(feed(seed, late=guarded))
-    queries = [sql for sql in chance.sample(QUERIES, 5) if "LIMIT" not in sql]
+    queries = [sql for sql in rng.sample(QUERIES, 5) if "LIMIT" not in sql]
     query = sinks(tmp_path, queries)
     run(query, tmp_path, str(len(queries) - 1), 300, guarded)
-    wanted = [sorted((tmp_path / f"{n}.xml").read_text().splitlines()) for n in range(len(queries))]
+    expected = [sorted((tmp_path / f"{n}.xml").read_text().splitlines()) for n in range(len(queries))]
     rejects = tmp_path / f"{len(queries) - 1}.rejects"
-    told = sorted(rejects.read_text().splitlines()) if guarded else []
+    expected_rejects = sorted(rejects.read_text().splitlines()) if guarded else []
 
     on_shards(query, tmp_path, len(queries) - 1, shards, guarded)
-    for number, lines in enumerate(wanted):
-        found = sorted((tmp_path / f"{number}.xml").read_text().splitlines())
-        results = [[line for line in of if line.startswith("<result>")] for of in (lines, found)]
+    for number, lines in enumerate(expected):
+        output = sorted((tmp_path / f"{number}.xml").read_text().splitlines())
+        results = [[line for line in part if line.startswith("<result>")] for part in (lines, output)]
         assert results[0] == results[1], queries[number]
     if guarded:
         late = [
-            [line for line in of if '"late: ' in line]
-            for of in (told, sorted(rejects.read_text().splitlines()))
+            [line for line in part if '"late: ' in line]
+            for part in (expected_rejects, sorted(rejects.read_text().splitlines()))
         ]
         assert late[0] == late[1]
 
 
 class Batches:
-    """Takes the place of a sink: keeps the rows of each micro-batch."""
+    """A sink that stores the rows of each micro-batch."""
 
     def __init__(self) -> None:
         self.rows: list[list[StageRow]] = []
@@ -177,7 +177,7 @@ class Batches:
 
 
 class Dying(Keeping):
-    """Keeps commits, but for that of one micro-batch, before which the run dies."""
+    """A checkpoint that fails instead of committing one micro-batch."""
 
     def __init__(self, log: Path, batch: int) -> None:
         super().__init__(log)
@@ -190,7 +190,7 @@ class Dying(Keeping):
 
 
 def test_a_death_between_writing_and_committing(tmp_path: Path) -> None:
-    """What Spark does with it, without Spark: a micro-batch that some outputs have is written once more, to all."""
+    """As on Spark, but without it: after a death, an uncommitted micro-batch is written again to all outputs."""
     (tmp_path / "feed.xml").write_text(feed(5, hours=4))
     query = sinks(tmp_path, [SHORT, QUERIES[0], QUERIES[3], QUERIES[6]])
     job, batches = job_of(query, tmp_path, 2, 200), Batches()
@@ -199,7 +199,7 @@ def test_a_death_between_writing_and_committing(tmp_path: Path) -> None:
     paths = [Path(str(options.to(answer.destination).output)) for answer in query.answers]
 
     def live(death: int) -> RunStats:
-        """One life, which sees the micro-batches from the one before the last commit on."""
+        """Run from the last commit; die before the commit of micro-batch ``death``."""
         commit, stats = (committed(log) if log.exists() else Commit.begun(query)), RunStats("spark")
         outlets = [
             FileOutlet(str(path), written.length) for path, written in zip(paths, commit.outputs, strict=True)
@@ -228,7 +228,7 @@ def test_a_death_between_writing_and_committing(tmp_path: Path) -> None:
             path.unlink()
         live(death)
         before = [path.read_bytes() for path in paths]
-        assert all(whole.startswith(part) for whole, part in zip(expected, before, strict=True))
+        assert all(final.startswith(partial) for final, partial in zip(expected, before, strict=True))
         assert live(-1).outputs == stats.outputs
         assert [path.read_bytes() for path in paths] == expected
 
@@ -238,7 +238,7 @@ SHORT = "SELECT hour, x FROM a LIMIT 3"
 
 @pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
 def test_every_moment_to_die_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float) -> None:
-    """All outputs are as if nothing had happened, also one that is complete before the others."""
+    """After a death and a restart all outputs are as in an undisturbed run, also one that is complete early."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
@@ -254,10 +254,10 @@ def test_every_moment_to_die_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         local.run(sinks(tmp_path, queries), replace(options, checkpoint=checkpoint), stats)
         return stats
 
-    def seen() -> list[bytes]:
+    def contents() -> list[bytes]:
         return [path.read_bytes() if path.exists() else b"" for path in outputs]
 
-    stats, expected = live(-1).outputs, seen()
+    stats, expected = live(-1).outputs, contents()
     deaths = [Death(0)]
     for number, death in enumerate(deaths):
         for path in outputs:
@@ -266,16 +266,16 @@ def test_every_moment_to_die_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             live(number)
         if not death.came:
             break
-        before = seen()
-        assert all(whole.startswith(part) for whole, part in zip(expected, before, strict=True)), death
+        before = contents()
+        assert all(final.startswith(partial) for final, partial in zip(expected, before, strict=True)), death
         assert live(number).outputs == stats, death
-        assert seen() == expected, death
+        assert contents() == expected, death
         deaths.append(death.next())
     assert len(deaths) > 50
 
 
-def test_what_is_complete_stops(tmp_path: Path) -> None:
-    """A stream that only a complete sink reads is not read on; what it retained is let go."""
+def test_a_complete_sink_stops_its_stream(tmp_path: Path) -> None:
+    """A stream is no longer read when its only sink is complete."""
     for name in "ab":
         (tmp_path / f"{name}.xml").write_text(feed(1, hours=300))
     sql = f"""CREATE STREAM a (x INT, hour INT NOT NULL) WITH (source = '{tmp_path}/a.xml');
@@ -286,7 +286,7 @@ def test_what_is_complete_stops(tmp_path: Path) -> None:
     assert stats.inputs["a"].bytes < (tmp_path / "a.xml").stat().st_size / 2
     assert stats.inputs["b"].bytes == (tmp_path / "b.xml").stat().st_size
     assert stats.outputs["few"].tuples == 2
-    told = json.loads(json.dumps(stats.as_dict()))
-    few = told["sinks"]["few"]
+    statistics = json.loads(json.dumps(stats.as_dict()))
+    few = statistics["sinks"]["few"]
     assert (few["tuples"], few["bytes"]) == (2, (tmp_path / "few.xml").stat().st_size)
-    assert (few["complete"], told["output"]["tuples"]) == (True, 1)
+    assert (few["complete"], statistics["output"]["tuples"]) == (True, 1)

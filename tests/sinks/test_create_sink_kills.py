@@ -1,4 +1,4 @@
-"""A run with sinks of three kinds, killed at random: each result is there once, wherever it goes."""
+"""A run with sinks of three kinds, killed at random: each result is in its output once."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def command(folder: Path, out: Path, *options: str) -> list[str]:
 
 
 def results(out: Path) -> dict[str, Any]:
-    """What each output holds; those of one slice after another come in one order, those of two inputs in any."""
+    """The content of each output. Rows whose order depends on two inputs are sorted."""
     with closing(sqlite3.connect(out / "minutes.db")) as database:
-        minutes = database.execute("SELECT * FROM minutes").fetchall()
+        minute_rows = database.execute("SELECT * FROM minutes").fetchall()
     paths = sorted((out / "hours").glob("hour=*/*.parquet"))
-    hours = pl.concat([pl.read_parquet(p, hive_partitioning=True) for p in paths]).rows()
+    hour_rows = pl.concat([pl.read_parquet(p, hive_partitioning=True) for p in paths]).rows()
     return {
-        "minutes": sorted(minutes),
-        "hours": sorted(hours),
+        "minutes": sorted(minute_rows),
+        "hours": sorted(hour_rows),
         "first": (out / "first.xml").read_bytes(),
         "most": (out / "most.jsonl").read_bytes(),
     }
@@ -73,21 +73,21 @@ def results(out: Path) -> dict[str, Any]:
     ids=["local", "spark"],
 )
 def test_killed_at_random(tmp_path: Path, options: list[str]) -> None:
-    chance, kills = random.Random(7), 0
+    rng, kills = random.Random(7), 0
     lines = generators.warehouse(sensors=2, hours=12, readings=3, punctuations=4, seed=3)
     generators.write(lines, str(tmp_path))
-    whole, out = tmp_path / "whole", tmp_path / "out"
-    for folder in (whole, out):
+    undisturbed, out = tmp_path / "whole", tmp_path / "out"
+    for folder in (undisturbed, out):
         folder.mkdir()
-    ends_well(launch(*command(tmp_path, whole, *LOCAL)))
-    expected, size = results(whole), (whole / "most.jsonl").stat().st_size
+    ends_well(launch(*command(tmp_path, undisturbed, *LOCAL)))
+    expected, size = results(undisturbed), (undisturbed / "most.jsonl").stat().st_size
     for _ in range(20 if LONG else 2):
         process = launch(*command(tmp_path, out, *options))
-        most, target = out / "most.jsonl", chance.randrange(1, size // 2)
-        target += most.stat().st_size if most.exists() else 0
+        maxima, target = out / "most.jsonl", rng.randrange(1, size // 2)
+        target += maxima.stat().st_size if maxima.exists() else 0
         until = time.monotonic() + MOST_SECONDS
         while process.poll() is None and time.monotonic() < until:
-            if most.exists() and most.stat().st_size >= target:
+            if maxima.exists() and maxima.stat().st_size >= target:
                 break
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)
@@ -95,9 +95,12 @@ def test_killed_at_random(tmp_path: Path, options: list[str]) -> None:
         kills += process.returncode == -signal.SIGKILL
     ends_well(launch(*command(tmp_path, out, *options)))
     assert kills
-    found = results(out)
+    contents = results(out)
     for name in expected if options is LOCAL else ("minutes", "hours"):
-        assert found[name] == expected[name], name
-    tuples = [[line for line in of["most"].splitlines() if b"$punct" not in line] for of in (found, expected)]
+        assert contents[name] == expected[name], name
+    tuples = [
+        [line for line in outputs["most"].splitlines() if b"$punct" not in line]
+        for outputs in (contents, expected)
+    ]
     assert sorted(tuples[0]) == sorted(tuples[1])
-    assert found["first"].count(b"<result>") == 100
+    assert contents["first"].count(b"<result>") == 100

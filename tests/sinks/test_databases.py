@@ -1,4 +1,4 @@
-"""Tables of SQLite, DuckDB and PostgreSQL: what is in them, and that it is there once."""
+"""Results in tables of SQLite, DuckDB and PostgreSQL: their types and keys, and each row once."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ DECLARED = """CREATE STREAM t (a STRING, b INT, c DOUBLE, d DECIMAL(38,3), e BOO
   l ARRAY(k INT PATH '@k', v STRING PATH '.'), x XML) WITH (source='{}', element='t'); """
 
 
-class Place:
-    """A database of some kind, with a table ``t``."""
+class Database:
+    """A database of one kind, in which runs write a table ``t``."""
 
     def __init__(self, kind: str, folder: Path, server: str | None) -> None:
         self.kind, self.file = kind, folder / f"x.{kind}"
@@ -56,9 +56,9 @@ class Place:
 
 
 @pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     server = request.getfixturevalue("postgresql") if request.param == "postgresql" else None
-    return Place(request.param, tmp_path, server)
+    return Database(request.param, tmp_path, server)
 
 
 def feed(folder: Path, text: str) -> Path:
@@ -67,8 +67,8 @@ def feed(folder: Path, text: str) -> Path:
     return path
 
 
-def test_all_types(place: Place, tmp_path: Path, cli: Cli) -> None:
-    """A second run finds the table as the first one made it, and adds to it."""
+def test_all_types(database: Database, tmp_path: Path, cli: Cli) -> None:
+    """A second run accepts the table of the first run, and appends to it."""
     source = feed(tmp_path, TYPES)
     for count in (1, 2):
         ended = cli(
@@ -78,14 +78,14 @@ def test_all_types(place: Place, tmp_path: Path, cli: Cli) -> None:
             "-q",
             DECLARED.format(source) + "SELECT * FROM t",
             "-o",
-            f"{place.url}table=t",
+            f"{database.url}table=t",
         )
         assert ended.code == 0, ended.err
-        assert place.run("SELECT count(*) FROM t") == [(2 * count,)]
+        assert database.run("SELECT count(*) FROM t") == [(2 * count,)]
     (row,) = set(
-        place.run("SELECT a, b, c, CAST(d AS TEXT), e, f, CAST(l AS TEXT), x FROM t WHERE b IS NOT NULL")
+        database.run("SELECT a, b, c, CAST(d AS TEXT), e, f, CAST(l AS TEXT), x FROM t WHERE b IS NOT NULL")
     )
-    is_sqlite = place.kind == "sqlite"
+    is_sqlite = database.kind == "sqlite"
     assert row == (
         "é\"'",
         2**63 - 1,
@@ -96,13 +96,13 @@ def test_all_types(place: Place, tmp_path: Path, cli: Cli) -> None:
         '[{"k": 1, "v": "u"}, {"k": 2, "v": ""}]',
         "<x><y>1</y></x>",
     )
-    ((moment,),) = set(place.run("SELECT CAST(g AS TEXT) FROM t WHERE b IS NOT NULL"))
+    ((moment,),) = set(database.run("SELECT CAST(g AS TEXT) FROM t WHERE b IS NOT NULL"))
     assert datetime.fromisoformat(moment) == datetime(2024, 2, 29, 12, 0, 0, 500000, UTC)
-    assert set(place.run("SELECT a, c, e, x FROM t WHERE b IS NULL")) == {("", float("inf"), None, None)}
+    assert set(database.run("SELECT a, c, e, x FROM t WHERE b IS NULL")) == {("", float("inf"), None, None)}
 
 
-def test_a_key_is_upserted(place: Place, tmp_path: Path, cli: Cli) -> None:
-    """The last row of a key wins, in a group and from group to group; nulls in it are rejects."""
+def test_a_key_is_upserted(database: Database, tmp_path: Path, cli: Cli) -> None:
+    """The last row of a key wins, within a group and across groups; a null in the key is a reject."""
     rows = [("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5), ("a", 6)]
     text = "".join(f"<t><k>{k}</k><j>1</j><v>{v}</v></t>" for k, v in rows)
     source = feed(tmp_path, f"<s>{text}<t><v>7</v></t></s>")
@@ -110,65 +110,65 @@ def test_a_key_is_upserted(place: Place, tmp_path: Path, cli: Cli) -> None:
     command = ("run", "--engine", "local", "-q", declared + "SELECT k, j, v FROM t", "--slice", "60")
     rejects = tmp_path / "rejects"
     for _ in range(2):
-        ended = cli(*command, "-o", f"{place.url}table=t&key=k,j", "--rejects", rejects)
+        ended = cli(*command, "-o", f"{database.url}table=t&key=k,j", "--rejects", rejects)
         assert ended.code == 0, ended.err
-        found = place.run("SELECT k, j, v FROM t")
-        assert sorted(found) == [("a", 1, 6), ("b", 1, 5), ("c", 1, 4)]
+        table_rows = database.run("SELECT k, j, v FROM t")
+        assert sorted(table_rows) == [("a", 1, 6), ("b", 1, 5), ("c", 1, 4)]
     (reject,) = map(json.loads, rejects.read_text().splitlines())
-    assert reject["reason"] == "k is null, and in the key of the table"
-    ended = cli(*command, "-o", f"{place.url}table=t&key=v")
+    assert reject["reason"] == "k is null, but a column of the table's key"
+    ended = cli(*command, "-o", f"{database.url}table=t&key=v")
     assert (ended.code, "unique index" in ended.err) == (2, True)
-    ended = cli(*command, "-o", f"{place.url}table=t&key=z")
+    ended = cli(*command, "-o", f"{database.url}table=t&key=z")
     assert (ended.code, "key=z is no column" in ended.err) == (2, True)
-    assert len(place.run("SELECT k FROM t")) == 3
+    assert len(database.run("SELECT k FROM t")) == 3
 
 
-def test_a_table_that_does_not_fit_is_refused(place: Place, cli: Cli) -> None:
-    command = ("run", SAMPLES / "warehouse.sql", "--engine", "local", "-o", f"{place.url}table=t")
-    place.run("CREATE TABLE t (maxtemp REAL, hour BIGINT)")
+def test_a_table_that_does_not_fit_is_refused(database: Database, cli: Cli) -> None:
+    command = ("run", SAMPLES / "warehouse.sql", "--engine", "local", "-o", f"{database.url}table=t")
+    database.run("CREATE TABLE t (maxtemp REAL, hour BIGINT)")
     ended = cli(*command)
     assert ended.code == 2
     assert "column maxtemp of table t is" in ended.err
-    place.run("DROP TABLE t")
-    place.run("CREATE TABLE t (maxtemp BIGINT)")
+    database.run("DROP TABLE t")
+    database.run("CREATE TABLE t (maxtemp BIGINT)")
     ended = cli(*command)
     assert ended.code == 2
     assert "has no column hour" in ended.err
-    assert place.run("SELECT * FROM t") == []
+    assert database.run("SELECT * FROM t") == []
 
 
-def test_rejects_may_go_there(place: Place, tmp_path: Path, cli: Cli) -> None:
+def test_rejects_in_a_table(database: Database, tmp_path: Path, cli: Cli) -> None:
     source = feed(tmp_path, "<s><t><b>1</b></t><t><b>x</b></t></s>")
     declared = f"CREATE STREAM t (b INT) WITH (source = '{source}', element = 't'); "
     ended = cli(
-        "run", "--engine", "local", "-q", declared + "SELECT b FROM t", "--rejects", f"{place.url}table=t"
+        "run", "--engine", "local", "-q", declared + "SELECT b FROM t", "--rejects", f"{database.url}table=t"
     )
     assert ended.code == 0, ended.err
-    ((where, line, text),) = place.run("SELECT source, line, text FROM t")
-    assert (where, line, text) == (str(source), 1, "<t><b>x</b></t>")
+    ((source_name, line, text),) = database.run("SELECT source, line, text FROM t")
+    assert (source_name, line, text) == (str(source), 1, "<t><b>x</b></t>")
     assert REJECTS.names == ("source", "line", "byte", "reason", "text")
 
 
-def test_what_makes_no_sense_is_refused(tmp_path: Path, cli: Cli) -> None:
+def test_invalid_options_are_refused(tmp_path: Path, cli: Cli) -> None:
     command = ("run", SAMPLES / "warehouse.sql", "--engine", "local")
     url = f"sqlite:///{tmp_path}/x.db"
-    for options, says in (
+    for options, message in (
         (["-o", url], "?table=NAME"),
-        (["-o", "sqlite://x.db?table=t"], "key=a,b is all that may follow"),
-        (["-o", f"{url}?table=t&colour=red"], "key=a,b is all that may follow"),
-        (["-o", f"{url}?table=t", "--format", "jsonl"], "takes columns"),
-        (["-o", f"{url}?table=t", "--root", "r"], "takes columns"),
+        (["-o", "sqlite://x.db?table=t"], "only key=a,b may follow"),
+        (["-o", f"{url}?table=t&colour=red"], "only key=a,b may follow"),
+        (["-o", f"{url}?table=t", "--format", "jsonl"], "needs columns"),
+        (["-o", f"{url}?table=t", "--root", "r"], "needs columns"),
         (["-o", f"{url}?table=t", "--rejects", f"{url}?table=t"], "the same place"),
         (["-o", "sqlite:////nowhere/at/all/x.db?table=t"], "cannot be opened"),
     ):
         ended = cli(*command, *options)
         assert ended.code in (1, 2)
-        assert says in ended.err
+        assert message in ended.err
     assert not (tmp_path / "x.db").exists()
 
 
 def test_another_database_is_refused(tmp_path: Path, cli: Cli) -> None:
-    """A run whose rows are gone does not go on as if they were there."""
+    """A run refuses to continue if its database has been deleted."""
     source = tmp_path / "t.xml"
     source.write_text("<s><t><b>1</b></t><t><b>2</b>")
     declared = f"CREATE STREAM t (b INT) WITH (source = 'follow:{source}', element = 't'); "
@@ -189,15 +189,15 @@ def test_another_database_is_refused(tmp_path: Path, cli: Cli) -> None:
     while not file.exists() or not _count(file):
         assert time.monotonic() < until
         time.sleep(0.05)
-    time.sleep(6)  # by then it has saved its state
+    time.sleep(6)  # until the run has saved its state
     process.kill()
     process.wait()
     file.unlink()
-    with open(source, "a") as more:
-        more.write("</t></s>")
+    with open(source, "a") as file_end:
+        file_end.write("</t></s>")
     ended = cli(*command, "--checkpoint", tmp_path / "c")
     assert ended.code == 1
-    assert "is it another database?" in ended.err
+    assert "another database?" in ended.err
 
 
 def _count(file: Path) -> int:
@@ -213,31 +213,31 @@ KILLED = """CREATE STREAM s (sid STRING, hour INT NOT NULL, min INT, currtmp INT
 SELECT sid, hour, min, currtmp FROM s"""
 
 
-def test_killed_at_random(place: Place, tmp_path: Path) -> None:
-    """Each row is there once, whenever the run is killed."""
-    chance, kills = random.Random(1), 0
+def test_killed_at_random(database: Database, tmp_path: Path) -> None:
+    """Each row is in the table once, whenever the run is killed."""
+    rng, kills = random.Random(1), 0
     lines = generators.warehouse(sensors=1, hours=12, readings=3, punctuations=4, seed=1)
     (source, *_) = generators.write(lines, str(tmp_path))
     query = KILLED.format(source)
     rows = sorted(rows_of(Path(source)))
     for number in range(10 if LONG else 1):
         table = f"t{number}"
-        place.run(f"DROP TABLE IF EXISTS {table}")
+        database.run(f"DROP TABLE IF EXISTS {table}")
         command = ["run", "--engine", "local", "--slice", "4KiB", "-q", query]
-        command += ["-o", f"{place.url}table={table}", "--checkpoint", str(tmp_path / f"c{number}")]
+        command += ["-o", f"{database.url}table={table}", "--checkpoint", str(tmp_path / f"c{number}")]
         for _ in range(8 if LONG else 2):
             process = launch(*command)
-            time.sleep(chance.uniform(0.5, 2.0))
+            time.sleep(rng.uniform(0.5, 2.0))
             process.send_signal(signal.SIGKILL)
             process.communicate()
             kills += process.returncode == -signal.SIGKILL
         ends_well(launch(*command))
-        assert sorted(place.run(f"SELECT sid, hour, min, currtmp FROM {table}")) == rows
+        assert sorted(database.run(f"SELECT sid, hour, min, currtmp FROM {table}")) == rows
     assert kills
 
 
 def rows_of(source: Path) -> list[tuple[Any, ...]]:
-    """The rows of a feed, as the library reads it."""
+    """The tuples of a feed, read by the library."""
     from xmlpunct import Schema, parse
 
     schema = Schema.parse("sid STRING, hour INT NOT NULL, min INT, currtmp INT")

@@ -1,4 +1,4 @@
-"""Directories of files in columns: what is to be seen in them, and when."""
+"""Datasets, directories of columnar files: their visible files, and when these become visible."""
 
 from __future__ import annotations
 
@@ -38,20 +38,24 @@ SCHEMA = Schema.parse("sid STRING NOT NULL CHECK (sid IN ('S1', 'S2')), hour INT
 
 
 class Writing:
-    """Writes groups to a dataset."""
+    """Writes groups of slices to a dataset."""
 
-    def __init__(self, path: Path, *by: str, format_: str = "parquet", schema: Schema = SCHEMA) -> None:
+    def __init__(
+        self, path: Path, *partition_by: str, format_: str = "parquet", schema: Schema = SCHEMA
+    ) -> None:
         self.schema, self.numbers = schema, 0
-        self.dataset = Dataset(f"{path}/", format_, by)
+        self.dataset = Dataset(f"{path}/", format_, partition_by)
         self.path = path
 
     def open(self, position: Any = None, run: str = "a") -> Writing:
         self.dataset.open(Form(run, self.schema, JsonlWriter(self.schema)), position)
         return self
 
-    def put(self, *tuples: tuple[Any, ...], said: tuple[str, ...] = (), last: bool = False) -> list[str]:
-        """Write a group; the directories, or files, that are to be seen then."""
-        punctuations = [Punctuation.parse(self.schema, text) for text in said]
+    def put(
+        self, *tuples: tuple[Any, ...], punctuated: tuple[str, ...] = (), last: bool = False
+    ) -> list[str]:
+        """Write a group. Returns the visible directories, or files, after it."""
+        punctuations = [Punctuation.parse(self.schema, text) for text in punctuated]
         slice_ = Slice(self.schema.frame(tuples), punctuations)
         data = JsonlWriter(self.schema).body(slice_)
         self.dataset.write(Results(self.numbers, (slice_,), data, 0, last))
@@ -63,13 +67,13 @@ class Writing:
 
 
 def seen(path: Path) -> list[str]:
-    """What readers see: no name that begins with ``_`` or ``.``, but what leads to a file."""
-    found = {p.relative_to(path) for p in path.rglob("*.*") if p.is_file()}
-    return sorted({str(p.parent) if len(p.parts) > 1 else p.name for p in found if p.parts[0][0] not in "_."})
+    """The visible directories with files, and files: their names do not begin with ``_`` or ``.``."""
+    paths = {p.relative_to(path) for p in path.rglob("*.*") if p.is_file()}
+    return sorted({str(p.parent) if len(p.parts) > 1 else p.name for p in paths if p.parts[0][0] not in "_."})
 
 
 def content(path: Path) -> dict[Path, tuple[int, bytes]]:
-    """The files to be seen: which they are, and what is in them."""
+    """The inode and the bytes of each visible file."""
     files = [p for p in path.rglob("part-*") if "_xmlpunct" not in p.parts]
     return {p: (p.stat().st_ino, p.read_bytes()) for p in files}
 
@@ -79,7 +83,7 @@ def rows(path: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "punctuated",
     [
         ("<*, 17, *>",),
         ("<*, [16,18), *>",),
@@ -89,37 +93,39 @@ def rows(path: Path) -> list[tuple[Any, ...]]:
         ("<*, 17, (,5]>", "<*, 17, (5,)>", "<*, (,17], *>"),
     ],
 )
-def test_a_partition_is_seen_when_promises_cover_it(tmp_path: Path, said: tuple[str, ...]) -> None:
+def test_a_partition_is_visible_when_punctuations_cover_it(
+    tmp_path: Path, punctuated: tuple[str, ...]
+) -> None:
     with closing(Writing(tmp_path / "d", "hour").open()) as writing:
         assert writing.put(("S1", 17, 1), ("S1", 18, 2)) == []
-        for text in said[:-1]:
-            assert writing.put(said=(text,)) == []
-        assert writing.put(("S2", 17, 3), said=said[-1:]) == ["hour=17"]
+        for text in punctuated[:-1]:
+            assert writing.put(punctuated=(text,)) == []
+        assert writing.put(("S2", 17, 3), punctuated=punctuated[-1:]) == ["hour=17"]
         assert rows(tmp_path / "d") == [("S1", 1, 17), ("S2", 3, 17)]
         assert writing.put(("S2", 19, 3), last=True) == ["hour=17", "hour=18", "hour=19"]
     assert len(rows(tmp_path / "d")) == 4
     assert (tmp_path / "d" / "_SUCCESS").exists()
 
 
-def test_what_does_not_cover_a_partition_opens_nothing(tmp_path: Path) -> None:
+def test_a_partition_that_is_not_covered_stays_invisible(tmp_path: Path) -> None:
     with closing(Writing(tmp_path / "d", "hour").open()) as writing:
         writing.put(("S1", 17, 1), (("S1"), None, 1))
         for text in ("<S1, 17, *>", "<*, [18,), *>", "<*, 17, (,5]>", "<*, (,16], *>"):
-            assert writing.put(said=(text,)) == []
-        assert writing.put(said=("<*, (,), *>",)) == ["hour=17"], "null is closed by the end alone"
+            assert writing.put(punctuated=(text,)) == []
+        assert writing.put(punctuated=("<*, (,), *>",)) == ["hour=17"], "only the end closes null"
         assert writing.put(last=True) == ["hour=17", "hour=__HIVE_DEFAULT_PARTITION__"]
 
 
 def test_several_columns_make_directories_in_directories(tmp_path: Path) -> None:
     with closing(Writing(tmp_path / "d", "hour", "sid").open()) as writing:
-        assert writing.put(("S1", 17, 1), ("S2", 17, 2), said=("<S2, *, *>",)) == ["hour=17/sid=S2"]
-        assert writing.put(said=("<*, 17, *>",)) == ["hour=17/sid=S1", "hour=17/sid=S2"]
+        assert writing.put(("S1", 17, 1), ("S2", 17, 2), punctuated=("<S2, *, *>",)) == ["hour=17/sid=S2"]
+        assert writing.put(punctuated=("<*, 17, *>",)) == ["hour=17/sid=S1", "hour=17/sid=S2"]
     assert sorted(rows(tmp_path / "d")) == [(1, 17, "S1"), (2, 17, "S2")]
 
 
-def test_a_run_that_nobody_can_go_on_from_leaves_what_was_complete(tmp_path: Path) -> None:
+def test_a_run_without_a_checkpoint_leaves_only_complete_partitions(tmp_path: Path) -> None:
     with closing(Writing(tmp_path / "d", "hour").open()) as writing:
-        writing.put(("S1", 17, 1), ("S1", 18, 2), said=("<*, 17, *>",))
+        writing.put(("S1", 17, 1), ("S1", 18, 2), punctuated=("<*, 17, *>",))
     assert sorted(os.listdir(tmp_path / "d")) == ["hour=17"]
 
 
@@ -146,7 +152,7 @@ def test_values_that_can_name_no_directory_are_rejects(tmp_path: Path, cli: Cli)
     assert seen(out) == ["k=__HIVE_DEFAULT_PARTITION__", "k=x"]
     reasons = [json.loads(line)["reason"] for line in rejects.read_text().splitlines()]
     assert sorted(reasons) == [
-        "k is empty, and names a directory",
+        "k is empty, and cannot name a directory",
         "k is too long for the name of a directory",
     ]
 
@@ -159,13 +165,13 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("by", [(), ("b",)])
+@pytest.mark.parametrize("partition_by", [(), ("b",)])
 @pytest.mark.parametrize("format_", ["parquet", "arrow", "csv"])
-def test_what_is_written_is_read_back(tmp_path: Path, format_: str, by: tuple[str, ...]) -> None:
+def test_written_values_are_read_back(tmp_path: Path, format_: str, partition_by: tuple[str, ...]) -> None:
     schema = Schema.parse(TYPES)
     moment = dt.datetime(2024, 2, 29, 12, 0, 0, 500000, tzinfo=dt.UTC)
     tuples = [(*values, moment if values[0] else None) for values in VALUES]
-    with closing(Writing(tmp_path / "d", *by, format_=format_, schema=schema).open()) as writing:
+    with closing(Writing(tmp_path / "d", *partition_by, format_=format_, schema=schema).open()) as writing:
         for row in tuples:
             writing.put(row)
         writing.put(last=True)
@@ -174,29 +180,33 @@ def test_what_is_written_is_read_back(tmp_path: Path, format_: str, by: tuple[st
         assert len(lines) == 3
         assert sum("2024-02-29T12:00:00.500000Z" in line for line in lines) == 1
         return
-    keys = pyarrow.dataset.partitioning(pyarrow.schema([("b", pyarrow.int64())] if by else []), flavor="hive")
+    keys = pyarrow.dataset.partitioning(
+        pyarrow.schema([("b", pyarrow.int64())] if partition_by else []), flavor="hive"
+    )
     read = pyarrow.dataset.dataset(tmp_path / "d", format=format_, partitioning=keys).to_table()
-    found = pl.DataFrame(pl.from_arrow(read)).select(schema.names)
+    frame = pl.DataFrame(pl.from_arrow(read)).select(schema.names)
     key = lambda row: (row[0] is None, str(row[0]))  # noqa: E731
-    assert sorted(found.rows(), key=key) == sorted(tuples, key=key)
+    assert sorted(frame.rows(), key=key) == sorted(tuples, key=key)
 
 
 def test_files_and_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset_files, "GROUP_ROWS", 100)
     monkeypatch.setattr(dataset, "FILE_BYTES", 8_000)
     monkeypatch.setattr(staging, "MEMORY_BYTES", 5_000)
-    by_hour, whole = (Writing(tmp_path / name, *by).open() for name, by in (("h", ("hour",)), ("w", ())))
-    counts, chance = [], random.Random(1)
+    by_hour, unpartitioned = (
+        Writing(tmp_path / name, *by).open() for name, by in (("h", ("hour",)), ("w", ()))
+    )
+    counts, rng = [], random.Random(1)
     for i in range(100):
-        tuples = [("S1", i % 3, i * 2**40 + chance.randrange(2**40)) for n in range(60)]
+        tuples = [("S1", i % 3, i * 2**40 + rng.randrange(2**40)) for n in range(60)]
         by_hour.put(*tuples)
-        counts.append(len(whole.put(*tuples)))
-        for writing in (by_hour, whole):
-            held = sum(p.held for p in writing.dataset._open.values())
-            assert held <= 5_000
+        counts.append(len(unpartitioned.put(*tuples)))
+        for writing in (by_hour, unpartitioned):
+            buffered = sum(p.held for p in writing.dataset._open.values())
+            assert buffered <= 5_000
     assert counts[20] > 0, "files are published as they fill"
     assert sorted(counts) == counts
-    for writing in (by_hour, whole):
+    for writing in (by_hour, unpartitioned):
         writing.put(last=True)
         writing.close()
     for path in content(tmp_path / "h") | content(tmp_path / "w"):
@@ -209,10 +219,10 @@ def test_files_and_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert groups == sorted(groups)
 
 
-def test_what_was_published_is_never_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_files_never_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "d"
     writing = Writing(path, "hour").open()
-    writing.put(("S1", 17, 1), said=("<*, 17, *>",))
+    writing.put(("S1", 17, 1), punctuated=("<*, 17, *>",))
     with pytest.raises(XmlPunctError, match="which was complete"):
         writing.put(("S1", 17, 2))
     with pytest.raises(UsageError, match="another run is writing"):
@@ -225,23 +235,23 @@ def test_what_was_published_is_never_changed(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(UsageError, match="holds hour=17"):
         Writing(path, "hour").open(1)
     shutil.rmtree(path)
-    with pytest.raises(XmlPunctError, match="does not hold what this run committed"):
+    with pytest.raises(XmlPunctError, match="does not contain the committed"):
         Writing(path, "hour").open(1)
 
 
-def test_staged_rows_that_are_gone_are_missed(tmp_path: Path) -> None:
+def test_lost_staged_rows_are_an_error(tmp_path: Path) -> None:
     writing = Writing(tmp_path / "d", "hour").open()
     writing.put(("S1", 17, 1))
     position = writing.dataset.commit()
     writing.close()
     (staged,) = (tmp_path / "d" / "_xmlpunct").glob("open-*")
     staged.write_bytes(b"")
-    with pytest.raises(XmlPunctError, match="shorter than what was committed"):
+    with pytest.raises(XmlPunctError, match="shorter than the committed"):
         Writing(tmp_path / "d", "hour").open(position)
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         (["-o", "d/", "--format", "parquet", "--partition-by", "nothing"], "the results have maxtemp, hour"),
         (["-o", "d/", "--format", "parquet", "--partition-by", "hour,hour"], "named twice"),
@@ -254,24 +264,24 @@ def test_staged_rows_that_are_gone_are_missed(tmp_path: Path) -> None:
         (["-o", "d/", "--format", "parquet", "--rejects", "d/"], "name another place"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, options: list[str], says: str
+def test_invalid_options_are_refused(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:
     query = Path("samples/warehouse.sql").absolute()
     sources = [f"sensor{i}={Path(f'samples/sensor{i}.xml').absolute()}" for i in (1, 2)]
     monkeypatch.chdir(tmp_path)
     ended = cli("run", query, "--engine", "local", "-s", sources[0], "-s", sources[1], *options)
     assert ended.code == 2
-    assert says in ended.err
+    assert message in ended.err
     assert os.listdir(tmp_path) == []
 
 
-def test_a_source_that_fails_publishes_what_was_complete(tmp_path: Path) -> None:
-    """By hour: the hours that were; else all that came."""
-    for by, expected in ((("hour",), ["hour=0", "hour=1"]), ((), ["part-000000-0.parquet"])):
-        folder = tmp_path / str(len(by))
+def test_a_source_that_fails_publishes_complete_files(tmp_path: Path) -> None:
+    """Partitioned by hour, the complete hours are published; else all received rows."""
+    for partition_by, expected in ((("hour",), ["hour=0", "hour=1"]), ((), ["part-000000-0.parquet"])):
+        folder = tmp_path / str(len(partition_by))
         folder.mkdir()
-        bench = Bench(folder, "SELECT x, hour FROM a", format="parquet", partition_by=by)
+        bench = Bench(folder, "SELECT x, hour FROM a", format="parquet", partition_by=partition_by)
         bench.options = replace(bench.options, output=f"{bench.out}/", rejects=None)
         text = bench.sources["a"].read_text()
         bench.sources["a"].write_text(text[: text.index("<hour>2</hour>") + 30])
@@ -293,14 +303,14 @@ def every_slice_counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("every_slice_counts")
 @pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
-@pytest.mark.parametrize("by", [("hour",), ()], ids=["by hour", "as files fill"])
+@pytest.mark.parametrize("partition_by", [("hour",), ()], ids=["by hour", "as files fill"])
 def test_every_moment_to_die_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float, by: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float, partition_by: tuple[str, ...]
 ) -> None:
-    """What is seen is complete, and stays as it is; in the end all is there once. So are the rejects."""
+    """Visible files are complete and never change; in the end each row and each reject is written once."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
     sql = "SELECT hour, 60 / x AS y FROM a UNION ALL SELECT hour, x FROM b"
-    bench = Bench(tmp_path, sql, slice_bytes=300, format="parquet", partition_by=by)
+    bench = Bench(tmp_path, sql, slice_bytes=300, format="parquet", partition_by=partition_by)
     bench.options = replace(bench.options, output=f"{bench.out}/", rejects=f"{bench.rejects}/")
 
     def clear() -> None:

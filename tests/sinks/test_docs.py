@@ -1,4 +1,4 @@
-"""The commands of docs/sinks.md do what they say."""
+"""The commands of docs/sinks.md have the results that the page describes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_tables(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_postgresql(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, postgresql: str) -> None:
-    """Its server wants no password, but gets one; it is told to nobody."""
+    """The password in the URL appears in no message and no file."""
     (tmp_path / "samples").symlink_to(SAMPLES)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PGPASSWORD", "hush-hush-hush")
@@ -48,5 +48,5 @@ def test_postgresql(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, p
     )
     assert wrong.code == 1
     assert "${PGPASSWORD}" in wrong.err
-    told = [wrong.err.encode(), *(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())]
-    assert not any(b"hush-hush" in text for text in told)
+    texts = [wrong.err.encode(), *(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())]
+    assert not any(b"hush-hush" in text for text in texts)

@@ -1,4 +1,4 @@
-"""A dataset that is watched while its run is killed at random: what can be seen is complete, and stays as it is."""
+"""A dataset that is watched while its run is killed at random: visible files are complete and never change."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SELECT sid, hour, min, currtmp FROM sensor1 UNION ALL SELECT sid, hour, min, cur
 
 
 class Watcher(threading.Thread):
-    """Reads each partition as soon as it is seen, and what it has read again and again."""
+    """Reads each partition as soon as it is visible, and compares it on every later look."""
 
     def __init__(self, path: Path, expected: dict[int, list[tuple[Any, ...]]]) -> None:
         super().__init__()
         self.path, self.expected, self.over = path, expected, threading.Event()
-        self.known: dict[Path, tuple[int, int, bytes]] = {}
+        self.files: dict[Path, tuple[int, int, bytes]] = {}
         self.wrong: list[str] = []
 
     def run(self) -> None:
@@ -38,21 +38,21 @@ class Watcher(threading.Thread):
     def look(self) -> None:
         for folder in self.path.glob("hour=*"):
             paths = sorted(folder.iterdir())
-            now = {p: (p.stat().st_ino, p.stat().st_mtime_ns, p.read_bytes()) for p in paths}
-            changed = {p for p in now if self.known.get(p, now[p]) != now[p]}
-            before = {p for p in self.known if p.parent == folder}
-            if changed or (before and before != now.keys()):
+            current = {p: (p.stat().st_ino, p.stat().st_mtime_ns, p.read_bytes()) for p in paths}
+            changed = {p for p in current if self.files.get(p, current[p]) != current[p]}
+            before = {p for p in self.files if p.parent == folder}
+            if changed or (before and before != current.keys()):
                 self.wrong.append(f"{folder} has changed")
             if before:
                 continue
-            self.known |= now
+            self.files |= current
             rows = pl.concat(pl.read_parquet(p, hive_partitioning=False) for p in paths).rows()
             if sorted(rows) != self.expected[int(folder.name.removeprefix("hour="))]:
                 self.wrong.append(f"{folder} is not complete: {len(rows)} rows")
 
 
 def test_killed_at_random(tmp_path: Path) -> None:
-    chance, kills = random.Random(2), 0
+    rng, kills = random.Random(2), 0
     schema = Schema.parse("sid STRING, hour INT NOT NULL, min INT, currtmp INT")
     for number in range(20 if LONG else 1):
         folder = tmp_path / str(number)
@@ -82,10 +82,10 @@ def test_killed_at_random(tmp_path: Path) -> None:
         watcher.start()
         try:
             for _ in range(8 if LONG else 3):
-                seen = len(watcher.known)
+                file_count = len(watcher.files)
                 process = launch(*command)
-                until, target = time.monotonic() + 60, seen + chance.randrange(1, 8)
-                while process.poll() is None and len(watcher.known) < target and time.monotonic() < until:
+                until, target = time.monotonic() + 60, file_count + rng.randrange(1, 8)
+                while process.poll() is None and len(watcher.files) < target and time.monotonic() < until:
                     time.sleep(0.002)
                 process.send_signal(signal.SIGKILL)
                 process.communicate()
@@ -96,6 +96,6 @@ def test_killed_at_random(tmp_path: Path) -> None:
             watcher.join()
         watcher.look()
         assert watcher.wrong == []
-        assert {int(p.parent.name.removeprefix("hour=")) for p in watcher.known} == set(expected)
+        assert {int(p.parent.name.removeprefix("hour=")) for p in watcher.files} == set(expected)
     assert kills
     print(f"{kills} kills")

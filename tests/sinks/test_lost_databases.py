@@ -1,4 +1,4 @@
-"""A database that is lost in the middle of a run: the message is about that, and not about tidying up behind it."""
+"""A database connection that is lost during a run: the error names this cause, not a later failure to clean up."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def test_a_server_of_postgresql_that_is_lost(postgresql: str) -> None:
         outlet.write(results(1))
     assert "rollback" not in str(caught.value)
     assert "terminat" in str(caught.value) or "connection" in str(caught.value)
-    with suppress(Exception):  # there is nothing to say goodbye to
+    with suppress(Exception):  # the connection is lost
         outlet.close()
 
 
 class Broken(Sqlite):
-    """A database of which neither a statement nor anything behind it succeeds any more."""
+    """A database in which, once lost, every INSERT, rollback and close fails."""
 
     is_lost = False
 
-    def run(self, statement: str, given: Any = ()) -> None:
+    def run(self, statement: str, parameters: Any = ()) -> None:
         if self.is_lost and statement.startswith("INSERT"):
             raise self.errors[0]("the cause")
-        super().run(statement, given)
+        super().run(statement, parameters)
 
     def connect(self) -> None:
         super().connect()
@@ -62,25 +62,25 @@ class Broken(Sqlite):
 
 
 class Lost:
-    def __init__(self, connection: Any, of: Broken) -> None:
-        self._connection, self._of = connection, of
+    def __init__(self, connection: Any, database: Broken) -> None:
+        self._connection, self._database = connection, database
 
     def cursor(self) -> Any:
         return self._connection.cursor()
 
     def rollback(self) -> None:
-        if self._of.is_lost:
-            raise self._of.errors[0]("Failed to rollback")
+        if self._database.is_lost:
+            raise self._database.errors[0]("Failed to rollback")
         self._connection.rollback()
 
     def close(self) -> None:
         self._connection.close()
-        if self._of.is_lost:
-            raise self._of.errors[0]("Failed to close")
+        if self._database.is_lost:
+            raise self._database.errors[0]("Failed to close")
 
 
-def test_a_run_tells_the_first_error(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails while a run ends comes behind that, if at all: rollback, close, and --stats."""
+def test_a_run_reports_the_first_error(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures while the run ends (rollback, close, --stats) are reported after the first error, if at all."""
     monkeypatch.setattr("xmlpunct.connectors.databases.DIALECTS", {"sqlite": Broken})
     monkeypatch.setattr(Broken, "is_lost", property(lambda self: self._connection is not None))
     ended = cli(
@@ -99,7 +99,7 @@ def test_a_run_tells_the_first_error(tmp_path: Path, cli: Cli, monkeypatch: pyte
     assert "and then: cannot write" in ended.err
 
 
-def test_an_error_of_tidying_up_is_a_note() -> None:
+def test_an_error_during_cleanup_is_a_note() -> None:
     def fails() -> None:
         raise UsageError("tidying up")
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests: starting one takes longer than most of what is tested."""
+"""One Spark session for all tests, because its start takes longer than most tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xmlpunct.engine.spark.spark_session import spark_session
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     with spark_session("local[2]") as session:
-        session.conf.set("spark.sql.shuffle.partitions", "2")  # not 200, for what tests do with it themselves
+        session.conf.set("spark.sql.shuffle.partitions", "2")  # instead of 200, for the tests' own shuffles
         yield session
 
 

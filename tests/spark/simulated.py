@@ -1,4 +1,4 @@
-"""What Spark would do with a job, without it."""
+"""Runs a job without Spark, as Spark would run it."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 def without_spark(job: Job, sink: MicroBatchSink) -> None:
     """Run a job to its end: every stage's shards in turn, each restored from its last state.
 
-    Shards get rows in no order, as behind a shuffle.
+    The rows of a shard arrive in another order than they were emitted, as after a shuffle.
     """
     states: dict[tuple[int, int], bytes] = {}
     for number, rows in enumerate(micro_batches(job)):
         for stage in range(job.sink):
-            here = [row for row in rows if row.stage == stage]
+            stage_rows = [row for row in rows if row.stage == stage]
             rows = [row for row in rows if row.stage != stage]
             for i, key in enumerate(shard_keys(job.shards)):
-                if mine := [row for row in here if row.shard == key]:
+                if shard_rows := [row for row in stage_rows if row.shard == key]:
                     shard = Shard(job, stage, i)
                     if (stage, i) in states:
                         shard.restore(unpack(states[stage, i]))
-                    rows += shard.push(mine[::-1])
+                    rows += shard.push(shard_rows[::-1])
                     states[stage, i] = pack(shard.snapshot())
         sink.take(combined(job, rows), number)
 
 
 def combined(job: Job, rows: list[StageRow]) -> list[StageRow]:
-    """What becomes of rows on their way to the sink: each group of shards has a task of its own."""
+    """The rows after `Combiner`, which runs once for each group of shards before the sink."""
     combiner = Combiner(job)
     if not combiner.pays:
         return rows
     tasks: dict[int, list[StageRow]] = {}
     for row in rows:
         tasks.setdefault(row.seq % job.shards // combiner.group, []).append(row)
-    given = ([rows_to_batch(mine[:3]), rows_to_batch(mine[3:])] for mine in tasks.values())
-    return [row for task in given for batch in combiner(iter(task)) for row in batch_to_rows(batch)]
+    batches = ([rows_to_batch(task_rows[:3]), rows_to_batch(task_rows[3:])] for task_rows in tasks.values())
+    return [row for task in batches for batch in combiner(iter(task)) for row in batch_to_rows(batch)]

@@ -48,12 +48,12 @@ class Warehouse:
         return Query.of(numbered(self._hottest()), self.streams)
 
     def coldest_of_hottest(self) -> Query:
-        """The least of the above, which takes a fragment of its own."""
+        """The minimum of `hottest`, which needs a fragment of its own."""
         least = GroupBy(self._hottest(), (), (Aggregate("MIN", "maxtemp", False, "least"),))
         return Query.of(numbered(least), self.streams)
 
     def hours_by_heat(self) -> Query:
-        """How many hours reached each temperature: two fragments, partitioned differently."""
+        """The number of hours for each maximal temperature: two fragments with different shard keys."""
         counted = GroupBy(self._hottest(), ("maxtemp",), (Aggregate("COUNT", "hour", False, "hours"),))
         return Query.of(numbered(counted), self.streams)
 
@@ -61,27 +61,27 @@ class Warehouse:
         scans = tuple(
             Scan(s, ("currtmp", "hour"), (f"{s.name}.currtmp", f"{s.name}.hour")) for s in self.streams
         )
-        most = Aggregate("MAX", "sensor1.currtmp", False, "m")
-        grouped = GroupBy(Union(scans), ("sensor1.hour",), (most,))
+        maximum = Aggregate("MAX", "sensor1.currtmp", False, "m")
+        grouped = GroupBy(Union(scans), ("sensor1.hour",), (maximum,))
         columns = (("maxtemp", Column(INT, True, "m")), ("hour", Column(INT, False, "sensor1.hour")))
         return Project(grouped, columns)
 
 
 def hot(path: Path) -> Query:
-    """SELECT * FROM the stream in ``path`` WHERE currtmp > 60: a query without state."""
-    (stream,) = (query := everything(path, SCHEMA)).streams
+    """SELECT * FROM the stream in ``path`` WHERE currtmp > 60: a stateless query."""
+    (stream,) = (query := select_all(path, SCHEMA)).streams
     condition = call(">", Column(INT, True, "currtmp"), literal(INT, 60))
     return Query.of(numbered(Select(query.root, condition)), [stream])
 
 
-def everything(path: Path, schema: Schema) -> Query:
+def select_all(path: Path, schema: Schema) -> Query:
     """SELECT * FROM the stream of ``tempdata`` in ``path``."""
     stream = Stream("sensor1", schema, "tempdata", str(path))
     return Query.of(numbered(Scan(stream, schema.names, schema.names)), [stream])
 
 
 def on_spark(session: Any, query: Query, output: Path | str, **options: Any) -> RunStats:
-    """Run a query on Spark; its statistics."""
+    """Run a query on Spark; return its statistics."""
     stats = RunStats("spark")
     run(query, RunOptions(output=str(output), **options), stats, session=session)
     return stats
@@ -99,7 +99,7 @@ def read_back(output: Path | str | bytes, schema: Schema) -> list[Any]:
     return list(parse(output, schema, element="result"))
 
 
-def split(found: list[Any]) -> tuple[list[Any], list[Punctuation]]:
+def split(elements: list[Any]) -> tuple[list[Any], list[Punctuation]]:
     """Tuples, sorted, and punctuations."""
-    tuples = sorted((t for t in found if not isinstance(t, Punctuation)), key=repr)
-    return tuples, [p for p in found if isinstance(p, Punctuation)]
+    tuples = sorted((t for t in elements if not isinstance(t, Punctuation)), key=repr)
+    return tuples, [p for p in elements if isinstance(p, Punctuation)]

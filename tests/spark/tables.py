@@ -1,4 +1,4 @@
-"""Tables of readings for the tests of the data source, and a driver of its tasks as Spark has one."""
+"""Tables of readings for the tests of the data source, and a driver that runs its tasks as Spark does."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ READINGS = spark.StructType().add("_sid", "string").add("hour", "integer")
 
 
 def struct(**columns: Any) -> spark.StructType:
-    found = spark.StructType()
+    schema = spark.StructType()
     for name, type_ in columns.items():
-        found.add(name, type_)
-    return found
+        schema.add(name, type_)
+    return schema
 
 
-def feed(path: Path, hours: Iterator[int] | range, sid: str = "S1", said: int | None = None) -> Path:
-    """A file of readings."""
+def feed(path: Path, hours: Iterator[int] | range, sid: str = "S1", closed_hour: int | None = None) -> Path:
+    """A file of readings, which ends with a punctuation for all hours up to ``closed_hour``."""
     tuples = "".join(f'<t sid="{sid}"><hour>{hour}</hour></t>\n' for hour in hours)
-    promise = "" if said is None else f"<p:t><hour>(,{said}]</hour></p:t>"
-    path.write_text(f'<s xmlns:p="{NAMESPACE}">{tuples}{promise}</s>')
+    punctuation = "" if closed_hour is None else f"<p:t><hour>(,{closed_hour}]</hour></p:t>"
+    path.write_text(f'<s xmlns:p="{NAMESPACE}">{tuples}{punctuation}</s>')
     return path
 
 
 def table(columns: spark.StructType, path: Path | str, **options: Any) -> TableRead:
-    said = {"element": "t", "path": str(path), **{name: str(value) for name, value in options.items()}}
-    return TableRead(columns, TableOptions.read(said, WATCHING))
+    settings = {"element": "t", "path": str(path), **{name: str(value) for name, value in options.items()}}
+    return TableRead(columns, TableOptions.read(settings, WATCHING))
 
 
 def of_tasks(reader: TableReader | TableStreamReader, tasks: Any) -> list[list[Row]]:
-    """The rows of each task, read elsewhere."""
-    found = []
+    """The rows of each task, read by a pickled copy of the reader."""
+    rows_by_task = []
     for task in tasks:
-        there, given = pickle.loads(pickle.dumps((reader, task)))
-        found.append([row for batch in there.read(given) for row in batch.to_pylist()])
-    return found
+        task_reader, task_copy = pickle.loads(pickle.dumps((reader, task)))
+        rows_by_task.append([row for batch in task_reader.read(task_copy) for row in batch.to_pylist()])
+    return rows_by_task
 
 
 def read(columns: spark.StructType, path: Path | str, **options: Any) -> list[Row]:

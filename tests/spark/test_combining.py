@@ -1,4 +1,4 @@
-"""What many shards say, combined: the outcome is that of each shard's own rows."""
+"""Rows of many shards, combined: the output equals that of each shard's own rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from xmlpunct.slice import Slice
 
 X = Schema.parse("x INT")
 WIDE = 10_000
-"""A range of so many values belongs to no shard alone."""
+"""No shard alone owns a range of this width."""
 HOTTEST = """CREATE STREAM readings (sid INT, hour INT NOT NULL, temp INT)
     WITH (source = '{folder}/feed.xml', element = 'reading');
     CREATE SINK hot WITH (output = '{folder}/0.xml') AS
@@ -50,13 +50,13 @@ def outputs(
     query: str | Sequence[str],
     size: int = 400,
 ) -> list[bytes]:
-    """All outputs of a query, or of several, combined if there are more than ``many`` shards."""
+    """All outputs of one query, or of several, combined if there are more than ``many`` shards."""
     monkeypatch.setattr(combining, "MANY", many)
-    planned = plan(query.format(folder=folder)) if isinstance(query, str) else sinks(folder, query)
-    last = len(planned.answers) - 1
+    query_plan = plan(query.format(folder=folder)) if isinstance(query, str) else sinks(folder, query)
+    last = len(query_plan.answers) - 1
     for path in [folder / "log", *(folder / f"{n}.xml" for n in range(last + 1))]:
         path.unlink(missing_ok=True)
-    on_shards(planned, folder, last, shards, size=size)
+    on_shards(query_plan, folder, last, shards, size=size)
     return [(folder / f"{n}.xml").read_bytes() for n in range(last + 1)]
 
 
@@ -67,8 +67,8 @@ def test_several_sinks_get_the_same_bytes(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "feed.xml").write_text(feed(seed, hours=3))
     queries = [sql for sql in chance.sample(QUERIES, 5) if "LIMIT" not in sql]
     for shards in (2, 7):
-        each = outputs(tmp_path, monkeypatch, shards, shards, queries)
-        assert outputs(tmp_path, monkeypatch, 1, shards, queries) == each
+        expected = outputs(tmp_path, monkeypatch, shards, shards, queries)
+        assert outputs(tmp_path, monkeypatch, 1, shards, queries) == expected
 
 
 def write_readings(path: Path) -> None:
@@ -83,7 +83,7 @@ def write_readings(path: Path) -> None:
 
 
 def test_the_number_of_shards_makes_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Promises that all shards have to make, of which a micro-batch has several."""
+    """Punctuations that all shards must emit, several of them in one micro-batch."""
     write_readings(tmp_path / "feed.xml")
     monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 2000)
     for size, cases in ((2000, ((10**9, 2), (1, 2), (1, 5), (1, 40))), (10**6, ((1, 200),))):
@@ -104,82 +104,92 @@ PATTERNS = st.sampled_from(
     batches=st.lists(st.lists(st.tuples(PATTERNS, st.booleans()), max_size=3), max_size=5),
     data=st.data(),
 )
-def test_what_is_said_in_any_order_comes_to_the_same(
+def test_any_order_of_punctuations_gives_the_same_result(
     shards: int, batches: list[list[tuple[str, bool]]], data: st.DataObject
 ) -> None:
-    """Each shard says all in the end, but some of it a micro-batch later than others."""
-    plain, other = (Gather(X, shards, [("x",)], lambda ps: [n % shards for (n,) in ps]) for _ in range(2))
-    late: dict[int, list[Punctuation]] = {}
-    plainly, together = list[Punctuation](), list[Punctuation]()
+    """All shards emit all punctuations, some shards one micro-batch later than others."""
+    reference, combined_gather = (
+        Gather(X, shards, [("x",)], lambda ps: [n % shards for (n,) in ps]) for _ in range(2)
+    )
+    delayed: dict[int, list[Punctuation]] = {}
+    expected, actual = list[Punctuation](), list[Punctuation]()
     for batch in [*batches, [], [("*", False)]]:
-        said: dict[int, list[Punctuation]] = {shard: late.pop(shard, []) for shard in range(shards)}
-        for text, hesitates in batch:
-            slow = data.draw(st.sets(st.integers(0, shards - 1))) if hesitates else set[int]()
+        on_time: dict[int, list[Punctuation]] = {shard: delayed.pop(shard, []) for shard in range(shards)}
+        for text, is_delayed in batch:
+            slow_shards = data.draw(st.sets(st.integers(0, shards - 1))) if is_delayed else set[int]()
             for shard in range(shards):
-                to = late.setdefault(shard, []) if shard in slow or shard in late else said[shard]
-                to.append(Punctuation.of(X, x=text))
+                target = (
+                    delayed.setdefault(shard, [])
+                    if shard in slow_shards or shard in delayed
+                    else on_time[shard]
+                )
+                target.append(Punctuation.of(X, x=text))
         rows = []
-        for shard, its in said.items():
-            slice_ = Slice(X.frame([]), [Punctuation.of(X, x=shard), *its])
-            plainly += run(plain, shard, slice_).punctuations
+        for shard, punctuations in on_time.items():
+            slice_ = Slice(X.frame([]), [Punctuation.of(X, x=shard), *punctuations])
+            expected += run(reference, shard, slice_).punctuations
             rows.append(StageRow(0, 1, RESULT, shard, slice_.to_bytes()))
         groups = [rows[at : at + 4] for at in range(0, shards, 4)]
         joined = [
-            g[0]._replace(payload=ShardOutput.of(other, g).to_bytes()) if g[1:] else g[0] for g in groups
+            g[0]._replace(payload=ShardOutput.of(combined_gather, g).to_bytes()) if g[1:] else g[0]
+            for g in groups
         ]
-        together += ShardOutput.of(other, joined).met(other).punctuations
+        actual += ShardOutput.of(combined_gather, joined).met(combined_gather).punctuations
         for x in [0, 1, *(n * WIDE + d for n in range(4) for d in (-1, 0, 1))]:
-            assert any(match((x,), p) for p in together) == any(match((x,), p) for p in plainly)
-    assert any(p.is_everything for p in together)
+            assert any(match((x,), p) for p in actual) == any(match((x,), p) for p in expected)
+    assert any(p.is_everything for p in actual)
 
 
-def test_what_is_combined_is_not_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order is that of shards; what comes from the reader passes."""
+def test_combined_rows_have_a_maximal_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Combined rows keep the order of shards; rows from the reader pass unchanged."""
     (tmp_path / "feed.xml").write_text("<s/>")
     monkeypatch.setattr(combining, "MANY", 8)
     job = job_of(plan(HOTTEST.format(folder=tmp_path)), tmp_path, 16)
     schema = job.fragments.answers[0].schema
     parts = [Slice(schema.frame([(1, shard, n) for n in range(9)])).to_bytes() for shard in range(16)]
     rows = [StageRow(0, job.sink, 0, shard, part) for shard, part in enumerate(parts)]
-    others = [StageRow(0, job.sink, -1, 1 << 32, b"of the reader"), StageRow(0, 0, 0, 3, b"to a fragment")]
+    uncombined = [
+        StageRow(0, job.sink, -1, 1 << 32, b"of the reader"),
+        StageRow(0, 0, 0, 3, b"to a fragment"),
+    ]
     monkeypatch.setattr(combining, "MOST_BYTES", 3 * len(parts[0]))
-    found = combined(job, [*rows, *others])
+    rows_out = combined(job, [*rows, *uncombined])
     assert Combiner(job).group == 4
-    assert {row for row in found if row in others} == set(others)
-    assert sorted(row.seq for row in found if row not in others) == [0, 3, 4, 7, 8, 11, 12, 15]
+    assert {row for row in rows_out if row in uncombined} == set(uncombined)
+    assert sorted(row.seq for row in rows_out if row not in uncombined) == [0, 3, 4, 7, 8, 11, 12, 15]
     gather = combining.gather_of(job, job.fragments.answers[0].source)
-    whole = ShardOutput.of(gather, [row for row in found if row not in others])
-    assert whole.slice_.tuples["hour"].to_list() == [shard for shard in range(16) for _ in range(9)]
-    assert PunctuationBatch.of(whole.slice_.punctuations) == []
+    combined_output = ShardOutput.of(gather, [row for row in rows_out if row not in uncombined])
+    assert combined_output.slice_.tuples["hour"].to_list() == [shard for shard in range(16) for _ in range(9)]
+    assert PunctuationBatch.of(combined_output.slice_.punctuations) == []
 
 
 @pytest.mark.spark
 def test_on_spark_through_a_restart(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five shards in two groups give what the local engine does, and go on where the run died.
+    """Five shards in two groups give the local engine's output, also after a restart.
 
-    It began on a cluster, so to speak, and goes on elsewhere: the format of state is the checkpoint's.
+    The restart has another default state format, as on another cluster: the checkpoint's format stays.
     """
     write_readings(tmp_path / "feed.xml")
     query = plan(HOTTEST.format(folder=tmp_path))
     paths = [tmp_path / f"{n}.xml" for n in range(len(query.answers))]
 
-    def found() -> list[Any]:
+    def read_outputs() -> list[Any]:
         schemas = (answer.root.schema for answer in query.answers)
         return [split(read_back(path, schema)) for path, schema in zip(paths, schemas, strict=True)]
 
     locally(query, paths[-1])
-    expected = found()
+    expected = read_outputs()
     for path in paths:
         path.unlink()
-    take, taken = MicroBatchSink.take, list[list[StageRow]]()
+    take, batches = MicroBatchSink.take, list[list[StageRow]]()
 
-    def watched(self: MicroBatchSink, rows: Iterable[StageRow], batch: int) -> None:
-        taken.append([*rows])
-        if len(taken) == 2:
+    def fail_in_second_batch(self: MicroBatchSink, rows: Iterable[StageRow], batch: int) -> None:
+        batches.append([*rows])
+        if len(batches) == 2:
             raise OSError("died")
-        take(self, taken[-1], batch)
+        take(self, batches[-1], batch)
 
-    monkeypatch.setattr(MicroBatchSink, "take", watched)
+    monkeypatch.setattr(MicroBatchSink, "take", fail_in_second_batch)
     monkeypatch.setattr(SparkContext, "defaultParallelism", 5)
     monkeypatch.setattr(combining, "MANY", 4)
     options = {"checkpoint": str(tmp_path / "checkpoint"), "slice_bytes": 1600}
@@ -192,8 +202,8 @@ def test_on_spark_through_a_restart(spark: Any, tmp_path: Path, monkeypatch: pyt
     assert state_format(spark, tmp_path) == "1"
     assert not any(path.read_text().endswith("</stream>\n") for path in paths)
     on_spark(spark, query, paths[-1], **options)
-    assert found() == expected
-    for rows in taken:
+    assert read_outputs() == expected
+    for rows in batches:
         seqs = [row.seq for row in rows if row.port == RESULT]
         assert len(seqs) <= 2, "a row for each group"
-    assert len(taken) > 3
+    assert len(batches) > 3

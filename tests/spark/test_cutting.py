@@ -1,4 +1,4 @@
-"""Large files on Spark, which all cores cut before they are read."""
+"""Large files on Spark: all cores cut them before they are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xmlpunct.engine.spark import cutting
 pytestmark = pytest.mark.spark
 
 
-def test_the_cuts_are_found_once_and_kept(
+def test_the_cuts_are_computed_once_and_stored(
     spark: Any, warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cutting, "LARGE_BYTES", 2000)

@@ -1,4 +1,4 @@
-"""The same on Spark: partitions, tables and rejects, through a death between writing and putting that down."""
+"""Datasets on Spark, with partitions, tables and rejects, when the run fails between a write and its commit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.sinks.test_create_sink import DECLARED
 from tests.sinks.test_datasets import content, rows, seen
-from tests.spark.support import HOURS, NAMESPACE, READINGS, Warehouse, everything, on_spark, read_back, split
+from tests.spark.support import HOURS, NAMESPACE, READINGS, Warehouse, on_spark, read_back, select_all, split
 from xmlpunct.base.errors import SourceError, XmlPunctError
 from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint
 from xmlpunct.engine.run.checkpoint.commit import Commit
@@ -21,14 +21,14 @@ from xmlpunct.schema import Schema
 pytestmark = pytest.mark.spark
 
 
-def test_a_death_between_writing_and_keeping(
+def test_a_failure_between_write_and_commit(
     spark: Any, warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = warehouse.folder / "rejected.xml"
     text = (warehouse.folder / "sensor1.xml").read_text()
     source.write_text(text.replace("</stream>", "<tempdata><hour>x</hour></tempdata></stream>"))
     (stream,) = warehouse.streams[:1]
-    query, out, database = everything(source, stream.schema), tmp_path / "out", tmp_path / "x.db"
+    query, out, database = select_all(source, stream.schema), tmp_path / "out", tmp_path / "x.db"
     options: dict[str, Any] = {
         "format": "parquet",
         "partition_by": ("hour",),
@@ -36,20 +36,20 @@ def test_a_death_between_writing_and_keeping(
         "rejects": f"sqlite:///{database}?table=rejects",
         "slice_bytes": 6000,
     }
-    keep, lives = Checkpoint.commit, []
+    commit_batch, failed_batches = Checkpoint.commit, []
 
     def die(self: Checkpoint, commit: Commit) -> None:
-        if commit.batch >= 0 and len(lives) < commit.batch:
-            lives.append(commit.batch)
+        if commit.batch >= 0 and len(failed_batches) < commit.batch:
+            failed_batches.append(commit.batch)
             raise OSError(5, "died")
-        keep(self, commit)
+        commit_batch(self, commit)
 
     monkeypatch.setattr(Checkpoint, "commit", die)
     with pytest.raises(XmlPunctError):
         on_spark(spark, query, f"{out}/", **options)
     before = content(out)
     assert before, "some hours are complete"
-    lives += [1] * 100
+    failed_batches += [1] * 100
     on_spark(spark, query, f"{out}/", **options)
     after = content(out)
     assert {path: after[path] for path in before} == before
@@ -61,8 +61,7 @@ def test_a_death_between_writing_and_keeping(
 
 
 def test_sinks_of_tasks_when_an_input_fails(spark: Any, tmp_path: Path) -> None:
-    """A dataset of XML in parts, one of columns, a file: each has what was read before the failure, and nothing of what
-    tasks have read behind it."""
+    """A dataset of XML, one of columns and a file contain exactly the tuples before the failed input."""
     folder = tmp_path / "feed.xml"
     folder.mkdir()
     for number in range(4):
@@ -78,14 +77,14 @@ def test_sinks_of_tasks_when_an_input_fails(spark: Any, tmp_path: Path) -> None:
         SELECT x, hour FROM a"""
     )
     out, checkpoint = tmp_path / "out.xml", str(tmp_path / "checkpoint")
-    for _ in range(2):  # the second one finds that it is over
+    for _ in range(2):  # the second run reads the failure from the checkpoint
         with pytest.raises(SourceError):
             on_spark(spark, query, out, checkpoint=checkpoint)
     schema = Schema.parse("x INT, hour INT")
-    found = read_back(out.read_bytes() + b"</stream>", schema)
-    tuples = split(found)[0]
+    output = read_back(out.read_bytes() + b"</stream>", schema)
+    tuples = split(output)[0]
     assert tuples == sorted(((i % 7, hour) for hour in (0, 1) for i in range(50)), key=repr)
-    assert split(read_back(f"{tmp_path}/rows/", schema)) == split(found)
+    assert split(read_back(f"{tmp_path}/rows/", schema)) == split(output)
     assert sorted(rows(tmp_path / "columns")) == tuples
     counted = split(read_back(f"{tmp_path}/groups/", Schema.parse("x INT, hour INT, n INT")))
     assert counted[0] == sorted(((*t, tuples.count(t)) for t in {*tuples}), key=repr)

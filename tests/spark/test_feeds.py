@@ -1,4 +1,4 @@
-"""A sample of the feeds on Spark: arrays go through the exchange between its fragments as their items."""
+"""A sample of the feeds on Spark: the exchange sends arrays as their items."""
 
 from __future__ import annotations
 

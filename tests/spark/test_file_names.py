@@ -1,4 +1,4 @@
-"""Files whose names carry values, under a subquery with PUNCTUATE, on Spark."""
+"""Attributes from file names, below a subquery with PUNCTUATE, on Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 def test_names_and_punctuate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    held = fill(tmp_path)
+    file_rows = fill(tmp_path)
     query = plan(
         f"""CREATE STREAM t ({COLUMNS}) WITH (source = '{{sid}}/hour={{hour}}');
             CREATE STREAM one (hour INT NOT NULL, v INT) WITH (source = 'S1/hour={{hour}}', element = 't');
@@ -27,10 +27,10 @@ def test_names_and_punctuate(spark: Any, tmp_path: Path, monkeypatch: pytest.Mon
     )
     stats = on_spark(spark, query, tmp_path / "out.xml", slice_bytes=200)
     tuples, punctuations = split(read_back(tmp_path / "out.xml", query.root.schema))
-    one = Counter(hour for sid, hour, _ in held if sid == "S1")
-    pairs = Counter((hour, sid) for sid, hour, _ in held)
+    rows_by_hour = Counter(hour for sid, hour, _ in file_rows if sid == "S1")
+    pairs = Counter((hour, sid) for sid, hour, _ in file_rows)
     assert {(h, sid): n for h, sid, n in tuples} == {
-        (h, sid): n * one[h] for (h, sid), n in pairs.items() if one[h]
+        (h, sid): n * rows_by_hour[h] for (h, sid), n in pairs.items() if rows_by_hour[h]
     }
     assert punctuations
     assert stats.slices > 2

@@ -1,4 +1,4 @@
-"""Data frames as inputs and results of a query, as Spark would drive them, without Spark."""
+"""Data frames as inputs and results of a query, driven as Spark would, without Spark."""
 
 from __future__ import annotations
 
@@ -43,99 +43,102 @@ def frame_job(sql: str, shards: int = 2, merges: bool = False) -> Job:
     return Job(planned, fragments, (), shards, None, NAMESPACE, merges=merges, fingerprint="f")
 
 
-def batch(rows: list[tuple[Any, ...]], said: list[str | None] | None = None) -> pa.RecordBatch:
-    """Rows of a frame, with punctuations in the column p."""
+def batch(rows: list[tuple[Any, ...]], punctuations: list[str | None] | None = None) -> pa.RecordBatch:
+    """Rows of a frame; column p has punctuations."""
     values = [*zip(*rows, strict=True)] or [(), (), ()]
     names = ["sid", "hour", "temp"]
     arrays = [pa.array(v, t) for v, t in zip(values, (pa.string(), pa.int32(), pa.int64()), strict=True)]
-    if said is not None:
-        names, arrays = [*names, "p"], [*arrays, pa.array(said, pa.string())]
+    if punctuations is not None:
+        names, arrays = [*names, "p"], [*arrays, pa.array(punctuations, pa.string())]
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 class Merged:
-    """The stage that merges, with what Spark keeps of its shards."""
+    """The merging stage, with the state that Spark stores for its shards."""
 
     def __init__(self, job: Job) -> None:
         self.job, self._stores = job, {key: Store() for key in shard_keys(job.shards)}
 
     def push(self, rows: list[StageRow]) -> list[StageRow]:
-        found = []
+        rows_out = []
         for key, store in self._stores.items():
-            mine = [row for row in rows if row.shard == key]
-            if mine:
+            shard_rows = [row for row in rows if row.shard == key]
+            if shard_rows:
                 processor = MergeProcessor(self.job)
                 processor.init(SimpleNamespace(getMapState=lambda *_, store=store: store))
-                found += [StageRow(*row) for row in processor.handleInputRows((key,), iter(mine), None)]
-        return found
+                rows_out += [
+                    StageRow(*row) for row in processor.handleInputRows((key,), iter(shard_rows), None)
+                ]
+        return rows_out
 
 
 def results(job: Job, rows: list[StageRow], punctuation: str | None = None) -> list[dict[str, Any]]:
-    last = pickle.loads(pickle.dumps(ResultRows(job, punctuation)))
+    result_rows = pickle.loads(pickle.dumps(ResultRows(job, punctuation)))
     half = len(rows) // 2
-    given = iter([rows_to_batch(rows[:half]), rows_to_batch(rows[half:])])
-    return [row for part in last(given) for row in part.to_pylist()]
+    batches = iter([rows_to_batch(rows[:half]), rows_to_batch(rows[half:])])
+    return [row for batch in result_rows(batches) for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_a_frame_with_punctuations_gives_what_the_stream_does(shards: int) -> None:
-    """Micro-batches of any size, each in several tasks; results come when promised, and never again."""
+def test_a_frame_with_punctuations_equals_the_stream(shards: int) -> None:
+    """Micro-batches in one or two tasks: a result is released once its hour is closed, and never again."""
     random_ = random.Random(shards)
     job = frame_job(HOTTEST, shards, merges=True)
     edge = pickle.loads(pickle.dumps(FrameEdge(job, 0, 0, READINGS, "p")))
     cluster, merged = Cluster(job), Merged(job)
-    known: list[tuple[str, int, int]] = []
-    shown: list[dict[str, Any]] = []
-    promised: list[Punctuation] = []
+    all_tuples: list[tuple[str, int, int]] = []
+    all_rows: list[dict[str, Any]] = []
+    emitted: list[Punctuation] = []
     for hour in range(12):
         tuples = [("S1", hour, random_.randrange(90)) for _ in range(random_.randrange(1, 9))]
-        known += tuples
-        nothing = (None, None, None)
-        rows = [*tuples, nothing]
-        said: list[str | None] = [None] * len(tuples) + [f"<*, (,{hour}], *>" if hour < 11 else "<*, *, *>"]
-        cut_at = random_.randrange(
-            len(rows) + 1
-        )  # two tasks: the second has the punctuation, maybe nothing else
-        given = [batch(rows[:cut_at], said[:cut_at]), batch(rows[cut_at:], said[cut_at:])]
-        moved = []
-        for task, one in enumerate(given):
-            moved += list(edge.rows(pa.Table.from_batches([one]), task))
-        now = results(job, merged.push(cluster.push(moved)), "p")
-        fresh = [(row["hour"], row["t"], row["n"]) for row in now if row["p"] is None]
-        assert not any(match(t, p) for t in fresh for p in promised)
-        promised += [Punctuation.parse(job.fragments.schema, row["p"]) for row in now if row["p"]]
-        shown += now
-        done = {row["hour"] for row in shown if row["p"] is None}
-        assert done == {*range(hour + 1)}
-    feed = pl.DataFrame(known, schema=["sid", "hour", "temp"], orient="row")
+        all_tuples += tuples
+        null_row = (None, None, None)
+        rows = [*tuples, null_row]
+        punctuations: list[str | None] = [None] * len(tuples) + [
+            f"<*, (,{hour}], *>" if hour < 11 else "<*, *, *>"
+        ]
+        # Two tasks: the second one has the punctuation, maybe alone.
+        cut_at = random_.randrange(len(rows) + 1)
+        batches = [batch(rows[:cut_at], punctuations[:cut_at]), batch(rows[cut_at:], punctuations[cut_at:])]
+        edge_rows = []
+        for task, task_batch in enumerate(batches):
+            edge_rows += list(edge.rows(pa.Table.from_batches([task_batch]), task))
+        new_rows = results(job, merged.push(cluster.push(edge_rows)), "p")
+        new_tuples = [(row["hour"], row["t"], row["n"]) for row in new_rows if row["p"] is None]
+        assert not any(match(t, p) for t in new_tuples for p in emitted)
+        emitted += [Punctuation.parse(job.fragments.schema, row["p"]) for row in new_rows if row["p"]]
+        all_rows += new_rows
+        result_hours = {row["hour"] for row in all_rows if row["p"] is None}
+        assert result_hours == {*range(hour + 1)}
+    feed = pl.DataFrame(all_tuples, schema=["sid", "hour", "temp"], orient="row")
     expected = [r for r in xmlpunct.query(HOTTEST, readings=feed) if not isinstance(r, Punctuation)]
-    assert sorted(tuple(r.values())[:3] for r in shown if r["p"] is None) == sorted(expected)
-    assert any(p.is_everything for p in promised)
-    assert len({*map(str, promised)}) == len(promised) >= 12
+    assert sorted(tuple(r.values())[:3] for r in all_rows if r["p"] is None) == sorted(expected)
+    assert any(p.is_everything for p in emitted)
+    assert len({*map(str, emitted)}) == len(emitted) >= 12
 
 
-def test_a_frame_that_is_said_to_be_in_order_needs_no_punctuations() -> None:
+def test_a_frame_declared_in_order_needs_no_punctuations() -> None:
     declared = "CREATE STREAM readings (sid STRING, hour INT NOT NULL, temp INT) PUNCTUATE ORDER BY hour; "
     job = frame_job(declared + HOTTEST)
     edge, cluster = FrameEdge(job, 0, 0, READINGS), Cluster(job)
     first = [*edge.rows(pa.Table.from_batches([batch([("S1", 0, 5), ("S1", 1, 6)])]), 0)]
     second = [*edge.rows(pa.Table.from_batches([batch([("S1", 1, 7), ("S1", 2, 8), ("S1", None, 9)])]), 1)]
-    shown = results(job, cluster.push([*second, *first]))  # in whatever order they arrive
-    assert sorted(row["hour"] for row in shown) == [0, 1]
-    assert max(row["t"] for row in shown) == 7
+    rows = results(job, cluster.push([*second, *first]))  # the order of the rows is arbitrary
+    assert sorted(row["hour"] for row in rows) == [0, 1]
+    assert max(row["t"] for row in rows) == 7
 
 
-def test_what_a_frame_cannot_say_of_a_stream_is_not_said() -> None:
+def test_a_punctuation_on_a_column_outside_the_stream_is_dropped() -> None:
     declared = "CREATE STREAM readings (hour INT, temp INT); "
     job = frame_job(declared + "SELECT hour, temp FROM readings", merges=True)
     edge = FrameEdge(job, 0, 0, READINGS, "p")
-    nothing = (None, None, None)
-    given = batch([("S1", 3, 4), nothing, nothing], [None, "<S1, 3, *>", "<*, [1,3], *>"])
-    shown = results(job, Cluster(job).push([*edge.rows(pa.Table.from_batches([given]), 0)]), "p")
-    assert [tuple(row.values()) for row in shown] == [(None, None, "<[1,3], *>"), (3, 4, None)]
+    null_row = (None, None, None)
+    frame = batch([("S1", 3, 4), null_row, null_row], [None, "<S1, 3, *>", "<*, [1,3], *>"])
+    rows = results(job, Cluster(job).push([*edge.rows(pa.Table.from_batches([frame]), 0)]), "p")
+    assert [tuple(row.values()) for row in rows] == [(None, None, "<[1,3], *>"), (3, 4, None)]
 
 
-def test_faults_and_rejects_reach_who_asked() -> None:
+def test_failures_and_rejects_raise_errors_in_the_result() -> None:
     job = frame_job("CREATE STREAM readings (hour INT NOT NULL, temp INT); SELECT hour FROM readings")
     edge = FrameEdge(job, 0, 0, READINGS)
     rows = [*edge.rows(pa.Table.from_batches([batch([("S1", None, 4), ("S1", 5, 4)])]), 0)]
@@ -147,7 +150,7 @@ def test_faults_and_rejects_reach_who_asked() -> None:
         results(job, [broken, broken])
 
 
-def test_punctuations_travel_apart_only_where_they_are_merged() -> None:
+def test_punctuations_have_their_own_rows_only_if_they_are_merged() -> None:
     for merges in (False, True):
         job = frame_job("SELECT hour FROM readings", merges=merges)
         edge = FrameEdge(job, 0, 0, READINGS, "p")
@@ -165,7 +168,7 @@ def test_a_state_or_an_offset_of_another_job_is_refused(tmp_path: Path, warehous
         check_owner(store, replace(job, fingerprint="g"), new=False)
     processor = LightProcessor(replace(job, fingerprint="g").to_text(), [0])
     processor.init(SimpleNamespace(getMapState=lambda *_: store))
-    store.held[("", 0)] = (b"",)
+    store.contents[("", 0)] = (b"",)
     read = job_of(warehouse.hottest(), tmp_path)
     start = QueryReader(read).initialOffset()
     with pytest.raises(UsageError, match="another query"):
@@ -185,10 +188,10 @@ def test_available_now_ends_where_files_end(tmp_path: Path, warehouse: Warehouse
 
 
 def struct(**columns: str) -> spark.StructType:
-    found = spark.StructType()
+    schema = spark.StructType()
     for name, type_ in columns.items():
-        found.add(name, type_)
-    return found
+        schema.add(name, type_)
+    return schema
 
 
 @pytest.mark.parametrize("element", [None, "o"])
@@ -204,18 +207,18 @@ def test_documents_in_a_column(element: str | None) -> None:
         "",
         "<q:o xmlns:q='urn:q' id='5'><q:city>Turin</q:city></q:o>",
     ]
-    found = documents.read(pa.array(texts)).to_pylist()
-    assert found[1] is None
+    results = documents.read(pa.array(texts)).to_pylist()
+    assert results[1] is None
     if element is None:
-        assert [row and row["_id"] for row in found] == [1, None, None, None, None, 5]
-        assert found[0] == {"_id": 1, "city": "Oslo", "_corrupt_record": None}
-        assert found[5]["city"] == "Turin"
-        assert "line 1" in found[3]["_corrupt_record"]
-        assert found[4]["_corrupt_record"]
+        assert [row and row["_id"] for row in results] == [1, None, None, None, None, 5]
+        assert results[0] == {"_id": 1, "city": "Oslo", "_corrupt_record": None}
+        assert results[5]["city"] == "Turin"
+        assert "line 1" in results[3]["_corrupt_record"]
+        assert results[4]["_corrupt_record"]
     else:
-        ids = [rows and [row["_id"] for row in rows] for rows in found]
+        ids = [rows and [row["_id"] for row in rows] for rows in results]
         assert ids == [[1], None, [2, 3, None], [None], [None], []]
-        assert found[2][2]["_corrupt_record"] == "<o id='x'/>"
+        assert results[2][2]["_corrupt_record"] == "<o id='x'/>"
     strict = Documents(columns, TableOptions.read({**options, "mode": "FAILFAST"}, DOCUMENTS))
     with pytest.raises(StrictError):
         strict.read(pa.array(texts))

@@ -1,4 +1,4 @@
-"""Finding a Java, and tidying up, without Spark."""
+"""The choice of a Java, and the removal of temporary folders, without Spark."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from xmlpunct.engine.spark.spark_session import gist
 
 
 def fake(folder: Path, version: str) -> Path:
-    """A ``java`` that says it is of a version, and otherwise prints its arguments."""
+    """A ``java`` that prints this version, or else its arguments."""
     script = folder / "bin" / "java"
     script.parent.mkdir(parents=True)
-    say = f"echo 'openjdk version \"{version}\" 2020-01-01' >&2"
-    script.write_text(f'#!/bin/sh\nif [ "$1" = -version ]; then {say}; else printf "%s|" "$@"; fi\n')
+    print_version = f"echo 'openjdk version \"{version}\" 2020-01-01' >&2"
+    script.write_text(
+        f'#!/bin/sh\nif [ "$1" = -version ]; then {print_version}; else printf "%s|" "$@"; fi\n'
+    )
     script.chmod(0o755)
     return script
 
@@ -42,9 +44,9 @@ def test_java_home_then_path_then_package(tmp_path: Path, monkeypatch: pytest.Mo
     assert java.java_home(tmp_path, homes) is None
     monkeypatch.setattr(java, "_packaged_java", lambda: new)
     home = java.java_home(tmp_path / "scratch", {"PATH": str(old.parent)})
-    asked = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b", "Main", ""]
-    ran = subprocess.run([f"{home}/bin/java", *asked], capture_output=True, text=True, check=True)
-    assert ran.stdout == "-Xmx1g|-cp|a b|Main||"
+    arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b", "Main", ""]
+    process = subprocess.run([f"{home}/bin/java", *arguments], capture_output=True, text=True, check=True)
+    assert process.stdout == "-Xmx1g|-cp|a b|Main||"
     monkeypatch.setattr(java, "_packaged_java", lambda: None)
     with pytest.raises(UsageError, match=r"java is Java 11.*install Java 17 or newer, or pip install"):
         java.java_home(tmp_path, {"PATH": str(old.parent)})
@@ -58,29 +60,34 @@ def test_the_packaged_java_is_found() -> None:
 
 
 def test_leftovers_of_dead_processes_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever lives holds a lock. Process ids tell nothing: another container has its own."""
+    """A live process holds a lock. Process ids prove nothing: another container has its own."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    make = f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}; from xmlpunct.engine.spark.scratch import Scratch; "
-    make += "s = Scratch(); s.directory('inside'); print(s.path, flush=True); import sys; sys.stdin.read()"
+    script = f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}; "
+    script += "from xmlpunct.engine.spark.scratch import Scratch; "
+    script += "s = Scratch(); s.directory('inside'); print(s.path, flush=True); import sys; sys.stdin.read()"
     with subprocess.Popen(
-        [sys.executable, "-c", make], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        theirs = Path(process.stdout.readline().strip())
-        mine, other, link = scratch.Scratch(), tmp_path / "xmlpunct-notes-1", tmp_path / "xmlpunct-link"
-        other.mkdir()
+        other_process_folder = Path(process.stdout.readline().strip())
+        own_scratch, unrelated_folder, link = (
+            scratch.Scratch(),
+            tmp_path / "xmlpunct-notes-1",
+            tmp_path / "xmlpunct-link",
+        )
+        unrelated_folder.mkdir()
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "elsewhere" / "lock").touch()
         link.symlink_to(tmp_path / "elsewhere")
         scratch.sweep(tmp_path)
-        folders = [theirs, mine.path, other, tmp_path / "elsewhere"]
+        folders = [other_process_folder, own_scratch.path, unrelated_folder, tmp_path / "elsewhere"]
         assert [f.exists() for f in folders] == [True] * 4
         assert [stat.S_IMODE(f.stat().st_mode) for f in folders[:2]] == [0o700] * 2
         process.kill()
     scratch.sweep(tmp_path)
     assert [f.exists() for f in folders] == [False, True, True, True]
-    mine.remove()
-    assert not mine.path.exists()
+    own_scratch.remove()
+    assert not own_scratch.path.exists()
 
 
 def test_keys_are_small_and_different() -> None:
@@ -92,8 +99,8 @@ def test_keys_are_small_and_different() -> None:
         assert max(keys) < 20 * shards
 
 
-def test_the_gist_of_a_long_story() -> None:
-    story = """[FAILED] it did
+def test_the_gist_of_a_python_traceback() -> None:
+    traceback = """[FAILED] it did
 Traceback (most recent call last):
   File x
 pyspark.PythonException: from a worker:
@@ -102,13 +109,13 @@ Traceback (most recent call last):
 some.BadError: the reason
 
 \tat org.apache.spark"""
-    assert gist(Exception(story)) == "BadError: the reason"
+    assert gist(Exception(traceback)) == "BadError: the reason"
     assert gist(Exception("\n first\nsecond")) == "first"
     assert gist(None) == "None"
 
 
 def test_workers_find_the_installed_pyspark(tmp_path: Path) -> None:
-    """Spark would have them compile another copy, each anew."""
+    """Otherwise each of Spark's workers would compile a second copy of pyspark."""
     home = spark_home(tmp_path, {})
     assert home is not None
     assert (Path(home) / "bin" / "spark-submit").exists()
@@ -121,6 +128,8 @@ def test_workers_find_the_installed_pyspark(tmp_path: Path) -> None:
 def test_the_heap_is_a_quarter_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**34 // 4096}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__)
-    said = ["max\n", str(2**33), str(2**30)]
-    monkeypatch.setattr(Path, "read_text", lambda _: said.pop(0))
-    assert [java.heap_mib() for _ in range(3)] == [4096, 2048, 1024], "of the container, and 1 GiB at least"
+    cgroup_limits = ["max\n", str(2**33), str(2**30)]
+    monkeypatch.setattr(Path, "read_text", lambda _: cgroup_limits.pop(0))
+    assert [java.heap_mib() for _ in range(3)] == [4096, 2048, 1024], (
+        "of the container's limit, and at least 1 GiB"
+    )

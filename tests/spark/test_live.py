@@ -1,4 +1,4 @@
-"""A run on Spark that is looked at, told something, killed and started again."""
+"""A run on Spark: its view, a punctuation from the command line, a kill and a restart."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Run = subprocess.Popen[str]
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[Run, str]]:
-    """A run that keeps its progress in a folder, and the address of its view. Whatever happens, it does not remain."""
+    """A run with a checkpoint in ``folder``, and the address of its view; it is killed at the end."""
     options = ["--master", "local[2]", "--checkpoint", str(folder / "cp"), "-o", str(folder / "out.jsonl")]
     options += ["--format", "jsonl", "--http", "127.0.0.1:0", "--allow-say"]
     command = [*XMLPUNCT, "run", "--sql", FOLLOWED.format(folder), *options]
@@ -50,16 +50,16 @@ def running(folder: Path) -> Iterator[tuple[Run, str]]:
         run.kill()
         run.wait()
         run.stderr.close()
-        until(lambda: not any(Path(f"/proc/{pid}/stat").exists() for pid in java))
+        wait_for(lambda: not any(Path(f"/proc/{pid}/stat").exists() for pid in java))
 
 
-def until(reached: Callable[[], Any]) -> Any:
-    """What is reached in the end."""
+def wait_for(condition: Callable[[], Any]) -> Any:
+    """The first true value of ``condition``."""
     end = time.monotonic() + MOST_SECONDS
-    while not (found := reached()):
+    while not (value := condition()):
         assert time.monotonic() < end
         time.sleep(0.1)
-    return found
+    return value
 
 
 def read(address: str) -> bytes:
@@ -68,60 +68,60 @@ def read(address: str) -> bytes:
 
 
 def results(folder: Path) -> list[dict[str, int]]:
-    """The tuples that are out."""
+    """The tuples in the output so far."""
     out = folder / "out.jsonl"
     lines = map(json.loads, out.read_text().splitlines()) if out.exists() else ()
     return [line for line in lines if "$punct" not in line]
 
 
-def drawn(url: str) -> etree._Element:
-    """The picture that the page is sent."""
+def picture_of(url: str) -> etree._Element:
+    """The picture that the server sends to the page."""
     with urlopen(f"{url}events") as answer:
         return etree.fromstring(json.loads(answer.readline().removeprefix(b"data: "))["picture"])
 
 
 def is_waiting(state: dict[str, Any]) -> bool:
-    """Whether a group waits, as far as a moment tells."""
+    """True if a group-by retains groups at this moment."""
     return any(box["name"] == "group-by" and box["state_rows"] for box in state["boxes"])
 
 
-def test_what_is_said_outlives_a_kill(tmp_path: Path) -> None:
-    """While the inputs are open the view answers, and what is said counts; a restart goes on as if nothing happened."""
+def test_a_punctuation_from_the_command_line_survives_a_kill(tmp_path: Path) -> None:
+    """The view answers while inputs are open; the punctuation holds, also after the restart."""
     (tmp_path / "a.xml").write_text(BEGIN + t(1, 5) + closed(1))
     (tmp_path / "b.xml").write_text(BEGIN + t(1, 7))
     with running(tmp_path) as (run, url):
         assert json.loads(read(f"{url}healthz"))["state"] == "starting"
-        until(lambda: json.loads(read(f"{url}healthz"))["state"] == "running")
-        (wait,) = until(lambda: json.loads(read(f"{url}why?hour=1")))
+        wait_for(lambda: json.loads(read(f"{url}healthz"))["state"] == "running")
+        (wait,) = wait_for(lambda: json.loads(read(f"{url}why?hour=1")))
         assert wait["input"] == "b"
-        state = until(lambda: (s := json.loads(read(f"{url}state"))) and is_waiting(s) and s)
+        state = wait_for(lambda: (s := json.loads(read(f"{url}state"))) and is_waiting(s) and s)
         assert (state["state"], state["engine"]) == ("running", "spark")
         assert {i["name"]: (i["tuples"], i["punctuations"], i["ended"]) for i in state["inputs"]} == {
             "a": (1, 1, False),
             "b": (1, 0, False),
         }
-        found = {
+        metrics = {
             (sample.name, *sample.labels.values()): sample.value
             for family in text_string_to_metric_families(read(f"{url}metrics").decode())
             for sample in family.samples
         }
-        assert found["xmlpunct_up", "spark"] == 1
-        assert found["xmlpunct_input_tuples_total", "b"] == 1
-        picture = drawn(url)
+        assert metrics["xmlpunct_up", "spark"] == 1
+        assert metrics["xmlpunct_input_tuples_total", "b"] == 1
+        picture = picture_of(url)
         boxes = [g for g in picture.iter(f"{SVG}g") if g.get("class") == "box"]
         assert len(boxes) == len(state["boxes"])
         assert any(g.get("class") == f"edge {WAITS}" for g in picture.iter(f"{SVG}g"))
 
         subprocess.run([*XMLPUNCT, "say", "b", wait["punctuation"], "--http", url], check=True)
-        until(lambda: results(tmp_path))
+        wait_for(lambda: results(tmp_path))
         assert run.poll() is None
     before = (tmp_path / "out.jsonl").read_bytes()[: committed(tmp_path / "cp" / "log").outputs[0].length]
     assert results(tmp_path) == [{"hour": 1, "top": 7}]
 
-    for name, more in (("a", t(2, 9)), ("b", t(1, 999) + t(2, 3))):
+    for name, new_tuples in (("a", t(2, 9)), ("b", t(1, 999) + t(2, 3))):
         with (tmp_path / f"{name}.xml").open("a") as file:
-            file.write(more + closed(2))
+            file.write(new_tuples + closed(2))
     with running(tmp_path):
-        until(lambda: len(results(tmp_path)) > 1)
+        wait_for(lambda: len(results(tmp_path)) > 1)
     assert (tmp_path / "out.jsonl").read_bytes().startswith(before)
     assert results(tmp_path) == [{"hour": 1, "top": 7}, {"hour": 2, "top": 9}], "hour 1 remains closed"

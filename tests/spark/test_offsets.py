@@ -1,4 +1,4 @@
-"""Spark's own offsets beside the log of a run: one that does not go with the other is found out."""
+"""Spark's own offsets beside the log of a run: a mismatch is an error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.support import SCHEMA, everything
+from tests.spark.support import SCHEMA, select_all
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint
 from xmlpunct.engine.run.checkpoint.commit import Commit
@@ -22,7 +22,7 @@ ENDS = ['{"0": 1}', '{"0": 2}', '{"0": 3}']
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three micro-batches, of which Spark knows that two were written."""
+    """Offsets of three micro-batches, the first two committed in Spark."""
     for name in ("offsets", "commits"):
         (tmp_path / name).mkdir()
     for batch, end in enumerate(ENDS):
@@ -32,17 +32,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_goes_with_a_commit(folder: Path) -> None:
+def test_matching_offsets_and_commits(folder: Path) -> None:
     offsets = SparkOffsets(folder)
     assert [offsets.end(batch) for batch in range(4)] == [*ENDS, ""]
-    for batch in (1, 2):  # a micro-batch is written again, or the next one is
+    for batch in (1, 2):  # Spark repeats a micro-batch, or starts the next one
         offsets.check(Commit(batch, offset=ENDS[batch]))
     SparkOffsets(folder / "new").check(Commit())
 
 
 @pytest.mark.parametrize("batch", [-1, 0, 3])
 def test_an_older_log_or_older_offsets(folder: Path, batch: int) -> None:
-    with pytest.raises(XmlPunctError, match="do not go with the log"):
+    with pytest.raises(XmlPunctError, match="do not match the log"):
         SparkOffsets(folder).check(Commit(batch, offset=[*ENDS, "x"][batch]))
 
 
@@ -50,23 +50,23 @@ def test_an_older_log_or_older_offsets(folder: Path, batch: int) -> None:
 def test_torn_or_other_offsets(folder: Path, text: str | None) -> None:
     path = folder / "offsets" / "2"
     path.unlink() if text is None else path.write_text(text)
-    with pytest.raises(XmlPunctError, match="do not go with the log"):
+    with pytest.raises(XmlPunctError, match="do not match the log"):
         SparkOffsets(folder).check(Commit(2, offset=ENDS[2]))
 
 
 @pytest.mark.spark
-def test_a_run_keeps_them_and_compares(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that stops behind a commit goes on with the same offsets, and with no others."""
+def test_a_run_compares_the_offsets(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that stopped after a commit continues with the same offsets only."""
     source, checkpoint = tmp_path / "in.xml", tmp_path / "checkpoint"
     hours = "".join(f"<tempdata><hour>{n}</hour></tempdata>" for n in range(40))
     source.write_text(f"<s>{hours}</s>")
-    query = everything(source, SCHEMA)
+    query = select_all(source, SCHEMA)
     options = RunOptions(output=str(tmp_path / "out.xml"), checkpoint=str(checkpoint), slice_bytes=500)
     commit = Checkpoint.commit
 
-    def stop(self: Checkpoint, new: Commit) -> None:
-        commit(self, new)
-        if new.batch == 1:
+    def stop(self: Checkpoint, new_commit: Commit) -> None:
+        commit(self, new_commit)
+        if new_commit.batch == 1:
             raise XmlPunctError("stopped")
 
     with monkeypatch.context() as patch:
@@ -76,7 +76,7 @@ def test_a_run_keeps_them_and_compares(spark: Any, tmp_path: Path, monkeypatch: 
     spark_folder = checkpoint / "spark"
     shutil.copytree(spark_folder, tmp_path / "held")
     (spark_folder / "offsets" / "1").unlink()
-    with pytest.raises(XmlPunctError, match="do not go with the log"):
+    with pytest.raises(XmlPunctError, match="do not match the log"):
         run(query, options, RunStats("spark"), session=spark)
     shutil.rmtree(spark_folder)
     shutil.copytree(tmp_path / "held", spark_folder)

@@ -1,4 +1,4 @@
-"""A fixed set of plans on Spark against DuckDB over the same tuples: chained stages, joins, sets."""
+"""A fixed set of plans on Spark against DuckDB over the same tuples: chained stages, joins, set operations."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ IN_DUCKDB = {
           hop AS (SELECT e, unnest(range(k - 3 + (k % 2 + 3) % 2, k + 1, 2)) AS w FROM session)
         SELECT w, MAX(e), COUNT(*) FROM hop GROUP BY w""",
 }
-"""What DuckDB says otherwise."""
+"""Queries that DuckDB needs in another form."""
 
 
 def write(folder: Path) -> None:
-    """Two streams that close key after key, each in its own pace, with nulls and duplicates."""
+    """Two streams that close key after key, each at its own pace, with nulls and duplicates."""
     random = Random(3)
     for name, value in (("a", "x"), ("b", "y")):
         lines = [f'<stream xmlns:p="{NAMESPACE}">']
@@ -86,7 +86,7 @@ def test_the_same_bag_as_a_database_gives(spark: Any, streams: Path, tmp_path: P
     query = plan(DDL.format(streams) + PLANS[name])
     schema, out = query.root.schema, tmp_path / "out.xml"
     on_spark(spark, query, out, slice_bytes=2500)
-    found = list(parse(out, schema, element="result"))
+    elements = list(parse(out, schema, element="result"))
     with duckdb.connect() as judge:
         for stream in query.streams:
             columns = ", ".join(f"{a.name} {a.type.name.replace('STRING', 'VARCHAR')}" for a in stream.schema)
@@ -97,10 +97,10 @@ def test_the_same_bag_as_a_database_gives(spark: Any, streams: Path, tmp_path: P
                 f"INSERT INTO {stream.name} VALUES ({', '.join('?' * len(stream.schema))})", tuples
             )
         expected = judge.execute(IN_DUCKDB.get(name, PLANS[name])).fetchall()
-    assert bag([t for t in found if isinstance(t, tuple)]) == bag(expected)
-    said: list[Punctuation] = []
-    for element in found:
+    assert bag([t for t in elements if isinstance(t, tuple)]) == bag(expected)
+    punctuations: list[Punctuation] = []
+    for element in elements:
         if isinstance(element, Punctuation):
-            said.append(element)
+            punctuations.append(element)
         else:
-            assert not any(match(element, p) for p in said)
+            assert not any(match(element, p) for p in punctuations)

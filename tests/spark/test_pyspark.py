@@ -1,4 +1,4 @@
-"""What docs/pyspark.md shows, on Spark; and what Spark's own source of XML gives for the same documents."""
+"""The examples of docs/pyspark.md on Spark, and the same documents through Spark's own source of XML."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
 def played(spark: Any, folder: Path) -> dict[str, Any]:
-    """What is there when the page's blocks have run, in a folder."""
+    """The variables after the page's code blocks ran in ``folder``."""
     text = "\n".join(BLOCKS).replace('"samples/', f'"{SAMPLES}/')
     for name in ("out", "hottest", "ck"):
         assert f'"{name}"' in text
@@ -44,7 +44,7 @@ def hours_of(sql: str) -> Counter[Any]:
 
 
 def written(frame: Any, folder: Path) -> Any:
-    """Write what a streaming frame gives by now; read it back."""
+    """The rows that a streaming frame emits for the available input, written to Parquet and read back."""
     writer = frame.writeStream.format("parquet").option("path", str(folder / "rows"))
     stream = writer.option("checkpointLocation", str(folder / "ck")).trigger(availableNow=True).start()
     stream.awaitTermination(300)
@@ -80,7 +80,7 @@ NESTED = """<r><o id="1"><name>A &amp; B</name><c><city>Oslo</city><zip n="3">x1
 
 
 @pytest.mark.spark
-def test_it_gives_what_sparks_own_source_gives(spark: Any, tmp_path: Path) -> None:
+def test_reads_and_writes_as_sparks_own_source(spark: Any, tmp_path: Path) -> None:
     xmlpunct.spark.register(spark)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.xml").write_text(NESTED)
@@ -91,9 +91,9 @@ def test_it_gives_what_sparks_own_source_gives(spark: Any, tmp_path: Path) -> No
     assert frame.collect() == rows
     out = str(tmp_path / "out")
     frame.write.format("xmlpunct").options(rowTag="o", rootTag="all").mode("append").save(out)
-    again = spark.read.format("xml").options(rowTag="o", recursiveFileLookup="true").load(out)
-    assert again.schema == expected.schema
-    assert again.collect() == rows
+    reread = spark.read.format("xml").options(rowTag="o", recursiveFileLookup="true").load(out)
+    assert reread.schema == expected.schema
+    assert reread.collect() == rows
 
 
 @pytest.mark.spark
@@ -108,16 +108,16 @@ def test_the_state_store_is_set_where_it_is_the_default_and_this_is_logged(
         xmlpunct.spark.register(session)
     assert "RocksDBStateStoreProvider" in session.conf.get(PROVIDER)
     assert "RocksDB" in caplog.text
-    other = spark.newSession()
-    other.conf.set(PROVIDER, "org.example.Mine")
-    xmlpunct.spark.register(other)
-    assert other.conf.get(PROVIDER) == "org.example.Mine"
+    session_with_own_store = spark.newSession()
+    session_with_own_store.conf.set(PROVIDER, "org.example.Mine")
+    xmlpunct.spark.register(session_with_own_store)
+    assert session_with_own_store.conf.get(PROVIDER) == "org.example.Mine"
     with pytest.raises(UsageError, match=r"org\.example\.Mine"):
-        xmlpunct.spark.query(other, (SAMPLES / "warehouse.sql").read_text())
+        xmlpunct.spark.query(session_with_own_store, (SAMPLES / "warehouse.sql").read_text())
 
 
 @pytest.mark.spark
-def test_what_no_streaming_frame_can_do_is_refused(spark: Any) -> None:
+def test_unsupported_queries_and_options_are_errors(spark: Any) -> None:
     frame = spark.createDataFrame([(1, b"")], "n INT, b BINARY").select("n")
     declared = "CREATE STREAM s (n INT) WITH (source = 's.xml'); "
     cases: list[tuple[str, dict[str, Any], str]] = [
@@ -132,22 +132,22 @@ def test_what_no_streaming_frame_can_do_is_refused(spark: Any) -> None:
         ("CREATE STREAM f (n BOOLEAN); SELECT n FROM f", {"f": frame}, "does not fit BOOLEAN"),
         ("CREATE STREAM f (n INT); SELECT n FROM f", {"f": "-"}, "standard input"),
     ]
-    for sql, frames, said in cases:
-        with pytest.raises(UsageError, match=said):
+    for sql, frames, message in cases:
+        with pytest.raises(UsageError, match=message):
             xmlpunct.spark.query(spark, sql, **frames)
-    with pytest.raises(UsageError, match="a column cannot"):
+    with pytest.raises(UsageError, match="not possible for a column"):
         xmlpunct.spark.from_xml("x", "a INT", mode="DROPMALFORMED")
 
 
 @pytest.mark.spark
 def test_every_session_knows_the_format(spark: Any, tmp_path: Path) -> None:
-    """Spark looks in the active session, whichever is asked; so it has to be known without `register`, too."""
-    other = spark.newSession()
+    """Spark looks for the format in the active session, which needs no `register`."""
+    new_session = spark.newSession()
     out = str(tmp_path / "out")
-    other.createDataFrame([(1, "a")], "n INT, s STRING").coalesce(1).write.format("xmlpunct").mode(
+    new_session.createDataFrame([(1, "a")], "n INT, s STRING").coalesce(1).write.format("xmlpunct").mode(
         "append"
     ).save(out)
-    assert other.read.format("xmlpunct").schema("n INT, s STRING").option("rowTag", "ROW").load(
+    assert new_session.read.format("xmlpunct").schema("n INT, s STRING").option("rowTag", "ROW").load(
         out
     ).collect() == [(1, "a")]
     assert xmlpunct.spark.start().sparkContext is spark.sparkContext
@@ -158,8 +158,8 @@ def test_a_query_reads_a_socket(spark: Any, tmp_path: Path) -> None:
     declared = "CREATE STREAM s (hour INT) WITH (source = '{}', element = 'tempdata'); "
     sql = declared + "SELECT hour, COUNT(*) AS n FROM s GROUP BY hour"
     with sending((SAMPLES / "sensor1.xml").read_bytes()) as name:
-        found = written(xmlpunct.spark.query(spark, sql.format(name), shards=2), tmp_path)
-    assert Counter(found) == hours_of(sql.format(SAMPLES / "sensor1.xml"))
+        rows = written(xmlpunct.spark.query(spark, sql.format(name), shards=2), tmp_path)
+    assert Counter(rows) == hours_of(sql.format(SAMPLES / "sensor1.xml"))
 
 
 SCRIPT = """
@@ -184,7 +184,7 @@ def scripted(tmp_path: Path, where: str, *command: str) -> str:
     script.write_text(SCRIPT.format(where=where, root=str(ROOT), folder=str(tmp_path)))
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     environment |= {"PYTHONPATH": str(ROOT), "SPARK_LOCAL_DIRS": str(tmp_path / "local")}
-    ran = subprocess.run(
+    process = subprocess.run(
         [*command, str(script)],
         cwd=ROOT,
         env=environment,
@@ -193,9 +193,9 @@ def scripted(tmp_path: Path, where: str, *command: str) -> str:
         check=False,
         timeout=900,
     )
-    assert ran.returncode == 0, ran.stderr[-4000:]
-    assert "rows [(17, 'five', 6), (18, 'six', 6)]" in ran.stdout
-    return ran.stdout
+    assert process.returncode == 0, process.stderr[-4000:]
+    assert "rows [(17, 'five', 6), (18, 'six', 6)]" in process.stdout
+    return process.stdout
 
 
 @pytest.mark.long
@@ -217,12 +217,12 @@ def test_the_page_runs_in_spark_submit(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_a_result_of_fifty_million_rows_leaves_the_driver_as_it_was() -> None:
+def test_fifty_million_result_rows_do_not_grow_the_drivers_heap() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "dataframe.py"), "--rows", "50000000"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=7200)
-    assert ran.returncode == 0, ran.stderr[-4000:]
-    said = json.loads(ran.stdout)
-    assert said["written"] == 50_000_000
-    assert said["right"]
-    heap = said["driver_heap_mib"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=7200)
+    assert process.returncode == 0, process.stderr[-4000:]
+    report = json.loads(process.stdout)
+    assert report["written"] == 50_000_000
+    assert report["right"]
+    heap = report["driver_heap_mib"]
     assert heap["100%"] < heap["25%"] + 32

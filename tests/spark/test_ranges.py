@@ -1,4 +1,4 @@
-"""What is read when, without Spark: cursors, ranges, tasks, offsets."""
+"""The reader without Spark: cursors, ranges, tasks and offsets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.checkpoints import spooled
-from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
+from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, select_all
 from xmlpunct.base import frames
 from xmlpunct.base.errors import TransientError
 from xmlpunct.connectors.unchanged import ChangedError
@@ -41,16 +41,18 @@ def job_of(query: Query, folder: Path, shards: int = 2, slice_bytes: int | None 
 
 
 def micro_batches(job: Job, *, restarts: bool = False) -> list[list[StageRow]]:
-    """What Spark would do: plan and read micro-batches until nothing moves."""
+    """The rows of each micro-batch that Spark would plan and read until the offset stays the same."""
     reader = QueryReader(job)
-    start, found = reader.initialOffset(), []
+    start, batches = reader.initialOffset(), []
     while True:
         end = json.loads(json.dumps(reader.latestOffset(start, None)))
         if end == start:
-            return found
+            return batches
         if restarts:
             reader = QueryReader(Job.from_text(job.to_text()))
-        found.append([StageRow(*row) for task in reader.partitions(start, end) for row in reader.read(task)])
+        batches.append(
+            [StageRow(*row) for task in reader.partitions(start, end) for row in reader.read(task)]
+        )
         start = end
 
 
@@ -61,12 +63,12 @@ def results(job: Job, batches: list[list[StageRow]]) -> Slice:
 
 
 def documents(*counts: int) -> str:
-    """Documents of so many tuples, with awkward space around everything."""
-    said = "<punct:tempdata><hour>(,-1]</hour></punct:tempdata>"
+    """Documents with ``counts`` tuples each, and white space between all elements."""
+    punctuation = "<punct:tempdata><hour>(,-1]</hour></punct:tempdata>"
     return "\n".join(
         f"<!-- {n} -->\n<s xmlns:punct='{NAMESPACE}'>\n  <part>"
         + "\n\t ".join(TUPLE.format(hour) for hour in range(n))
-        + f" </part>\n{said}\n</s>\n"
+        + f" </part>\n{punctuation}\n</s>\n"
         for n in counts
     )
 
@@ -76,13 +78,13 @@ def documents(*counts: int) -> str:
 def test_every_slicing_reads_the_same(tmp_path: Path, size: int, restarts: bool) -> None:
     for name, counts in (("a.xml", (3, 0, 5)), ("b.xml", (4,)), ("_no.xml", (9,))):
         (tmp_path / name).write_text(documents(*counts))
-    job = job_of(everything(tmp_path, SCHEMA), tmp_path, slice_bytes=size)
+    job = job_of(select_all(tmp_path, SCHEMA), tmp_path, slice_bytes=size)
     batches = micro_batches(job, restarts=restarts)
-    found = results(job, batches)
+    output = results(job, batches)
     hours = [hour for n in (3, 0, 5, 4) for hour in range(n)]
-    assert found.tuples["hour"].to_list() == hours
-    assert [p.is_everything for p in found.punctuations][-2:] == [False, True]
-    assert sum(p.is_everything for p in found.punctuations) == 1
+    assert output.tuples["hour"].to_list() == hours
+    assert [p.is_everything for p in output.punctuations][-2:] == [False, True]
+    assert sum(p.is_everything for p in output.punctuations) == 1
     assert not any(row.port == FAILURE for rows in batches for row in rows)
     read_bytes = sum(
         json.loads(r.payload)["streams"][0]["bytes"] for rows in batches for r in rows if r.port == COUNTS
@@ -95,7 +97,7 @@ def test_tasks_share_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 1000)
     path = tmp_path / "a.xml"
     path.write_text(documents(300))
-    job = job_of(everything(path, SCHEMA), tmp_path, shards=3, slice_bytes=path.stat().st_size)
+    job = job_of(select_all(path, SCHEMA), tmp_path, shards=3, slice_bytes=path.stat().st_size)
     reader = QueryReader(job)
     start = reader.initialOffset()
     tasks = [partition.task for partition in reader.partitions(start, reader.latestOffset(start, None))]
@@ -117,47 +119,53 @@ def test_finite_inputs_end_together() -> None:
 
 
 def test_a_growing_spool(tmp_path: Path) -> None:
-    """Nothing is read that is not whole; the end is the marker's; a failure comes after what arrived."""
+    """Only complete tuples are read; the end marker ends the input; a failure follows the tuples before it."""
     path = tmp_path / "0-0.xml"
-    given = Input("-", (0,), (Part("-", str(path), None, True),))
+    input_ = Input("-", (0,), (Part("-", str(path), None, True),))
     elements = frozenset({"tempdata"})
     path.touch()
-    assert advance(given, elements, Cursor(), 1000, 1000) == ([], Cursor())
+    assert advance(input_, elements, Cursor(), 1000, 1000) == ([], Cursor())
     spooled(path, ("<s>" + TUPLE.format(1) + TUPLE.format(2)[:-3]).encode())
-    ranges, here = advance(given, elements, Cursor(), 1000, 1000)
+    ranges, cursor = advance(input_, elements, Cursor(), 1000, 1000)
     assert [r.data for r in ranges] == [b"<s>" + TUPLE.format(1).encode()]
-    assert advance(given, elements, here, 1000, 1000) == ([], here)
+    assert advance(input_, elements, cursor, 1000, 1000) == ([], cursor)
     finish(path, "connection reset")
-    ranges, after = advance(given, elements, here, 1000, 1000)
+    ranges, failed_cursor = advance(input_, elements, cursor, 1000, 1000)
     assert [(r.size, r.failure, r.last) for r in ranges] == [(0, "connection reset", False)]
-    assert after.done
-    assert advance(given, elements, here, 1000, 1000, stop=after) == (ranges, after)
+    assert failed_cursor.done
+    assert advance(input_, elements, cursor, 1000, 1000, stop=failed_cursor) == (ranges, failed_cursor)
 
     spooled(path, ("<s>" + TUPLE.format(1) + "<tempdata>\0").encode())
-    (r,), wrong = advance(given, elements, here, 1000, 1000)
-    assert (r.size, r.broken, r.final, wrong.done, wrong.failure) == (11, True, False, True, None)
-    assert advance(given, elements, here, 1000, 1000, stop=wrong) == ([r], wrong)
+    (r,), broken_cursor = advance(input_, elements, cursor, 1000, 1000)
+    assert (r.size, r.broken, r.final, broken_cursor.done, broken_cursor.failure) == (
+        11,
+        True,
+        False,
+        True,
+        None,
+    )
+    assert advance(input_, elements, cursor, 1000, 1000, stop=broken_cursor) == ([r], broken_cursor)
 
     spooled(path, ("<s>" + TUPLE.format(1) + "</s>\n").encode())
     log_of(path).path.unlink()
     finish(path, None)
-    (r,), done = advance(given, elements, Cursor(), 1000, 1000)
-    assert (r.final, r.last, done.done, done.failure) == (True, True, True, None)
-    assert advance(given, elements, Cursor(), 1000, 1000, stop=done) == ([r], done)
+    (r,), end_cursor = advance(input_, elements, Cursor(), 1000, 1000)
+    assert (r.final, r.last, end_cursor.done, end_cursor.failure) == (True, True, True, None)
+    assert advance(input_, elements, Cursor(), 1000, 1000, stop=end_cursor) == ([r], end_cursor)
 
 
-def test_spooling_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_spooling_continues_from_its_last_byte(tmp_path: Path) -> None:
     source = tmp_path / "in.xml"
     text = '<?xml version="1.0" encoding="utf-16"?>' + documents(5)
     source.write_bytes(text.encode("utf-16"))
-    (given,), (spool,) = find_inputs(everything(source, SCHEMA), tmp_path / "spool")
-    path = Path(given.parts[0].path)
+    (input_,), (spool,) = find_inputs(select_all(source, SCHEMA), tmp_path / "spool")
+    path = Path(input_.parts[0].path)
     spooled(path, text.encode()[:100])
-    (again,) = unfinished([given])
-    again.run()
+    (resumed,) = unfinished([input_])
+    resumed.run()
     with open_at(path, 0) as file:
         assert file.read().decode() == text
-    assert unfinished([given]) == []
+    assert unfinished([input_]) == []
     source.write_bytes(text.encode("utf-16")[:-1])
     log_of(path).path.unlink()
     path.unlink()
@@ -167,8 +175,8 @@ def test_spooling_goes_on_where_it_was(tmp_path: Path) -> None:
     assert "utf-16" in str(end.failure)
 
 
-def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) -> None:
-    """Tasks are read apart; those behind one that failed do not count."""
+def test_tuples_after_a_failure_do_not_count(tmp_path: Path, warehouse: Warehouse) -> None:
+    """Tasks run independently; rows of tasks after a failed one do not count."""
     text = "<s>" + "".join(TUPLE.format(hour) for hour in range(6)) + "</s>"
     text = text.replace(">2<", ">two<").replace(">3</hour>", ">3</hours>").replace(">4<", ">four<")
     path = tmp_path / "in.xml"
@@ -176,19 +184,21 @@ def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) ->
     query = warehouse.hottest()
     query = Query.of(query.root, query.streams)
     job = job_of(query, tmp_path)
-    given = replace(job.inputs[0], parts=(Part(str(path), str(path), len(text)),))
-    job = replace(job, inputs=(given, job.inputs[1]))
-    ranges, _ = advance(given, job.elements(0), Cursor(), len(text), 40)
+    broken_input = replace(job.inputs[0], parts=(Part(str(path), str(path), len(text)),))
+    job = replace(job, inputs=(broken_input, job.inputs[1]))
+    ranges, _ = advance(broken_input, job.elements(0), Cursor(), len(text), 40)
     assert len(ranges) > 4
     rows = [row for n, r in enumerate(ranges) for row in read_task(job, RangeTask(0, n, (r,)))]
     (first, *_) = failures = [row for row in rows if row.port == FAILURE and row.stage == job.sink]
     assert json.loads(first.payload)[0] == str(path)
-    told = {row.shard for row in rows if row.port == FAILURE and row.seq == first.seq and row.stage == 0}
-    assert len(told) == 2, "every shard hears of it"
+    informed_shards = {
+        row.shard for row in rows if row.port == FAILURE and row.seq == first.seq and row.stage == 0
+    }
+    assert len(informed_shards) == 2, "every shard receives the failure"
     assert any(row.port == EDGE_REJECTS and row.seq > failures[0].seq for row in rows)
     hours = set()
     for number in range(2):
-        key = sorted(told, reverse=True)[number]
+        key = sorted(informed_shards, reverse=True)[number]
         shard = Shard(job, 0, number)
         shard.push([row for row in rows if row.stage == 0 and row.shard == key])
         groups = frames.nested_snapshot(shard.pipeline.operators[-2].state.snapshot())["groups"]
@@ -199,7 +209,7 @@ def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) ->
 def test_an_unreadable_file_is_no_failure_of_its_source(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text(documents(3))
-    job = job_of(everything(path, SCHEMA), tmp_path)
+    job = job_of(select_all(path, SCHEMA), tmp_path)
     path.unlink()
     with pytest.raises(TransientError, match=f"{path}: cannot be read: No such file or directory"):
         micro_batches(job)
@@ -228,40 +238,42 @@ def replaced(path: Path, text: str) -> None:
 @pytest.mark.parametrize("change", [written_over, replaced])
 @pytest.mark.parametrize("when", ["planned", "read", "restarted", "planned again"])
 def test_a_file_that_changes(tmp_path: Path, change: Callable[[Path, str], None], when: str) -> None:
-    """Between two plans, between a plan and its tasks, between two lives: it is found out."""
+    """A change between two plans, between a plan and its tasks or between two runs is an error."""
     path, text = tmp_path / "a.xml", documents(30)
     path.write_text(text)
-    job = job_of(everything(path, SCHEMA), tmp_path, slice_bytes=300)
+    job = job_of(select_all(path, SCHEMA), tmp_path, slice_bytes=300)
     reader = QueryReader(job)
     start = reader.initialOffset()
     middle = reader.latestOffset(start, None)
     tasks = reader.partitions(start, middle)
     end = reader.latestOffset(middle, None)
-    change(path, re.sub(">([0-9])<", lambda found: f">{9 - int(found[1])}<", text))
-    ways: dict[str, Callable[[], object]] = {
+    change(path, re.sub(">([0-9])<", lambda digit: f">{9 - int(digit[1])}<", text))
+    actions: dict[str, Callable[[], object]] = {
         "planned": lambda: reader.latestOffset(end, None),
         "read": lambda: list(reader.read(tasks[0])),
         "restarted": lambda: QueryReader(job).latestOffset(end, None),
         "planned again": lambda: QueryReader(job).partitions(start, middle),
     }
     with pytest.raises(ChangedError, match="an input has changed"):
-        ways[when]()
+        actions[when]()
     change(path, text)
-    again = QueryReader(job)
-    assert [len(again.partitions(*pair)) for pair in ((start, middle), (middle, end))] == [1, 1]
+    restarted_reader = QueryReader(job)
+    assert [len(restarted_reader.partitions(*pair)) for pair in ((start, middle), (middle, end))] == [1, 1]
     assert list(reader.read(tasks[0]))
 
 
 def test_a_file_that_is_cut_or_grows(tmp_path: Path) -> None:
     path, text = tmp_path / "a.xml", documents(30)
     path.write_text(text)
-    job = job_of(everything(path, SCHEMA), tmp_path, slice_bytes=300)
+    job = job_of(select_all(path, SCHEMA), tmp_path, slice_bytes=300)
     reader = QueryReader(job)
     start = reader.initialOffset()
     middle = reader.latestOffset(start, None)
     path.write_text(text + documents(2))
     batches = micro_batches(job)
-    assert results(job, batches).tuples["hour"].to_list() == list(range(30)), "as it was when the run began"
+    assert results(job, batches).tuples["hour"].to_list() == list(range(30)), (
+        "the size at the start of the run"
+    )
     path.write_text(text[:-20])
-    with pytest.raises(ChangedError, match=r"bytes [0-9,]+ are left"):
+    with pytest.raises(ChangedError, match=r"it has [0-9,]+ bytes, and had"):
         reader.latestOffset(middle, None)

@@ -1,4 +1,4 @@
-"""Queries over windows and a relation, and along a stream, on Spark: what the local engine gives."""
+"""Queries over windows, over a relation and along a stream: Spark and the local engine agree."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ def test_the_same_as_in_one_process(spark: Any, tmp_path: Path, sql: str) -> Non
     write(tmp_path)
     text = (STREAMS + sql).format(tmp_path)
     query = plan(text)
-    here, there = tmp_path / "here.xml", tmp_path / "there.xml"
-    on_spark(spark, query, there, slice_bytes=900)
-    locally(plan(text), here)
-    expected, _ = split(read_back(here, query.root.schema))
-    found, promised = split(read_back(there, query.root.schema))
-    assert found == expected
+    local_path, spark_path = tmp_path / "here.xml", tmp_path / "there.xml"
+    on_spark(spark, query, spark_path, slice_bytes=900)
+    locally(plan(text), local_path)
+    expected, _ = split(read_back(local_path, query.root.schema))
+    tuples, punctuations = split(read_back(spark_path, query.root.schema))
+    assert tuples == expected
     assert len(expected) > 20
-    assert promised
-    said: list[Any] = []
-    for element in read_back(there, query.root.schema):
+    assert punctuations
+    received: list[Any] = []
+    for element in read_back(spark_path, query.root.schema):
         if isinstance(element, tuple):
-            assert not any(match(element, p) for p in said)
+            assert not any(match(element, p) for p in received)
         else:
-            said.append(element)
+            received.append(element)

@@ -1,4 +1,4 @@
-"""A query as a data frame, killed with its process in the middle: what its sink holds is as if nothing had happened."""
+"""A query as a data frame whose process is killed: its sink holds the rows of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ LIFE = """
 import sys
 from pathlib import Path
 import xmlpunct.spark
-from tests.spark.test_restart import begun
-begun(xmlpunct.spark.start("local[2]"), Path(sys.argv[1])).awaitTermination()
+from tests.spark.test_restart import start_query
+start_query(xmlpunct.spark.start("local[2]"), Path(sys.argv[1])).awaitTermination()
 """
 
 
-def begun(spark: Any, folder: Path) -> Any:
-    """The query over the feed in a folder, on its way to Parquet there: begun, or gone on with."""
+def start_query(spark: Any, folder: Path) -> Any:
+    """Start the query over the feed in ``folder``, with Parquet in ``rows``, or continue it from its checkpoint."""
     frame = xmlpunct.spark.query(
         spark, DECLARED + SQL, feed=str(folder / "feed.xml"), shards=2, maxBytesPerTrigger="1536"
     )
@@ -49,7 +49,7 @@ def begun(spark: Any, folder: Path) -> Any:
 
 
 def write_feed(path: Path) -> list[tuple[int, int, str]]:
-    """A feed in which each hour ends while the next has begun; its tuples."""
+    """A feed in which an hour is closed in the middle of the next one; its tuples."""
     chance = random.Random(5)
     tuples: list[tuple[int, int, str]] = []
     lines = [f'<f xmlns:p="{NAMESPACE}">']
@@ -64,7 +64,7 @@ def write_feed(path: Path) -> list[tuple[int, int, str]]:
 
 
 def expected(tuples: list[tuple[int, int, str]]) -> Counter[Any]:
-    """What DuckDB answers."""
+    """DuckDB's answer."""
     with duckdb.connect() as database:
         database.execute("CREATE TABLE feed (hour INT, v INT, s TEXT)")
         database.executemany("INSERT INTO feed VALUES (?, ?, ?)", tuples)
@@ -72,17 +72,17 @@ def expected(tuples: list[tuple[int, int, str]]) -> Counter[Any]:
 
 
 def comparable(row: Any) -> tuple[Any, ...]:
-    """A row that can be counted, whoever gave it: the items of an array of ours are structs of one value."""
-    *rest, readings = row
-    return (*rest, tuple(v["value"] if hasattr(v, "asDict") else v for v in readings))
+    """A hashable row. Items of arrays are structs of one value on Spark; here they are values."""
+    *values, readings = row
+    return (*values, tuple(v["value"] if hasattr(v, "asDict") else v for v in readings))
 
 
 @pytest.mark.spark
-def test_a_query_goes_on_where_its_process_was_killed(spark: Any, tmp_path: Path) -> None:
+def test_a_query_continues_after_its_process_was_killed(spark: Any, tmp_path: Path) -> None:
     tuples = write_feed(tmp_path / "feed.xml")
     environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": str(SAMPLES.parent)}
     log = (tmp_path / "log").open("wb")
-    life = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", LIFE, str(tmp_path)],
         env=environment,
         start_new_session=True,
@@ -90,19 +90,19 @@ def test_a_query_goes_on_where_its_process_was_killed(spark: Any, tmp_path: Path
         stderr=log,
     )
     try:
-        until = time.monotonic() + MOST_SECONDS
+        deadline = time.monotonic() + MOST_SECONDS
         while not (tmp_path / "ck" / "commits" / "2").exists():
-            assert life.poll() is None, (tmp_path / "log").read_text()[-2000:]
-            assert time.monotonic() < until, (tmp_path / "log").read_text()[-2000:]
+            assert process.poll() is None, (tmp_path / "log").read_text()[-2000:]
+            assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-2000:]
             time.sleep(0.05)
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(life.pid, signal.SIGKILL)
-        life.wait()
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         log.close()
     batches = len([*(tmp_path / "ck" / "commits").glob("[0-9]*")])
-    stream = begun(spark, tmp_path)
+    stream = start_query(spark, tmp_path)
     assert stream.awaitTermination(MOST_SECONDS)
     assert stream.lastProgress["batchId"] >= batches, "it was killed in the middle"
-    found = spark.read.parquet(str(tmp_path / "rows")).collect()
-    assert Counter(map(comparable, found)) == expected(tuples)
+    rows = spark.read.parquet(str(tmp_path / "rows")).collect()
+    assert Counter(map(comparable, rows)) == expected(tuples)

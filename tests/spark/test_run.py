@@ -1,4 +1,4 @@
-"""Whole queries on Spark."""
+"""Complete queries on Spark."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.spark.support import (
     NAMESPACE,
     READINGS,
     Warehouse,
-    everything,
     hot,
     locally,
     on_spark,
     read_back,
+    select_all,
     split,
 )
 from xmlpunct import parse
@@ -45,32 +45,32 @@ def test_keys_fill_the_partitions(spark: Any) -> None:
     assert all(row.h == spark_hash(row.k) for row in frame.select("k", f.hash("k").alias("h")).collect())
     for shards in (2, 5):
         frame = spark.createDataFrame([(k,) for k in shard_keys(shards)], "k INT").repartition(shards, "k")
-        found = frame.select("k", f.spark_partition_id().alias("partition")).collect()
-        assert [row.k for row in sorted(found, key=lambda row: row.partition)] == shard_keys(shards)
-        assert sorted(row.partition for row in found) == list(range(shards))
+        rows = frame.select("k", f.spark_partition_id().alias("partition")).collect()
+        assert [row.k for row in sorted(rows, key=lambda row: row.partition)] == shard_keys(shards)
+        assert sorted(row.partition for row in rows) == list(range(shards))
 
 
 def test_warehouse_in_tiny_slices(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:
     query = warehouse.hottest()
     stats = on_spark(spark, query, tmp_path / "out.xml", slice_bytes=6000)
     expected = locally(query, tmp_path / "local.xml")
-    tuples, punctuations = split(found := read_back(tmp_path / "out.xml", query.root.schema))
+    tuples, punctuations = split(output := read_back(tmp_path / "out.xml", query.root.schema))
     assert tuples == split(read_back(tmp_path / "local.xml", query.root.schema))[0]
-    assert tuples == sorted(_by_spark_itself(spark, warehouse), key=repr)
-    said: list[Punctuation] = []
-    for item in found:  # what was promised stays true
+    assert tuples == sorted(_hottest_by_spark(spark, warehouse), key=repr)
+    received: list[Punctuation] = []
+    for item in output:  # no tuple matches an earlier punctuation
         if isinstance(item, Punctuation):
-            said.append(item)
+            received.append(item)
         else:
-            assert not any(match(item, p) for p in said)
+            assert not any(match(item, p) for p in received)
     assert sorted(str(p) for p in punctuations) == sorted(f"<*, {hour}>" for hour in range(HOURS))
-    assert found.index(punctuations[0]) < len(found) / 2, "results do not wait for the end"
+    assert output.index(punctuations[0]) < len(output) / 2, "results are released before the end"
 
     assert stats.slices > 2
     assert stats.inputs == expected.inputs
     assert (stats.tuples_out, stats.late) == (len(tuples), 0)
     ours, theirs = ({o.id: o for o in s.operators} for s in (stats, expected))
-    assert ours.keys() > theirs.keys(), "what edges do before the exchange counts apart"
+    assert ours.keys() > theirs.keys(), "operators of edges have their own statistics"
     for number, o in theirs.items():
         assert (ours[number].operator, ours[number].tuples_out) == (o.operator, o.tuples_out)
     for o in ours.values():
@@ -79,79 +79,83 @@ def test_warehouse_in_tiny_slices(spark: Any, warehouse: Warehouse, tmp_path: Pa
     assert stats.first_result_seconds is not None
 
 
-def _by_spark_itself(spark: Any, warehouse: Warehouse) -> list[tuple[Any, ...]]:
-    """The same over the same files by Spark's own ``xml`` source and SQL."""
+def _hottest_by_spark(spark: Any, warehouse: Warehouse) -> list[tuple[Any, ...]]:
+    """The same query over the same files by Spark's own ``xml`` source and SQL."""
     declared = "sid STRING, hour BIGINT, min BIGINT, currtmp BIGINT"
     for stream in warehouse.streams:
         frame = spark.read.format("xml").option("rowTag", stream.element).schema(declared).load(stream.source)
         frame.createOrReplaceTempView(stream.name)
-    both = "SELECT currtmp, hour FROM sensor1 UNION SELECT currtmp, hour FROM sensor2"
+    union = "SELECT currtmp, hour FROM sensor1 UNION SELECT currtmp, hour FROM sensor2"
     return [
-        tuple(row) for row in spark.sql(f"SELECT MAX(currtmp), hour FROM ({both}) GROUP BY hour").collect()
+        tuple(row) for row in spark.sql(f"SELECT MAX(currtmp), hour FROM ({union}) GROUP BY hour").collect()
     ]
 
 
 def test_restart(spark: Any, warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two fragments; a run that dies between writing and committing; and what a finished run leaves to do."""
+    """Two fragments; a run that fails between writing and committing; a restart after the end."""
     query, options = warehouse.coldest_of_hottest(), {"slice_bytes": 4000}
-    straight, broken = tmp_path / "straight.xml", tmp_path / "broken.xml"
-    on_spark(spark, query, straight, **options)
+    undisturbed, resumed_path = tmp_path / "straight.xml", tmp_path / "broken.xml"
+    on_spark(spark, query, undisturbed, **options)
     locally(query, tmp_path / "local.xml")
     schema = query.root.schema
-    assert split(read_back(straight, schema))[0] == split(read_back(tmp_path / "local.xml", schema))[0]
+    assert split(read_back(undisturbed, schema))[0] == split(read_back(tmp_path / "local.xml", schema))[0]
 
     options["checkpoint"] = str(tmp_path / "checkpoint")
     append, calls = Appender.append, []
 
     def die(self: Appender, data: bytes, length: int, *, replaying: bool = False) -> int:
-        new = append(self, data + b"<half-written", length)
-        calls.append(new)
+        new_length = append(self, data + b"<half-written", length)
+        calls.append(new_length)
         if len(calls) == 3:
             raise OSError(28, "No space left on device")
         return append(self, data, length)
 
     monkeypatch.setattr(Appender, "append", die)
     with pytest.raises(XmlPunctError, match="No space left"):
-        on_spark(spark, query, broken, **options)
+        on_spark(spark, query, resumed_path, **options)
     monkeypatch.undo()
-    assert broken.read_bytes().endswith(b"<half-written")
-    resumed = on_spark(spark, query, broken, **options)
-    assert broken.read_bytes() == straight.read_bytes()
-    assert resumed.inputs["sensor1"].tuples == HOURS * READINGS
+    assert resumed_path.read_bytes().endswith(b"<half-written")
+    resumed_stats = on_spark(spark, query, resumed_path, **options)
+    assert resumed_path.read_bytes() == undisturbed.read_bytes()
+    assert resumed_stats.inputs["sensor1"].tuples == HOURS * READINGS
 
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    again = on_spark(None, query, broken, **options)
+    repeated = on_spark(None, query, resumed_path, **options)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    assert (again.slices, again.inputs, again.tuples_out) == (resumed.slices, resumed.inputs, 1)
+    assert (repeated.slices, repeated.inputs, repeated.tuples_out) == (
+        resumed_stats.slices,
+        resumed_stats.inputs,
+        1,
+    )
     with pytest.raises(UsageError, match="another query"):
-        on_spark(None, warehouse.hottest(), broken, **options)
+        on_spark(None, warehouse.hottest(), resumed_path, **options)
 
 
-def test_rejects_behind_the_end_of_the_output(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:
-    """LIMIT has its rows in the first micro-batch; the others are read for what they violate, all of it."""
+def test_rejects_after_the_end_of_the_output(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:
+    """After LIMIT has its rows, the run still reads the whole input for rejects."""
     text = Path(str(warehouse.streams[0].source)).read_text()
     source, out = tmp_path / "in.xml", tmp_path / "out.xml"
     source.write_text(text.replace("<hour>11</hour><min>", "<hour>3</hour><min>"))  # late by eight hours
     query, stats = hot(source), RunStats("local")
     query = Query.of(numbered(Limit(query.root, 2)), query.streams)
-    on_file = {"slice_bytes": 8000, "rejects": str(tmp_path / "rejects")}
-    local.run(query, RunOptions(str(tmp_path / "local.xml"), **on_file), stats)
+    options = {"slice_bytes": 8000, "rejects": str(tmp_path / "rejects")}
+    local.run(query, RunOptions(str(tmp_path / "local.xml"), **options), stats)
     expected = (tmp_path / "rejects").read_text()
     assert expected.count("late: <*, 3, *, *> was closed before it") == READINGS
 
-    found = on_spark(spark, query, out, checkpoint=str(tmp_path / "checkpoint"), **on_file)
+    spark_stats = on_spark(spark, query, out, checkpoint=str(tmp_path / "checkpoint"), **options)
     assert sorted((tmp_path / "rejects").read_text().splitlines()) == sorted(expected.splitlines())
     assert out.read_text().count("<result>") == 2
     assert out.read_text().endswith("</stream>\n")
-    assert found.slices > 1
-    assert found.inputs == stats.inputs
+    assert spark_stats.slices > 1
+    assert spark_stats.inputs == stats.inputs
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    on_spark(None, query, out, checkpoint=str(tmp_path / "checkpoint"), **on_file)
+    on_spark(None, query, out, checkpoint=str(tmp_path / "checkpoint"), **options)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_malformed_input(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:
-    """A query without state over a file with a reject, broken near its end."""
+    """A stateless query over a file with a reject, malformed near its end."""
     text = Path(str(warehouse.streams[0].source)).read_text()
     text = text.replace("<min>3</min>", "<min>three</min>", 1).replace("</stream>", "")
     source, out, rejects = tmp_path / "in.xml", tmp_path / "out.xml", tmp_path / "rejects.jsonl"
@@ -180,13 +184,13 @@ def test_malformed_input(spark: Any, warehouse: Warehouse, tmp_path: Path) -> No
     assert ours[0] == theirs[0]
     assert set(ours[1]) == set(theirs[1])
     assert (None, 13, None, 77) in ours[0]
-    with pytest.raises(SourceError, match=str(error.value)):  # there is nothing to continue
+    with pytest.raises(SourceError, match=str(error.value)):  # a finished run has nothing to continue
         run(query, options, RunStats("spark"))
 
 
 def test_dataset_of_a_spooled_source(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All types through Spark's xml writer and back; the source is in UTF-16, so it is spooled. The run dies when the
-    slice can be seen, and is not committed."""
+    """All types through Spark's xml writer and back. The UTF-16 source is spooled. The run fails after the slice is
+    visible, before it is committed."""
     declared = "s STRING, i INT, d DOUBLE, n DECIMAL(9,2), b BOOLEAN, day DATE, at TIMESTAMP, _1 STRING"
     schema = Schema.parse(declared)
     rows = [
@@ -196,43 +200,43 @@ def test_dataset_of_a_spooled_source(spark: Any, tmp_path: Path, monkeypatch: py
         "<i>5</i>",
     ]
     body = "".join(f"<tempdata>{row}</tempdata>" for row in rows)
-    said = "<punct:tempdata><s>[a,b)</s><n>{1.00,2.50}</n><day>2020-01-01</day></punct:tempdata>"
-    document = f'<?xml version="1.0" encoding="utf-16"?><r xmlns:punct="{NAMESPACE}">{body}{said}</r>'
+    punctuation = "<punct:tempdata><s>[a,b)</s><n>{1.00,2.50}</n><day>2020-01-01</day></punct:tempdata>"
+    document = f'<?xml version="1.0" encoding="utf-16"?><r xmlns:punct="{NAMESPACE}">{body}{punctuation}</r>'
     source, out = tmp_path / "in.xml", f"{tmp_path}/out/"
     source.write_bytes(document.encode("utf-16"))
-    keep, seen = Checkpoint.commit, list[Path]()
+    commit_batch, slices = Checkpoint.commit, list[Path]()
 
     def die(self: Checkpoint, commit: Commit) -> None:
-        if commit.batch == 0 and not seen:
-            seen.extend(Path(out).glob("slice-*"))
+        if commit.batch == 0 and not slices:
+            slices.extend(Path(out).glob("slice-*"))
             raise OSError(5, "died")
-        keep(self, commit)
+        commit_batch(self, commit)
 
     monkeypatch.setattr(Checkpoint, "commit", die)
     options: dict[str, Any] = {"checkpoint": str(tmp_path / "checkpoint")}
     with pytest.raises(XmlPunctError, match="died"):
-        on_spark(spark, everything(source, schema), out, **options)
-    assert [folder.name for folder in seen] == ["slice-000000000000"]
-    stats = on_spark(spark, everything(source, schema), out, **options)
+        on_spark(spark, select_all(source, schema), out, **options)
+    assert [folder.name for folder in slices] == ["slice-000000000000"]
+    stats = on_spark(spark, select_all(source, schema), out, **options)
     assert (stats.tuples_out, stats.punctuations_out) == (3, 1)
     assert stats.outputs[""].bytes == sum(p.stat().st_size for p in Path(out).rglob("part-*"))
     (folder,) = Path(out).iterdir()
     assert sorted(p.name for p in folder.iterdir()) == ["0-tuples", "1-punctuations"]
     expected = list(parse(str(source), schema, element="tempdata"))
-    found = read_back(out, schema)
-    assert split(found)[0] == split(expected)[0]
-    assert found[3:] == expected[3:]
+    output = read_back(out, schema)
+    assert split(output)[0] == split(expected)[0]
+    assert output[3:] == expected[3:]
     with pytest.raises(UsageError, match="xml"):
         on_spark(spark, hot(source), out, format="jsonl")
 
 
-def test_what_is_overlooked_is_counted_and_told(
+def test_overlooked_elements_are_counted_and_reported(
     spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     readings = "<tempdata><hour>1</hour><o:min>2</o:min><tempdata/></tempdata>\n" * 200
     source = tmp_path / "s.xml"
     source.write_text(f"<s xmlns:o='urn:o'>{readings}</s>")
-    query = everything(source, Schema.parse("hour INT, min INT, sid STRING"))
+    query = select_all(source, Schema.parse("hour INT, min INT, sid STRING"))
     stats = on_spark(spark, query, tmp_path / "out.xml", slice_bytes=3000)
     assert stats.as_dict()["inputs"]["sensor1"]["overlooked"] == {
         "namespace": {"min": 200},
@@ -240,14 +244,14 @@ def test_what_is_overlooked_is_counted_and_told(
         "path": {"sid": 200},
     }
     assert sorted(caplog.messages) == [
-        "sensor1: <tempdata> inside a tuple is part of it, and no tuple",
+        "sensor1: <tempdata> inside a tuple is part of that tuple, not a separate tuple",
+        "sensor1: elements in another namespace are not read at PATH min",
         "sensor1: nothing was found in any tuple at PATH sid",
-        "sensor1: what is in another namespace is not read at PATH min",
     ]
 
 
 def test_an_input_that_is_replaced_in_mid_run(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:
-    """It is an error that says so, and not the end: what was committed before stays, and a later run may go on."""
+    """The run ends with an error; its commits stay, so a later run can continue."""
     source, out, folder = tmp_path / "in.xml", tmp_path / "out.xml", tmp_path / "checkpoint"
     source.write_bytes(Path(str(warehouse.streams[0].source)).read_bytes())
 
@@ -270,19 +274,19 @@ def test_an_input_that_is_replaced_in_mid_run(spark: Any, warehouse: Warehouse, 
 def test_a_file_that_is_missing_for_a_while(
     spark: Any, warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_bytes: int | None
 ) -> None:
-    """No checkpoint records it, whoever misses it: the same run goes on, and gives what an undisturbed one gives."""
+    """The checkpoint does not record the error: the same command continues, with an undisturbed run's output."""
     query, output, path = warehouse.hottest(), tmp_path / "out.xml", warehouse.folder / "sensor2.xml"
     options = {"checkpoint": str(tmp_path / "checkpoint"), "slice_bytes": slice_bytes}
     hidden = tmp_path / "away"
     with monkeypatch.context() as patch:
         patch.setattr(runner, "cut_large_files", lambda *_: path.rename(hidden))
-        with pytest.raises(TransientError, match=r"sensor2\.xml.*(No such file|has changed)") as caught:
+        with pytest.raises(TransientError, match=r"sensor2\.xml.*(No such file|has changed)") as error:
             on_spark(spark, query, output, **options)
-    assert "the same command goes on" in caught.value.__notes__[0]
+    assert "the same command continues" in error.value.__notes__[0]
     hidden.rename(path)
     on_spark(spark, query, output, **options)
     locally(query, tmp_path / "local.xml")
     schema = query.root.schema
-    ended, wanted = (split(read_back(out, schema)) for out in (output, tmp_path / "local.xml"))
-    assert ended[0] == wanted[0]
+    output_elements, expected = (split(read_back(out, schema)) for out in (output, tmp_path / "local.xml"))
+    assert output_elements[0] == expected[0]
     assert output.read_text().endswith("</stream>\n")

@@ -1,4 +1,4 @@
-"""What the sink writes and commits, without Spark."""
+"""The output and the commits of the sink, without Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkpoints import Keeping, committed
-from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
+from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, select_all
 from tests.spark.test_ranges import job_of
 from xmlpunct.base.codec import pack, pieces
 from xmlpunct.base.errors import Reject, SourceError, StrictError, UsageError, XmlPunctError
@@ -43,19 +43,19 @@ from xmlpunct.slice import Slice
 
 
 class Bench:
-    """A sink over files in ``folder``, for the plan that only reads a stream, or for ``job``."""
+    """A sink over files in ``folder``, for a plan with only a scan, or for ``job``."""
 
     def __init__(self, folder: Path, job: Job | None = None) -> None:
         self.folder, self.out, self.rejects = folder, folder / "out.xml", folder / "rejects.jsonl"
         if job is None:
             source = folder / "in.xml"
             source.write_text("<s/>")
-            job = job_of(everything(source, SCHEMA), folder)
+            job = job_of(select_all(source, SCHEMA), folder)
         self.job, self.schema = job, job.fragments.schema
         self._opened: list[FileOutlet] = []
 
     def sink(self, *, strict: bool = False) -> MicroBatchSink:
-        """A sink as a run would make it now."""
+        """A new sink that continues from the last commit, as in a restarted run."""
         for outlet in self._opened:
             outlet.close()
         commit, self.stats = committed(self.folder / "log"), RunStats("spark")
@@ -75,13 +75,13 @@ class Bench:
         )
 
     def result(self, ordinal: int, *hours: int, closed: str = "", end: bool = False) -> StageRow:
-        """A row of results: tuples of these hours, a punctuation on the hour, the end."""
-        s = self.schema
-        said = [Punctuation.of(s, hour=closed)] if closed else []
-        said += [Punctuation.everything(s)] if end else []
-        tuples = s.frame([tuple(h if n == "hour" else None for n in s.names) for h in hours])
+        """A result row: a tuple for each hour, a punctuation on the hour, and the end."""
+        schema = self.schema
+        punctuations = [Punctuation.of(schema, hour=closed)] if closed else []
+        punctuations += [Punctuation.everything(schema)] if end else []
+        tuples = schema.frame([tuple(h if n == "hour" else None for n in schema.names) for h in hours])
         seq = task_seq(0, ordinal) if not self.job.sink else ordinal
-        return StageRow(0, self.job.sink, RESULT, seq, Slice(tuples, said).to_bytes())
+        return StageRow(0, self.job.sink, RESULT, seq, Slice(tuples, punctuations).to_bytes())
 
     def report(self, port: int, ordinal: int, payload: object) -> StageRow:
         data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
@@ -108,16 +108,16 @@ def test_micro_batches_are_written_once(tmp_path: Path) -> None:
         bench.sink()
 
 
-def test_the_record_survives(tmp_path: Path) -> None:
+def test_a_commit_record_is_restored(tmp_path: Path) -> None:
     record = Commit(3, [Written(10, 2, {"a": 1}, True), Written()], Written(20), False, ["s", "why", 1, 2])
     record.stats, record.output = {"slices": 4}, {"0/a": SCHEMA.empty()}
-    back = Commit.from_record(pieces(pack(record.to_record())))
-    assert back.output.pop("0/a").columns == [*SCHEMA.names]
-    assert back == replace(record, output={})
+    restored = Commit.from_record(pieces(pack(record.to_record())))
+    assert restored.output.pop("0/a").columns == [*SCHEMA.names]
+    assert restored == replace(record, output={})
     assert committed(tmp_path / "nothing") == Commit()
 
 
-def test_nothing_is_committed_that_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_is_not_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path)
     sink = bench.sink()
     with monkeypatch.context() as patch:
@@ -134,7 +134,7 @@ def test_nothing_is_committed_that_is_not_written(tmp_path: Path, monkeypatch: p
 
 
 def test_a_failed_source(tmp_path: Path) -> None:
-    """What came before the failure is committed, what was read behind it is not; there is no end."""
+    """The sink commits tuples before the failure, drops tuples after it, and does not end the output."""
     bench = Bench(tmp_path)
     sink = bench.sink()
     counts = {"streams": [asdict(InputStats(tuples=1, bytes=10))], "ended": False}
@@ -180,8 +180,8 @@ def test_the_end_needs_every_shard(tmp_path: Path, warehouse: Warehouse) -> None
     sink = bench.sink()
     state = {"id": 4, "operator": "group-by", "tuples_in": 2, "tuples_out": 1, "punctuations_in": 0}
     state |= {"punctuations_out": 0, "state_rows": 3, "held_punctuations": 0, "forgotten": 0, "waits": [0]}
-    both = [StageRow(0, 1, OPERATORS, shard, json.dumps([state]).encode()) for shard in (0, 1)]
-    sink.take([bench.result(0, 3, end=True), *both], 0)
+    reports = [StageRow(0, 1, OPERATORS, shard, json.dumps([state]).encode()) for shard in (0, 1)]
+    sink.take([bench.result(0, 3, end=True), *reports], 0)
     assert not sink.done.is_set()
     sink = bench.sink()
     state["state_rows"] = 1
@@ -204,24 +204,27 @@ def test_streams_are_only_appended_to(tmp_path: Path, capfdbinary: pytest.Captur
 def test_one_run_at_a_time(tmp_path: Path) -> None:
     source = tmp_path / "in.xml"
     source.write_text("<s/>")
-    query, options = everything(source, SCHEMA), RunOptions(output=str(tmp_path / "out"))
+    query, options = select_all(source, SCHEMA), RunOptions(output=str(tmp_path / "out"))
     with (
         Checkpoint(tmp_path / "checkpoint", query, options),
         pytest.raises(UsageError, match="another run"),
         Checkpoint(tmp_path / "checkpoint", query, options),
     ):
         pass
-    with Checkpoint(tmp_path / "checkpoint", query, options) as mine:
-        mine.settle(mine.find(), 3)
-    with Checkpoint(tmp_path / "checkpoint", query, options) as mine:
-        assert mine.settle(mine.find(), 5) == 3, "the number of shards stays"
-    other = RunOptions(output=str(tmp_path / "elsewhere"))
-    with Checkpoint(tmp_path / "checkpoint", query, other) as mine, pytest.raises(UsageError, match="output"):
-        mine.find()
+    with Checkpoint(tmp_path / "checkpoint", query, options) as checkpoint:
+        checkpoint.settle(checkpoint.find(), 3)
+    with Checkpoint(tmp_path / "checkpoint", query, options) as checkpoint:
+        assert checkpoint.settle(checkpoint.find(), 5) == 3, "the number of shards stays"
+    other_options = RunOptions(output=str(tmp_path / "elsewhere"))
+    with (
+        Checkpoint(tmp_path / "checkpoint", query, other_options) as checkpoint,
+        pytest.raises(UsageError, match="output"),
+    ):
+        checkpoint.find()
 
 
 @pytest.mark.parametrize("judges", [True, False])
-def test_with_the_output_the_run_is_over_unless_it_judges(
+def test_a_run_ends_with_its_output_unless_it_has_guards(
     tmp_path: Path, warehouse: Warehouse, caplog: pytest.LogCaptureFixture, judges: bool
 ) -> None:
     query = warehouse.hottest()
@@ -231,41 +234,41 @@ def test_with_the_output_the_run_is_over_unless_it_judges(
     assert bench.out.read_bytes().endswith(b"</stream>\n")
     commit = committed(tmp_path / "log")
     assert (commit.closed, commit.ended, sink.done.is_set()) == (True, not judges, not judges)
-    assert len(caplog.records) == judges, "it is said that the run goes on"
+    assert len(caplog.records) == judges, "a log message reports that the run continues"
 
 
-def test_behind_the_output_a_run_only_judges(
+def test_after_its_output_a_run_only_rejects(
     tmp_path: Path, warehouse: Warehouse, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing more is written, whatever still comes; rejects are; a restart goes on with that, and says so."""
+    """The output stays; rejects are still written and reported, also after a restart."""
     bench = Bench(tmp_path, job_of(with_guards(warehouse.hottest()), tmp_path))
     bench.sink().take([bench.result(shard, 3, end=True) for shard in range(2)], 0)
-    whole = bench.out.read_bytes()
+    expected_output = bench.out.read_bytes()
     reject = rejects_to_bytes([Reject("in.xml", 1, 2, "late", "<t/>")])
     rows = [bench.result(0, 5), bench.report(EDGE_REJECTS, 0, reject)]
 
-    def told() -> int:
+    def reject_count() -> int:
         return len(bench.rejects.read_text().splitlines())
 
     sink = bench.sink()
     sink.take(rows, 1)
-    assert (bench.out.read_bytes(), told(), sink.done.is_set()) == (whole, 1, False)
+    assert (bench.out.read_bytes(), reject_count(), sink.done.is_set()) == (expected_output, 1, False)
     strict = bench.sink(strict=True)
     with pytest.raises(StrictError):
         strict.take(rows, 2)
-    assert (bench.out.read_bytes(), told(), strict.done.is_set()) == (whole, 2, True)
-    assert len(caplog.records) == 3, "each of them says so"
+    assert (bench.out.read_bytes(), reject_count(), strict.done.is_set()) == (expected_output, 2, True)
+    assert len(caplog.records) == 3, "each sink reports it"
 
     counts = {"streams": [asdict(InputStats())], "ended": True}
     sink = bench.sink()
     sink.take([bench.report(COUNTS, 0, counts)._replace(seq=task_seq(n, 0)) for n in range(2)], 2)
-    assert (bench.out.read_bytes(), told(), sink.done.is_set()) == (whole, 1, True)
+    assert (bench.out.read_bytes(), reject_count(), sink.done.is_set()) == (expected_output, 1, True)
     assert committed(tmp_path / "log").ended
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_an_input_that_fails_behind_the_end_of_the_output(tmp_path: Path, ends: bool) -> None:
-    """As on the local engine: what is complete is complete."""
+def test_an_input_that_fails_after_the_end_of_the_output(tmp_path: Path, ends: bool) -> None:
+    """As on the local engine: a complete output stays complete."""
     bench = Bench(tmp_path)
     sink = bench.sink()
     failure = bench.report(FAILURE, 0, ["in.xml", "it is cut short", 3, 40])
@@ -274,7 +277,7 @@ def test_an_input_that_fails_behind_the_end_of_the_output(tmp_path: Path, ends: 
     assert bench.out.read_bytes().endswith(b"</stream>\n") == ends
 
 
-def test_when_all_inputs_have_ended_so_has_the_output(tmp_path: Path) -> None:
+def test_the_output_ends_with_all_inputs(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     sink = bench.sink()
     sink.take([bench.report(COUNTS, 0, {"streams": [asdict(InputStats())], "ended": True})], 0)
@@ -293,8 +296,8 @@ def test_a_result_that_xml_cannot_hold_is_a_reject(tmp_path: Path) -> None:
     assert bench.stats.rejected == 1
 
 
-def test_who_was_thought_dead_writes_nothing_more(tmp_path: Path) -> None:
-    """Another run has taken over, and this one wakes in the middle."""
+def test_a_run_whose_checkpoint_was_taken_over_stops_writing(tmp_path: Path) -> None:
+    """Another run has taken over the checkpoint, and this one continues."""
     bench = Bench(tmp_path)
     sink = bench.sink()
     sink.take([], 0)

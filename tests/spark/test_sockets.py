@@ -1,4 +1,4 @@
-"""Sockets and files that grow on Spark: copied into a spool first, and read from there."""
+"""Sockets and growing files on Spark: the run copies them into a spool, and reads the spool."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.checkpoints import spooled, take_back_end
-from tests.spark.support import SCHEMA, Warehouse, everything, locally, on_spark, read_back, split
+from tests.spark.support import SCHEMA, Warehouse, locally, on_spark, read_back, select_all, split
 from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
@@ -34,14 +34,14 @@ DOCUMENT = b"<s><tempdata><hour>1</hour></tempdata></s>\n"
 
 
 @contextmanager
-def sending(data: bytes, then: Callable[[], object] = bool) -> Iterator[str]:
-    """A peer that sends some bytes to whoever connects to the source named, does something, and closes."""
+def sending(data: bytes, action: Callable[[], object] = bool) -> Iterator[str]:
+    """The source name of a peer that sends ``data`` to its first client, calls ``action``, and closes."""
 
     def serve() -> None:
-        made, _ = server.accept()
-        with made:
-            made.sendall(data)
-            then()
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(data)
+            action()
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(60)
@@ -51,34 +51,34 @@ def sending(data: bytes, then: Callable[[], object] = bool) -> Iterator[str]:
         thread.join(5)
 
 
-def from_elsewhere(query: Query, **sources: str) -> Query:
+def with_sources(query: Query, **sources: str) -> Query:
     """The same query with other sources for some streams."""
 
-    def moved(stream: Stream) -> Stream:
+    def with_source(stream: Stream) -> Stream:
         return replace(stream, source=sources.get(stream.name, stream.source))
 
-    def over(node: Any) -> Any:
+    def with_scans(node: Any) -> Any:
         if hasattr(node, "stream"):
-            return replace(node, stream=moved(node.stream))
-        return node.over([over(child) for child in node.inputs])
+            return replace(node, stream=with_source(node.stream))
+        return node.over([with_scans(child) for child in node.inputs])
 
-    return replace(query.over([over(query.root)]), streams=tuple(map(moved, query.streams)))
+    return replace(query.over([with_scans(query.root)]), streams=tuple(map(with_source, query.streams)))
 
 
 def spool_bytes(path: str | Path) -> bytes:
-    """What a spool holds."""
+    """The bytes of a spool."""
     with open_at(path, 0) as file:
         return file.read()
 
 
-@pytest.mark.parametrize("known", [0, 10, len(DOCUMENT)])
-def test_a_connection_made_again_has_to_repeat(tmp_path: Path, known: int) -> None:
+@pytest.mark.parametrize("spooled_length", [0, 10, len(DOCUMENT)])
+def test_a_new_connection_repeats_the_spooled_bytes(tmp_path: Path, spooled_length: int) -> None:
     with sending(DOCUMENT) as name:
-        query = from_elsewhere(everything(tmp_path, SCHEMA), sensor1=name)
-        (given,), _ = find_inputs(query, tmp_path / "spool")
-        path = Path(given.parts[0].path)
-        spooled(path, DOCUMENT[:known])
-        (spool,) = unfinished([given])
+        query = with_sources(select_all(tmp_path, SCHEMA), sensor1=name)
+        (input_,), _ = find_inputs(query, tmp_path / "spool")
+        path = Path(input_.parts[0].path)
+        spooled(path, DOCUMENT[:spooled_length])
+        (spool,) = unfinished([input_])
         spool.run()
     assert spool_bytes(path) == DOCUMENT
     assert end_of(path) == End(None)
@@ -86,11 +86,11 @@ def test_a_connection_made_again_has_to_repeat(tmp_path: Path, known: int) -> No
 
 def test_a_connection_that_does_not_repeat_fails(tmp_path: Path) -> None:
     with sending(DOCUMENT) as name:
-        query = from_elsewhere(everything(tmp_path, SCHEMA), sensor1=name)
-        (given,), _ = find_inputs(query, tmp_path / "spool")
-        path = Path(given.parts[0].path)
+        query = with_sources(select_all(tmp_path, SCHEMA), sensor1=name)
+        (input_,), _ = find_inputs(query, tmp_path / "spool")
+        path = Path(input_.parts[0].path)
         spooled(path, DOCUMENT.replace(b"1", b"2"))
-        (spool,) = unfinished([given])
+        (spool,) = unfinished([input_])
         spool.run()
     assert b"2" in spool_bytes(path)
     assert "earlier run was lost" in str(end_of(path))
@@ -99,15 +99,15 @@ def test_a_connection_that_does_not_repeat_fails(tmp_path: Path) -> None:
 def test_a_spool_that_is_stopped_has_not_ended(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_bytes(DOCUMENT)
-    query = from_elsewhere(everything(path, SCHEMA), sensor1=f"follow:{path}")
-    (given,), (spool,) = find_inputs(query, tmp_path / "spool")
+    query = with_sources(select_all(path, SCHEMA), sensor1=f"follow:{path}")
+    (input_,), (spool,) = find_inputs(query, tmp_path / "spool")
     spool.start()
-    while spool_bytes(given.parts[0].path) != DOCUMENT:
+    while spool_bytes(input_.parts[0].path) != DOCUMENT:
         time.sleep(0.001)
     spool.stop()
     spool.join(5)
     assert not spool.is_alive()
-    assert end_of(given.parts[0].path) is None
+    assert end_of(input_.parts[0].path) is None
 
 
 PEERS = """CREATE STREAM a (hour INT NOT NULL, x INT)
@@ -115,29 +115,29 @@ PEERS = """CREATE STREAM a (hour INT NOT NULL, x INT)
            SELECT hour, COUNT(*) AS n FROM a GROUP BY hour"""
 
 
-def hours(*given: int) -> bytes:
-    return b"".join([b"<s>", *(b"<t><hour>%d</hour></t>" % hour for hour in given), b"</s>"])
+def document_of_hours(*numbers: int) -> bytes:
+    return b"".join([b"<s>", *(b"<t><hour>%d</hour></t>" % hour for hour in numbers), b"</s>"])
 
 
 @contextmanager
 def connecting(
-    caplog: pytest.LogCaptureFixture, *sent: bytes, pause: Callable[[], object] = bool
+    caplog: pytest.LogCaptureFixture, *documents: bytes, pause: Callable[[], object] = bool
 ) -> Iterator[None]:
-    """Peers that connect, one after the other, to the port that is listened on by then, and send this.
+    """Peers that connect one after the other to the listening port, and send one document each.
 
-    Each makes a ``pause`` before the last four bytes.
+    Each calls ``pause`` before its last four bytes.
     """
 
     def serve() -> None:
         end = time.monotonic() + 300
-        while not (said := [m for m in caplog.messages if "listening on port" in m]):
+        while not (messages := [m for m in caplog.messages if "listening on port" in m]):
             assert time.monotonic() < end
             time.sleep(0.01)
-        for data in sent:
-            with socket.create_connection(("127.0.0.1", int(said[0].split()[-1]))) as made:
-                made.sendall(data[:-4])
+        for data in documents:
+            with socket.create_connection(("127.0.0.1", int(messages[0].split()[-1]))) as connection:
+                connection.sendall(data[:-4])
                 pause()
-                made.sendall(data[-4:])
+                connection.sendall(data[-4:])
 
     caplog.clear()
     thread = threading.Thread(target=serve, daemon=True)
@@ -146,33 +146,33 @@ def connecting(
     thread.join(5)
 
 
-def copied(spools: list[Spool]) -> None:
-    """Let spools copy all that there is, one after the other, so that it is known who gets which peer."""
+def run_in_turn(spools: list[Spool]) -> None:
+    """Run the spools one after the other, so that the order of peers is certain."""
     for spool in spools:
         spool.run()
 
 
 def test_each_sender_has_a_spool(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    one, two = hours(1, 2), hours(7, 8, 9)
+    first_document, second_document = document_of_hours(1, 2), document_of_hours(7, 8, 9)
     inputs, spools = find_inputs(plan(PEERS), tmp_path / "spool")
-    with connecting(caplog, one, two):
-        copied(spools)
+    with connecting(caplog, first_document, second_document):
+        run_in_turn(spools)
     assert [(i.streams, i.sender) for i in inputs] == [((0,), 1), ((1,), 2)]
     paths = [Path(i.parts[0].path) for i in inputs]
-    assert [spool_bytes(path) for path in paths] == [one, two]
+    assert [spool_bytes(path) for path in paths] == [first_document, second_document]
 
     assert unfinished(inputs) == []
     for path in paths:
         take_back_end(path)
         spooled(path, spool_bytes(path)[:9])
-    with connecting(caplog, one, two):
-        copied(unfinished(inputs))
-    assert [spool_bytes(path) for path in paths] == [one, two]
+    with connecting(caplog, first_document, second_document):
+        run_in_turn(unfinished(inputs))
+    assert [spool_bytes(path) for path in paths] == [first_document, second_document]
     assert all(end_of(path) == End(None) for path in paths)
 
 
-def test_whom_others_wait_for_is_named(tmp_path: Path, warehouse: Warehouse) -> None:
-    """By time alone: nothing is read any more."""
+def test_an_idle_input_is_named(tmp_path: Path, warehouse: Warehouse) -> None:
+    """An input becomes idle with time, without a further micro-batch."""
     query = warehouse.hottest()
     paths = [tmp_path / "0.xml", tmp_path / "1.xml"]
     for path, text in zip(
@@ -181,8 +181,8 @@ def test_whom_others_wait_for_is_named(tmp_path: Path, warehouse: Warehouse) -> 
         spooled(path, text.encode())
     job = job_of(query, tmp_path, slice_bytes=10**6)
     inputs = [
-        replace(given, parts=(replace(given.parts[0], path=str(path), size=None, spooled=True),))
-        for given, path in zip(job.inputs, paths, strict=True)
+        replace(input_, parts=(replace(input_.parts[0], path=str(path), size=None, spooled=True),))
+        for input_, path in zip(job.inputs, paths, strict=True)
     ]
     job = replace(job, inputs=tuple(inputs))
     bench, cluster = Bench(tmp_path, job), Cluster(job)
@@ -190,60 +190,64 @@ def test_whom_others_wait_for_is_named(tmp_path: Path, warehouse: Warehouse) -> 
     (rows,) = micro_batches(job)
     sink.take(cluster.push(rows), 0)
 
-    def named() -> list[str]:
+    def idle_inputs() -> list[str]:
         sink.look_for_idle()
         return [idle.input for idle in bench.stats.idle]
 
-    assert named() == []  # only just now
+    assert idle_inputs() == []  # the files are new
     for path in paths:
         os.utime(path, (0, time.time() - 9))
-    assert named() == ["sensor1"]
+    assert idle_inputs() == ["sensor1"]
     (idle,) = bench.stats.idle
     assert 9 <= idle.seconds < 60
     assert 0 < idle.holds_up <= bench.stats.state_rows
     spooled(paths[0], b" " * 2 * STEP)
     os.utime(paths[0], (0, time.time() - 9))
-    assert named() == []  # it is for us to read that
+    assert idle_inputs() == []  # unread bytes: the input is not idle
     finish(paths[0], None)
-    assert named() == []
+    assert idle_inputs() == []
 
 
-def test_who_lags_behind_another_is_not_late(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with connecting(caplog, hours(5, 6, 4), hours(1, 2, 5)):
+def test_a_sender_behind_another_one_is_not_late(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with connecting(caplog, document_of_hours(5, 6, 4), document_of_hours(1, 2, 5)):
         job = job_of(plan(PEERS), tmp_path, 2, 30)
     bench, cluster = Bench(tmp_path, job), Cluster(job)
     sink = bench.sink()
     for number, rows in enumerate(micro_batches(job)):
         sink.take(cluster.push(rows), number)
-    found, _ = split(read_back(bench.out, job.query.root.schema))
-    assert found == [(1, 1), (2, 1), (5, 2), (6, 1)]
+    tuples, _ = split(read_back(bench.out, job.query.root.schema))
+    assert tuples == [(1, 1), (2, 1), (5, 2), (6, 1)]
     assert sink.done.is_set()
-    assert bench.stats.inputs == {"a": InputStats(6, 0, 0, len(hours(5, 6, 4, 1, 2, 5)) + len(hours()))}
+    assert bench.stats.inputs == {
+        "a": InputStats(6, 0, 0, len(document_of_hours(5, 6, 4, 1, 2, 5)) + len(document_of_hours()))
+    }
     assert bench.stats.rejected == 1
 
 
-def test_who_is_silent_is_not_waited_for_and_nobody_spins(tmp_path: Path, warehouse: Warehouse) -> None:
+def test_the_reader_sleeps_while_the_requested_input_has_no_bytes(
+    tmp_path: Path, warehouse: Warehouse
+) -> None:
     silent = tmp_path / "silent.xml"
     silent.touch()
     query = warehouse.hottest()
     job = replace(job_of(query, tmp_path, slice_bytes=10**6), pacing=str(tmp_path / "pacing"))
     part = replace(job.inputs[0].parts[0], path=str(silent), size=None, spooled=True)
     job = replace(job, inputs=(replace(job.inputs[0], parts=(part,)), job.inputs[1]))
-    Wish(0).write(Path(job.pacing))  # all others wait for the one that says nothing
+    Wish(0).write(Path(job.pacing))  # requests an input that has no bytes yet
     reader = QueryReader(job)
     start = reader.initialOffset()
     end = reader.latestOffset(start, None)
     assert end["0"] == start["0"]
     assert end["1"]["eos"]
 
-    began = time.monotonic()
+    start_time = time.monotonic()
     assert reader.latestOffset(end, None) == end
-    assert time.monotonic() - began >= IDLE_SECONDS
+    assert time.monotonic() - start_time >= IDLE_SECONDS
     timer = threading.Timer(0.02, lambda: spooled(silent, DOCUMENT))
     timer.start()
-    began = time.monotonic()
-    assert reader.latestOffset(end, None) == end  # it has come, so look again
-    assert time.monotonic() - began < IDLE_SECONDS
+    start_time = time.monotonic()
+    assert reader.latestOffset(end, None) == end  # the bytes arrived during the call; the next one finds them
+    assert time.monotonic() - start_time < IDLE_SECONDS
     timer.join()
     assert reader.latestOffset(end, None) != end
 
@@ -252,42 +256,42 @@ def test_who_is_silent_is_not_waited_for_and_nobody_spins(tmp_path: Path, wareho
 def test_a_socket_and_a_file_that_grows(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:
     query = warehouse.hottest()
     locally(query, tmp_path / "expected.xml")
-    one, two = (Path(str(s.source)).read_bytes() for s in query.streams)
+    first_document, second_document = (Path(str(s.source)).read_bytes() for s in query.streams)
     growing = tmp_path / "growing.xml"
-    growing.write_bytes(two[:1000])
+    growing.write_bytes(second_document[:1000])
 
     def grow() -> None:
         time.sleep(0.3)  # by then the other spool reads too
         with open(growing, "ab") as file:
-            file.write(two[1000:])
+            file.write(second_document[1000:])
         growing.unlink()
 
-    with sending(one, grow) as name:
-        live = from_elsewhere(query, sensor1=name, sensor2=f"follow:{growing}")
-        stats = on_spark(spark, live, tmp_path / "out.xml")
-    found, expected = (
+    with sending(first_document, grow) as name:
+        live_query = with_sources(query, sensor1=name, sensor2=f"follow:{growing}")
+        stats = on_spark(spark, live_query, tmp_path / "out.xml")
+    output, expected = (
         split(read_back(tmp_path / name, query.root.schema)) for name in ("out.xml", "expected.xml")
     )
-    assert found[0] == expected[0]
-    assert stats.inputs["sensor1"].bytes == len(one)
+    assert output[0] == expected[0]
+    assert stats.inputs["sensor1"].bytes == len(first_document)
 
 
 @pytest.mark.spark
 def test_several_senders(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    query, stats, seen = plan(PEERS), RunStats("spark"), []
+    query, stats, idle_inputs = plan(PEERS), RunStats("spark"), []
 
     def wait() -> None:
-        """As the first peer, until the second is named: it is not even there."""
+        """The first peer waits until the second one is reported as idle, before that one connects."""
         end = time.monotonic() + 300
-        while not seen:
+        while not idle_inputs:
             assert time.monotonic() < end
             time.sleep(0.1)
 
-    with connecting(caplog, hours(1, 2, 2, 3), hours(2, 9), pause=wait):
+    with connecting(caplog, document_of_hours(1, 2, 2, 3), document_of_hours(2, 9), pause=wait):
         options = RunOptions(output=str(tmp_path / "out.xml"))
-        run(query, options, stats, lambda s: seen.extend(i.input for i in s.idle), spark)
-    found, _ = split(read_back(tmp_path / "out.xml", query.root.schema))
-    assert found == [(1, 1), (2, 3), (3, 1), (9, 1)]
+        run(query, options, stats, lambda s: idle_inputs.extend(i.input for i in s.idle), spark)
+    tuples, _ = split(read_back(tmp_path / "out.xml", query.root.schema))
+    assert tuples == [(1, 1), (2, 3), (3, 1), (9, 1)]
     assert {name: i.tuples for name, i in stats.inputs.items()} == {"a": 6}
-    assert set(seen) in ({"a#1"}, {"a#2"})  # whichever was let in second
+    assert set(idle_inputs) in ({"a#1"}, {"a#2"})  # the accepted order is arbitrary
     assert stats.idle == []

@@ -1,4 +1,4 @@
-"""The whole way from inputs to output as Spark would drive it, without Spark: many plans, slicings and shards."""
+"""From inputs to output without Spark: several plans, slice sizes and numbers of shards."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from xmlpunct.punctuations.punctuation import Punctuation, match
 
 
 class Cluster:
-    """The stages of a job, with a state per stage and shard that goes through bytes after every micro-batch."""
+    """The stages of a job. The state of each stage and shard is serialized after every micro-batch."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self._states: dict[tuple[int, int], bytes] = {}
 
     def push(self, rows: list[StageRow]) -> list[StageRow]:
-        """What reaches the sink of a micro-batch."""
+        """The rows of a micro-batch that reach the sink."""
         for stage in range(self.job.sink):
             rows = list(self._stage(stage, rows))
         return rows
@@ -34,12 +34,12 @@ class Cluster:
     def _stage(self, stage: int, rows: list[StageRow]) -> Iterator[StageRow]:
         yield from (row for row in rows if row.stage != stage)
         for number, key in enumerate(shard_keys(self.job.shards)):
-            mine = [row for row in rows if row.stage == stage and row.shard == key]
-            if mine:
+            shard_rows = [row for row in rows if row.stage == stage and row.shard == key]
+            if shard_rows:
                 shard = Shard(self.job, stage, number)
                 if (stage, number) in self._states:
                     shard.restore(unpack(self._states[stage, number]))
-                yield from shard.push(mine)
+                yield from shard.push(shard_rows)
                 self._states[stage, number] = pack(shard.snapshot())
 
 
@@ -60,20 +60,20 @@ def test_the_bag_of_results_depends_on_the_query_alone(
         assert sink.done.is_set() == (number == len(batches) - 1)
     locally(query, tmp_path / "local.xml")
     schema = query.root.schema
-    found, expected = read_back(bench.out, schema), read_back(tmp_path / "local.xml", schema)
-    assert split(found)[0] == split(expected)[0]
-    said: list[Punctuation] = []
-    for item in found:
+    output, expected = read_back(bench.out, schema), read_back(tmp_path / "local.xml", schema)
+    assert split(output)[0] == split(expected)[0]
+    received: list[Punctuation] = []
+    for item in output:
         if isinstance(item, Punctuation):
-            said.append(item)
+            received.append(item)
         else:
-            assert not any(match(item, p) for p in said)
-    assert len(set(said)) == len(said)
+            assert not any(match(item, p) for p in received)
+    assert len(set(received)) == len(received)
     if name == "hottest":
-        assert len(said) == len(found) / 2
+        assert len(received) == len(output) / 2
     parts = [*job.fragments.edges, *job.fragments.fragments]
-    # What the reader does ahead has numbers too; a `Receive` has none.
-    there = {node.number for part in parts for node in part.root.walk() if node.number}
-    assert [o.id for o in bench.stats.operators] == sorted(there)
-    assert there >= {node.number for node in query.root.walk()}
+    # Operators of the edges have numbers, too; a `Receive` has none.
+    numbers = {node.number for part in parts for node in part.root.walk() if node.number}
+    assert [o.id for o in bench.stats.operators] == sorted(numbers)
+    assert numbers >= {node.number for node in query.root.walk()}
     assert all(o.state_rows == 0 for o in bench.stats.operators)

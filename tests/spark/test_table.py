@@ -1,4 +1,4 @@
-"""Reading XML as a table, as Spark would drive it, without Spark."""
+"""XML as a table, read as Spark would, without Spark."""
 
 from __future__ import annotations
 
@@ -64,17 +64,18 @@ def test_inference_names_columns_as_spark_does_and_reads_by_them(tmp_path: Path)
         "struct<_id:bigint,buyer:struct<city:string>,code:string,g:vat:bigint,"
         "line:array<struct<_VALUE:bigint,_sku:string>>,z:double>"
     )
-    shipped = spark.StructType.fromJson(json.loads(columns.json()))  # as Spark hands it to the reader
-    (first, _) = read(shipped, path)
+    # Spark passes the schema to the reader as JSON.
+    serialized = spark.StructType.fromJson(json.loads(columns.json()))
+    (first, _) = read(serialized, path)
     assert first["g:vat"] == 12
     assert first["line"] == [{"_VALUE": 2, "_sku": "a"}, {"_VALUE": 3, "_sku": "b"}]
     texts = XmlTable({"path": str(path), "inferSchema": "false", "attributePrefix": "at_"}).schema()
     assert {field.dataType.simpleString() for field in texts if field.name in ("at_id", "z")} == {"string"}
-    wanted = {"columnNameOfPunctuation": "p", "columnNameOfCorruptRecord": "c", "path": str(path)}
-    assert {"p", "c"} <= {*XmlTable(wanted).schema().names}
+    options = {"columnNameOfPunctuation": "p", "columnNameOfCorruptRecord": "c", "path": str(path)}
+    assert {"p", "c"} <= {*XmlTable(options).schema().names}
 
 
-def test_the_element_is_found_where_nobody_names_it(tmp_path: Path) -> None:
+def test_the_element_is_inferred_by_default(tmp_path: Path) -> None:
     reader = XmlTable({"path": str(feed(tmp_path / "a.xml", range(3)))}).reader(READINGS)
     assert reader.table.options.element == "t"
 
@@ -84,26 +85,26 @@ WITH_CORRUPT = struct(hour="byte", _corrupt_record="string")
 
 
 @pytest.mark.parametrize("bad", ["x", "128"])
-def test_what_does_not_fit_is_shown_dropped_or_fails(tmp_path: Path, bad: str) -> None:
+def test_wrong_values_are_shown_dropped_or_errors(tmp_path: Path, bad: str) -> None:
     path = tmp_path / "a.xml"
     path.write_text(f"<s><t><hour>1</hour></t><t><hour>{bad}</hour></t><t><hour>3</hour></t></s>")
-    shown = read(WITH_CORRUPT, path)
+    rows = read(WITH_CORRUPT, path)
     text = f"<t><hour>{bad}</hour></t>"
-    assert [(row["hour"], row["_corrupt_record"]) for row in shown] == [(1, None), (3, None), (None, text)]
+    assert [(row["hour"], row["_corrupt_record"]) for row in rows] == [(1, None), (3, None), (None, text)]
     assert hours(read(WITH_CORRUPT, path, mode="dropMalformed")) == [1, 3]
     with pytest.raises(StrictError, match="line 1, byte 24"):
         read(WITH_CORRUPT, path, mode="FAILFAST")
-    other = struct(hour="byte", broken="string")
-    assert read(other, path, columnNameOfCorruptRecord="broken")[-1]["broken"] == text
-    assert hours(read(struct(hour="byte"), path)) == [1, 3, None]  # as Spark's own source has it
+    renamed_columns = struct(hour="byte", broken="string")
+    assert read(renamed_columns, path, columnNameOfCorruptRecord="broken")[-1]["broken"] == text
+    assert hours(read(struct(hour="byte"), path)) == [1, 3, None]  # as in Spark's own source
 
 
-def test_a_document_that_is_cut_fails_unless_somebody_sees_it(tmp_path: Path) -> None:
+def test_a_truncated_document_is_an_error_unless_it_can_be_shown(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text("<s><t><hour>1</hour></t><t><hour>2</ho")
     feed(tmp_path / "b.xml", range(5, 7))
-    shown = read(WITH_CORRUPT, tmp_path)
-    assert hours(shown) == [1, None, 5, 6]
-    assert "a.xml, line 1, byte 38" in shown[1]["_corrupt_record"]
+    rows = read(WITH_CORRUPT, tmp_path)
+    assert hours(rows) == [1, None, 5, 6]
+    assert "a.xml, line 1, byte 38" in rows[1]["_corrupt_record"]
     assert hours(read(WITH_CORRUPT, tmp_path, mode="DROPMALFORMED")) == [1, 5, 6]
     for columns, mode in ((WITH_CORRUPT, "FAILFAST"), (struct(hour="byte"), "PERMISSIVE")):
         with pytest.raises(SourceError, match=r"a\.xml, line 1"):
@@ -111,11 +112,11 @@ def test_a_document_that_is_cut_fails_unless_somebody_sees_it(tmp_path: Path) ->
 
 
 def test_punctuations_have_a_column_where_asked_for(tmp_path: Path) -> None:
-    path = feed(tmp_path / "a.xml", range(2), said=1)
+    path = feed(tmp_path / "a.xml", range(2), closed_hour=1)
     columns = struct(_sid="string", p="string", hour="integer")
-    shown = read(columns, path, columnNameOfPunctuation="p")
-    assert [row["p"] for row in shown] == [None, None, "<*, (,1]>"]
-    assert hours(shown) == [0, 1, None]
+    rows = read(columns, path, columnNameOfPunctuation="p")
+    assert [row["p"] for row in rows] == [None, None, "<*, (,1]>"]
+    assert hours(rows) == [0, 1, None]
     assert len(read(READINGS, path)) == 2
 
 
@@ -126,11 +127,11 @@ def test_large_files_are_cut_and_small_ones_put_together(tmp_path: Path) -> None
     reader = TableReader(table(READINGS, tmp_path, maxPartitionBytes=2000))
     by_task = of_tasks(reader, reader.partitions())
     assert len(by_task) > 5
-    found = [hour for rows in by_task for hour in hours(rows)]
-    assert sorted(found) == sorted([n * 10 + i for n in range(5) for i in range(4)] + [*range(100, 400)])
+    all_hours = [hour for rows in by_task for hour in hours(rows)]
+    assert sorted(all_hours) == sorted([n * 10 + i for n in range(5) for i in range(4)] + [*range(100, 400)])
     small = [hours(rows) for rows in by_task if max(hours(rows)) < 100]
     assert len(small) == 1  # five files, one task
-    # What reads on behind a fault is not cut: the tasks behind it would not know.
+    # DROPMALFORMED continues after a fault, which tasks of later pieces would not see: a file is one task.
     tolerant = TableReader(table(READINGS, tmp_path, maxPartitionBytes=2000, mode="DROPMALFORMED"))
     assert len(tolerant.partitions()) == 2
 
@@ -149,10 +150,11 @@ def test_names_of_files_carry_values(tmp_path: Path) -> None:
         (tmp_path / f"hour={hour}" / "a.xml").write_text("<s><t sid='S1'/></s>")
         (tmp_path / f"hour={hour}" / "b.xml").write_text("<s><t sid='S2'/></s>")
     columns = struct(_sid="string", hour="integer", p="string")
-    shown = read(columns, f"{tmp_path}/hour={{hour}}/*.xml", columnNameOfPunctuation="p")
-    tuples = [(row["_sid"], row["hour"]) for row in shown if row["p"] is None]
+    rows = read(columns, f"{tmp_path}/hour={{hour}}/*.xml", columnNameOfPunctuation="p")
+    tuples = [(row["_sid"], row["hour"]) for row in rows if row["p"] is None]
     assert tuples == [("S1", 17), ("S2", 17), ("S1", 18), ("S2", 18)]
-    assert [row["p"] for row in shown if row["p"]] == ["<*, 17>", "<*, 18>"]  # each by its last file
+    # Each follows the last file of its hour.
+    assert [row["p"] for row in rows if row["p"]] == ["<*, 17>", "<*, 18>"]
 
 
 def test_a_file_that_changed_since_it_was_listed_is_noticed(tmp_path: Path) -> None:
@@ -165,10 +167,10 @@ def test_a_file_that_changed_since_it_was_listed_is_noticed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"bogus": "1"}, "bogus is no option"),
-        ({"element": "a", "rowTag": "b"}, "one option"),
+        ({"element": "a", "rowTag": "b"}, "the same option"),
         ({"element": "g:t"}, "namespaces"),
         ({"mode": "LOUD"}, "PERMISSIVE, DROPMALFORMED, FAILFAST"),
         ({"maxPartitionBytes": "many"}, "maxPartitionBytes"),
@@ -177,8 +179,8 @@ def test_a_file_that_changed_since_it_was_listed_is_noticed(tmp_path: Path) -> N
         ({"compression": "rar"}, "gzip"),
     ],
 )
-def test_wrong_options_say_what_to_write(options: dict[str, str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_wrong_options_say_what_to_write(options: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         TableOptions.read(options, WATCHING | WRITING)
 
 
@@ -208,21 +210,21 @@ def test_wrong_columns_and_sources_say_what_to_write(tmp_path: Path) -> None:
         (struct(_corrupt_record="integer"), {}, "declare it STRING"),
         (struct(hour="integer"), {"columnNameOfPunctuation": "p"}, "no column p"),
         (struct(a=spark.ArrayType(spark.ArrayType(spark.StringType()))), {}, "array of arrays"),
-        (spark.StructType().add("g:a", "string"), {}, "namespaces says what prefixes"),
-        (struct(_a="string", b="string").add("c", "string", metadata={"path": "b"}), {}, "one place"),
+        (spark.StructType().add("g:a", "string"), {}, "with the option namespaces"),
+        (struct(_a="string", b="string").add("c", "string", metadata={"path": "b"}), {}, "the same path"),
     ]
-    for columns, options, said in cases:
-        with pytest.raises(XmlPunctError, match=said):
+    for columns, options, message in cases:
+        with pytest.raises(XmlPunctError, match=message):
             table(columns, path, **options)
-    with pytest.raises(UsageError, match="which elements are tuples"):
+    with pytest.raises(UsageError, match="the element of the tuples is missing"):
         TableRead(READINGS, TableOptions())
     with pytest.raises(UsageError, match=r"xmlpunct.spark.query reads it"):
         read(READINGS, "tcp://127.0.0.1:1")
 
 
-def test_inference_tells_what_is_wrong(tmp_path: Path) -> None:
+def test_errors_of_inference(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text("<s><t><a>1</a></t><t><a>2</a></t><t></s>")
     with pytest.raises(SourceError, match="line 1"):
         inferred_columns(TableOptions.read({"path": str(tmp_path / "a.xml"), "rowTag": "t"}, READING))
-    with pytest.raises(UsageError, match="nothing to read"):
+    with pytest.raises(UsageError, match="no path to read"):
         inferred_columns(TableOptions.read({"rowTag": "t"}, READING))

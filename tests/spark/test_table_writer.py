@@ -1,4 +1,4 @@
-"""Writing a table as XML, as Spark would drive it, without Spark."""
+"""A table written as XML, as Spark would, without Spark."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def options_of(path: Path, **options: str) -> TableOptions:
 def write(
     path: Path, columns: spark.StructType, *tasks: list[Row], overwrite: bool = False, **options: str
 ) -> None:
-    """Write rows as Spark would: the tasks elsewhere."""
+    """Write rows as Spark would: a pickled copy of the writer runs the tasks."""
     writer = TableWriter(columns, options_of(path, **options), overwrite)
-    there = pickle.loads(pickle.dumps(writer))
-    writer.commit([there.write(iter(batches(columns, *rows))) for rows in tasks])
+    task_writer = pickle.loads(pickle.dumps(writer))
+    writer.commit([task_writer.write(iter(batches(columns, *rows))) for rows in tasks])
 
 
 NESTED = struct(
@@ -58,15 +58,19 @@ VALUES: Row = {
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "bzip2", "xz"])
-def test_what_is_written_is_read_back(tmp_path: Path, compression: str) -> None:
+def test_written_rows_are_read_back(tmp_path: Path, compression: str) -> None:
     out = tmp_path / "out"
-    nothing: Row = dict.fromkeys(NESTED.names)
-    said = {"n": None, "p": "<1, *, *, *, *, *, *, *, {0.5,1.5}>"}
-    tasks = [[VALUES], [{**nothing, "n": 2}, {**nothing, **said}], []]
+    empty_row: Row = dict.fromkeys(NESTED.names)
+    punctuation = {"n": None, "p": "<1, *, *, *, *, *, *, *, {0.5,1.5}>"}
+    tasks = [[VALUES], [{**empty_row, "n": 2}, {**empty_row, **punctuation}], []]
     write(out, NESTED, *tasks, element="t", rootTag="r", columnNameOfPunctuation="p", compression=compression)
-    found = read(NESTED, out, columnNameOfPunctuation="p")
-    assert found[2]["p"] is not None  # behind all tuples; of which task the first ones are is not known here
-    assert sorted(found, key=lambda row: row["n"] or 9) == [VALUES, {**nothing, "n": 2}, {**nothing, **said}]
+    rows = read(NESTED, out, columnNameOfPunctuation="p")
+    assert rows[2]["p"] is not None  # the punctuation is last; the order of the tasks' tuples is arbitrary
+    assert sorted(rows, key=lambda row: row["n"] or 9) == [
+        VALUES,
+        {**empty_row, "n": 2},
+        {**empty_row, **punctuation},
+    ]
     assert [entry.name for entry in out.iterdir()] == ["slice-000000000000"]
 
 
@@ -84,20 +88,20 @@ def test_appending_adds_a_slice_and_overwriting_leaves_one(tmp_path: Path) -> No
         write(out, READINGS, element="t", overwrite=True)
 
 
-def test_attempts_that_do_not_count_leave_nothing(tmp_path: Path) -> None:
+def test_failed_attempts_leave_no_files(tmp_path: Path) -> None:
     out, columns = tmp_path / "out", READINGS
     writer = TableWriter(columns, options_of(out, element="t"), False)
-    writer.write(iter(batches(columns, {"_sid": "S1", "hour": 1})))  # whose task failed behind this
+    writer.write(iter(batches(columns, {"_sid": "S1", "hour": 1})))  # the task failed after this
     writer.commit([writer.write(iter(batches(columns, {"_sid": "S1", "hour": 1}))), None])
     assert hours(read(READINGS, out)) == [1]
     writer = TableWriter(columns, options_of(out, element="t"), False)
     message = writer.write(iter(batches(columns, {"_sid": "S1", "hour": 2})))
-    assert hours(read(READINGS, out)) == [1]  # nothing is seen before its time
+    assert hours(read(READINGS, out)) == [1]  # an uncommitted slice is invisible
     writer.abort([message])
     assert [entry.name for entry in out.iterdir()] == ["slice-000000000000"]
 
 
-def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_errors_of_writing(tmp_path: Path) -> None:
     with pytest.raises(XmlPunctError, match="a character that XML cannot hold"):
         write(tmp_path / "a", READINGS, [{"_sid": "\x00", "hour": 1}])
     with pytest.raises(UsageError, match="is a file"):
@@ -106,11 +110,11 @@ def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
         TableWriter(READINGS, TableOptions(paths=("s3://bucket/x",)), False)
     with pytest.raises(UsageError, match="checkpointLocation"):
         TableStreamWriter(READINGS, options_of(tmp_path), False)
-    with pytest.raises(UsageError, match="tells no number"):
+    with pytest.raises(UsageError, match="has no query id"):
         TableStreamWriter(READINGS, options_of(tmp_path, checkpointLocation=str(tmp_path)), False)
 
 
-def test_a_micro_batch_is_written_once_however_often_it_comes(tmp_path: Path) -> None:
+def test_a_repeated_micro_batch_is_written_once(tmp_path: Path) -> None:
     out, checkpoint = tmp_path / "out", tmp_path / "ck"
     checkpoint.mkdir()
     (checkpoint / "metadata").write_text('{"id": "one"}')
@@ -121,18 +125,19 @@ def test_a_micro_batch_is_written_once_however_often_it_comes(tmp_path: Path) ->
 
     def take(batch: int, hour: int) -> None:
         message = stream().write(iter(batches(READINGS, {"_sid": "S1", "hour": hour})))
-        stream().commit([message], batch)  # by another process than the tasks'
+        stream().commit([message], batch)  # the driver has another writer than the tasks
 
     take(0, 1)
     take(1, 2)
     take(1, 2)
     take(0, 1)
     assert hours(read(READINGS, out)) == [1, 2]
-    stream().write(iter(batches(READINGS, {"_sid": "S1", "hour": 5})))  # and then it was killed
+    # The process was killed before it committed this.
+    stream().write(iter(batches(READINGS, {"_sid": "S1", "hour": 5})))
     take(2, 3)
-    stream().commit([None], 3)  # there was nothing
+    stream().commit([None], 3)  # an empty micro-batch
     assert hours(read(READINGS, out)) == [1, 2, 3]
     assert sorted(entry.name for entry in out.iterdir()) == [f"slice-{n:012d}" for n in range(3)]
-    (checkpoint / "metadata").write_text('{"id": "another"}')  # another query begins with batch 0, too
+    (checkpoint / "metadata").write_text('{"id": "another"}')  # another query also begins with batch 0
     take(0, 4)
     assert hours(read(READINGS, out)) == [1, 2, 3, 4]

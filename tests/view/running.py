@@ -1,4 +1,4 @@
-"""A view of a run that has come to a known place."""
+"""A view of a run that has read a fixed part of its inputs."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ B = "<s>" + "<t><hour>2</hour><x>9</x></t>" * 99 + "</s>"
 
 @contextmanager
 def taking(sayings: Sayings) -> Iterator[list[Plain]]:
-    """Takes what is said, as a run does; it is durable at once. Gives what was taken."""
-    taken, over = list[Plain](), threading.Event()
+    """Takes injected punctuations as a run does, confirms them at once, and yields them as a list."""
+    punctuations, over = list[Plain](), threading.Event()
 
     def take() -> None:
         while not over.is_set():
-            while (said := sayings.take()) is not None:
-                taken.append(said)
+            while (punctuation := sayings.take()) is not None:
+                punctuations.append(punctuation)
             sayings.settle()
             over.wait(0.005)
 
     thread = threading.Thread(target=take)
     thread.start()
     try:
-        yield taken
+        yield punctuations
     finally:
         over.set()
         thread.join()
@@ -49,7 +49,7 @@ def taking(sayings: Sayings) -> Iterator[list[Plain]]:
 
 @contextmanager
 def view_of_a_run() -> Iterator[tuple[View, RunStats]]:
-    """A view, and the numbers of its run: ``a`` was read, nothing of ``b``, and the union waits for that."""
+    """A view and the statistics of its run: ``a`` was read, ``b`` was not, and the union waits for ``b``."""
     stats, query = RunStats("local"), plan(SQL, {"a": "a", "b": "b"})
     view = View(query, "local")
     sources = {name: Source.of(text.encode(), name) for name, text in (("a", A), ("b", B))}

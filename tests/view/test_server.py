@@ -1,4 +1,4 @@
-"""The live view over HTTP, from a server in this process."""
+"""The live view over HTTP, served by this process."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ def test_events(served: Served) -> None:
         assert (first["state"], first["waiting"]) == ("running", ["2 tuples wait for b, silent for 2 s"])
         assert first["picture"].startswith("<svg")
         view.finish(stats, "ended")
-        rest = answer.read().decode().strip()
-        assert json.loads(rest.removeprefix("data: "))["state"] == "ended"
+        remaining = answer.read().decode().strip()
+        assert json.loads(remaining.removeprefix("data: "))["state"] == "ended"
 
 
-def test_who_looks_sees_the_end() -> None:
+def test_clients_receive_the_final_state() -> None:
     with view_of_a_run() as (view, stats):
         with ViewServer(view, ("127.0.0.1", 0)) as server:
             connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=10)
@@ -124,32 +124,32 @@ def test_say(served: Served) -> None:
     _, stats, url = served
     sayings = Sayings()
     talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE, sayings)
-    said = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
-    assert post(url, said)[0] == 403  # it was not allowed
-    with ViewServer(served[0], ("127.0.0.1", 0), talk) as server, taking(sayings) as taken:
-        assert post(server.url, said)[0] == 200
-        assert taken == [(1, ["1", "*"])]
+    request = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
+    assert post(url, request)[0] == 403  # this view accepts no punctuations
+    with ViewServer(served[0], ("127.0.0.1", 0), talk) as server, taking(sayings) as punctuations:
+        assert post(server.url, request)[0] == 200
+        assert punctuations == [(1, ["1", "*"])]
         assert post(server.url, '{"input": "c", "punctuation": {}}')[2].startswith(
             b"the query reads no stream c"
         )
         assert post(server.url, "nonsense")[0] == 400
         assert post(server.url, "", **{"Content-Length": "-1"})[0] == 400
-        assert post(server.url, said, Origin="http://evil.example")[0] == 403
-        plain = post(server.url, said, **{"Content-Type": "text/plain"})
+        assert post(server.url, request, Origin="http://evil.example")[0] == 403
+        plain = post(server.url, request, **{"Content-Type": "text/plain"})
         assert plain[::2] == (415, b"send it with Content-Type: application/json\n")
-        assert post(server.url, said, Origin=server.url.rstrip("/"))[0] == 200
+        assert post(server.url, request, Origin=server.url.rstrip("/"))[0] == 200
 
 
-def test_say_does_not_answer_before_its_word_is_durable(
+def test_say_fails_if_its_punctuation_does_not_become_durable(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("xmlpunct.engine.view.talk.ANSWER_SECONDS", 0.2)
     sayings = Sayings()
     talk = Talk(plan(SQL, {"a": "a", "b": "b"}), served[1], PUNCT_NAMESPACE, sayings)
-    said = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
+    request = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
     with ViewServer(served[0], ("127.0.0.1", 0), talk) as server:
-        assert post(server.url, said)[::2] == (503, b"the run is busy, or over\n")
-        assert sayings.take() is None, "what was refused is not taken later"
+        assert post(server.url, request)[::2] == (503, b"the run is busy, or over\n")
+        assert sayings.take() is None, "a refused punctuation is not taken"
 
 
 def post(url: str, body: str, **headers: str) -> tuple[int, str, bytes]:
@@ -159,7 +159,7 @@ def post(url: str, body: str, **headers: str) -> tuple[int, str, bytes]:
         return answer.status, answer.headers["Content-Type"], answer.read()
 
 
-def test_a_question_is_answered_by_the_run(served: Served) -> None:
+def test_a_partial_answer_comes_from_the_run(served: Served) -> None:
     view, stats, url = served
     answers: list[tuple[int, str, bytes]] = []
     asking = threading.Thread(target=lambda: answers.append(ask(url, "/partial")))
@@ -177,7 +177,7 @@ def test_a_question_is_answered_by_the_run(served: Served) -> None:
 
 
 def test_values_are_those_of_jsonl() -> None:
-    """NaN and infinity are told from null, and decimals keep their digits."""
+    """NaN and infinity differ from null, and decimals keep all digits."""
     columns = "x DOUBLE, m DECIMAL(20,2), a ARRAY(v DOUBLE PATH 'w')"
     query = plan(f"CREATE STREAM s ({columns}) WITH (source = 's', element = 't'); SELECT * FROM s")
     schema = query.root.schema
@@ -202,7 +202,7 @@ def test_values_are_those_of_jsonl() -> None:
     ) == {"partial": True, "columns": ["x", "m", "a"], "tuples": 0, "shown": []}
 
 
-def test_a_question_that_fails_does_not_hurt_the_run(served: Served) -> None:
+def test_a_failed_request_does_not_stop_the_run(served: Served) -> None:
     view, stats, url = served
     stats.gauges = None
     answers: list[tuple[int, str, bytes]] = []
@@ -215,22 +215,22 @@ def test_a_question_that_fails_does_not_hurt_the_run(served: Served) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1", "LOCALHOST", "[::1]:80", "192.0.2.7:8080"])
-def test_who_asks_for_this_host(served: Served, host: str) -> None:
+def test_requests_to_this_host_are_accepted(served: Served, host: str) -> None:
     assert ask(served[2], "/healthz", Host=host)[0] == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80", "", "[::1"])
-def test_a_name_made_to_lead_here_gets_nothing(served: Served, host: str) -> None:
+def test_other_host_names_are_refused(served: Served, host: str) -> None:
     assert ask(served[2], "/state", Host=host)[0] == 403
 
 
 @pytest.mark.parametrize("text", ["", "here", "127.0.0.1:", "1:x", "127.0.0.1:65536", ":-1"])
-def test_no_address(text: str) -> None:
+def test_invalid_addresses(text: str) -> None:
     with pytest.raises(UsageError, match="write HOST:PORT"):
         read_address(text)
 
 
-def test_a_port_that_is_taken(served: Served) -> None:
+def test_a_port_in_use(served: Served) -> None:
     port = urlsplit(served[2]).port
     assert port is not None
     with pytest.raises(UsageError, match="cannot listen there: Address already in use"):
@@ -239,7 +239,7 @@ def test_a_port_that_is_taken(served: Served) -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 def test_the_page_in_a_browser(served: Served, tmp_path: Path) -> None:
-    """What the page's script makes of the events, and a screenshot: with XMLPUNCT_PICTURES=1 that of docs/."""
+    """The page shows the events; with XMLPUNCT_PICTURES=1 its screenshot is copied to docs/."""
     assert CHROMIUM is not None
     view, stats, url = served
     call = [CHROMIUM, *QUIETLY, f"--user-data-dir={tmp_path}"]
@@ -250,7 +250,7 @@ def test_the_page_in_a_browser(served: Served, tmp_path: Path) -> None:
     assert shot.read_bytes().startswith(b"\x89PNG")
     if os.environ.get("XMLPUNCT_PICTURES") == "1":
         shutil.copy(shot, Path(__file__).parents[2] / "docs" / "live-view.png")
-    view.finish(stats, "ended")  # so that the page has no request open, for which a dump would wait
+    view.finish(stats, "ended")  # closes the page's open request: --dump-dom would wait for it
     dump = [*call, "--virtual-time-budget=2000", "--dump-dom", url]
     page = subprocess.run(dump, capture_output=True, text=True, timeout=60, check=True).stdout
     assert 'id="state" class="ended">ended<' in page

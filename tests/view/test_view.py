@@ -1,4 +1,4 @@
-"""What a moment of a run says: as values, as numbers for Prometheus, as a picture, and on a terminal."""
+"""A snapshot of a run as values, as Prometheus metrics, as a picture, and on a terminal."""
 
 from __future__ import annotations
 
@@ -31,66 +31,74 @@ def moment() -> Moment:
         return view.latest
 
 
-def samples(now: Moment) -> dict[str, dict[str, float]]:
-    """By name, the samples' values by their labels' values."""
-    found: dict[str, dict[str, float]] = {}
-    for family in text_string_to_metric_families(metrics(now).decode()):
+def samples(snapshot: Moment) -> dict[str, dict[str, float]]:
+    """The samples of all metrics: name -> label values -> value."""
+    values: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(metrics(snapshot).decode()):
         assert family.documentation
         assert family.type != "unknown"
         for sample in family.samples:
-            found.setdefault(sample.name, {})["/".join(sample.labels.values())] = sample.value
-    return found
+            values.setdefault(sample.name, {})["/".join(sample.labels.values())] = sample.value
+    return values
 
 
-def test_before_anything_happened() -> None:
+def test_a_run_that_has_not_begun() -> None:
     query = plan("CREATE STREAM s (x INT) WITH (source = 'nowhere.xml'); SELECT DISTINCT x FROM s")
-    now = View(query, "spark").latest
-    assert (now.state, now.engine, now.inputs, now.state_rows) == ("starting", "spark", (), 0)
-    assert [(b.name, b.inputs, b.stream) for b in now.boxes] == [("scan", (), "s"), ("dupelim", (1,), None)]
-    assert draw(now)
-    assert frame(now)
-    assert samples(now)["xmlpunct_up"] == {"spark": 1}
+    snapshot = View(query, "spark").latest
+    assert (snapshot.state, snapshot.engine, snapshot.inputs, snapshot.state_rows) == (
+        "starting",
+        "spark",
+        (),
+        0,
+    )
+    assert [(b.name, b.inputs, b.stream) for b in snapshot.boxes] == [
+        ("scan", (), "s"),
+        ("dupelim", (1,), None),
+    ]
+    assert draw(snapshot)
+    assert frame(snapshot)
+    assert samples(snapshot)["xmlpunct_up"] == {"spark": 1}
 
 
-def test_a_moment_says_what_each_operator_did_and_what_waits() -> None:
-    now = moment()
-    by_name = {box.name: box for box in now.boxes if box.name != "scan"}
+def test_a_moment_has_the_counts_and_waits_of_each_operator() -> None:
+    snapshot = moment()
+    by_name = {box.name: box for box in snapshot.boxes if box.name != "scan"}
     union = by_name["union"]
     assert (union.tuples_in, union.tuples_out, union.state_rows, union.waits) == (2, 2, 2, (0, 2))
     group_by = by_name["group-by"]
     assert (group_by.state_rows, group_by.tuples_out, group_by.waits) == (1, 0, (1,))
-    a, b = now.inputs
+    a, b = snapshot.inputs
     assert (a.name, a.tuples, a.punctuations, a.ended) == ("a", 2, 1, False)
     assert a.punctuation_age is not None
     assert 0 <= a.punctuation_age < 60
     assert (b.tuples, b.punctuation_age, b.behind) == (0, None, 99 * 29 + 7)
 
 
-def test_numbers_for_prometheus() -> None:
-    found = samples(moment())
-    assert all(name.startswith("xmlpunct_") for name in found)
-    assert found["xmlpunct_input_tuples_total"] == {"a": 2, "b": 0}
-    assert found["xmlpunct_input_punctuations_total"] == {"a": 1, "b": 0}
-    assert found["xmlpunct_input_lag_bytes"]["b"] == 99 * 29 + 7
-    assert set(found["xmlpunct_input_punctuation_age_seconds"]) == {"a"}
-    assert found["xmlpunct_input_silent_seconds"] == {"b": 2.5}
-    assert found["xmlpunct_operator_state_rows"]["3/union"] == 2
-    assert found["xmlpunct_operator_waits"]["3/union/1"] == 2
+def test_prometheus_metrics() -> None:
+    values = samples(moment())
+    assert all(name.startswith("xmlpunct_") for name in values)
+    assert values["xmlpunct_input_tuples_total"] == {"a": 2, "b": 0}
+    assert values["xmlpunct_input_punctuations_total"] == {"a": 1, "b": 0}
+    assert values["xmlpunct_input_lag_bytes"]["b"] == 99 * 29 + 7
+    assert set(values["xmlpunct_input_punctuation_age_seconds"]) == {"a"}
+    assert values["xmlpunct_input_silent_seconds"] == {"b": 2.5}
+    assert values["xmlpunct_operator_state_rows"]["3/union"] == 2
+    assert values["xmlpunct_operator_waits"]["3/union/1"] == 2
 
 
-def test_the_picture_says_who_waits() -> None:
-    now = moment()
-    picture = etree.fromstring(draw(now))
+def test_the_picture_marks_waiting_edges() -> None:
+    snapshot = moment()
+    picture = etree.fromstring(draw(snapshot))
     boxes = {g.get("id"): g for g in picture.iter(f"{SVG}g") if g.get("class") == "box"}
-    assert set(boxes) == {f"box-{box.id}" for box in now.boxes}
+    assert set(boxes) == {f"box-{box.id}" for box in snapshot.boxes}
     edges = [g for g in picture.iter(f"{SVG}g") if g.get("class", "").startswith("edge")]
-    assert len(edges) == sum(len(box.inputs) for box in now.boxes)
+    assert len(edges) == sum(len(box.inputs) for box in snapshot.boxes)
     waits = ["".join(g.itertext()) for g in edges if g.get("class") == f"edge {WAITS}"]
     assert waits == ["2 wait", "1 wait"]
-    union = next(box for box in now.boxes if box.name == "union")
-    assert [does(now, union, port) for port in (0, 1)] == [STILL, WAITS]
-    flowing = tuple(replace(box, rate=1.0) for box in now.boxes)
-    assert does(replace(now, boxes=flowing), union, 0) == FLOWS
+    union = next(box for box in snapshot.boxes if box.name == "union")
+    assert [does(snapshot, union, port) for port in (0, 1)] == [STILL, WAITS]
+    flowing = tuple(replace(box, rate=1.0) for box in snapshot.boxes)
+    assert does(replace(snapshot, boxes=flowing), union, 0) == FLOWS
 
 
 @pytest.mark.parametrize(
@@ -104,11 +112,11 @@ def test_the_picture_says_who_waits() -> None:
     ],
     ids=["a tree", "several answers"],
 )
-def test_no_two_boxes_lie_on_each_other(sql: str) -> None:
+def test_boxes_do_not_overlap(sql: str) -> None:
     boxes = plan_of(plan(f"CREATE STREAM s (x INT, y INT) WITH (source = 's.xml'); {sql}")).boxes
-    found = box_corners(boxes)
-    assert len({(p.x, p.y) for p in found.values()}) == len(boxes)
-    assert all(found[below].x < found[box.id].x for box in boxes for below in box.inputs)
+    corners = box_corners(boxes)
+    assert len({(p.x, p.y) for p in corners.values()}) == len(boxes)
+    assert all(corners[below].x < corners[box.id].x for box in boxes for below in box.inputs)
 
 
 def test_each_answer_is_shown(tmp_path: Path) -> None:
@@ -121,27 +129,30 @@ def test_each_answer_is_shown(tmp_path: Path) -> None:
     stats, view = RunStats("local", watched=True), View(query, "local")
     local.run(query, RunOptions(output=str(tmp_path / "out.xml")), stats)
     view.finish(stats, "ended")
-    now = view.latest
-    assert [(o.name, o.tuples, o.complete) for o in now.outputs] == [("most", 1, True), ("SELECT", 1, True)]
-    assert {box.sinks for box in now.boxes} >= {("most",), ("most", "SELECT")}
-    assert "for most, SELECT" in draw(now)
-    told = metrics(now).decode()
-    assert 'xmlpunct_sink_tuples_total{sink="most"} 1.0' in told
-    on_terminal = shown(now)
+    snapshot = view.latest
+    assert [(o.name, o.tuples, o.complete) for o in snapshot.outputs] == [
+        ("most", 1, True),
+        ("SELECT", 1, True),
+    ]
+    assert {box.sinks for box in snapshot.boxes} >= {("most",), ("most", "SELECT")}
+    assert "for most, SELECT" in draw(snapshot)
+    metric_text = metrics(snapshot).decode()
+    assert 'xmlpunct_sink_tuples_total{sink="most"} 1.0' in metric_text
+    on_terminal = shown(snapshot)
     assert "most (complete)" in on_terminal
     assert "as above" in on_terminal
 
 
-def test_what_data_says_is_no_markup() -> None:
+def test_the_picture_escapes_the_text_of_a_query() -> None:
     query = plan("CREATE STREAM s (x STRING) WITH (source = 's.xml'); SELECT x FROM s WHERE x = '<b>&'")
     picture = draw(View(query, "local").latest)
     assert "<b>" not in picture
     etree.fromstring(picture)
 
 
-def shown(now: Moment, terminal: bool = False) -> str:
+def shown(snapshot: Moment, terminal: bool = False) -> str:
     out = io.StringIO()
-    Console(file=out, width=100, force_terminal=terminal, color_system=None).print(frame(now))
+    Console(file=out, width=100, force_terminal=terminal, color_system=None).print(frame(snapshot))
     return out.getvalue()
 
 
@@ -154,7 +165,7 @@ def test_the_frame_on_a_terminal() -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_watching(terminal: bool) -> None:
-    """A terminal shows every moment; for what is none, the last is enough."""
+    """A terminal shows every moment; another output only the last one."""
     out = io.StringIO()
     with view_of_a_run() as (view, stats):
         console = Console(file=out, width=100, force_terminal=terminal, color_system=None)
@@ -165,7 +176,7 @@ def test_watching(terminal: bool) -> None:
         assert "ended on the local" in out.getvalue()
 
 
-def test_a_moment_is_made_now_and_then_only() -> None:
+def test_moments_are_taken_at_intervals() -> None:
     with view_of_a_run() as (view, stats):
         before = view.after(-1, 0)
         assert not view.show(stats)

@@ -1,4 +1,4 @@
-"""The queries of samples/windows give what DuckDB gives over the same documents, however they are sliced."""
+"""The queries of samples/windows have DuckDB's results over the same documents, for any slices."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DUCKDB = {
         SELECT *, ts - LAG(ts, 1, -1000) OVER (PARTITION BY item ORDER BY ts) >= 6 AS opens FROM bid))
         GROUP BY item, n""",
 }
-"""The same queries over tables. Series and joins stand for the windows, which DuckDB does not have."""
+"""The same queries over tables. Series and joins replace the windows, which DuckDB lacks."""
 
 
 def query_of(name: str) -> str:
@@ -53,14 +53,14 @@ def query_of(name: str) -> str:
 
 
 Documents = dict[str, bytes]
-"""What the queries read, by the names of the samples' files."""
+"""The inputs of the queries, by the names of the samples' files."""
 SAMPLED: Documents = {path.stem: path.read_bytes() for path in FOLDER.glob("*.xml")}
 
 
 def random_documents(seed: int) -> Documents:
-    """Documents of the samples' shapes: packets and hosts in order, items each in their own, bids 18 late at most."""
+    """Documents like the samples: packets and hosts in order, bids in order of each item or at most 18 late."""
     rng = Random(seed)
-    packets, hosts, there = [], [], Counter[str]()
+    packets, hosts, host_counts = [], [], Counter[str]()
     for ts in range(12):
         for _ in range(rng.randrange(4)):
             packets.append(
@@ -69,8 +69,8 @@ def random_documents(seed: int) -> Documents:
         for _ in range(rng.randrange(3)):
             host = f"<ip>10.{rng.randrange(3)}</ip><alias>{rng.choice('ab')}</alias>"
             host += f"<name>{rng.choice(['stanford.edu', 'example.org'])}</name>"
-            diff = -1 if there[host] and rng.random() < 0.7 else 1
-            there[host] += diff
+            diff = -1 if host_counts[host] and rng.random() < 0.7 else 1
+            host_counts[host] += diff
             hosts.append(f'<host at="{ts}" diff="{diff}">{host}</host>')
         packets += [f'<p:packet ts="(,{ts}]"/>'] * (rng.random() < 0.6)
         hosts += [f'<p:host at="(,{ts}]"/>'] * (rng.random() < 0.6)
@@ -79,18 +79,19 @@ def random_documents(seed: int) -> Documents:
         for item in ("lamp", "sofa", "vase")
         for ts in sorted(rng.choices(range(45), k=12))
     ]
-    told = {bid: f'<bid item="{bid[1]}" ts="{bid[0]}"><price>{bid[2]}</price></bid>' for bid in bids}
-    ahead: list[str] = []
+    texts = {bid: f'<bid item="{bid[1]}" ts="{bid[0]}"><price>{bid[2]}</price></bid>' for bid in bids}
+    ordered: list[str] = []
     waiting = {item: [bid for bid in bids if bid[1] == item] for item in ("lamp", "sofa", "vase")}
     while any(waiting.values()):
-        item = rng.choice([item for item, some in waiting.items() if some])
-        ahead.append(told[waiting[item].pop(0)])
+        item = rng.choice([item for item, queue in waiting.items() if queue])
+        ordered.append(texts[waiting[item].pop(0)])
         if waiting[item] and rng.random() < 0.5:
-            ahead.append(f'<p:bid item="{item}" ts="(,{waiting[item][0][0] - 1}]"/>')
-    late = [told[bid] for bid in sorted(bids, key=lambda bid: bid[0] + rng.randint(0, 18))]
-    parts = {"packets": packets, "domains": hosts, "bids": ahead, "unpunctuated": late}
+            ordered.append(f'<p:bid item="{item}" ts="(,{waiting[item][0][0] - 1}]"/>')
+    late = [texts[bid] for bid in sorted(bids, key=lambda bid: bid[0] + rng.randint(0, 18))]
+    parts = {"packets": packets, "domains": hosts, "bids": ordered, "unpunctuated": late}
     return {
-        name: f"<s xmlns:p='{PUNCT_NAMESPACE}'>{''.join(some)}</s>".encode() for name, some in parts.items()
+        name: f"<s xmlns:p='{PUNCT_NAMESPACE}'>{''.join(elements)}</s>".encode()
+        for name, elements in parts.items()
     }
 
 
@@ -101,8 +102,8 @@ def tables(documents: Documents) -> duckdb.DuckDBPyConnection:
     database.execute('CREATE TABLE host (ip TEXT, alias TEXT, name TEXT, "at" BIGINT, diff BIGINT)')
     database.execute("CREATE TABLE bid (item TEXT, ts BIGINT, price BIGINT)")
     for document, element in (("packets", "packet"), ("domains", "host"), ("bids", "bid")):
-        for found in etree.fromstring(documents[document]).iter(element):
-            values = {**found.attrib, **{child.tag: child.text for child in found}}
+        for row in etree.fromstring(documents[document]).iter(element):
+            values = {**row.attrib, **{child.tag: child.text for child in row}}
             columns = ", ".join(f'"{name}"' for name in values)
             marks = ", ".join("?" * len(values))
             database.execute(f"INSERT INTO {element} ({columns}) VALUES ({marks})", [*values.values()])
@@ -110,30 +111,30 @@ def tables(documents: Documents) -> duckdb.DuckDBPyConnection:
 
 
 def answer(name: str, slice_bytes: int | None, documents: Documents = SAMPLED) -> list[Row]:
-    """The tuples of a query over its documents, taken in slices, none of which breaks a promise."""
+    """The tuples of a query over its documents in slices, none matching an earlier punctuation."""
     query = plan(query_of(name))
     sources = {
         stream.name: Source.of(documents[Path(str(stream.source)).stem], stream.name)
         for stream in query.streams
     }
     running = LocalRun(query, sources, slice_bytes, RunStats("local"), PUNCT_NAMESPACE)
-    found: list[Row] = []
-    said: list[Punctuation] = []
+    tuples: list[Row] = []
+    punctuations: list[Punctuation] = []
     try:
         while (part := running.advance()) is not None:
-            fresh = rows(query.root.schema, part)
-            assert_proper(fresh, said)
-            found += fresh
-            said += part.punctuations
+            new_rows = rows(query.root.schema, part)
+            assert_proper(new_rows, punctuations)
+            tuples += new_rows
+            punctuations += part.punctuations
     finally:
         running.close()
     assert (len(running.notices), len(running.rejects)) == (0, 0)
-    return found
+    return tuples
 
 
 @pytest.mark.parametrize("slice_bytes", [7, 200, 2**16, None])
 @pytest.mark.parametrize("name", sorted(DUCKDB))
-def test_a_sample_gives_what_duckdb_gives(name: str, slice_bytes: int | None) -> None:
+def test_a_sample_agrees_with_duckdb(name: str, slice_bytes: int | None) -> None:
     with tables(SAMPLED) as database:
         expected = database.execute(DUCKDB[name]).fetchall()
     assert expected
@@ -142,7 +143,7 @@ def test_a_sample_gives_what_duckdb_gives(name: str, slice_bytes: int | None) ->
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", sorted(DUCKDB))
-def test_and_so_it_does_over_other_documents(name: str, seed: int) -> None:
+def test_random_documents_agree_with_duckdb(name: str, seed: int) -> None:
     documents = random_documents(seed)
     with tables(documents) as database:
         expected = database.execute(DUCKDB[name]).fetchall()
@@ -152,27 +153,27 @@ def test_and_so_it_does_over_other_documents(name: str, seed: int) -> None:
 
 
 BEHIND = b'  <bid item="sofa" ts="6"'
-"""Where the documents of bids go on with an item that is 18 instants behind."""
+"""The text in the documents of bids at which an item 18 instants late begins."""
 AHEAD = [("lamp", -5, 5, 2), ("lamp", 0, 10, 3), ("lamp", 5, 15, 2)]
 
 
 @pytest.mark.parametrize(
     ("name", "document", "released"), [("hot-items", "bids", AHEAD), ("watermark", "unpunctuated", AHEAD[:1])]
 )
-def test_the_windows_of_an_item_that_is_ahead_leave_ahead(
+def test_windows_of_an_item_that_is_ahead_are_released_before_others(
     name: str, document: str, released: list[Row]
 ) -> None:
-    """A feed that breaks off there has given these results and no others."""
-    data, found = (FOLDER / f"{document}.xml").read_bytes(), list[Row]()
+    """A feed that is cut off at BEHIND has released exactly these results."""
+    data, tuples = (FOLDER / f"{document}.xml").read_bytes(), list[Row]()
     results = xmlpunct.query(query_of(name), bid=data[: data.index(BEHIND)])
     with pytest.raises(SourceError, match="ends"):
-        found += (r for r in results if not isinstance(r, Punctuation))
-    assert bag(found) == bag(released)
+        tuples += (r for r in results if not isinstance(r, Punctuation))
+    assert bag(tuples) == bag(released)
 
 
 @contextmanager
 def sending(data: bytes, go_on: threading.Event) -> Iterator[str]:
-    """The address of a peer that sends what comes before BEHIND, and the rest when it may go on."""
+    """The address of a peer that sends the data before BEHIND, and the remainder after ``go_on`` is set."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def send() -> None:
@@ -189,16 +190,16 @@ def sending(data: bytes, go_on: threading.Event) -> Iterator[str]:
         sender.join()
 
 
-def test_they_leave_while_the_input_is_open() -> None:
+def test_windows_are_released_while_the_input_is_open() -> None:
     go_on = threading.Event()
     with sending((FOLDER / "bids.xml").read_bytes(), go_on) as address:
         results = xmlpunct.query(query_of("hot-items"), bid=address)
         first = [next(results) for _ in AHEAD]
         assert not go_on.is_set()
         go_on.set()
-        rest = [r for r in results if not isinstance(r, Punctuation)]
+        remaining = [r for r in results if not isinstance(r, Punctuation)]
     assert bag(first) == bag(AHEAD)
-    assert bag(first + rest) == bag(answer("hot-items", None))
+    assert bag(first + remaining) == bag(answer("hot-items", None))
 
 
 def test_a_relation_is_read_back_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,8 +211,8 @@ def test_a_relation_is_read_back_as_the_page_says(tmp_path: Path, monkeypatch: p
     text = query_of("streams") + query
     assert invoke(["run", "-q", text, "--engine", "local", "-o", str(out)]) == 0
     changes = [r for r in xmlpunct.query(text) if not isinstance(r, Punctuation)]
-    again = xmlpunct.query(read_back + "SELECT name, n FROM names", names=out)
-    assert bag(r for r in again if not isinstance(r, Punctuation)) == bag(changes)
+    reread = xmlpunct.query(read_back + "SELECT name, n FROM names", names=out)
+    assert bag(r for r in reread if not isinstance(r, Punctuation)) == bag(changes)
 
 
 @pytest.mark.parametrize(
@@ -223,12 +224,12 @@ def test_a_relation_is_read_back_as_the_page_says(tmp_path: Path, monkeypatch: p
     ],
 )
 def test_windows_as_tables_are_over_streams(table: str) -> None:
-    with pytest.raises(SqlError, match="are over a stream, and this is a relation: ISTREAM"):
+    with pytest.raises(SqlError, match="need a stream, and this is a relation: ISTREAM"):
         plan(query_of("streams") + f"SELECT * FROM {table}")
 
 
-def test_every_sample_is_tested_and_told_of() -> None:
+def test_every_sample_is_tested_and_listed() -> None:
     names = {path.stem for path in FOLDER.glob("*.sql")}
     assert names == {*DUCKDB, "streams"}
-    told = (FOLDER / "README.md").read_text()
-    assert [name for name in names if f"[{name}.sql]({name}.sql)" not in told] == []
+    readme = (FOLDER / "README.md").read_text()
+    assert [name for name in names if f"[{name}.sql]({name}.sql)" not in readme] == []

@@ -154,7 +154,7 @@ class TransientError(SourceError):
     Checkpoints do not record it. After a repair, the same run resumes.
     """
 
-    REMEDY = "nothing is lost: once that is mended, the same command goes on"
+    REMEDY = "nothing is lost: after a repair, the same command continues"
     """The note of an error that ends a run with a checkpoint."""
 
 

@@ -62,6 +62,6 @@ def need_polars() -> None:
     """Raise `UsageError` if polars would wait for ever."""
     if _fork is not None and not _fork.works(_LONG):
         raise UsageError(
-            "polars does not work in a process that was forked after it was used: start the process in another way"
-            ' (multiprocessing.get_context("spawn")), or before anything is read'
+            "polars does not work in a process that was forked after it was used: start the process by spawn"
+            ' (multiprocessing.get_context("spawn")), or before the first read'
         )

@@ -1,10 +1,13 @@
-"""Names of a package that are imported at first access."""
+"""Modules that are imported late: at the first access to one of their names, or when a library is needed."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
+
+from xmlpunct.base.errors import UsageError
 
 
 def found_later(
@@ -28,3 +31,16 @@ def found_later(
         return sorted({*vars(sys.modules[package]), *home_of})
 
     return find, names
+
+
+def import_extra(module: str, requirement: str, extra: str) -> ModuleType:
+    """A module that an extra of this package installs. Raises `UsageError` if it is missing.
+
+    >>> import_extra("no_such_module", "kafka:// needs confluent-kafka", "kafka")
+    Traceback (most recent call last):
+    xmlpunct.base.errors.UsageError: kafka:// needs confluent-kafka: pip install 'xmlpunct[kafka]'
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise UsageError(f"{requirement}: pip install 'xmlpunct[{extra}]'") from None

@@ -162,7 +162,7 @@ def _name(
     if prefix is not None:
         if prefix not in spaces or not is_xml_name(prefix):
             raise ValueError(
-                f"PATH '{path}': nothing says which namespace {prefix} stands for: XMLNAMESPACES('uri' AS {prefix})"
+                f"PATH '{path}': the prefix {prefix} has no namespace: XMLNAMESPACES('uri' AS {prefix})"
             )
         uri = spaces[prefix]
     elif uri is None and is_element:

@@ -61,12 +61,12 @@ class Notice:
 
 
 _TEXTS = {
-    NESTED: "<{}> inside a tuple is part of it, and no tuple",
-    NAMESPACE: "what is in another namespace is not read at PATH {}",
-    STRANGER: "not read for its namespace: {}; write --punct-namespace URI where it is that of punctuations, and "
-    "element = '{{URI}}name' where it is that of tuples",
-    UNDECLARED: "not read: {}; the columns are what it began with: declare others (CREATE STREAM, --schema)",
-    DROPPED: "punctuations of <{}> that constrain what is not declared are dropped",
+    NESTED: "<{}> inside a tuple is part of that tuple, not a separate tuple",
+    NAMESPACE: "elements in another namespace are not read at PATH {}",
+    STRANGER: "not read because of its namespace: {}; if it is the namespace of punctuations, write --punct-namespace "
+    "URI; if it is the namespace of tuples, write element = '{{URI}}name'",
+    UNDECLARED: "not read: {}; the columns are those of the first tuple: declare more (CREATE STREAM, --schema)",
+    DROPPED: "punctuations of <{}> that constrain undeclared attributes are dropped",
     ELEMENT: "no element <{}> was found",
     ONLY: "no element <{}> was found, only punctuations",
     PATH: "nothing was found in any tuple at PATH {}",

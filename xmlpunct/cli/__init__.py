@@ -26,15 +26,15 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C, as in shells: 128 plus the number of SIGINT."""
 
 COMMANDS = {
-    "check": "Tell whether a stream is well formed and grammatical.",
-    "explain": "Show the plan of a query, and what unblocks what.",
+    "check": "Check that a stream is well formed and grammatical.",
+    "explain": "Show the plan of a query, and the punctuations that unblock its operators.",
     "generate": "Write punctuated test streams.",
-    "infer": "Print the CREATE STREAM that a source calls for.",
+    "infer": "Print a CREATE STREAM statement for a source.",
     "parse": "Write the tuples and punctuations of a source.",
     "replay": "Serve a file as a live stream.",
     "run": "Run a query over XML streams.",
-    "say": "Say a punctuation to a running query.",
-    "why": "Tell what the results of a run wait for.",
+    "say": "Send a punctuation to a running query.",
+    "why": "List the punctuations that the results of a run wait for.",
 }
 """A summary for each command. Each command is in the module of its name."""
 
@@ -67,8 +67,8 @@ class _Commands(click.Group):
 def cli() -> None:
     """Continuous queries over punctuated XML streams.
 
-    Data goes to standard output, everything else to standard error. The exit code is 0 when all is done,
-    1 when data or a source failed, 2 for a wrong call or SQL, 130 when interrupted.
+    Data is written to standard output, messages to standard error. Exit codes: 0 for success, 1 if data or a
+    source failed, 2 for wrong options or SQL, 130 if interrupted.
     """
 
 
@@ -147,8 +147,8 @@ def _drop_output() -> None:
 def _unexpected_message(error: Exception) -> str:
     """The message for an unexpected error: the system's own, or that it is a fault of xmlpunct."""
     if isinstance(error, MemoryError):
-        return "out of memory: a smaller --slice takes less"
+        return "out of memory: use a smaller --slice"
     if isinstance(error, OSError) and error.strerror:
         return printable(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     message = printable(f"internal error: {type(error).__name__}: {error}")
-    return f"{message}\nXMLPUNCT_DEBUG=1 shows where. Please report it."
+    return f"{message}\nThis is a bug in xmlpunct. Please report it, with the traceback that XMLPUNCT_DEBUG=1 shows."

@@ -17,11 +17,11 @@ from xmlpunct.firehose.stream_check import Report, check
 @schema_option
 @namespace_option
 def check_command(source: str, element: str, columns: str | None, punct_namespace: str) -> int:
-    """Is SOURCE well formed and grammatical, and what do its punctuations say?
+    """Check that SOURCE is well formed and grammatical, and count its punctuations.
 
-    A stream is grammatical if no tuple comes after a punctuation that matches it. PUNCTUATED BY names the sets of
-    attributes by which it closed its tuples, as CREATE STREAM declares them. The exit code is 0 if it is
-    all that and every tuple fits the schema, else 1.
+    A stream is grammatical if no tuple comes after a punctuation that matches it. The report ends with the
+    PUNCTUATED BY clause for CREATE STREAM: the attributes by which the punctuations closed the tuples. The exit code
+    is 0 if SOURCE is well formed and grammatical and every tuple fits the schema, else 1.
     """
     from xmlpunct.schema import Schema
     from xmlpunct.schema.column_attributes import columns_and_keys

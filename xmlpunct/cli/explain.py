@@ -24,7 +24,7 @@ from xmlpunct.engine.rule_options import read_rules
 def explain_command(
     query: str | None, sql: str | None, params: tuple[str, ...], rules: tuple[str, ...]
 ) -> None:
-    """Show the plan of a query: operators, fragments, partitioning, and what unblocks what."""
+    """Show the plan of a query: operators, fragments, partitioning, and the punctuations that unblock operators."""
     from xmlpunct.engine.sql import plan
     from xmlpunct.engine.why.plan_text import explain
 

@@ -23,10 +23,16 @@ def generate_command() -> None:
 
 
 @generate_command.command("warehouse")
-@click.option("--sensors", type=COUNT, default=2, show_default=True, help="Files, one per sensor.")
+@click.option(
+    "--sensors", type=COUNT, default=2, show_default=True, help="The number of sensors; each has a file."
+)
 @click.option("--hours", type=COUNT, default=60, show_default=True)
-@click.option("--readings", type=COUNT, default=1, show_default=True, help="Readings per minute and sensor.")
-@click.option("--punctuations", type=click.IntRange(0, 60), default=1, show_default=True, help="Per hour.")
+@click.option(
+    "--readings", type=COUNT, default=1, show_default=True, help="Readings per minute of each sensor."
+)
+@click.option(
+    "--punctuations", type=click.IntRange(0, 60), default=1, show_default=True, help="Punctuations per hour."
+)
 @_seed
 @_out
 def warehouse_command(
@@ -39,9 +45,16 @@ def warehouse_command(
 @generate_command.command("auction")
 @click.option("--items", type=COUNT, default=1000, show_default=True)
 @click.option("--bids", type=COUNT, default=10_000, show_default=True)
-@click.option("--open", "open_items", type=COUNT, default=50, show_default=True, help="Items open at a time.")
 @click.option(
-    "--punctuated/--plain", default=True, show_default=True, help="A punctuation per item, or none."
+    "--open",
+    "open_items",
+    type=COUNT,
+    default=50,
+    show_default=True,
+    help="Items that are open at the same time.",
+)
+@click.option(
+    "--punctuated/--plain", default=True, show_default=True, help="Write a punctuation per item, or none."
 )
 @_seed
 @_out
@@ -52,12 +65,22 @@ def auction_command(items: int, bids: int, open_items: int, punctuated: bool, se
 
 @generate_command.command("outage")
 @click.option("--hours", type=COUNT, default=60, show_default=True)
-@click.option("--zones", type=COUNT, default=100, show_default=True, help="A third has an outage in an hour.")
 @click.option(
-    "--monitors", type=COUNT, default=2, show_default=True, help="Files of reports, besides the calls."
+    "--zones",
+    type=COUNT,
+    default=100,
+    show_default=True,
+    help="The number of zones. A third of them have an outage each hour.",
 )
 @click.option(
-    "--punctuated/--plain", default=True, show_default=True, help="A punctuation per hour, or none."
+    "--monitors",
+    type=COUNT,
+    default=2,
+    show_default=True,
+    help="The number of monitors; each has a file, besides calls.xml.",
+)
+@click.option(
+    "--punctuated/--plain", default=True, show_default=True, help="Write a punctuation per hour, or none."
 )
 @_seed
 @_out
@@ -67,19 +90,24 @@ def outage_command(hours: int, zones: int, monitors: int, punctuated: bool, seed
 
 
 @generate_command.command("nexmark")
-@click.option("--events", type=COUNT, default=10_000, show_default=True, help="Of 50, 46 are bids.")
 @click.option(
-    "--rate", type=COUNT, default=1000, show_default=True, help="Events per second of the stream's time."
+    "--events", type=COUNT, default=10_000, show_default=True, help="The number of events. 46 of 50 are bids."
 )
+@click.option("--rate", type=COUNT, default=1000, show_default=True, help="Events per second of stream time.")
 @click.option(
-    "--open", "open_auctions", type=COUNT, default=100, show_default=True, help="Auctions open at a time."
+    "--open",
+    "open_auctions",
+    type=COUNT,
+    default=100,
+    show_default=True,
+    help="Auctions that are open at the same time.",
 )
 @click.option(
     "--promise-every",
     type=click.IntRange(min=0),
     default=100,
     show_default=True,
-    help="Events from one promise to the next; 0: none.",
+    help="Events between punctuations; 0: no punctuations.",
 )
 @_seed
 @_out

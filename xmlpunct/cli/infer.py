@@ -24,21 +24,25 @@ from xmlpunct.firehose.spec import name_parts
     "--element",
     type=TEXT,
     metavar="NAME",
-    help="The tuples' element: name, or {uri}name (default: it is found).",
+    help="The element of the tuples: name or {uri}name (default: the most likely one).",
 )
 @click.option(
-    "--sample", metavar="SIZE", default="1MiB", show_default=True, help="How much of the source to look at."
+    "--sample",
+    metavar="SIZE",
+    default="1MiB",
+    show_default=True,
+    help="The number of bytes of the source to read.",
 )
 @click.option(
-    "--xsd", type=PLACE, metavar="FILE", help="An XML Schema, which says what columns the element has."
+    "--xsd", type=PLACE, metavar="FILE", help="An XML Schema that declares the columns of the element."
 )
 @namespace_option
 def infer_command(
     source: str, element: str | None, sample: str, xsd: str | None, punct_namespace: str
 ) -> None:
-    """Print a CREATE STREAM for SOURCE: its repeated element, and the columns that it holds.
+    """Print a CREATE STREAM statement for SOURCE: its repeated element and the columns of this element.
 
-    The beginning of SOURCE says so. What comes later may be otherwise: look at what is printed.
+    They are inferred from the beginning of SOURCE. The rest of SOURCE may differ, so check the statement.
     """
     from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output_path
     from xmlpunct.engine.sql.planner.declaration import declaration
@@ -46,7 +50,9 @@ def infer_command(
     refuse_read([standard_output_path()], source_place(source))
     size = parse_size(sample)
     if size > MOST_SAMPLE_BYTES:
-        raise UsageError(f"--sample {sample} is too much, for it is held in memory: 64MiB is the most")
+        raise UsageError(
+            f"--sample {sample} is too large: the sample is held in memory, and may have 64MiB at most"
+        )
     lines: list[str] = []
     if xsd is None or element is None:
         sampled, _ = take_sample(open_source(source), size)
@@ -66,9 +72,11 @@ def infer_command(
 def describe_inferred(inferred: Inferred, sample: Sample) -> list[str]:
     """Lines that describe the sample, and the content that is left out of the columns."""
     name = name_parts(read_element(inferred.element)[-1])[1]
-    where = f"{sample.size:,} bytes, which are all" if sample.is_whole else f"the first {sample.size:,} bytes"
+    where = (
+        f"{sample.size:,} bytes (the whole source)" if sample.is_whole else f"the first {sample.size:,} bytes"
+    )
     lines = [f"From {inferred.tuples:,} elements <{name}> in {where}.", *left_out(inferred)]
-    return lines if inferred.error is None else [*lines, f"Then it breaks off: {inferred.error}."]
+    return lines if inferred.error is None else [*lines, f"Reading stopped there: {inferred.error}."]
 
 
 def left_out(inferred: Inferred) -> list[str]:

@@ -40,9 +40,11 @@ class Live:
         """Raise `UsageError` for options that exclude each other."""
         outputs = [options.to(answer.destination).output for answer in query.answers]
         if self.watch and None in outputs and sys.stdout.isatty():
-            raise UsageError("--watch needs the terminal for itself: write the results to a file, with -o")
+            raise UsageError(
+                "--watch and the results cannot share the terminal: write the results to a file, with -o"
+            )
         if self.allow_say and self.http is None:
-            raise UsageError("--allow-say lets the live view take what is said: add --http HOST:PORT")
+            raise UsageError("--allow-say lets the live view accept punctuations: add --http HOST:PORT")
 
     @contextmanager
     def shown(

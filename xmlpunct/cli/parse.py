@@ -29,7 +29,7 @@ from xmlpunct.schema import Schema
 def parse_command(source: str, element: str, columns: str | None, format_: str, punct_namespace: str) -> None:
     """Parse SOURCE (a file, a directory, or - for standard input) and write its tuples and punctuations.
 
-    Without --schema the children of the first tuple are the columns, as STRINGs.
+    Without --schema, the columns are the children of the first tuple, as STRINGs.
     """
     from xmlpunct.engine.run.output import Output
     from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output_path

@@ -16,19 +16,19 @@ from xmlpunct.firehose.replay_server import Replay
 
 @click.command("replay")
 @click.argument("file")
-@click.option("--listen", "where", required=True, metavar="HOST:PORT", help="Where to wait for a peer.")
+@click.option("--listen", "where", required=True, metavar="HOST:PORT", help="The address to listen on.")
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
-    help="Tuples a second (default: as fast as they are taken).",
+    help="Tuples per second (default: as fast as the client reads).",
 )
 @namespace_option
 def replay_command(file: str, where: str, rate: float | None, punct_namespace: str) -> None:
-    """Serve FILE as a live firehose to the first peer that connects, and exit when it has all.
+    """Serve FILE as a live stream to the first client that connects, and exit after the last tuple.
 
-    The children of the root are its tuples. Port 0 is any free port; standard error says which. A peer may
-    leave when it has had enough.
+    The children of the root element are the tuples. Port 0 is any free port; its number is printed on standard
+    error. A client may disconnect at any time.
     """
     try:
         address = SocketAddress.parse(f"tcp-listen://{where}")
@@ -37,9 +37,9 @@ def replay_command(file: str, where: str, rate: float | None, punct_namespace: s
     if address is None or "?" in where:
         raise UsageError(f"--listen {where}: write HOST:PORT")
     if rate is not None and not math.isfinite(rate):
-        raise UsageError(f"--rate {rate} is no number of tuples a second")
+        raise UsageError(f"--rate {rate} is not a number of tuples per second")
     with Replay(open_source(file), address, rate, punct_namespace) as replay:
         say(f"listening on {replay.address}")
         if not replay.run():
             sent = f" after {replay.tuples:,} tuples" if rate is not None else ""
-            say(f"the peer left{sent}")
+            say(f"the client disconnected{sent}")

@@ -43,7 +43,7 @@ from xmlpunct.engine.run.stop import Stop
     type=PLACE,
     multiple=True,
     metavar="NAME=SOURCE",
-    help="Where a declared stream comes from.",
+    help="The source of a declared stream.",
 )
 @click.option(
     "-o",
@@ -54,16 +54,16 @@ from xmlpunct.engine.run.stop import Stop
 )
 @click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
 @click.option(
-    "--master", type=TEXT, default="local[*]", show_default=True, metavar="URL", help="Spark's master."
+    "--master", type=TEXT, default="local[*]", show_default=True, metavar="URL", help="The Spark master."
 )
 @click.option(
     "--threads",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="Threads of the local engine (default: one for each core).",
+    help="Threads of the local engine (default: one per core).",
 )
 @click.option(
-    "--slice", "slice_size", metavar="SIZE", help="Input bytes per slice: 64KiB, 8MiB (default: it adapts)."
+    "--slice", "slice_size", metavar="SIZE", help="Input bytes per slice: 64KiB, 8MiB (default: adaptive)."
 )
 @click.option(
     "--format",
@@ -71,14 +71,14 @@ from xmlpunct.engine.run.stop import Stop
     type=click.Choice(OUTPUT_FORMATS),
     default="xml",
     show_default=True,
-    help="parquet and arrow (and csv) take a directory.",
+    help="parquet and arrow are written to a directory; csv may be.",
 )
 @click.option(
     "--partition-by",
     "partition_by",
     type=TEXT,
     metavar="COLUMN,...",
-    help="Write each value's results to a directory of its own, to be seen when they are complete.",
+    help="Write the results of each value to a separate directory, which appears when it is complete.",
 )
 @click.option("--root", type=TEXT, metavar="NAME", help="The XML root: name, g:name or {uri}name.")
 @click.option("--row", type=TEXT, metavar="NAME", help="The XML element of a result.")
@@ -86,19 +86,19 @@ from xmlpunct.engine.run.stop import Stop
     "--namespaces",
     type=TEXT,
     metavar="'g=URI ...'",
-    help="What the prefixes stand for in --root, --row and columns.",
+    help="The namespaces of prefixes in --root, --row and columns.",
 )
-@click.option("--pretty", is_flag=True, help="Write XML with a line for each element.")
+@click.option("--pretty", is_flag=True, help="Write each XML element on its own line.")
 @click.option(
     "--checkpoint",
     type=PLACE,
     metavar="DIR",
-    help="Keep account of progress there; the same command goes on from it.",
+    help="Save progress here. The same command continues from it.",
 )
 @click.option(
     "--replace",
     is_flag=True,
-    help="Remove what other runs wrote to the file, directory or table, before this run writes there.",
+    help="Remove the results of other runs from the file, directory or table first.",
 )
 @click.option(
     "--rejects",
@@ -109,30 +109,32 @@ from xmlpunct.engine.run.stop import Stop
 @click.option(
     "--max-rejects",
     metavar="N|P%",
-    help="Fail at more than N rejects, or where more than P% of an input's tuples are "
-    "(judged at every 10,000th and at its end).",
+    help="Fail after more than N rejects, or if more than P% of an input's tuples are rejects "
+    "(checked every 10,000 tuples and at the end).",
 )
-@click.option("--stats", type=PLACE, metavar="FILE", help="Write what the run did here, as JSON.")
+@click.option("--stats", type=PLACE, metavar="FILE", help="Write the statistics of the run here, as JSON.")
 @click.option(
-    "--watch", is_flag=True, help="Follow the run on the terminal: operators, rates, who waits for whom."
+    "--watch",
+    is_flag=True,
+    help="Show the run on the terminal: operators, rates, and the inputs that they wait for.",
 )
 @click.option(
     "--http",
     metavar="HOST:PORT",
-    help="Serve a live page of the run there, and /metrics and /healthz (port 0: any).",
+    help="Serve a live page of the run, /metrics and /healthz (port 0: any free port).",
 )
-@click.option(
-    "--allow-say", is_flag=True, help="Let `xmlpunct say` and the live page say punctuations to it."
-)
+@click.option("--allow-say", is_flag=True, help="Accept punctuations from `xmlpunct say` and the live page.")
 @click.option(
     "--partial",
     metavar="TIME",
-    help="Every 10s, say, write what the query would still answer if all inputs ended now, marked as provisional.",
+    help="At this interval (10s), write the results that would follow if all inputs ended now, marked as provisional.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Stop at the first rejected tuple, and where tuples are overlooked."
+    "--strict", is_flag=True, help="Stop at the first rejected tuple, and if tuples are overlooked."
 )
-@click.option("--safe", is_flag=True, help="Refuse a query that may block or grow for ever: see explain.")
+@click.option(
+    "--safe", is_flag=True, help="Refuse a query that may block or grow without bound (see explain)."
+)
 @namespace_option
 @rule_option
 def run_command(
@@ -188,7 +190,7 @@ def run_command(
     if strict and max_rejects is not None:
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
     if threads is not None and engine == "spark":
-        raise UsageError("--threads are those of --engine local: on Spark say --master 'local[2]'")
+        raise UsageError("--threads is an option of --engine local: on Spark, use --master 'local[2]'")
     options = RunOptions(
         output=None if output == "-" else output,
         format=format_,
@@ -248,8 +250,8 @@ def refuse_idle(options: str) -> None:
         name = {"-o": "output", "--format": "format_"}.get(option, option.strip("-").replace("-", "_"))
         if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(
-                f"{option} is about a SELECT beside the sinks, and there is none: leave it out, or say the same in "
-                "the WITH (...) of a CREATE SINK"
+                f"{option} applies to a SELECT without a sink, and the query has none: leave it out, or set the option "
+                "in WITH (...) of a CREATE SINK"
             )
 
 
@@ -303,17 +305,19 @@ def undisturbed() -> Iterator[None]:
 def report_stop(stats: RunStats, checkpoint: str | None) -> None:
     """Report on standard error the output of a run that was stopped."""
     written = f"{stats.tuples_out:,} tuples, {stats.bytes_out:,} bytes"
-    resumption = "" if checkpoint is None else f"; the same command goes on from {checkpoint}"
+    resumption = "" if checkpoint is None else f"; the same command continues from {checkpoint}"
     say(f"stopped after {written}{resumption}")
 
 
 def report(stats: RunStats, rejects: str | None) -> None:
     """Report on standard error rejected, dropped and forgotten tuples and punctuations, if any."""
     if stats.rejected:
-        hint = f"see {rejects}" if rejects else "--rejects FILE keeps them"
+        hint = f"see {rejects}" if rejects else "--rejects FILE writes them to a file"
         tuples = "tuple" if stats.rejected == 1 else "tuples"
         say(f"{stats.rejected:,} {tuples} rejected; {hint}")
     if stats.late:
-        say(f"{stats.late:,} results came after a punctuation that excluded them: dropped")
+        say(f"{stats.late:,} results dropped: they came after a punctuation that matches them")
     if stats.all_forgotten:
-        say(f"{stats.all_forgotten:,} punctuations had to be forgotten: what comes after them passes unseen")
+        say(
+            f"{stats.all_forgotten:,} punctuations were forgotten to save memory: late tuples of these are not detected"
+        )

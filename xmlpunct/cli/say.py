@@ -11,12 +11,15 @@ from xmlpunct.cli.terminal import TEXT
 @click.command("say")
 @click.argument("name", type=TEXT)
 @click.argument("punctuation", type=TEXT, nargs=-1, required=True)
-@click.option("--http", "url", type=TEXT, required=True, metavar="URL", help="The run's live view.")
+@click.option(
+    "--http", "url", type=TEXT, required=True, metavar="URL", help="The address of the run's live view."
+)
 def say_command(name: str, punctuation: tuple[str, ...], url: str) -> None:
-    """Say a punctuation to a running query in the place of stream NAME: of a sender that died, say.
+    """Send a punctuation of stream NAME to a running query, for example if the stream's sender has died.
 
-    PUNCTUATION is patterns (hour=17 sid=S1), XML as `why --json` gives it, or text as `why` does. The run takes
-    it where it stands in that stream, and puts it down, so that a replay repeats it. It has to allow that.
+    PUNCTUATION is a list of patterns (hour=17 sid=S1), XML as printed by `why --json`, or text as printed by `why`.
+    The run inserts it at the current position of the stream and records it, so that a replay repeats it. The
+    run needs the option --allow-say.
     """
     from xmlpunct.engine.why.remote_run import send
 

@@ -22,7 +22,7 @@ sql_option = click.option(
     "--sql",
     type=TEXT,
     metavar="SQL",
-    help="The query itself, instead of a file; or after one, its last part.",
+    help="The text of the query. With a file, it is appended to the file's text.",
 )
 param_option = click.option(
     "--param",
@@ -30,14 +30,14 @@ param_option = click.option(
     type=TEXT,
     multiple=True,
     metavar="NAME=VALUE",
-    help="What stands for :NAME in the query: a literal of SQL (5, 'a', TRUE, DATE '2026-01-01'), or else a text.",
+    help="The value of :NAME in the query: an SQL literal (5, 'a', TRUE, DATE '2026-01-01') or any text.",
 )
 rule_option = click.option(
     "--rule",
     "rules",
     multiple=True,
     metavar="NAME=on|off",
-    help="Switch a rule, which changes no result: "
+    help="Switch an optimizer rule. Rules change no results: "
     + ", ".join(f"{name} (default: {'on' if on else 'off'})" for name, on in RULE_OPTIONS.items())
     + ".",
 )
@@ -56,7 +56,7 @@ element_option = click.option(
     type=TEXT,
     required=True,
     metavar="NAME",
-    help="The tuples' element: name, {uri}name or parent/name.",
+    help="The element of the tuples: name, {uri}name or parent/name.",
 )
 schema_option = click.option(
     "--schema",
@@ -70,7 +70,7 @@ schema_option = click.option(
 def read_query(path: str | None, sql: str | None) -> str:
     """The text of the query: from a file, from ``-q``, or from both. Raises `UsageError`."""
     if path is None and sql is None:
-        raise UsageError("no query: name a file with one, or give it with -q")
+        raise UsageError("no query: name a file, or write the query after -q")
     parts = []
     if path is not None:
         try:

@@ -54,14 +54,14 @@ class _Text(click.types.StringParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
         if not text:
-            self.fail("it is empty", param, ctx)
+            self.fail("the text is empty", param, ctx)
         if self._readable:
             try:
                 text.encode()
             except UnicodeEncodeError:
-                self.fail("it is not UTF-8", param, ctx)
+                self.fail("the text is not UTF-8", param, ctx)
         if "\0" in text:
-            self.fail("it has a character that no file has", param, ctx)
+            self.fail("the text has a NUL character", param, ctx)
         return text
 
 

@@ -17,23 +17,23 @@ from xmlpunct.cli.terminal import PLACE, TEXT, put_line
 
 @click.command("why")
 @click.argument("patterns", type=TEXT, nargs=-1, metavar="[COLUMN=PATTERN]...")
-@click.option("--checkpoint", type=PLACE, metavar="DIR", help="Of the run that this checkpoint belongs to.")
-@click.option("--http", "url", type=TEXT, metavar="URL", help="Of the run whose live view is there.")
-@click.option("--json", "as_json", is_flag=True, help="Write a list of objects, with XML that can be sent.")
+@click.option("--checkpoint", type=PLACE, metavar="DIR", help="The checkpoint of a stopped run.")
+@click.option("--http", "url", type=TEXT, metavar="URL", help="The live view of a running query.")
+@click.option("--json", "as_json", is_flag=True, help="Write a list of objects, with punctuations as XML.")
 @click.pass_context
 def why_command(
     context: click.Context, patterns: tuple[str, ...], checkpoint: str | None, url: str | None, as_json: bool
 ) -> None:
-    """Say what results wait for: what each input has still to promise, since when, and for which operator.
+    """List the punctuations that results wait for: of which input, since when, and for which operator.
 
-    Patterns tell which results: hour=17, 'hour=[17,20)'; without any, all. The exit code is 0 where something is
-    held, 1 where nothing is.
+    Patterns select results: hour=17, 'hour=[17,20)'. Without patterns, all results are selected. The exit code is 0
+    if results wait, 1 if none do.
     """
     from xmlpunct.engine.why.remote_run import ask
     from xmlpunct.engine.why.stopped import why_stopped
 
     if (checkpoint is None) == (url is None):
-        raise UsageError("say which run: --checkpoint DIR, or --http URL")
+        raise UsageError("name a run: --checkpoint DIR or --http URL")
     conditions = read_patterns(patterns)
     if url is not None:
         waits = ask(url, conditions)

@@ -3,7 +3,7 @@
 >>> from xmlpunct.connectors import Connector
 >>> Connector().outlet("example://host", "example://host")
 Traceback (most recent call last):
-xmlpunct.base.errors.UsageError: nothing is written to example://: name a file, and copy it there
+xmlpunct.base.errors.UsageError: example:// is not an output: name a file, and copy it there
 """
 
 from typing import TYPE_CHECKING

@@ -2,6 +2,10 @@
 
 An archive must support random access, because its members are stored in another order. A tar may be compressed; to
 read a member that is stored before the last one read, it is decompressed again from the start.
+
+`zipfile` reads the directory of a zip, and `tarfile` the headers of a tar, both through a reader that limits the size
+of one read. The bytes of members are read here, because the readers of the libraries lose the data of a damaged member
+before the damage, and its position, do not count the stored bytes, and know neither xz nor zstd.
 """
 
 from __future__ import annotations
@@ -82,7 +86,7 @@ def members(name: str, reopen: Reopen) -> list[Member] | None:
         elif not stream.packed:
             unordered, failure = _zip(name, file, reopen), None
         else:
-            raise SourceError(name, "is a zip archive that is compressed again: decompress it first")
+            raise SourceError(name, "is a compressed zip archive: decompress it first")
     ordered = in_order(unordered, lambda member: member.path)
     for first, second in pairwise(ordered):
         if first.path == second.path:
@@ -94,7 +98,7 @@ def members(name: str, reopen: Reopen) -> list[Member] | None:
     return ordered
 
 
-def _fail(failure: SourceError) -> BinaryIO:
+def _fail(failure: SourceError) -> NoReturn:
     raise failure
 
 
@@ -153,59 +157,39 @@ class _Stream:
         self._file.close()
 
 
-def _zip(name: str, file: BinaryIO, reopen: Reopen) -> list[Member]:
-    size = file.seek(0, io.SEEK_END)
-    file.seek(0)
-    with guarded(name, f"the directory of the zip archive, which should end at byte {size}, cannot be read"):
-        infos = zipfile.ZipFile(_Bounded(file, name)).infolist()
-    if len(infos) > MOST_MEMBERS:
-        _too_many(name)
-    files = [(_path(name, info.filename), info) for info in infos if not info.filename.endswith("/")]
-    return [
-        Member(
-            f"{name}/{path}", path, info.compress_size, partial(_zip_member, f"{name}/{path}", reopen, info)
-        )
-        for path, info in files
-    ]
-
-
-def _zip_member(name: str, reopen: Reopen, info: zipfile.ZipInfo) -> BinaryIO:
-    return _ZipMember(name, reopen(), info)  # type: ignore[return-value] # one call a read
-
-
-class _Bounded:
-    """A file for zipfile, which limits the bytes read into memory at once."""
-
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        self.seek, self.tell, self._file, self._name = file.seek, file.tell, file, name
-
-    def seekable(self) -> bool:
-        return True
+class _Directory(_Stream):
+    """A zip as a file for zipfile, which reads the directory at once."""
 
     def read(self, size: int = -1) -> bytes:
         if size > _MOST_AT_ONCE:
             raise SourceError(
-                self._name, f"the directory of the archive has more than {_MOST_AT_ONCE:,} bytes"
+                self.name, f"the directory of the archive has more than {_MOST_AT_ONCE:,} bytes"
             )
-        data = bytearray()
-        while (size < 0 or len(data) < size) and (
-            chunk := self._read_some(_SKIPPED if size < 0 else size - len(data))
-        ):
-            data += chunk
-            if len(data) > _MOST_AT_ONCE:
-                return self.read(len(data))
-        return bytes(data)
+        return super().read(_MOST_AT_ONCE if size < 0 else size)
 
-    def _read_some(self, size: int) -> bytes:
-        with reading(self._name):
-            return self._file.read(size)
+    def seek(self, byte: int, whence: int = io.SEEK_SET) -> None:
+        super().seek(byte if whence == io.SEEK_SET else self._file.seek(byte, whence))
+
+
+def _zip(name: str, file: BinaryIO, reopen: Reopen) -> list[Member]:
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    with guarded(name, f"the directory of the zip archive, which should end at byte {size}, cannot be read"):
+        infos = zipfile.ZipFile(_Directory(name, file)).infolist()  # type: ignore[call-overload] # of a file
+    if len(infos) > MOST_MEMBERS:
+        _too_many(name)
+    files = [(_path(name, info.filename), info) for info in infos if not info.filename.endswith("/")]
+    return [
+        _member(name, path, info.compress_size, partial(_ZipMember, f"{name}/{path}", reopen, info))
+        for path, info in files
+    ]
 
 
 class _ZipMember(io.RawIOBase):
     """The decompressed bytes of a zip's member; the checksum is verified at its end."""
 
-    def __init__(self, name: str, file: BinaryIO, info: zipfile.ZipInfo) -> None:
-        self._name, self._file, self._info = name, file, info
+    def __init__(self, name: str, reopen: Reopen, info: zipfile.ZipInfo) -> None:
+        self._name, self._file, self._info = name, reopen(), info
         self._sum = self._count = 0
         self.consumed = 0
         """How many stored bytes have been read."""
@@ -216,7 +200,9 @@ class _ZipMember(io.RawIOBase):
         data = self._read_some(size)
         self._sum, self._count = crc32(data, self._sum), self._count + len(data)
         if not data and (self._sum, self._count) != (self._info.CRC, self._info.file_size):
-            self._fail(f"is corrupt at byte {self._count}: its size or checksum is not what the archive says")
+            self._fail(
+                f"is corrupt at byte {self._count}: its size or checksum differs from the archive's directory"
+            )
         return data
 
     def close(self) -> None:
@@ -233,7 +219,7 @@ class _ZipMember(io.RawIOBase):
             while len(header) < 30 and (chunk := self._file.read(30 - len(header))):
                 header += chunk
         if len(header) < 30 or not header.startswith(b"PK\x03\x04"):
-            self._fail(f"is not where the archive says, at its byte {info.header_offset}")
+            self._fail(f"is not at byte {info.header_offset}")
         begin = info.header_offset + 30 + sum(struct.unpack("<HH", header[26:]))
         self._file.seek(begin)
         if method == zipfile.ZIP_STORED:
@@ -246,7 +232,7 @@ class _ZipMember(io.RawIOBase):
                 kind = next(f for f in FORMATS if f.name == {12: "bzip2", 93: "zstd", 95: "xz"}[method])
             case _:
                 self._fail(
-                    f"is compressed by method {method}, which is not known: use deflate, bzip2, xz or zstd"
+                    f"is compressed by method {method}, which is not supported: use deflate, bzip2, xz or zstd"
                 )
         return Unpacked(self._name, stored, kind, single=True).read
 
@@ -294,14 +280,10 @@ def _tar(name: str, stream: _Stream, reopen: Reopen) -> tuple[list[Member], Sour
         elif failure is None:
             raise SourceError(name, f"its member {link} is a link to {target}, which is no file in it")
     tar_members = [
-        Member(f"{name}/{path}", path, size, partial(_tar_member, f"{name}/{path}", tar, offset, size))
+        _member(name, path, size, partial(_TarMember, f"{name}/{path}", tar, offset, size))
         for path, (offset, size) in extents.items()
     ]
     return tar_members, failure
-
-
-def _tar_member(name: str, tar: _Tar, offset: int, size: int) -> BinaryIO:
-    return _TarMember(name, tar, offset, size)  # type: ignore[return-value] # one call a read
 
 
 class _Cut(Exception):
@@ -338,9 +320,7 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
     try:
         while trailer := stream.read_some(_SKIPPED):
             if trailer.strip(b"\0"):
-                reason = (
-                    f"something follows the end of the archive before byte {stream.at}: is it several in one?"
-                )
+                reason = f"data follows the end of the archive before byte {stream.at}: are there several in one file?"
                 raise SourceError(name, reason)
     except TransientError:
         raise
@@ -410,6 +390,10 @@ class _TarMember(io.RawIOBase):
     def _fail(self, reason: str) -> NoReturn:
         byte = self._size - self._left
         raise SourceError(self._name, f"ends at byte {byte} of {self._size}: {reason}", None, byte)
+
+
+def _member(archive: str, path: str, size: int, open_member: Callable[[], io.RawIOBase]) -> Member:
+    return Member(f"{archive}/{path}", path, size, open_member)  # type: ignore[arg-type] # one call a read
 
 
 def _path(archive: str, name: str) -> str:

@@ -3,6 +3,10 @@
 At most `PIECE_BYTES` are decompressed at a time, so an input that expands to a large one takes no more memory than
 any other. A truncated or corrupt input fails at an offset of its decompressed data, after all data before that offset.
 Concatenated gzip, bzip2, xz or zstd streams are read as one, as their own tools do.
+
+The engines are those of the standard library, and pyarrow's for zstd. The library's file classes (`gzip.GzipFile`,
+`bz2.BZ2File`, `lzma.LZMAFile`) are not used, because they lose the last data before a corruption, and `LZMAFile` does
+not limit its memory.
 """
 
 from __future__ import annotations

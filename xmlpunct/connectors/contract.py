@@ -23,14 +23,7 @@ from xmlpunct.base.errors import UsageError
 from xmlpunct.base.secrets import expanded, note_passwords
 from xmlpunct.connectors.inlet import Inlet, InletFile
 from xmlpunct.connectors.outlet import Outlet
-from xmlpunct.connectors.source import (
-    Source,
-    UnopenedPart,
-    assembled,
-    binary,
-    merged_source,
-    without_password,
-)
+from xmlpunct.connectors.source import Source, merged_source, without_password
 
 FOLLOW = "follow:"
 """Prefix of the path of a file that is followed while it grows."""
@@ -88,7 +81,7 @@ class Connector:
         -------
         Inlet
         """
-        raise UsageError(f"nothing is read from {url_scheme(spec)}://")
+        raise UsageError(f"{url_scheme(spec)}:// is not a source")
 
     def outlet(self, spec: str, name: str) -> Outlet:
         """The output for results. It connects when it is opened.
@@ -104,7 +97,7 @@ class Connector:
         -------
         Outlet
         """
-        raise UsageError(f"nothing is written to {url_scheme(spec)}://: name a file, and copy it there")
+        raise UsageError(f"{url_scheme(spec)}:// is not an output: name a file, and copy it there")
 
     def senders(self, spec: str) -> Sequence[str]:
         """The names of the senders, each with an order of its own; the same in each run.
@@ -123,16 +116,10 @@ class Connector:
 
     def source(self, spec: str, name: str) -> Source:
         """The source: the merge of its senders."""
-
-        def sender_source(sender: str) -> Source:
-            sender_name = f"{name}#{sender}" if sender else name
-            once = not self.inlet(spec, sender).can_seek
-            part = UnopenedPart(
-                sender_name, None, lambda: binary(InletFile(self.inlet(spec, sender))), once=once
-            )
-            return assembled(sender_name, [part])
-
-        return merged_source(name, [sender_source(sender) for sender in self.senders(spec)])
+        senders = self.senders(spec)
+        inlets = [self.inlet(spec, sender) for sender in senders]
+        once = not all(inlet.can_seek for inlet in inlets)
+        return merged_source(name, senders, lambda sender: InletFile(self.inlet(spec, sender)), once=once)
 
     def paths(self, spec: str) -> list[str]:
         """The files and directories that it reads."""
@@ -172,7 +159,7 @@ def _connector(scheme: str) -> Connector | None:
     try:
         connector = entries[0].load()()
     except ImportError as error:
-        raise UsageError(f"the connector of {scheme}:// is not all there: {error}") from None
+        raise UsageError(f"the connector of {scheme}:// is not completely installed: {error}") from None
     if not isinstance(connector, Connector):
         raise UsageError(f"{entries[0].value}, the connector of {scheme}://, is no {Connector.__qualname__}")
     return connector
@@ -200,7 +187,7 @@ def expand(spec: str) -> str:
         raise UsageError(f"{spec}: {error.args[0]} is not set in the environment") from None
     except ValueError as error:
         raise UsageError(
-            f"{spec}: the value of {error} has a character that divides URLs, and fsspec takes none that is quoted: "
+            f"{spec}: the value of {error} has a character that divides URLs, and fsspec does not accept it quoted: "
             "fsspec reads what it needs from its own files and variables, too"
         ) from None
 

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from xmlpunct.base.errors import UsageError, ended_by, undoing
+from xmlpunct.base.errors import ended_by, undoing
+from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.connectors.retries import Retries
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
@@ -142,7 +143,7 @@ class Sqlite(Dialect):
 
     def tests(self, tuples: pl.DataFrame) -> list[UnstorableTest]:
         doubles = [name for name, dtype in tuples.schema.items() if dtype == pl.Float64()]
-        return [(pl.col(name).is_nan(), f"{name} is NaN, which SQLite takes for null") for name in doubles]
+        return [(pl.col(name).is_nan(), f"{name} is NaN, which SQLite stores as null") for name in doubles]
 
     def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
         native_types = (INT, DOUBLE, BOOLEAN)
@@ -158,10 +159,7 @@ class DuckDb(Dialect):
     """DuckDB reads Arrow tables directly. A run locks its file."""
 
     def connect(self) -> None:
-        try:
-            import duckdb
-        except ImportError:
-            raise UsageError("duckdb:// takes DuckDB's driver: pip install 'xmlpunct[duckdb]'") from None
+        duckdb = import_extra("duckdb", "duckdb:// needs DuckDB's driver", "duckdb")
         self.errors = (duckdb.Error,)
         self._connection = duckdb.connect(self.place)
 
@@ -190,15 +188,11 @@ class PostgreSql(Dialect):
     is_file = False
 
     def connect(self) -> None:
-        try:
-            from adbc_driver_manager import Error
-            from adbc_driver_postgresql import dbapi
-        except ImportError:
-            raise UsageError(
-                "postgresql:// takes ADBC's driver: pip install 'xmlpunct[postgresql]'"
-            ) from None
-        self.errors = (Error,)
-        self._connection = dbapi.connect(self.place)
+        driver = import_extra(
+            "adbc_driver_postgresql.dbapi", "postgresql:// needs ADBC's driver", "postgresql"
+        )
+        self.errors = (driver.Error,)
+        self._connection = driver.connect(self.place)
 
     def types(self, type_: Type) -> Sequence[str]:
         return _standard(type_, "TEXT", "DOUBLE PRECISION")

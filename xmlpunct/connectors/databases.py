@@ -42,7 +42,7 @@ class Databases(Connector):
         if dialect.is_file:
             if url.netloc or len(url.path) < 2 or options:
                 example = f"{url.scheme}:///x.db?table=t, with four slashes for a path from the root"
-                raise UsageError(f"{name}: write {example}; key=a,b is all that may follow")
+                raise UsageError(f"{name}: write {example}; only key=a,b may follow")
             database = unquote(url.path[1:])
         else:
             database = f"{url.scheme}://{url.netloc}{url.path}?{urlencode(options)}"
@@ -81,7 +81,7 @@ class DatabaseTable(Outlet):
 
     def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
         """Rejects tuples with a null in the key, and values that the database cannot store."""
-        tests = [(pl.col(c).is_null(), f"{c} is null, and in the key of the table") for c in self._key]
+        tests = [(pl.col(c).is_null(), f"{c} is null, but a column of the table's key") for c in self._key]
         tests += self._dialect.tests(tuples)
         if not (tests and tuples.height):
             return None
@@ -119,8 +119,8 @@ class DatabaseTable(Outlet):
 
     def _lost_error(self) -> XmlPunctError:
         return XmlPunctError(
-            f"{self._name} does not hold what this run committed to it: was it lost, or is it another database? "
-            "Restore it as it was with the checkpoint, or start again with another --checkpoint"
+            f"{self._name} does not contain the committed results of this run: were they removed, or is it "
+            "another database? Restore it as it was with the checkpoint, or start again with another --checkpoint"
         )
 
     def check_last(self, last: int) -> None:
@@ -201,7 +201,7 @@ class DatabaseTable(Outlet):
         except self._dialect.errors:
             key = ", ".join(map(quoted_name, self._key))
             raise UsageError(
-                f"{self._name}: key= takes a unique index: CREATE UNIQUE INDEX i ON {self._target} ({key})"
+                f"{self._name}: key= needs a unique index: CREATE UNIQUE INDEX i ON {self._target} ({key})"
             ) from None
 
     @property

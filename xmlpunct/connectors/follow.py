@@ -52,7 +52,7 @@ class GrowingFile(io.RawIOBase):
             if count or is_removed:
                 return count
             if os.fstat(self._file.fileno()).st_size < self._file.tell():
-                raise OSError(0, "the file has become shorter than what was read of it")
+                raise OSError(0, "the file has become shorter than the part that was read")
             self._stopped.wait(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
         return 0
@@ -71,7 +71,7 @@ class GrowingFile(io.RawIOBase):
         """Raise OSError if the bytes before an offset differ from the last bytes read."""
         begin = byte - len(self._last)
         if os.pread(self._file.fileno(), len(self._last), begin) != self._last:
-            raise OSError(0, "the file has been written over while it was followed")
+            raise OSError(0, "the file was overwritten while it was followed")
 
     def _is_removed(self) -> bool:
         try:

@@ -150,7 +150,7 @@ class WebFile(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a byte. Raises OSError for an offset from an unknown end."""
         if whence == io.SEEK_END and (self.entity is None or self.entity.length is None):
-            raise io.UnsupportedOperation("the server does not say how long it is")
+            raise io.UnsupportedOperation("the server does not send its length")
         length = self.entity.length if self.entity is not None and self.entity.length is not None else 0
         self._at = max({io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: length}[whence] + offset, 0)
         return self._at
@@ -218,7 +218,7 @@ class WebFile(io.RawIOBase):
             request.add_unredirected_header("Authorization", self._authorization)
         if begin and prior is not None:
             if prior.validator is None:
-                cause = "the server gives no ETag or Last-Modified by which to know it again"
+                cause = "the server sends no ETag or Last-Modified to identify the document"
                 raise SourceError(
                     self.name, f"cannot be read on from byte {begin}, where the connection ended: {cause}"
                 )
@@ -229,8 +229,8 @@ class WebFile(io.RawIOBase):
         except HTTPError as error:
             with error:
                 if error.code in TRY_AGAIN:
-                    raise OSError(0, f"the server says {error.code} {error.reason}") from None
-                raise TransientError(self.name, f"the server says {error.code} {error.reason}") from None
+                    raise OSError(0, f"the server answered {error.code} {error.reason}") from None
+                raise TransientError(self.name, f"the server answered {error.code} {error.reason}") from None
         except http.client.InvalidURL as error:
             raise UsageError(f"{self.name} is no address: {error}") from None
         except OSError as error:
@@ -244,12 +244,12 @@ class WebFile(io.RawIOBase):
         if (encodings := _header_values(answer, "Content-Encoding")) - _ENCODINGS:
             names = ", ".join(sorted(encodings))
             raise SourceError(
-                self.name, f"the server sends it encoded as {names}, which it was not asked for"
+                self.name, f"the server sent it with the encoding {names}, which was not requested"
             )
         sent = Entity.of(answer.headers, length)
         if prior is not None and not sent.is_of(prior, answer.status):
             raise ChangedError.of(
-                self.name, f"the server had another document when byte {begin} was asked for"
+                self.name, f"the server had another document when byte {begin} was requested"
             )
         # A whole document may be of unknown length; a partial answer has its length.
         self.entity = (
@@ -270,9 +270,9 @@ class WebFile(io.RawIOBase):
                 begin, end, length = map(int, part.groups())
                 if begin == asked <= end < length and (asked or end + 1 == length):
                     return begin, length
-            sent = f"{text[:100]!r} as Content-Range" if text else "a part of it that has no Content-Range"
-            requested = f"bytes {asked}- were asked for" if asked else "all of it was asked for"
-            raise SourceError(self.name, f"the server sends {sent}, and {requested}")
+            sent = f"{text[:100]!r} as Content-Range" if text else "a part of it without Content-Range"
+            requested = f"bytes {asked}- were requested" if asked else "the whole document was requested"
+            raise SourceError(self.name, f"the server sent {sent}, but {requested}")
         lengths = set() if answer.chunked else _header_values(answer, "Content-Length")
         if any(not _NUMBER.fullmatch(length) for length in lengths) or len(lengths) > 1:
             text = ", ".join(sorted(lengths))[:100]
@@ -284,7 +284,7 @@ class WebFile(io.RawIOBase):
         with self._lock:
             self._socket = socket_
         if self._stopped.is_set():
-            raise OSError(0, "nobody wants it any more")
+            raise OSError(0, "the read was cancelled")
 
     def _drop(self) -> None:
         with self._lock:

@@ -27,22 +27,21 @@ from __future__ import annotations
 import base64
 import codecs
 import hmac
-import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any
 
-from xmlpunct.base.errors import TransientError, UsageError
+from xmlpunct.base.errors import TransientError
 from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.http_server import HttpServer, RequestHandler, RequestRefused
 from xmlpunct.connectors.inlet import Inlet, InletFile
 from xmlpunct.connectors.part_reader import encoding_of
-from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, merged_source
+from xmlpunct.connectors.source import Source, merged_source
 from xmlpunct.connectors.url import Address, short
 
 RUN, SEQUENCE, LAST = "Xmlpunct-Run", "Xmlpunct-Sequence", "Xmlpunct-Last"
@@ -54,9 +53,8 @@ WAIT_SECONDS = 10.0
 """How long a piece waits until earlier pieces are accepted."""
 HELD_BYTES = 4 * PIECE_BYTES
 """The most bytes of pieces in memory at once, arriving and waiting pieces together."""
-_LAST_SECONDS = 1.0  # how long the end waits for answers in progress
 _HEAD_BYTES = 4  # needed to detect an encoding
-_FORM = "http-listen://HOST:PORT, and ?senders=a,b where several post, to /a and /b"
+_FORM = "http-listen://HOST:PORT, and ?senders=a,b if several senders post, to /a and /b"
 _log = logging.getLogger("xmlpunct")
 
 
@@ -71,20 +69,20 @@ class Listeners(Connector):
 
     def source(self, spec: str, name: str) -> Source:
         server = Server(_address(spec))  # one server for all senders
-
-        def sender_source(sender: str) -> Source:
-            sender_name = f"{short(name)}#{sender}" if sender else short(name)
-            part = UnopenedPart(sender_name, None, lambda: binary(InletFile(Posted(server, sender))))
-            return assembled(sender_name, [part])
-
-        return merged_source(short(name), [sender_source(sender) for sender in self.senders(spec)])
+        senders = self.senders(spec)
+        return merged_source(
+            short(name), senders, lambda sender: InletFile(Posted(server, sender)), once=False
+        )
 
 
 def _address(spec: str) -> Address:
-    address = Address.parse(spec, _FORM, ("senders",))
-    if address.path or address.port is None or (address.user is None) != (address.password is None):
-        raise UsageError(f"{address.name} is no address: write {_FORM}")
-    return address
+    return Address.parse(spec, _FORM, ("senders",), _is_port)
+
+
+def _is_port(address: Address) -> bool:
+    return (
+        not address.path and address.port is not None and (address.user is None) == (address.password is None)
+    )
 
 
 class Posted(Inlet):
@@ -136,7 +134,7 @@ class Posted(Inlet):
     def turn(self) -> Iterator[None]:
         """Admits one piece at a time. Raises `RequestRefused`."""
         if not self._turn.acquire(timeout=WAIT_SECONDS):
-            raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "others are sending")
+            raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "another request is sending")
         try:
             yield
         finally:
@@ -174,30 +172,36 @@ class Posted(Inlet):
         following: int = position["next"]
         if following and run != position["run"]:
             raise RequestRefused(
-                HTTPStatus.CONFLICT, f"another run is being read: {position['run']}", next=following
+                HTTPStatus.CONFLICT,
+                f"pieces of another run are being read: {position['run']}",
+                next=following,
             )
         if number is not None and number < following:
             if is_last and not (position["ended"] and number == following - 1):
-                raise RequestRefused(HTTPStatus.CONFLICT, f"piece {number} was not the last", next=following)
+                raise RequestRefused(
+                    HTTPStatus.CONFLICT, f"piece {number} was not the last one", next=following
+                )
             if number == following - 1 and digest != position["digest"]:
-                raise RequestRefused(HTTPStatus.CONFLICT, f"piece {number} was another one", next=following)
+                raise RequestRefused(HTTPStatus.CONFLICT, f"piece {number} had other content", next=following)
             return following
         if number is not None and number > following:
             raise RequestRefused(HTTPStatus.CONFLICT, f"piece {following} is next", next=following)
         if None not in (chain[0], position.get("chain")) and chain[0] != position["chain"]:
-            reason = f"piece {following - 1} was another one: the sender has gone back to an older checkpoint"
+            reason = (
+                f"piece {following - 1} had other content: the sender has returned to an older checkpoint"
+            )
             raise RequestRefused(HTTPStatus.CONFLICT, reason, next=following)
         if position["ended"]:
             raise RequestRefused(HTTPStatus.CONFLICT, "nothing follows the last piece", next=following)
         if not following and (len(data) < _HEAD_BYTES or (data[:5] == b"<?xml" and b"?>" not in data)):
             raise RequestRefused(
-                HTTPStatus.BAD_REQUEST, "the first piece is too short to be understood", next=0
+                HTTPStatus.BAD_REQUEST, "the first piece is too short to detect its encoding", next=0
             )
         encoding = position["encoding"] if following else encoding_of(data)
         if charset is not None and not _agrees(charset, encoding):
             raise RequestRefused(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-                f"Content-Type says {charset}, and the stream is read as {encoding}, as it begins: send it so",
+                f"the charset in Content-Type is {charset}, but the stream began in {encoding}: send {encoding}",
                 next=following,
             )
         next_position = {
@@ -212,7 +216,7 @@ class Posted(Inlet):
         )
         if self._offered is offered and not self._is_reading:
             self._offered = None
-            raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "as much is held as may be", next=following)
+            raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "the buffer is full", next=following)
         self._wait(lambda: self._position["next"] > following)
         return following + 1
 
@@ -254,7 +258,7 @@ class Server:
             with self._lock:
                 piece_bytes, self._used_bytes = piece_bytes + size, self._used_bytes + size
                 if self._used_bytes > self.held_bytes:
-                    raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "as much is held as may be")
+                    raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "the buffer is full")
 
         try:
             yield count
@@ -271,15 +275,13 @@ class Server:
             self._open += 1
 
     def _begin(self) -> HttpServer:
-        handler = type("Handler", (_Handler,), {"pieces": self, "host": self.host})
         try:
-            server = HttpServer(self.host, self.address.port or 0, handler)
+            server = HttpServer(self.host, self.address.port or 0, _Handler, pieces=self)
         except OSError as error:
             reason = f"cannot listen there: {error.strerror or error}"
             raise TransientError(self.address.name, reason) from None
         if not self.address.port:
             _log.warning("%s: listening on port %d", self.address.name, server.server_address[1])
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         return server
 
     def leave(self) -> None:
@@ -288,9 +290,7 @@ class Server:
             self._open -= 1
             ending, self._server = (None, self._server) if self._open else (self._server, None)
         if ending is not None:
-            ending.shutdown()
-            ending.settle(_LAST_SECONDS)
-            ending.server_close()
+            ending.stop()
 
 
 class _Handler(RequestHandler):
@@ -300,12 +300,12 @@ class _Handler(RequestHandler):
         headers, pieces = self.headers, self.pieces
         inlet = self._addressed_inlet()
         if headers.get("Content-Encoding", "identity") != "identity":
-            raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it as it is, not encoded")
+            raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it without Content-Encoding")
         if "Content-Length" not in headers:
             raise RequestRefused(HTTPStatus.LENGTH_REQUIRED, "send Content-Length")
         number = _number(text) if (text := headers.get(SEQUENCE)) is not None else None
         if text is not None and number is None:
-            raise RequestRefused(HTTPStatus.BAD_REQUEST, f"{SEQUENCE} is a number, from 0 on")
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, f"{SEQUENCE} must be a number, 0 or more")
         with pieces.holding() as count:
             # Before its turn, so that other pieces need not wait for a slow body.
             data = self.read_body(pieces.most_bytes, count)
@@ -313,7 +313,7 @@ class _Handler(RequestHandler):
                 is_last = headers.get(LAST, "0") == "1"
                 charset, chain = headers.get_content_charset(), (headers.get(LINK), headers.get(DIGEST))
                 following = inlet.take(headers.get(RUN), number, data, charset, is_last, chain)
-        self._answer(HTTPStatus.OK, {"next": following})
+        self.answer_json(HTTPStatus.OK, {"next": following})
 
     def _addressed_inlet(self) -> Posted:
         """The inlet that the request addresses. Raises `RequestRefused`."""
@@ -321,10 +321,12 @@ class _Handler(RequestHandler):
         if address.user is not None:
             login = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
             if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Basic {login}".encode()):
-                raise RequestRefused(HTTPStatus.UNAUTHORIZED, "send the name and the password, as Basic")
+                raise RequestRefused(
+                    HTTPStatus.UNAUTHORIZED, "send the name and the password (Basic authentication)"
+                )
         sender = self.path.partition("?")[0].removeprefix("/")
         if sender not in (address.senders or [""]):
-            raise RequestRefused(HTTPStatus.NOT_FOUND, "there is no such sender")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "no sender has this name")
         if (inlet := self.pieces.inlets.get(sender)) is None:
             raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "the run is being started")
         return inlet
@@ -335,12 +337,7 @@ class _Handler(RequestHandler):
             headers["WWW-Authenticate"] = 'Basic realm="xmlpunct"'
         if refused.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
             headers["Retry-After"] = "1"
-        self._answer(refused.status, {"error": refused.reason} | refused.values, headers)
-
-    def _answer(
-        self, status: HTTPStatus, values: Mapping[str, Any], headers: Mapping[str, str] | None = None
-    ) -> None:
-        self.answer(status, "application/json", json.dumps(values).encode() + b"\n", headers)
+        self.answer_json(refused.status, {"error": refused.reason} | refused.values, headers)
 
 
 def _agrees(charset: str, encoding: str) -> bool:

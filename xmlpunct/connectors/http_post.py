@@ -26,7 +26,7 @@ from xmlpunct.connectors.http import (
     read_url,
 )
 from xmlpunct.connectors.http_listen import DIGEST, LAST, LINK, RUN, SEQUENCE
-from xmlpunct.connectors.outlet import Form, Outlet, Results, chained
+from xmlpunct.connectors.outlet import Form, Outlet, Results
 from xmlpunct.connectors.retries import Retries
 
 PIECE_BYTES = 2**23
@@ -56,17 +56,12 @@ class Poster(Outlet):
         self._opener = opener(lambda _: None, follows=False)
 
     def write(self, results: Results, *, again: bool = False) -> None:
-        data, at, link = results.data, 0, results.link
-        while at < len(data) or (results.last and not at):
-            piece = data[at : at + PIECE_BYTES]
-            at += max(len(piece), 1)
+        offsets = range(0, len(results.data) or results.last, PIECE_BYTES)
+        pieces = [results.data[offset : offset + PIECE_BYTES] for offset in offsets]
+        for pieces_sent, (piece, digest, link) in enumerate(results.linked(pieces), 1):
             headers = {RUN: self._form.run, SEQUENCE: str(self._number)}
-            if results.digest:
-                digest = results.digest if at >= len(data) else chained(link, piece)
-                headers |= {DIGEST: digest, LINK: link}
-                link = digest
-            if results.last and at >= len(data):
-                headers[LAST] = "1"
+            headers |= {DIGEST: digest, LINK: link} if results.digest else {}
+            headers |= {LAST: "1"} if results.last and pieces_sent == len(pieces) else {}
             self._persevere(piece, headers)
             self._number += 1
 
@@ -81,7 +76,7 @@ class Poster(Outlet):
             except HTTPError as error:
                 with error:
                     text = error.read(_MESSAGE_BYTES).decode(errors="replace").strip()
-                    reason = f"the server says {error.code} {error.reason}: {text}"
+                    reason = f"the server answered {error.code} {error.reason}: {text}"
                 if error.code == HTTPStatus.TOO_MANY_REQUESTS:
                     retries.waited(reason)
                     time.sleep(PAUSES[2])

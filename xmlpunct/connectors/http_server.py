@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import math
 import re
 import resource
@@ -31,6 +32,7 @@ from typing import Any, NoReturn
 from xmlpunct.base.secrets import hide
 from xmlpunct.connectors.host_check import is_meant, is_own_page
 
+JSON = "application/json"
 MOST_CONNECTIONS = 64
 SPARE_DESCRIPTORS = 64
 """Descriptors reserved for the run; half of all descriptors if the limit is below twice this number."""
@@ -44,6 +46,7 @@ HEAD_BYTES, MOST_FIELDS = 2**16, 100
 _LINGER_SECONDS, _LINGER_BYTES = 2.0, 2**20
 """Limits for reading a body that was refused, before the connection is closed. A client whose data is not read may
 receive a reset in place of the answer."""
+_LAST_SECONDS = 1.0  # how long `stop` waits for answers in progress
 _CLOSE_SECONDS = 1.0  # how long to wait for an idle connection's thread to close it
 _PAUSE_SECONDS = 0.05  # between attempts to accept a connection while no descriptor is free
 _READ_BYTES = 2**16
@@ -68,21 +71,29 @@ _idle: dict[socket.socket, HttpServer] = {}
 
 
 class HttpServer(ThreadingHTTPServer):
-    """A server with a limit on its connections. Raises OSError if it cannot listen."""
+    """A server with a limit on its connections, which answers requests until `stop`.
+
+    ``attributes`` are attributes of its request handlers. Raises OSError if it cannot listen.
+    """
 
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, host: str, port: int, handler: type[RequestHandler]) -> None:
+    def __init__(self, host: str, port: int, handler: type[RequestHandler], **attributes: Any) -> None:
         self._open: set[socket.socket] = set()
         self._busy: set[socket.socket] = set()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        super().__init__((host, port), handler)
+        super().__init__((host, port), type("Handler", (handler,), {"host": host} | attributes))
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
 
-    def settle(self, seconds: float) -> None:
-        """Wait until no request is being answered, for at most some seconds."""
+    def stop(self) -> None:
+        """Accept no more connections, wait a moment for answers in progress, and close the port."""
+        self.shutdown()
         with _changed:
-            _changed.wait_for(lambda: not self._busy, seconds)
+            _changed.wait_for(lambda: not self._busy, _LAST_SECONDS)
+        self.server_close()
+        self._thread.join()
 
     def begin_request(self, connection: socket.socket) -> None:
         """The connection is not idle: a request is being answered."""
@@ -250,7 +261,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             too_long = left < 0
             status = HTTPStatus.REQUEST_URI_TOO_LONG if too_long else HTTPStatus.BAD_REQUEST
             self._refuse(
-                status, "the request line is too long" if too_long else "this is no request of HTTP/1.1"
+                status, "the request line is too long" if too_long else "this is not a request of HTTP/1.1"
             )
         self.command, self.path = request[1].decode(), request[2].decode()
         self.headers = Message()
@@ -280,7 +291,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         self._left = 0 if length is None else int(length)
         expected = self.headers.get("Expect", "").lower()
         if expected not in ("", "100-continue"):
-            self._refuse(HTTPStatus.EXPECTATION_FAILED, "100-continue is all that may be expected")
+            self._refuse(HTTPStatus.EXPECTATION_FAILED, "Expect allows only 100-continue")
         self._awaits_continue = expected == "100-continue" and not is_old and self._left > 0
         options = ",".join(self.headers.get_all("Connection", ())).lower()
         self.close_connection = is_old or "close" in (option.strip() for option in options.split(","))
@@ -289,9 +300,9 @@ class RequestHandler(BaseHTTPRequestHandler):
         host = self.headers.get("Host", "")
         is_read = self.command in ("GET", "HEAD")
         if not is_meant(host, self.host):
-            self._refuse(HTTPStatus.FORBIDDEN, "this is not the host you asked for")
+            self._refuse(HTTPStatus.FORBIDDEN, "the Host header does not name this server")
         if not (is_read or is_own_page(self.headers.get("Origin"), host)):
-            self._refuse(HTTPStatus.FORBIDDEN, "pages of other sites cannot send anything here")
+            self._refuse(HTTPStatus.FORBIDDEN, "requests from pages of other sites are refused")
 
     def get(self) -> None:
         """Answer a GET or HEAD."""
@@ -302,7 +313,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         self._no_method()
 
     def _no_method(self) -> None:
-        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, f"{self.command} is not understood here")
+        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, f"{self.command} is not supported here")
 
     def _refuse(self, status: HTTPStatus, reason: str) -> NoReturn:
         raise RequestRefused(status, reason)
@@ -325,12 +336,18 @@ class RequestHandler(BaseHTTPRequestHandler):
             except TimeoutError:
                 self._refuse(HTTPStatus.REQUEST_TIMEOUT, "the body arrives too slowly")
             if not data:
-                self._refuse(HTTPStatus.BAD_REQUEST, "the body was cut")
+                self._refuse(HTTPStatus.BAD_REQUEST, "the body ended early")
             if count is not None:
                 count(len(data))
             body += data
             self._left -= len(data)
         return bytes(body)
+
+    def answer_json(
+        self, status: HTTPStatus, values: object, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Answer with JSON."""
+        self.answer(status, JSON, json.dumps(values).encode() + b"\n", headers)
 
     def answer_refused(self, refused: RequestRefused) -> None:
         """Answer a request that is refused."""

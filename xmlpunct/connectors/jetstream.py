@@ -11,7 +11,8 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from xmlpunct.base.errors import UsageError, undoing
+from xmlpunct.base.errors import undoing
+from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.base.secrets import hide
 from xmlpunct.connectors.messages import ANSWER_SECONDS
 from xmlpunct.connectors.tls import client_context
@@ -50,7 +51,7 @@ class Connection:
     """
 
     def __init__(self, address: Address) -> None:
-        self._nats, self._address = _library(), address
+        self._nats, self._address = import_extra("nats", "nats:// needs nats-py", "nats"), address
         self._loop = asyncio.new_event_loop()
         self._lost = asyncio.Event()
         self._error: Exception | None = None
@@ -122,7 +123,7 @@ class Connection:
         except (errors.Error, OSError) as error:
             done.cancel()
             cause = self._error or error
-            text = getattr(cause, "strerror", None) or str(cause) or "it is silent"
+            text = getattr(cause, "strerror", None) or str(cause) or "no answer in time"
             raise ConnectionError(f"the server does not answer: {hide(text)}") from None
 
     async def _while_connected(self, work: Coroutine[Any, Any, T]) -> T:
@@ -146,7 +147,9 @@ class Connection:
         """The sequence number of the stream's first message, and the number after its last."""
         info = self.do(self.streams.stream_info(self._address.path))
         if info.config.retention not in (None, "limits"):
-            raise Refused(f"its retention is {info.config.retention}: only what has limits can be read again")
+            raise Refused(
+                f"its retention is {info.config.retention}: only a stream with retention limits can be read again"
+            )
         end = info.state.last_seq + 1
         return (max(info.state.first_seq, 1) if info.state.messages else end), end
 
@@ -204,7 +207,7 @@ class Tail:
         metadata = [message.metadata.sequence for message in messages]
         first = self._count + 1
         if [entry.consumer for entry in metadata] != [*range(first, first + len(messages))]:
-            raise ConnectionError("messages were lost on their way")
+            raise ConnectionError("messages were lost in transit")
         if messages and metadata[0].stream > self.offset:
             low, _ = self._connection.extent()
             check_extent(self.offset, low)
@@ -236,7 +239,7 @@ class Tail:
                 self._due = 0
                 break
             if status is not None:
-                raise ConnectionError(f"the server says {status}")
+                raise ConnectionError(f"the server answered {status}")
             messages.append(message)
             self._due -= 1
         return messages
@@ -247,10 +250,10 @@ class Tail:
         try:
             info = self._connection.do(self._connection.streams.consumer_info(self._stream, self._consumer))
         except Refused as error:
-            raise ConnectionError(f"the server has forgotten the reader: {error}") from None
+            raise ConnectionError(f"the server has removed the consumer: {error}") from None
         if info.delivered.consumer_seq != self._count:
             if time.monotonic() - self._arrived > _LATE_SECONDS:
-                raise ConnectionError("messages were lost on their way")
+                raise ConnectionError("messages were lost in transit")
         elif not info.num_pending:
             self.offset = max(self.offset, end)
 
@@ -273,13 +276,8 @@ class Tail:
 def check_extent(offset: int, low: int, high: int | None = None) -> None:
     """Raise `Refused` if the next message is not in the stream, which holds messages ``low`` to ``high``."""
     if offset < low:
-        raise Refused(f"message {offset} is not there any more: start anew")
+        raise Refused(f"message {offset} no longer exists: start again from the beginning")
     if high is not None and offset > high:
-        raise Refused(f"message {offset - 1} was there, and is not: is it another stream? Start anew")
-
-
-def _library() -> Any:
-    try:
-        return importlib.import_module("nats")
-    except ImportError:
-        raise UsageError("nats:// needs nats-py: pip install 'xmlpunct[nats]'") from None
+        raise Refused(
+            f"message {offset - 1} no longer exists: is it another stream? Start again from the beginning"
+        )

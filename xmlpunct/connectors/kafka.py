@@ -10,31 +10,31 @@ topic, so each message is stored once even for readers that ignore transactions.
 
 from __future__ import annotations
 
-import importlib
 import logging
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError, ended_by
+from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.base.secrets import hide
-from xmlpunct.connectors.contract import Connector, expand
+from xmlpunct.connectors.contract import expand
 from xmlpunct.connectors.inlet import Inlet
 from xmlpunct.connectors.messages import (
     ANSWER_SECONDS,
     CHOICES,
     GLANCE_SECONDS,
+    Broker,
     LogReader,
     NumberedWriter,
-    choose,
 )
 from xmlpunct.connectors.outlet import RUN, SEQUENCE, Form, Outlet, Results
 from xmlpunct.connectors.retries import Retries
-from xmlpunct.connectors.source import Source, without_password
+from xmlpunct.connectors.source import Source
+from xmlpunct.connectors.url import Address, has_topic, short
 
 AHEAD_KBYTES = 2048
 """Kilobytes of each partition that librdkafka prefetches. There may be hundreds of partitions with a consumer each."""
@@ -44,7 +44,10 @@ LOG_SECONDS = 60.0
 """Minimum time between equal log messages of librdkafka."""
 _BROUGHT = {"bootstrap.servers", "enable.auto.commit", "enable.auto.offset.store", "enable.partition.eof"}
 _BROUGHT |= {"transactional.id", "enable.idempotence"}
-_READING = {"partitions", "documents", "until", "auto.offset.reset"}
+_FORM = "kafka://HOST:PORT/TOPIC, and ?sasl.username=...&sasl.password=..."
+_CHOICES = CHOICES | {"auto.offset.reset": ("earliest", "latest")}
+_READING = {"partitions", *_CHOICES}
+_PARTITION = re.compile("0|[1-9][0-9]*")
 _log = logging.getLogger("xmlpunct.kafka")
 
 
@@ -57,10 +60,10 @@ class _LogFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = hide(record.getMessage()).rpartition("]: ")[2]
-        message, now = text.partition(" (after ")[0], time.monotonic()
-        if now - self._logged_at.get(message, -LOG_SECONDS) < LOG_SECONDS:
+        message, seconds = text.partition(" (after ")[0], time.monotonic()
+        if seconds - self._logged_at.get(message, -LOG_SECONDS) < LOG_SECONDS:
             return False
-        self._logged_at[message] = now
+        self._logged_at[message] = seconds
         record.msg, record.args = f"kafka: {text}", ()
         return True
 
@@ -68,105 +71,73 @@ class _LogFilter(logging.Filter):
 _log.addFilter(_LogFilter())
 
 
-@dataclass(frozen=True)
-class Topic:
-    """A parsed Kafka URL. ``settings`` are those of librdkafka."""
-
-    brokers: str
-    name: str
-    options: dict[str, str]
-    settings: dict[str, str] = field(repr=False)
-
-    @classmethod
-    def parse(cls, spec: str, own_options: set[str]) -> Topic:
-        """Parse a URL; ``own`` are the names of options that librdkafka does not have. Raises `UsageError`."""
-        try:
-            url = urlsplit(spec)
-            brokers, name = url.netloc, unquote(url.path[1:])
-            pairs = parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query))
-        except ValueError:
-            brokers = name = ""
-            pairs = []
-        values = dict(pairs)
-        is_repeated = len(values) < len(pairs)
-        if not (brokers and name) or "@" in brokers or "/" in name or url.fragment or is_repeated:
-            raise UsageError(
-                f"{_short(spec)} is no address: write kafka://HOST:PORT/TOPIC, and ?sasl.username=...&sasl.password=..."
-            )
-        if wrong := sorted(_BROUGHT & values.keys()):
-            raise UsageError(f"{_short(spec)}: {wrong[0]} is not to be set here: leave it out")
-        if wrong := sorted((_READING | {"key"}) & values.keys() - own_options):
-            reads = "OUT" if own_options != {"key"} else "a source"
-            raise UsageError(f"{_short(spec)}: {wrong[0]} is for {reads}: leave it out")
-        options = {key: values.pop(key) for key in own_options & values.keys()}
-        return cls(brokers, name, options, values)
-
-    @property
-    def partitions(self) -> list[int] | None:
-        """The partitions in the URL; None without the option. Raises `UsageError`."""
-        text = self.options.get("partitions")
-        if text is None:
-            return None
-        words = text.split(",")
-        if not all(word.isdecimal() for word in words) or len({*map(int, words)}) < len(words):
-            raise UsageError(f"partitions={text}: write numbers, as in ?partitions=0,1")
-        return [int(word) for word in words]
-
-
-class Kafka(Connector):
+class Kafka(Broker):
     """``kafka://``."""
 
+    def input_address(self, spec: str) -> Address:
+        return _address(spec, _READING)
+
     def inlet(self, spec: str, sender: str) -> Inlet:
-        return Partition(Topic.parse(spec, _READING), int(sender), _short(spec))
+        return Partition(self.input_address(spec), int(sender))
 
     def outlet(self, spec: str, name: str) -> Outlet:
-        return TopicWriter(Topic.parse(spec, {"key"}), _short(name))
+        return TopicWriter(_address(spec, {"key"}), short(name))
 
     def senders(self, spec: str) -> Sequence[str]:
-        topic = Topic.parse(spec, _READING)
-        if (named := topic.partitions) is not None:
-            return [*map(str, named)]
-        topic, name = Topic.parse(expand(spec), _READING), _short(spec)
-        with _converted_errors(name), _consumer(topic) as consumer:
-            return [*map(str, _partitions(consumer, topic, name))]
-
-    def is_endless(self, spec: str) -> bool:
-        return Topic.parse(spec, _READING).options.get("until") != "end"
-
-    def place(self, spec: str) -> str:
-        return _short(spec).lower()
+        address, expected = self.input_address(spec), "numbers, as in ?partitions=0,1"
+        if numbers := address.names("partitions", expected, _PARTITION.fullmatch):
+            return numbers
+        address, name = self.input_address(expand(spec)), address.name
+        with _converted_errors(name), _consumer(address.host, _settings(address)) as consumer:
+            return [*map(str, _partitions(consumer, address.path, name))]
 
     def source(self, spec: str, name: str) -> Source:
-        topic = Topic.parse(spec, _READING)
-        for option, choices in (CHOICES | {"auto.offset.reset": ("earliest", "latest")}).items():
-            choose(topic.options, option, choices)
-        return super().source(spec, _short(name))
+        self.input_address(spec).check_choices(_CHOICES)  # not before, because a value may be ${NAME}
+        return super().source(spec, name)
+
+
+def _address(spec: str, own_options: set[str]) -> Address:
+    """A URL with options of this module, and settings of librdkafka. Raises `UsageError`."""
+    address = Address.parse(spec, _FORM, None, _has_kafka_topic, has_several_hosts=True)
+    if wrong := sorted(_BROUGHT & address.options.keys()):
+        raise UsageError(f"{address.name}: {wrong[0]} cannot be set here: leave it out")
+    if wrong := sorted((_READING | {"key"}) & address.options.keys() - own_options):
+        reads = "OUT" if own_options != {"key"} else "a source"
+        raise UsageError(f"{address.name}: {wrong[0]} is for {reads}: leave it out")
+    return address
+
+
+def _has_kafka_topic(address: Address) -> bool:
+    return has_topic(address) and address.user is None and not set(address.path) & set("/#")
+
+
+def _settings(address: Address) -> dict[str, str]:
+    """The settings of librdkafka in a URL."""
+    return {name: value for name, value in address.options.items() if name not in _READING | {"key"}}
 
 
 class Partition(LogReader):
     """Reads a partition from its first message."""
 
-    def __init__(self, topic: Topic, number: int, name: str) -> None:
-        latest = topic.options.get("auto.offset.reset") == "latest"
-        super().__init__(f"{name}#{number}", topic.options, latest=latest)
-        self._topic, self._number = topic, number
+    def __init__(self, address: Address, number: int) -> None:
+        latest = address.options.get("auto.offset.reset") == "latest"
+        super().__init__(f"{address.name}#{number}", address.options, latest=latest)
+        self._address, self._number = address, number
         self._consumer: Any = None
 
     def _connect(self) -> tuple[int, int]:
-        kafka, topic = _library(), self._topic
+        address = self._address
         with _converted_errors(self._name):
-            settings = _consumer_settings(topic) | _error_callback(self._retries)
-            self._consumer = kafka.Consumer(settings, logger=_log)
-            if self._number not in _partitions(self._consumer, topic, self._name):
-                raise SourceError(self._name, "there is no such partition")
-            where = kafka.TopicPartition(topic.name, self._number)
-            low, high = self._consumer.get_watermark_offsets(where, timeout=ANSWER_SECONDS, cached=False)
-        return low, high
+            settings = _consumer_settings(address.host, _settings(address)) | _error_callback(self._retries)
+            self._consumer = _library().Consumer(settings, logger=_log)
+            if self._number not in _partitions(self._consumer, address.path, self._name):
+                raise SourceError(self._name, "the partition does not exist")
+            return _extent(self._consumer, address.path, self._number)
 
     def _begin(self, offset: int) -> None:
         with _converted_errors(self._name):
             self._at = offset
-            self._consumer.assign([_library().TopicPartition(self._topic.name, self._number, offset)])
+            self._consumer.assign([_library().TopicPartition(self._address.path, self._number, offset)])
 
     def _next(self, seconds: float) -> tuple[int, bytes | None] | None:
         kafka = _library()
@@ -183,13 +154,15 @@ class Partition(LogReader):
         if error.code() == kafka.KafkaError._PARTITION_EOF:
             return message.offset(), None
         if error.code() == kafka.KafkaError._AUTO_OFFSET_RESET:
-            raise SourceError(self._name, f"offset {self._at} is not there any more: start anew")
+            raise SourceError(
+                self._name, f"offset {self._at} no longer exists: start again from the beginning"
+            )
         raise SourceError(self._name, hide(error.str()))
 
     def acknowledge(self, position: Any) -> None:
         """Commit the offset to the consumer group, if there is one, for monitoring tools."""
-        if "group.id" in self._topic.settings:
-            where = _library().TopicPartition(self._topic.name, self._number, position["offset"])
+        if "group.id" in self._address.options:
+            where = _library().TopicPartition(self._address.path, self._number, position["offset"])
             with _converted_errors(self._name):
                 self._consumer.commit(offsets=[where], asynchronous=True)
 
@@ -201,54 +174,48 @@ class Partition(LogReader):
 class TopicWriter(NumberedWriter):
     """Writes to a topic. A position holds the next sequence number, and by partition the offset after its messages."""
 
-    def __init__(self, topic: Topic, name: str) -> None:
+    def __init__(self, address: Address, name: str) -> None:
         super().__init__(name)
-        self._topic = topic
-        self._key = topic.options.get("key")
+        self._address, self._key = address, address.options.get("key")
         self._producer: Any = None
         self._offsets: dict[int, int] = {}
 
     def open(self, form: Form, position: Any) -> None:
-        kafka, topic = _library(), self._topic
+        kafka, address, all_settings = _library(), self._address, _settings(self._address)
         super().open(form, position)
         if self._key is not None and self._key not in form.schema:
             columns = ", ".join(form.schema.names)
             raise UsageError(
-                f"{self._name}?key={self._key}: no such column in the result: there are {columns}"
+                f"{self._name}?key={self._key}: the result has no such column: there are {columns}"
             )
         defaults = {"partitioner": "murmur2_random", "linger.ms": "0"}
-        fixed = {"bootstrap.servers": topic.brokers, "transactional.id": f"xmlpunct-{form.run}"}
+        fixed = {"bootstrap.servers": address.host, "transactional.id": f"xmlpunct-{form.run}"}
         with _converted_errors(self._name, is_written=True):
-            settings = defaults | topic.settings | fixed | _error_callback(self._retries)
+            settings = defaults | all_settings | fixed | _error_callback(self._retries)
             self._producer = kafka.Producer(settings, logger=_log)
             # From now on, no message of a killed run with this id can arrive.
             self._producer.init_transactions(ANSWER_SECONDS)
-            self._partitions = _partitions(self._producer, topic, self._name, is_made=True)
-            settings = {k: v for k, v in topic.settings.items() if k.startswith(("security", "sasl", "ssl"))}
-            address = (topic.brokers, topic.name, dict[str, str]())
+            self._partitions = _partitions(self._producer, address.path, self._name, is_made=True)
+            settings = {k: v for k, v in all_settings.items() if k.startswith(("security", "sasl", "ssl"))}
             # Including messages blocked by another writer's transaction: messages of this run may follow it.
-            with _consumer(Topic(*address, settings | {"isolation.level": "read_uncommitted"})) as consumer:
-                self._offsets = ends = {p: self._end(kafka, consumer, p) for p in self._partitions}
+            with _consumer(address.host, settings | {"isolation.level": "read_uncommitted"}) as consumer:
+                self._offsets = ends = {p: _extent(consumer, address.path, p)[1] for p in self._partitions}
             if position is not None:
                 self._offsets = ends | {int(p): offset for p, offset in position["offsets"].items()}
-                with _consumer(Topic(*address, settings)) as consumer:
+                with _consumer(address.host, settings) as consumer:
                     self._find_sent(kafka, consumer, ends)
-
-    def _end(self, kafka: ModuleType, consumer: Any, partition: int) -> int:
-        where = kafka.TopicPartition(self._topic.name, partition)
-        return int(consumer.get_watermark_offsets(where, timeout=ANSWER_SECONDS, cached=False)[1])
 
     def _find_sent(self, kafka: ModuleType, consumer: Any, ends: dict[int, int]) -> None:
         """Find the messages of this run after the position."""
         left = {p: offset for p, offset in self._offsets.items() if offset < ends[p]}
-        consumer.assign([kafka.TopicPartition(self._topic.name, p, offset) for p, offset in left.items()])
+        consumer.assign([kafka.TopicPartition(self._address.path, p, offset) for p, offset in left.items()])
         until = time.monotonic() + OTHERS_SECONDS
         while left:
             message = consumer.poll(GLANCE_SECONDS)
             if message is None:
                 if time.monotonic() > until:
-                    raise XmlPunctError(f"cannot write {self._name}: what was written before cannot be read")
-                self._retries.waited("a transaction of another writer may hold back what was written before")
+                    raise XmlPunctError(f"cannot write {self._name}: the earlier output cannot be read")
+                self._retries.waited("a transaction of another writer may block the earlier output")
                 continue
             self._retries.progressed()
             until = time.monotonic() + OTHERS_SECONDS
@@ -302,7 +269,7 @@ class TopicWriter(NumberedWriter):
         while True:
             try:
                 self._producer.produce(
-                    self._topic.name, value, key, headers=headers, on_delivery=self._note_delivery, **where
+                    self._address.path, value, key, headers=headers, on_delivery=self._note_delivery, **where
                 )
             except BufferError:
                 self._producer.poll(GLANCE_SECONDS)
@@ -315,8 +282,8 @@ class TopicWriter(NumberedWriter):
             partition, offset = message.partition(), message.offset()
             self._offsets[partition] = max(self._offsets.get(partition, 0), offset + 1)
 
-    def commit(self) -> Any:
-        return {"sequence": self._sequence, "offsets": {str(p): o for p, o in self._offsets.items()}}
+    def commit(self) -> dict[str, Any]:
+        return super().commit() | {"offsets": {str(p): o for p, o in self._offsets.items()}}
 
     def close(self) -> None:
         if self._producer is not None:
@@ -326,21 +293,18 @@ class TopicWriter(NumberedWriter):
 
 
 def _library() -> ModuleType:
-    try:
-        return importlib.import_module("confluent_kafka")
-    except ImportError:
-        raise UsageError("kafka:// needs confluent-kafka: pip install 'xmlpunct[kafka]'") from None
+    return import_extra("confluent_kafka", "kafka:// needs confluent-kafka", "kafka")
 
 
-def _consumer_settings(topic: Topic) -> dict[str, Any]:
+def _consumer_settings(brokers: str, settings: dict[str, str]) -> dict[str, Any]:
     """The settings of a consumer. Offsets are stored in xmlpunct's checkpoint, not by Kafka."""
     usual = {"group.id": "xmlpunct", "queued.max.messages.kbytes": AHEAD_KBYTES, "fetch.queue.backoff.ms": 20}
     fixed = {
-        "bootstrap.servers": topic.brokers,
+        "bootstrap.servers": brokers,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
     }
-    return usual | topic.settings | fixed | {"auto.offset.reset": "error", "enable.partition.eof": True}
+    return usual | settings | fixed | {"auto.offset.reset": "error", "enable.partition.eof": True}
 
 
 def _error_callback(retries: Retries) -> dict[str, Any]:
@@ -349,20 +313,27 @@ def _error_callback(retries: Retries) -> dict[str, Any]:
 
 
 @contextmanager
-def _consumer(topic: Topic) -> Iterator[Any]:
+def _consumer(brokers: str, settings: dict[str, str]) -> Iterator[Any]:
     """A consumer that is closed at the end of the block."""
-    client = _library().Consumer(_consumer_settings(topic), logger=_log)
+    client = _library().Consumer(_consumer_settings(brokers, settings), logger=_log)
     with ended_by(client.close):
         yield client
 
 
-def _partitions(client: Any, topic: Topic, name: str, is_made: bool = False) -> list[int]:
+def _extent(consumer: Any, topic: str, partition: int) -> tuple[int, int]:
+    """The offset of a partition's first message, and the offset after its last."""
+    topic_partition = _library().TopicPartition(topic, partition)
+    low, high = consumer.get_watermark_offsets(topic_partition, timeout=ANSWER_SECONDS, cached=False)
+    return low, high
+
+
+def _partitions(client: Any, topic: str, name: str, is_made: bool = False) -> list[int]:
     """The numbers of a topic's partitions. ``is_made``: wait for a topic that the request may create."""
     codes = _library().KafkaError
     passing = {codes.LEADER_NOT_AVAILABLE} | ({codes.UNKNOWN_TOPIC_OR_PART} if is_made else set())
     until = time.monotonic() + ANSWER_SECONDS
     while True:
-        metadata = client.list_topics(topic.name, timeout=ANSWER_SECONDS).topics[topic.name]
+        metadata = client.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic]
         if metadata.error is None:
             return sorted(metadata.partitions)
         if metadata.error.code() not in passing or time.monotonic() > until:
@@ -384,8 +355,3 @@ def _converted_errors(name: str, is_written: bool = False) -> Iterator[None]:
         if is_written:
             raise XmlPunctError(f"cannot write {name}: {text}") from None
         raise SourceError(name, text) from None
-
-
-def _short(spec: str) -> str:
-    """A URL for messages: without its settings."""
-    return without_password(spec).partition("?")[0]

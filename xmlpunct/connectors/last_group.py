@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.connectors.outlet import Results
 
-OLDER = (
-    "the checkpoint is older than the output, or another copy of it wrote there: restore both as they were at one "
-    "time, or start again with another --checkpoint and --replace"
-)
+
+def older_checkpoint(name: str) -> XmlPunctError:
+    """The error for an output that holds results after the checkpoint's last."""
+    return XmlPunctError(
+        f"{name} holds results that are not in this checkpoint: the checkpoint is older than the output, or another "
+        "copy of it wrote there: restore both as they were at one time, or start again with another --checkpoint and "
+        "--replace"
+    )
 
 
 @dataclass
@@ -25,7 +29,7 @@ class LastGroup:
     >>> last.check(6)
     Traceback (most recent call last):
     ...
-    xmlpunct.base.errors.XmlPunctError: out holds results that this checkpoint does not know: the checkpoint is \
+    xmlpunct.base.errors.XmlPunctError: out holds results that are not in this checkpoint: the checkpoint is \
 older than the output, or another copy of it wrote there: restore both as they were at one time, or start again with \
 another --checkpoint and --replace
     """
@@ -37,13 +41,10 @@ another --checkpoint and --replace
     def holds(self, results: Results) -> bool:
         """True if the output holds a group. Raises `XmlPunctError` if it holds a different group with that number."""
         if results.number == self.number and results.digest != self.digest:
-            raise self._error()
+            raise older_checkpoint(self.name)
         return results.number <= self.number
 
     def check(self, last: int) -> None:
         """Raise `XmlPunctError` if the output holds groups after number ``last``."""
         if self.number > last:
-            raise self._error()
-
-    def _error(self) -> XmlPunctError:
-        return XmlPunctError(f"{self.name} holds results that this checkpoint does not know: {OLDER}")
+            raise older_checkpoint(self.name)

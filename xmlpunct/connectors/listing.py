@@ -63,9 +63,7 @@ def columns_in(path: str) -> tuple[str, ...]:
     for column in _COLUMN.finditer(path):
         before, after = path[: column.start()][-1:], path[column.end() :][:1]
         if before in ("*", "?", "]", "}") or after in ("*", "?", "[", "{"):
-            raise UsageError(
-                f"{path}: something fixed has to stand between {column[0]} and what is beside it"
-            )
+            raise UsageError(f"{path}: a fixed text is needed between {column[0]} and the next column")
     return tuple(dict.fromkeys(_COLUMN.findall(path)))
 
 
@@ -75,11 +73,11 @@ def refuse_columns(spec: str) -> None:
     >>> refuse_columns("file:///feeds/hour={hour}.xml")
     >>> refuse_columns("s3://f/{a}.xml")
     Traceback (most recent call last):
-    xmlpunct.base.errors.UsageError: s3://f/{a}.xml: {a} is for the names of local files: name a path; a brace is %7B
+    xmlpunct.base.errors.UsageError: s3://f/{a}.xml: {a} is only for local files: name a path; write %7B for a brace
     """
     match = _UNLISTED.match(spec)
     if match is not None and not (spec.startswith("follow:") and os.path.lexists(spec[7:])):
-        raise UsageError(f"{spec}: {match[1]} is for the names of local files: name a path; a brace is %7B")
+        raise UsageError(f"{spec}: {match[1]} is only for local files: name a path; write %7B for a brace")
 
 
 def texts_in(pattern: str, path: str) -> tuple[tuple[str, str], ...]:

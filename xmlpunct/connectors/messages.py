@@ -1,18 +1,21 @@
-"""Base classes for message brokers: a reader of logs with offsets, and a writer of numbered messages."""
+"""Base classes for message brokers: their URLs, a reader of logs with offsets, and a writer of numbered messages."""
 
 from __future__ import annotations
 
 import threading
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
-from xmlpunct.base.errors import UsageError, XmlPunctError
+from xmlpunct.base.errors import XmlPunctError
+from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.inlet import Inlet
-from xmlpunct.connectors.last_group import OLDER
+from xmlpunct.connectors.last_group import older_checkpoint
 from xmlpunct.connectors.outlet import Form, Outlet
 from xmlpunct.connectors.retries import Retries
+from xmlpunct.connectors.source import Source
+from xmlpunct.connectors.url import Address, short
 from xmlpunct.slice import Slice
 
 ANSWER_SECONDS = 20.0
@@ -23,6 +26,24 @@ PIECE_BYTES = 2**20
 """How many available bytes are read at once."""
 CHOICES = {"documents": ("0", "1"), "until": ("never", "end")}
 """The values of the options of every log; the first is the default."""
+
+
+class Broker(Connector, ABC):
+    """The URLs of a message broker name a server, and a topic or a stream."""
+
+    @abstractmethod
+    def input_address(self, spec: str) -> Address:
+        """The URL of an input. Raises `UsageError`."""
+
+    def is_endless(self, spec: str) -> bool:
+        return self.input_address(spec).options.get("until") != "end"
+
+    def place(self, spec: str) -> str:
+        """The topic or the stream, because a reader of a stream reads all its subjects."""
+        return short(spec).lower()
+
+    def source(self, spec: str, name: str) -> Source:
+        return super().source(spec, short(name))
 
 
 class LogReader(Inlet):
@@ -111,9 +132,12 @@ class NumberedWriter(Outlet):
         form.encoder.messages(Slice(form.schema.empty()))  # raises if the format has no messages
         self._sequence = position["sequence"] if position else 0
 
+    def commit(self) -> dict[str, Any]:
+        return {"sequence": self._sequence}
+
     def check_last(self, last: int) -> None:
         if self._sent_before:
-            raise XmlPunctError(f"{self._name} holds results that this checkpoint does not know: {OLDER}")
+            raise older_checkpoint(self._name)
 
     def _note(self, run: str | None, number: str | bytes, text: bytes) -> None:
         """Note a message in the log: the run and number in its headers, and its text."""
@@ -125,19 +149,7 @@ class NumberedWriter(Outlet):
         checksum = self._sent_before.pop(number, None)
         if checksum not in (None, crc32(text)):
             raise XmlPunctError(
-                f"{self._name}: message {number} of this run is there, and holds another result: "
-                "an input has changed, or the program has"
+                f"{self._name}: message {number} of this run exists already with another result: "
+                "an input or the program has changed"
             )
         return checksum is not None
-
-
-def choose(options: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
-    """The value of an option with few choices; the first is the default. Raises `UsageError`.
-
-    >>> choose({}, "until", ["never", "end"])
-    'never'
-    """
-    value = options.get(name, choices[0])
-    if value not in choices:
-        raise UsageError(f"{name}={value}: write {name}={' or '.join(choices)}")
-    return value

@@ -11,7 +11,6 @@ sends messages again with the same numbers. An xmlpunct reader takes each number
 
 from __future__ import annotations
 
-import importlib
 import threading
 import time
 import uuid
@@ -21,13 +20,12 @@ from types import ModuleType
 from typing import Any
 
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.base.secrets import hide
-from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.inlet import Inlet
-from xmlpunct.connectors.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, NumberedWriter
-from xmlpunct.connectors.outlet import DIGEST, LINK, RUN, SEQUENCE, Form, Outlet, Results, chained
+from xmlpunct.connectors.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, Broker, NumberedWriter
+from xmlpunct.connectors.outlet import DIGEST, LINK, RUN, SEQUENCE, Form, Outlet, Results
 from xmlpunct.connectors.retries import Retries
-from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.tls import client_context
 from xmlpunct.connectors.url import Address, short
 
@@ -39,14 +37,16 @@ _MOST_RUNS = 100
 """Maximum number of runs, writing to the same topic, whose last numbers are stored."""
 _QOS = 1
 _FORM = "mqtt://HOST:PORT/TOPIC, or mqtts://"
-_READING = ("senders", "session.expiry", "ca")
 
 
-class Mqtt(Connector):
+class Mqtt(Broker):
     """``mqtt://``, and ``mqtts://`` with TLS."""
 
+    def input_address(self, spec: str) -> Address:
+        return _address(spec, ("senders", "session.expiry", "ca"))
+
     def inlet(self, spec: str, sender: str) -> Inlet:
-        return Subscription(_address(spec, _READING), sender)
+        return Subscription(self.input_address(spec), sender)
 
     def outlet(self, spec: str, name: str) -> Outlet:
         address = _address(spec, ("ca",))
@@ -55,7 +55,7 @@ class Mqtt(Connector):
         return Publisher(address, short(name))
 
     def senders(self, spec: str) -> Sequence[str]:
-        address = _address(spec, _READING)
+        address = self.input_address(spec)
         named = address.senders
         if not named and _is_pattern(address.path):
             raise UsageError(
@@ -66,17 +66,9 @@ class Mqtt(Connector):
                 raise UsageError(f"{address.name}: {topic} is no topic that {address.path} matches")
         return named or (address.path,)
 
-    def place(self, spec: str) -> str:
-        return short(spec).lower()
-
-    def source(self, spec: str, name: str) -> Source:
-        return super().source(spec, short(name))
-
 
 def _address(spec: str, options: Sequence[str]) -> Address:
     address = Address.parse(spec, _FORM, options)
-    if not (address.host and address.path) or address.port == 0:
-        raise UsageError(f"{address.name} is no address: write {_FORM}")
     address.number("session.expiry", SESSION_SECONDS)
     if "ca" in address.options and not _is_safe(address):
         raise UsageError(f"{address.name}: ca is for mqtts://")
@@ -181,7 +173,7 @@ class Subscription(Inlet):
         packet, text = message.mid, bytes(message.payload)
         if message.qos != _QOS:
             raise SourceError(
-                self._name, "a message has QoS 0, and brokers keep none of those: publish with QoS 1"
+                self._name, "a message has QoS 0, and brokers do not store these: publish with QoS 1"
             )
         digest = blake2b(text, digest_size=8).hexdigest()
         is_known = message.dup and self._returned.get(packet) == digest
@@ -220,7 +212,7 @@ class Subscription(Inlet):
         if is_comparable and expected != digest:
             raise SourceError(
                 self._name,
-                f"message {last} of run {run} was another one: it has gone back to an older checkpoint",
+                f"message {last} of run {run} had other content: the run has returned to an older checkpoint",
             )
         if is_next and DIGEST in user_properties:
             self._digests[run] = user_properties[DIGEST]
@@ -255,22 +247,22 @@ class Subscription(Inlet):
             return
         is_there, reason = answers[0]
         if reason.is_failure:
-            raise SourceError(self._name, f"the broker says: {hide(str(reason))}")
+            raise SourceError(self._name, f"the broker answered: {hide(str(reason))}")
         if self._begun:
             if not is_there:
                 # The request made a new session, which later tries must not take for the old one.
                 client.disconnect(properties=_properties("DISCONNECT", SessionExpiryInterval=0))
                 raise SourceError(
                     self._name,
-                    "the broker does not know the session any more, so what was sent meanwhile is lost: start anew",
+                    "the broker has dropped the session, so messages are lost: start again from the beginning",
                 )
             return
-        options = importlib.import_module("paho.mqtt.subscribeoptions").SubscribeOptions
+        options = _library("subscribeoptions").SubscribeOptions
         client.subscribe(self._topic, options=options(qos=_QOS, retainHandling=2))
         if not self._waits_for(granted):
             return
         if granted[0].value != _QOS:
-            raise SourceError(self._name, f"the broker says to subscribing: {granted[0]}")
+            raise SourceError(self._name, f"the broker refused to subscribe: {granted[0]}")
         self._begun = True
 
     def _waits_for(self, answers: Sequence[Any]) -> bool:
@@ -322,7 +314,7 @@ class Publisher(NumberedWriter):
         client.loop_start()
         self._wait(lambda: self._answer is not None)
         if self._answer.is_failure:
-            raise XmlPunctError(f"cannot write {self._name}: the broker says: {hide(str(self._answer))}")
+            raise XmlPunctError(f"cannot write {self._name}: the broker answered: {hide(str(self._answer))}")
 
     def _connected(self, *event: Any) -> None:
         with self._changed:
@@ -350,26 +342,19 @@ class Publisher(NumberedWriter):
                 if not self._changed.wait(ANSWER_SECONDS) and self._accepted == before:
                     raise XmlPunctError(f"cannot write {self._name}: the broker does not answer")
                 if self._fault is not None:
-                    raise XmlPunctError(f"cannot write {self._name}: the broker says: {self._fault}")
+                    raise XmlPunctError(f"cannot write {self._name}: the broker answered: {self._fault}")
 
     def write(self, results: Results, *, again: bool = False) -> None:
         encoded = [self._form.encoder.messages(slice_) for slice_ in results.slices]
         texts = [text for kinds in encoded for kind in kinds for text in kind]
-        link = results.link
-        for left, text in zip(range(len(texts) - 1, -1, -1), texts, strict=True):
+        for text, digest, link in results.linked(texts):
             properties = [(RUN, self._form.run), (SEQUENCE, str(self._sequence))]
-            if results.digest:
-                digest = chained(link, text) if left else results.digest
-                properties += [(DIGEST, digest), (LINK, link)]
-                link = digest
+            properties += [(DIGEST, digest), (LINK, link)] if results.digest else []
             message_properties = _properties("PUBLISH", UserProperty=properties)
             self._client.publish(self._address.path, text, _QOS, properties=message_properties)
             self._sequence += 1
             self._sent += 1
         self._wait(lambda: self._accepted == self._sent)
-
-    def commit(self) -> Any:
-        return {"sequence": self._sequence}
 
     def close(self) -> None:
         if self._client is not None:
@@ -378,11 +363,8 @@ class Publisher(NumberedWriter):
             client.loop_stop()
 
 
-def _library() -> ModuleType:
-    try:
-        return importlib.import_module("paho.mqtt.client")
-    except ImportError:
-        raise UsageError("mqtt:// needs paho-mqtt: pip install 'xmlpunct[mqtt]'") from None
+def _library(module: str = "client") -> ModuleType:
+    return import_extra(f"paho.mqtt.{module}", "mqtt:// needs paho-mqtt", "mqtt")
 
 
 def _client(address: Address, session: str, manual_ack: bool = False) -> Any:
@@ -400,8 +382,8 @@ def _client(address: Address, session: str, manual_ack: bool = False) -> Any:
 
 def _properties(packet: str, **values: Any) -> Any:
     """The properties of a packet."""
-    kinds = importlib.import_module("paho.mqtt.packettypes").PacketTypes
-    properties = importlib.import_module("paho.mqtt.properties").Properties(getattr(kinds, packet))
+    kinds = _library("packettypes").PacketTypes
+    properties = _library("properties").Properties(getattr(kinds, packet))
     for name, value in values.items():
         setattr(properties, name, value)
     return properties

@@ -19,33 +19,27 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.inlet import Inlet
 from xmlpunct.connectors.jetstream import AT_ONCE, Connection, Refused, Tail, check_extent
-from xmlpunct.connectors.messages import (
-    CHOICES,
-    GLANCE_SECONDS,
-    LogReader,
-    NumberedWriter,
-    choose,
-)
+from xmlpunct.connectors.messages import CHOICES, GLANCE_SECONDS, Broker, LogReader, NumberedWriter
 from xmlpunct.connectors.outlet import RUN, SEQUENCE, Form, Outlet, Results
-from xmlpunct.connectors.source import Source
-from xmlpunct.connectors.url import Address, short
+from xmlpunct.connectors.url import Address, has_topic, short
 
 LOOK_SECONDS = 5.0
 """How often an idle reader checks that its consumer still exists, and where the stream ends."""
 _FORM = "nats://HOST:PORT/STREAM"
 _SECURE = ("tls", "ca")
-_READING = ("subject", *CHOICES, "deliver", *_SECURE)
 _CHOICES = CHOICES | {"deliver": ("all", "new"), "tls": ("0", "1")}
 
 
-class Nats(Connector):
+class Nats(Broker):
     """``nats://``."""
 
+    def input_address(self, spec: str) -> Address:
+        return _address(spec, ("subject", *CHOICES, "deliver", *_SECURE))
+
     def inlet(self, spec: str, sender: str) -> Inlet:
-        return SubjectReader(_address(spec, _READING), sender)
+        return SubjectReader(self.input_address(spec), sender)
 
     def outlet(self, spec: str, name: str) -> Outlet:
         address = _address(spec, ("subject", *_SECURE))
@@ -57,37 +51,26 @@ class Nats(Connector):
         return SubjectWriter(address, subjects[0], short(name))
 
     def senders(self, spec: str) -> Sequence[str]:
-        return _subjects(_address(spec, _READING)) or ("",)
-
-    def is_endless(self, spec: str) -> bool:
-        return _address(spec, _READING).options.get("until") != "end"
-
-    def place(self, spec: str) -> str:
-        """The stream, because a reader of the stream reads all its subjects."""
-        return short(spec).lower()
-
-    def source(self, spec: str, name: str) -> Source:
-        return super().source(spec, short(name))
+        return _subjects(self.input_address(spec)) or ("",)
 
 
 def _address(spec: str, options: Sequence[str]) -> Address:
-    address = Address.parse(spec, _FORM, options)
-    if not (address.host and address.path) or address.port == 0 or set(address.path) & set("./*> "):
-        raise UsageError(f"{address.name} is no address: write {_FORM}")
-    for name, choices in _CHOICES.items():
-        choose(address.options, name, choices)
+    address = Address.parse(spec, _FORM, options, _has_stream)
+    address.check_choices(_CHOICES)
     return address
+
+
+def _has_stream(address: Address) -> bool:
+    return has_topic(address) and not set(address.path) & set("./*> ")
 
 
 def _subjects(address: Address) -> list[str]:
     """The subjects in the URL. Raises `UsageError`."""
-    text = address.options.get("subject")
-    names = [] if text is None else text.split(",")
-    if len({*names}) < len(names) or any(
-        not all(name.split(".")) or name.split() != [name] for name in names
-    ):
-        raise UsageError(f"subject={text}: write subjects, each once, as in ?subject=orders.eu,orders.us")
-    return names
+    return address.names("subject", "subjects, each once, as in ?subject=orders.eu,orders.us", _is_subject)
+
+
+def _is_subject(text: str) -> bool:
+    return all(text.split(".")) and text.split() == [text]
 
 
 def _is_pattern(subject: str) -> bool:
@@ -132,7 +115,7 @@ class SubjectReader(LogReader):
         try:
             yield
         except Refused as error:
-            raise SourceError(self._name, f"the server says: {error}") from None
+            raise SourceError(self._name, f"the server answered: {error}") from None
 
     def _next(self, seconds: float) -> tuple[int, bytes | None] | None:
         if not (self._arrived or self._stopped.is_set()) and seconds:
@@ -154,11 +137,10 @@ class SubjectReader(LogReader):
         return message.metadata.sequence.stream + 1, message.data
 
     def _is_time_to_look(self) -> bool:
-        now = time.monotonic()
-        if self._ends or now - self._looked >= LOOK_SECONDS:
-            self._looked = now
-            return True
-        return False
+        is_time = self._ends or time.monotonic() - self._looked >= LOOK_SECONDS
+        if is_time:
+            self._looked = time.monotonic()
+        return is_time
 
     def close(self) -> None:
         if self._connection is not None:
@@ -249,14 +231,14 @@ class SubjectWriter(NumberedWriter):
             sent.append(streams.publish(self._subject, text, stream=stream, headers=headers))
         return list(await asyncio.gather(*sent))
 
-    def commit(self) -> Any:
-        now = time.monotonic()
-        if now - self._looked >= LOOK_SECONDS:  # other writers may have made the stream drop old messages
+    def commit(self) -> dict[str, Any]:
+        # Other writers may have made the stream drop old messages.
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
             assert self._connection is not None
             with self._errors(), suppress(OSError):
                 self._offset = max(self._offset, self._connection.extent()[1])
-            self._looked = now
-        return {"sequence": self._sequence, "offset": self._offset}
+            self._looked = time.monotonic()
+        return super().commit() | {"offset": self._offset}
 
     def close(self) -> None:
         if self._connection is not None:

@@ -11,6 +11,7 @@ import posixpath
 from typing import Any
 
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
+from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.base.library_guard import guarded
 from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.listing import in_order
@@ -58,10 +59,7 @@ def listed_files(url: str) -> list[tuple[str, StoredFile]]:
     As with paths, that is one file, the files in a directory, or the files that match a pattern. Raises `SourceError`,
     also if there are no files, and `UsageError` if fsspec, or a package that it needs for the URL, is not installed.
     """
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise UsageError(f"{url} needs fsspec: pip install 'xmlpunct[remote]'") from None
+    url_to_fs = import_extra("fsspec.core", f"{url} needs fsspec", "remote").url_to_fs
     with guarded(url, "cannot be opened"):
         try:
             files, path = url_to_fs(url)

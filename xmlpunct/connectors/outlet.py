@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
+from itertools import accumulate
 from typing import Any, ClassVar, Protocol
 
 import polars as pl
@@ -41,7 +43,7 @@ class Existing(Enum):
 
 @dataclass(frozen=True)
 class Form:
-    """What an outlet needs to know about a run.
+    """The properties of a run that an outlet needs.
 
     Parameters
     ----------
@@ -54,7 +56,7 @@ class Form:
     format : str
         The name of the format, such as ``"xml"``.
     existing : Existing
-        What a new run does with the results of another run.
+        How a new run handles the results of another run.
     """
 
     run: str
@@ -93,6 +95,11 @@ class Results:
     last: bool = False
     digest: str = ""
     link: str = ""
+
+    def linked(self, pieces: Sequence[bytes]) -> Iterator[tuple[bytes, str, str]]:
+        """Each piece in which the group is sent, its digest, and its link. The last piece has the group's digest."""
+        links = [*accumulate(pieces[:-1], chained, initial=self.link)]
+        return zip(pieces, [*links[1:], self.digest], links, strict=False)  # without pieces, nothing
 
 
 def chained(link: str, data: bytes) -> str:

@@ -196,7 +196,7 @@ class PartReader:
                 found += decoder.decode(bytes([byte])).encode()
             decoder.decode(b"", final=True)
         except UnicodeError as error:
-            reason, place = "it has a character that cannot be", at
+            reason, place = "it has an invalid character", at
             if isinstance(error, UnicodeDecodeError):
                 reason, place = error.reason, at - len(error.object) + error.start
             line = self._line + found.count(b"\n")
@@ -212,8 +212,8 @@ class PartReader:
                 if head[:1] not in _BEGIN_XML and (archive := kind_of_archive(self._plain.peek(512))):
                     raise SourceError(
                         self.name,
-                        f"is {archive}, which can only be read where it is stored: "
-                        "name the file, not what sends or compresses it",
+                        f"is {archive}, which can only be read from where it is stored: "
+                        "name the file, not a stream or a compressed copy of it",
                     )
                 return
             self._plain = Tap(Unpacked(self.name, self._plain, kind).read)
@@ -240,10 +240,10 @@ class PartReader:
         if codec.name in ("utf-8", "utf-8-sig"):
             return
         if marked:
-            what = f"begins with the byte order mark of UTF-8 but declares {encoding}"
+            what = f"has a UTF-8 byte order mark but declares {encoding}"
             raise SourceError(self.name, what, 1, 0)
         if head[:5] == b"<?xml" and codec.name.startswith(("utf-16", "utf-32")):
-            raise SourceError(self.name, f"declares {encoding} but is not in it", 1, 0)
+            raise SourceError(self.name, f"declares {encoding} but is not encoded in it", 1, 0)
         self._decoder = codec.incrementaldecoder("strict")
 
 

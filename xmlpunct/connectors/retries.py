@@ -63,7 +63,7 @@ class Retries:
             return
         with self._lock:
             if self._is_reported:
-                _log.warning("%s: goes on after %s", self._name, self._spent(time.monotonic()))
+                _log.warning("%s: continues after %s", self._name, self._spent(time.monotonic()))
             self._tries, self._failures, self._is_reported = 0, 0, False
 
     def persevere(self, act: Callable[[], None], stopped: threading.Event, error: OSError) -> None:

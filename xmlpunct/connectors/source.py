@@ -44,17 +44,17 @@ class Source:
     once: bool = False
 
     @classmethod
-    def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
+    def of(cls, content: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
         """A source of bytes, or of a binary file object from its current position (which is not closed)."""
-        if isinstance(given, bytes | bytearray | memoryview):
-            data = bytes(given)
+        if isinstance(content, bytes | bytearray | memoryview):
+            data = bytes(content)
             name = name or "<bytes>"
             plain = UnopenedPart(name, len(data), lambda: io.BytesIO(data))
             return assembled(name, member_pieces(plain, plain.open))
-        if isinstance(given, io.TextIOBase) or not hasattr(given, "read"):
-            raise UsageError(f"a source is a path, bytes or a binary file, not {type(given).__name__}")
-        name = name or str(getattr(given, "name", "<file>"))
-        return of_file(name, name, given)
+        if isinstance(content, io.TextIOBase) or not hasattr(content, "read"):
+            raise UsageError(f"a source is a path, bytes or a binary file, not {type(content).__name__}")
+        name = name or str(getattr(content, "name", "<file>"))
+        return of_file(name, name, content)
 
     @property
     def size(self) -> int | None:
@@ -118,23 +118,33 @@ def assembled(name: str, parts: Sequence[UnopenedPart]) -> Source:
     def open_part(number: int) -> tuple[BinaryIO, bool]:
         part = parts[number]
         if part.once and number in opened:
-            raise UsageError(f"{hide(part.name)} can be read once only, and it was: keep what came of it")
+            raise UsageError(
+                f"{hide(part.name)} can be read only once, and was read already: keep its results"
+            )
         opened.add(number)
         return part.open(), part.owned
 
     return Source(name, sizes, open_part, files=files, texts=texts, once=once)
 
 
-def merged_source(name: str, senders: Sequence[Source]) -> Source:
-    """The merge of several senders; a single sender itself."""
-    if len(senders) == 1:
-        return senders[0]
+def merged_source(
+    name: str, senders: Sequence[str], open_sender: Callable[[str], io.RawIOBase], *, once: bool
+) -> Source:
+    """The merge of several senders, or the source of a single one. ``once``: a sender can be read only once."""
+
+    def sender_source(sender: str) -> Source:
+        sender_name = f"{name}#{sender}" if sender else name
+        part = UnopenedPart(sender_name, None, lambda: binary(open_sender(sender)), once=once)
+        return assembled(sender_name, [part])
+
+    sources = tuple(map(sender_source, senders))
+    if len(sources) == 1:
+        return sources[0]
 
     def refuse(_: int) -> tuple[BinaryIO, bool]:
         raise UsageError(f"{name} has several senders, which only a query can merge")
 
-    once = any(sender.once for sender in senders)
-    return Source(name, ((name, None),), refuse, tuple(senders), once=once)
+    return Source(name, ((name, None),), refuse, sources, once=once)
 
 
 def member_pieces(plain: UnopenedPart, reopen: Reopen) -> list[UnopenedPart]:

@@ -22,12 +22,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.connectors.contract import Connector
+from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, merged_source
 from xmlpunct.connectors.tls import client_context, end_reads
 
 CONNECT_SECONDS = 10.0
 _GLANCE_SECONDS = 0.2  # how often waiting for a peer checks whether it was stopped
-_LOOPBACK, _EVERYWHERE = "127.0.0.1", ("0.0.0.0", "::")
+_EVERYWHERE = ("0.0.0.0", "::")
 _log = logging.getLogger("xmlpunct")
 
 
@@ -44,16 +45,8 @@ class Sockets(Connector):
         address = SocketAddress.parse(spec)
         if address.tls:
             client_context(address.ca)  # raises errors of its file now
-        listener = Listener(address, name) if address.listen else None
-
-        def sender_source(sender: str) -> Source:
-            sender_name = f"{name}#{sender}" if sender else name
-            peer = listener.peer if listener else lambda: connect(address, name)
-            return assembled(
-                sender_name, [UnopenedPart(sender_name, None, lambda: binary(peer()), once=True)]
-            )
-
-        return merged_source(name, [sender_source(sender) for sender in self.senders(spec)])
+        peer = Listener(address, name).peer if address.listen else lambda: connect(address, name)
+        return merged_source(name, self.senders(spec), lambda _: peer(), once=True)
 
 
 class UnixSockets(Connector):
@@ -91,9 +84,7 @@ class SocketAddress:
         >>> SocketAddress.parse("tcp-listen://:7000?connections=2")
         SocketAddress(host='127.0.0.1', port=7000, listen=True, connections=2)
         """
-        expected_form = (
-            "tcp://host:port, or tcp-listen://host:port with ?connections=N where there are several peers"
-        )
+        expected_form = "tcp://host:port, or tcp-listen://host:port with ?connections=N for several senders"
         if spec.startswith("tls://"):
             expected_form = (
                 "tls://host:port, with ?ca=FILE for certificates from other authorities than the system's"
@@ -121,7 +112,7 @@ class SocketAddress:
         )
         if wrong or port is None:
             raise UsageError(f"{spec} is no address: write {expected_form}")
-        return cls(host or _LOOPBACK, port, listen, int(count), tls, ca)
+        return cls(host or LOOPBACK, port, listen, int(count), tls, ca)
 
 
 class Peer(io.RawIOBase):
@@ -232,7 +223,7 @@ class Listener:
         try:
             connection = wait_for_peer(listening, stopped)
         except OSError as error:
-            raise TransientError(self.name, f"nobody can connect: {error.strerror or error}") from None
+            raise TransientError(self.name, f"no sender can connect: {error.strerror or error}") from None
         finally:
             with self._lock:
                 self._left -= 1
@@ -240,7 +231,7 @@ class Listener:
                     listening.close()
                     self._socket = None
         if connection is None:
-            raise SourceError(self.name, "nobody connected")
+            raise SourceError(self.name, "no sender connected")
         return connection
 
 

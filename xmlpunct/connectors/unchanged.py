@@ -73,10 +73,10 @@ class SteadyFile(io.FileIO):
         if stamp(status) == self._stamp:
             return
         if status.st_size < self._size:
-            raise ChangedError.of(self._name, f"of {self._size:,} bytes {status.st_size:,} are left")
+            raise ChangedError.of(self._name, f"it has {status.st_size:,} bytes, and had {self._size:,}")
         read = (self._first or self._last, self._last)
         if any(read_at(self.fileno(), at, len(data)) != data for at, data in read):
-            raise ChangedError.of(self._name, "it was written over while it was read")
+            raise ChangedError.of(self._name, "it was overwritten while it was read")
         self._stamp = stamp(status)  # data was appended, or only the time changed
 
 

@@ -90,9 +90,7 @@ class Inference:
             # For a growing file the present content is the sample; waiting for more could take forever.
             source = open_source(spec.removeprefix(FOLLOW))
             if source.senders:
-                raise UsageError(
-                    f"{spec} has several senders: declare the columns, for they are not inferred"
-                )
+                raise UsageError(f"{spec} has several senders: declare the columns; they cannot be inferred")
             sample, replacement = take_sample(source)
             self._samples[spec] = sample
             if replacement is not source:

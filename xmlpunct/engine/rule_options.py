@@ -33,7 +33,7 @@ def read_rules(settings: Iterable[str]) -> Rules:
     for text in settings:
         name, _, state = text.partition("=")
         if name not in RULE_OPTIONS:
-            raise UsageError(f"--rule {text}: there is no rule {name}, but {', '.join(RULE_OPTIONS)}")
+            raise UsageError(f"--rule {text}: there is no rule {name}; there are {', '.join(RULE_OPTIONS)}")
         if state not in ("on", "off"):
             raise UsageError(f"--rule {text}: write {name}=on or {name}=off")
         states[name] = state == "on"

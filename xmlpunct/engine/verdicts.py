@@ -76,7 +76,9 @@ def refuse_unsafe(query: Query) -> None:
     """Refuse a query of which some operator blocks or grows for ever. Raises `UsageError`."""
     if found := faults(query):
         lines = [f"  {line}" for line in [*found, *mending(query).lines()]]
-        raise UsageError("--safe: this query may never give all its results, or may grow without end", *lines)
+        raise UsageError(
+            "--safe: this query may never emit all its results, or may grow without bound", *lines
+        )
 
 
 # What would mend it
@@ -120,7 +122,7 @@ class Mending:
         for node in self.at_once:
             yield f"#{node.number} {node.name}: no order of its joins stays bounded, but one join of all inputs would"
         for node in self.hopeless:
-            yield f"no scheme does for #{node.number} {node.name}: only the end of what it reads helps"
+            yield f"no scheme helps #{node.number} {node.name}: only the end of its input does"
 
 
 def mending(query: Query) -> Mending:

@@ -373,7 +373,7 @@ class Function:
             raise ValueError(f"{self.name} takes {counts} argument{'s' * (counts != '1')}, not {len(args)}")
         incomparable = next((a.type for a in args if not a.type.comparable), None)
         if incomparable is not None and not self.takes_whole:
-            raise ValueError(f"{self.name} does not take {incomparable.kind}, which is compared with nothing")
+            raise ValueError(f"{self.name} does not take {incomparable.kind}: its values cannot be compared")
         return self.typing(self, args)
 
     def call(self, type_: Type, *args: Expression) -> Call:

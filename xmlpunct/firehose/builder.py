@@ -26,7 +26,7 @@ from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.schema.provenance import placed
 from xmlpunct.slice import Slice, concat
 
-LATE = "it comes after tuples that it is for"
+LATE = "it comes after tuples that it applies to"
 """The reason for rejecting a child of an ancestor."""
 
 

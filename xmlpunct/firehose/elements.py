@@ -64,7 +64,7 @@ class ElementWriter:
                 unknown = self.value(a.name).map_batches(
                     self._has_undeclared_prefix, pl.Boolean(), is_elementwise=True
                 )
-                yield unknown, f"column {a.name}: a prefix that is not declared: --namespaces does"
+                yield unknown, f"column {a.name}: an undeclared prefix: declare it with --namespaces"
         if self.top.text >= 0 and self.schema.attributes[self.top.text].nullable:
             missing = self.value(self.schema.names[self.top.text]).is_null()
             yield missing, f"null cannot be written as the text of <{self.top.name}>"
@@ -94,12 +94,10 @@ class ElementWriter:
             return
         type_ = self._type(element.text)
         if element.name == NODES and type_ is not XML:
-            self._refuse(element.text, f"node() is for XML, not {type_.kind}: name the element")
+            self._refuse(element.text, f"node() needs XML, not {type_.kind}: name the element")
         if isinstance(type_, ArrayType):
             if element.attributes:
-                self._refuse(
-                    element.text, "the elements of an array have its columns as attributes, no others"
-                )
+                self._refuse(element.text, "the elements of an array have no attributes besides its columns")
             self._items(element.name, type_, self.schema.names[element.text])
 
     def _refuse(self, position: int, why: str) -> None:

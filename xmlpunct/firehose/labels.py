@@ -73,7 +73,7 @@ def _labels(spec: StreamSpec, parts: Sequence[tuple[str, Texts]]) -> list[Label]
 
 def _value(spec: StreamSpec, part: str, name: str, text: str) -> Value:
     if name not in spec.schema:
-        raise UsageError(f"{part}: its name carries {name}, which is no column of {spec.name}")
+        raise UsageError(f"{part}: its name contains {name}, which is not a column of {spec.name}")
     attribute = spec.schema[name]
     try:
         value = attribute.type.read(text)
@@ -95,14 +95,14 @@ def labelled(attribute: Attribute, cells: Cells, value: Value) -> tuple[pl.Serie
     >>> hour = Schema.parse("hour INT NOT NULL")["hour"]
     >>> values, wrong = labelled(hour, Cells.of([None, "17", "18"]), 17)
     >>> values.to_list()[:2], wrong
-    ([17, 17], {2: "attribute hour: '18', but the name of the file says 17"})
+    ([17, 17], {2: "attribute hour: '18', but the name of the file has 17"})
     """
     values, wrong = typed_column(replace(attribute, nullable=True, domain=WILDCARD), cells)
     label_column = pl.Series(attribute.name, [value], dtype=values.dtype).new_from_index(0, len(values))
     if values.null_count() < len(values):
         label_text = attribute.type.format(value)
         for row in _differing_rows(attribute.type, values, label_column):
-            difference = f"{shown_text(cells.text(row))}, but the name of the file says {label_text}"
+            difference = f"{shown_text(cells.text(row))}, but the name of the file has {label_text}"
             wrong[row] = f"attribute {attribute.name}: {difference}"
     return label_column, wrong
 

@@ -254,7 +254,7 @@ class FirehoseReader:
         """What the bytes of this part come from and go to."""
         if self._file is not None and self._process != os.getpid():
             raise UsageError(
-                f"{self.source.name} was opened by another process: here it is to be opened anew"
+                f"{self.source.name} was opened by another process: open it again in this process"
             )
         if self._file is None or self._splitter is None:
             self._process = os.getpid()

@@ -152,9 +152,7 @@ class _Reader:
                 self.read(child, child_steps)
             elif is_root and self.said(child) in self.shape.said:
                 if child.children or child.attributes:
-                    raise PunctuationError(
-                        f"wrong punctuation: <{self.said(child)}> has no more than a pattern"
-                    )
+                    raise PunctuationError(f"wrong punctuation: <{self.said(child)}> has only a pattern")
                 self.give(self.shape.said[self.said(child)], child.text)
             elif values and not is_root:
                 path = self.shape.paths[min(values)]

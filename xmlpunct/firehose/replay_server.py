@@ -52,7 +52,7 @@ class Replay:
         try:
             peer = wait_for_peer(self._listening, threading.Event())
         except OSError as error:
-            raise XmlPunctError(f"nobody can connect to {self.address}: {error.strerror}") from None
+            raise XmlPunctError(f"no client can connect to {self.address}: {error.strerror}") from None
         assert peer is not None
         with peer:
             try:
@@ -86,7 +86,7 @@ class Replay:
         for part in range(len(self.source.parts)):
             with self.source.open(part) as reader:
                 if reader.transcoded:
-                    raise UsageError(f"{reader.name}: only UTF-8 can be sent on as it is")
+                    raise UsageError(f"{reader.name}: only UTF-8 can be replayed")
                 if self.rate is not None:
                     yield from tuples(reader, self.punct_namespace)
                 else:

@@ -80,7 +80,9 @@ def result_outline(row: str, columns: Sequence[str], namespaces: Namespaces) -> 
     return top
 
 
-def expanded_name(name: str, namespaces: Namespaces, remedy: str = "--namespaces '{}=URI' does") -> str:
+def expanded_name(
+    name: str, namespaces: Namespaces, remedy: str = "declare it with --namespaces '{}=URI'"
+) -> str:
     """The expanded name of a name with an optional prefix. Raises ValueError; ``remedy``: advice on a prefix."""
     prefix, colon, local = name.rpartition(":")
     if not _is_qualified(name):
@@ -104,9 +106,9 @@ def read_namespaces(text: str) -> dict[str, str]:
     for part in text.split():
         prefix, equals, uri = part.partition("=")
         if not (equals and uri and is_xml_name(prefix)):
-            raise UsageError(f"--namespaces {part!r}: write PREFIX=URI, with a space between two")
+            raise UsageError(f"--namespaces {part!r}: write PREFIX=URI, separated by spaces")
         if prefix in _RESERVED:
-            raise UsageError(f"--namespaces {part!r}: the prefix {prefix} has a meaning of its own")
+            raise UsageError(f"--namespaces {part!r}: the prefix {prefix} is reserved")
         if prefix in namespaces:
             raise UsageError(f"--namespaces {part!r}: {prefix} is given twice")
         namespaces[prefix] = uri
@@ -131,7 +133,7 @@ def prefixed(name: str, namespaces: Namespaces) -> tuple[str, Namespaces]:
 
 def check_uri(uri: str) -> None:
     """Raise `UsageError` for a namespace that cannot be declared, or that libxml2 would refuse to read."""
-    reason = f"{uri!r} is no namespace that a prefix can stand for"
+    reason = f"{uri!r} is no namespace that can have a prefix"
     if re.search(f"{FORBIDDEN}|[{{}}]", uri) or uri in (XML, "http://www.w3.org/2000/xmlns/"):
         raise UsageError(reason)
     if len(uri) > Limits().name:
@@ -158,7 +160,7 @@ def _add(top: ResultElement, name: str, position: int, namespaces: Namespaces) -
     for step in steps:
         if element.text >= 0:
             raise ValueError(
-                f"another column is the text of <{element.name}>, which then has no elements in it"
+                f"another column is the text of <{element.name}>, so this element cannot contain elements"
             )
         key = step if step == NODES else expanded_name(step, namespaces)
         child = element.names.get(key)
@@ -169,9 +171,9 @@ def _add(top: ResultElement, name: str, position: int, namespaces: Namespaces) -
     if is_attribute:
         _add_attribute(element, last[1:], position, namespaces)
     elif element.text >= 0:
-        raise ValueError("another column stands in the same place")
+        raise ValueError("another column has the same path")
     elif element.children:
-        raise ValueError(f"other columns are elements in <{element.name}>, which then has no text of its own")
+        raise ValueError(f"other columns are elements in <{element.name}>, so this element cannot have text")
     else:
         element.text = position
 
@@ -182,9 +184,9 @@ def _add_attribute(element: ResultElement, name: str, position: int, namespaces:
         raise ValueError("xmlns declares a namespace and is no attribute")
     if element.text >= 0 or element.children:
         raise ValueError(
-            f"an attribute comes before what is in its element <{element.name}>: list it earlier"
+            f"an attribute comes before the content of its element <{element.name}>: list it earlier"
         )
     if key in element.names:
-        raise ValueError("another column stands in the same place")
+        raise ValueError("another column has the same path")
     element.names[key] = None
     element.attributes.append((name, position))

@@ -163,7 +163,7 @@ class _Growing:
             if isinstance(a.type, ArrayType):
                 step = step.row(path.hops[-1])
                 if step.item >= 0:
-                    raise SchemaError(f"attribute {prefix}{a.name}: two arrays are at PATH '{a.path}'")
+                    raise SchemaError(f"attribute {prefix}{a.name}: two arrays have PATH '{a.path}'")
                 step.item = len(self.tables)
                 slots.append(self.table(Schema.of(a.type.attributes), step, number, f"{prefix}{a.name}."))
                 continue

@@ -161,4 +161,4 @@ def check_namespace(elements: Iterable[ElementName], punct_namespace: str) -> No
         raise UsageError(f"{punct_namespace!r} is no namespace of punctuations: it is a URI")
     for element in elements:
         if name_parts(read_element(element)[-1])[0] == punct_namespace:
-            raise UsageError(f"{element} is a punctuation: its namespace is that of punctuations")
+            raise UsageError(f"{element} is a punctuation: it is in the namespace of punctuations")

@@ -45,7 +45,7 @@ def typed_column(
     wrong = {row: f"attribute {name}: {reason}" for row, reason in reasons.items()}
     if not attribute.nullable:
         for row in np.flatnonzero(cells.missing).tolist():
-            wrong[row] = f"attribute {name}: missing, and it is NOT NULL"
+            wrong[row] = f"attribute {name}: missing, but NOT NULL"
     if bound:
         for row in outside_domain(attribute, values):
             text = shown_text(cells.text(row))

@@ -82,7 +82,7 @@ def writer_for(
         array = next((a.name for a in schema if isinstance(a.type, ArrayType)), None)
         if array is not None:
             raise UsageError(
-                f"column {array} is an array, which csv does not hold: xml and jsonl do, or UNNEST it"
+                f"column {array} is an array, which csv cannot contain: write xml or jsonl, or UNNEST it"
             )
         return CsvWriter(schema)
     raise UsageError(f"no format {format_}: there are xml, jsonl and csv")
@@ -125,11 +125,11 @@ class XmlWriter:
             raise UsageError(str(error)) from None
         check_namespace(names, punct_namespace)
         if names[0] == names[1]:
-            raise UsageError(f"{row} is the root and a tuple's element: all would read as one tuple")
-        if punct_namespace in self._namespaces.values():
             raise UsageError(
-                f"{punct_namespace} is the namespace of punctuations: no prefix can stand for it"
+                f"{row} is both the root and the element of a tuple: the document would be read as one tuple"
             )
+        if punct_namespace in self._namespaces.values():
+            raise UsageError(f"{punct_namespace} is the namespace of punctuations: it cannot have a prefix")
         self.schema, self.element, self.punct_namespace = schema, row, punct_namespace
         uri_of_prefix = {"punct": punct_namespace, **self._namespaces}
         self._declared = "".join(
@@ -297,7 +297,7 @@ class CsvWriter:
 
     def messages(self, slice_: Slice) -> tuple[list[bytes], list[bytes]]:
         raise UsageError(
-            "csv says its columns in the first line, which messages do not have: write xml or jsonl"
+            "csv has its columns in the first line, which messages do not have: write xml or jsonl"
         )
 
     def end(self) -> bytes:

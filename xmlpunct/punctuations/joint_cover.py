@@ -184,7 +184,9 @@ class JointCover:
             touched = list(dict.fromkeys(row for rows in near.values() for row in rows))
         covered = [row for row in touched if self._closed.cover(outlines[row])]
         self._open.remove(covered)
-        for outline in dict.fromkeys(outlines[row] for row in covered):
+        if not len(self._open):
+            self._closed = ClosedSet(self.schema, drops_implied=True)
+        for outline in dict.fromkeys(outlines[row] for row in covered) if len(self._closed) else ():
             self._closed.leave(outline, lambda c: bool(self._open.overlapping_rows(c)))
 
     def __len__(self) -> int:

@@ -99,7 +99,7 @@ class Punctuation:
         """
         body = text.strip(SPACE)
         if body[:1] != "<" or body[-1:] != ">" or len(body) < 2:
-            raise PatternError("a punctuation stands between < and >", text, 0)
+            raise PatternError("a punctuation is written between < and >", text, 0)
         lead = text.index("<") + 1
         pieces = split_patterns(body[1:-1])
         if len(pieces) != len(schema):

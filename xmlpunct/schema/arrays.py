@@ -60,7 +60,7 @@ def array_of(attributes: Iterable[Attribute]) -> ArrayType:
     type_ = _ARRAY_TYPES.get(columns)
     if type_ is None:
         if not places_by_name(columns):
-            raise SchemaError("an array has one column at least")
+            raise SchemaError("an array needs a column")
         parts = [_column(a) for a in columns]
         dtype = pl.List(pl.Struct({a.name: a.type.dtype for a in columns}))
         new = ArrayType(f"ARRAY({', '.join(parts)})", dtype, False, None, None, columns)
@@ -89,12 +89,12 @@ def check_path(attribute: Attribute, path: Path, inside: bool) -> None:
     if path.up and inside:
         error = ".. leads out of the array"
     elif path.up and path.hops and path.hops[0].position:
-        error = "no position can follow .."
+        error = ".. cannot have a position"
     elif attribute.type is XML and (path.up or path.own or path.attribute is not None):
         error = "XML is an element of the tuple, or itself"
     elif isinstance(attribute.type, ArrayType) and (
         path.up or path.own or path.attribute is not None or not path.hops
     ):
-        error = "an array is made of elements in the tuple"
+        error = "the items of an array must be elements inside the tuple"
     if error:
         raise SchemaError(f"attribute {name}: PATH '{attribute.path}': {error}")

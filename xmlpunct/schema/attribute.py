@@ -105,6 +105,6 @@ def places_by_name(attributes: Iterable[Attribute]) -> dict[str, int]:
     places: dict[str, int] = {}
     for place, attribute in enumerate(attributes):
         if attribute.name in places:
-            raise SchemaError(f"two attributes are named {attribute.name}")
+            raise SchemaError(f"two attributes have the name {attribute.name}")
         places[attribute.name] = place
     return places

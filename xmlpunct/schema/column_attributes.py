@@ -32,9 +32,7 @@ def parse_columns(text: str) -> tuple[Attribute, ...]:
     """
     attributes, keys = columns_and_keys(text)
     if keys:
-        reason = (
-            "a key is judged by a query alone (CREATE STREAM), and by check --schema; here write NOT NULL"
-        )
+        reason = "a key is only checked in CREATE STREAM and by check --schema: write NOT NULL here"
         raise SqlError(f"{', '.join(keys[0])}: {reason}", text, 0, len(text))
     return attributes
 
@@ -87,7 +85,7 @@ def keys_of(create: exp.Expr, attributes: Iterable[Attribute]) -> tuple[tuple[st
         if isinstance(item, KeyClause):
             keys[named_columns(item, types, "a key")] = None
     if () in keys:
-        refuse("a key has a column at least", create)
+        refuse("a key needs a column", create)
     return tuple(keys)
 
 
@@ -99,7 +97,7 @@ def named_columns(node: exp.Expr, types: Mapping[str, Type], clause: str) -> tup
             refuse(f"no column {column.name} here: there are {', '.join(types)}", column)
         check_comparable(types[column.name], clause, column)
         if column.name in names:
-            refuse(f"{column.name} stands there twice", column)
+            refuse(f"{column.name} is listed twice", column)
         names[column.name] = None
     return tuple(names)
 
@@ -137,13 +135,13 @@ def _attributes_of(
         else:
             type_ = type_of(kind)
         if inside and column.meta.get("key"):
-            refuse("a key is of the stream, not of an array in it", column)
+            refuse("a key belongs to the stream, not to an array in it", column)
         name = column.name
         path = _path_of(column, namespaces)
         domain: Pattern = WILDCARD
         for condition in column.args.get("constraints") or ():
             if type_ is XML or isinstance(type_, ArrayType):
-                refuse(f"CHECK says nothing of {'XML' if type_ is XML else 'an array'}", condition)
+                refuse(f"CHECK does not apply to {'XML' if type_ is XML else 'an array'}", condition)
             domain = pt.intersect(domain, _domain(condition, name, type_))
         try:
             attribute = Attribute(name, type_, not column.meta.get("not_null", False), path, domain)
@@ -153,12 +151,12 @@ def _attributes_of(
         if isinstance(type_, ArrayType) and any(
             isinstance(a.type, ArrayType) and a.path == path for a in attributes
         ):
-            refuse(f"two arrays are at PATH '{path}'", column)
+            refuse(f"two arrays have PATH '{path}'", column)
         attributes.append(attribute)
     names = set[str]()
     for attribute in attributes:
         if attribute.name in names:
-            refuse(f"two columns are named {attribute.name}", origin)
+            refuse(f"two columns have the name {attribute.name}", origin)
         names.add(attribute.name)
     return tuple(attributes)
 
@@ -167,7 +165,9 @@ def _path_of(column: exp.Expr, namespaces: Mapping[str, str]) -> str:
     """The path of a column's value. Raises `SqlError` for a wrong path, or a wrong name without a path."""
     path_node: exp.Expr | None = column.meta.get("path")
     if path_node is None and not is_xml_name(column.name):
-        refuse(f"no XML element can be named {column.name!r}: say with PATH where the value stands", column)
+        refuse(
+            f"no XML element can have the name {column.name!r}: write PATH with the path of the value", column
+        )
     path = column.name if path_node is None else path_node.name
     with at(path_node or column):
         return str(read_path(path, namespaces))
@@ -192,7 +192,7 @@ def _domain(node: exp.Expr, name: str, type_: Type) -> Pattern:
             with at(part):
                 pattern = _domain_of(part, name, type_)
             if pattern is None:
-                refuse(f"CHECK is BETWEEN, IN or comparisons of {name} with literals, joined by AND", part)
+                refuse(f"CHECK takes BETWEEN, IN or comparisons of {name} with literals, joined by AND", part)
             domain = pt.intersect(domain, pattern)
     return domain
 

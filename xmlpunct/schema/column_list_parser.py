@@ -79,14 +79,16 @@ class ColumnListParser(InsideOut):
         if self._match_pair(TokenType.NOT, TokenType.NULL):
             column.meta["not_null"] = True
         elif self._match_text_seq("PATH"):
-            path = self._parse_string() or self._fail("PATH wants a quoted path: 'a/b' or '@id'")
+            path = self._parse_string() or self._fail("PATH needs a quoted path: 'a/b' or '@id'")
             column.meta["path"] = path
         elif self._match_text_seq("CHECK"):
             column.append("constraints", self._parse_wrapped(self._parse_disjunction))
         elif self._match_key():
             column.meta["key"] = True
         else:
-            self._fail("a column has NOT NULL, PATH '...', CHECK (...), PRIMARY KEY and UNIQUE, nothing else")
+            self._fail(
+                "after its type, a column may have NOT NULL, PATH '...', CHECK (...), PRIMARY KEY and UNIQUE only"
+            )
 
     def _parse_key(self) -> KeyClause | None:
         """PRIMARY KEY (a, b) or UNIQUE (a, b); None, and nothing is consumed, for a column with that name."""
@@ -123,9 +125,9 @@ class ColumnListParser(InsideOut):
         self._advance(2)
         column = self._parse_id_var(any_token=True) or self._fail("a column")
         if not self._match_text_seq("AS"):
-            self._fail("AS and how far to wait: WATERMARK FOR ts AS ts - INTERVAL '5' SECOND")
+            self._fail("AS and the watermark: WATERMARK FOR ts AS ts - INTERVAL '5' SECOND")
         begin = self._curr
-        expression = self._parse_disjunction() or self._fail("ts, or ts - how far to wait")
+        expression = self._parse_disjunction() or self._fail("ts, or ts minus a delay")
         expression.meta.update(start=begin.start, end=self._prev.end)
         node = Watermark(this=column, expression=expression)
         node.meta.update(start=start.start, end=self._prev.end)

@@ -31,7 +31,7 @@ def refuse(reason: str, node: exp.Expr) -> NoReturn:
 def check_comparable(type_: Type, clause: str, node: exp.Expr) -> None:
     """Refuse to compare, group or order values of a type that is not comparable."""
     if not type_.comparable:
-        refuse(f"{clause} does not take {type_.kind}, which is compared with nothing", node)
+        refuse(f"{clause} does not take {type_.kind}: its values cannot be compared", node)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from xmlpunct.base.errors import SqlError
 
 DEEPEST, MOST_QUERIES = 1500, 64
-"""How many operands, and how many queries, can stand inside each other.
+"""How many operands, and how many queries, can be nested.
 
 No matter of speed: SQL that programs write stays below, and a hostile query is refused before it costs anything.
 """
@@ -45,7 +45,7 @@ def check_depth(tokens: list[Token], sql: str) -> None:
     if token is not None:
         deep = deepest > DEEPEST
         limit = f"{DEEPEST:,} parentheses, CASE, NOT and -" if deep else f"{MOST_QUERIES} queries"
-        reason = f"this query is nested too deeply: at most {limit} can stand inside each other"
+        reason = f"this query is nested too deeply: at most {limit} can be nested"
         raise SqlError(reason, sql, token.start, token.end + 1)
 
 

@@ -43,7 +43,7 @@ def parse_trees(
         raise SqlError(_plain(str(first.get("description") or error)), sql, start, end) from None
     except TokenError:  # it gives 50 characters and no place; the last opening character is the one at fault
         start = max(sql.rfind(opening) for opening in ("'", '"', "/*", "$"))
-        raise SqlError("a quotation or a comment does not end", sql, max(start, 0), len(sql)) from None
+        raise SqlError("a quotation or a comment is not closed", sql, max(start, 0), len(sql)) from None
     except Exception as error:  # whatever else sqlglot makes of it: the token that it has come to is at fault
         token = getattr(parser, "_curr", None)
         start, end = (token.start, token.end + 1) if token else (0, len(sql))
@@ -69,7 +69,9 @@ def _check_tokens(tokens: list[Token], sql: str) -> None:
             if after is TokenType.WHERE and place + 2 < len(tokens) and tokens[place + 2].text == "=":
                 continue  # an option of CREATE STREAM
             if before in _BEFORE_LIST or after in _AFTER_LIST:
-                raise SqlError("something is missing beside this comma", sql, token.start, token.end + 1)
+                raise SqlError(
+                    "something is missing before or after this comma", sql, token.start, token.end + 1
+                )
 
 
 def _plain(message: str) -> str:

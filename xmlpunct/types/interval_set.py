@@ -107,7 +107,7 @@ class IntervalSet:
         [17,19]
         """
         if isinstance(pattern, Wildcard):
-            raise ValueError("* describes null, which belongs to no interval")
+            raise ValueError("* matches null, which belongs to no interval")
         for low, high in ct.cuts(pattern):
             self._add(low, high)
 

@@ -96,7 +96,7 @@ class _Reader:
 
     def values_pattern(self, start: int, end: int) -> Pattern:
         if _skip(self.text, start) != end:
-            self.fail(min(_skip(self.text, start), end), "a list ends with } and nothing follows it")
+            self.fail(min(_skip(self.text, start), end), "a list must end with }")
         members = self.members(start + 1, end - 1)
         if len(members) == 1 and not self.text[slice(*members[0])].strip(SPACE):
             return EMPTY
@@ -104,10 +104,10 @@ class _Reader:
 
     def range_pattern(self, start: int, end: int) -> Pattern:
         if _skip(self.text, start) != end:
-            self.fail(min(_skip(self.text, start), end), "a range ends with ] or ) and nothing follows it")
+            self.fail(min(_skip(self.text, start), end), "a range must end with ] or )")
         members = self.members(start + 1, end - 1)
         if len(members) != 2:
-            self.fail(start, f"a range has two bounds, this one {len(members)}")
+            self.fail(start, f"a range has two bounds, and this one {len(members)}")
         low, high = (self.member(*span) if self.text[slice(*span)].strip(SPACE) else None for span in members)
         return interval(self.type, low, high, self.text[start] == "[", self.text[end - 1] == "]")
 
@@ -130,7 +130,7 @@ class _Reader:
         raw = raw.strip(SPACE)
         if raw[:1] == '"':
             if _quote_end(raw, 0) != len(raw):
-                self.fail(position, "a quoted value ends with one quote and nothing follows it")
+                self.fail(position, "a quoted value must end with one quote")
             raw = raw[1:-1].replace('""', '"')
         elif not raw:
             self.fail(position, 'an empty member: write "" for the empty string')

@@ -1,4 +1,4 @@
-"""over: what is final is out at every prefix, and what is promised is true."""
+"""over: after every prefix, final rows are released and emitted punctuations are true."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NUMBERS = (INT, DOUBLE, MONEY)
 
 
 class Cased:
-    """A random stream, calls of one release over it, and what they are in the oracle."""
+    """A random stream, OVER calls with the same release rule, and their oracles."""
 
     def __init__(self, seed: int, numeric_only: bool = False) -> None:
         self.rng = rng = random.Random(seed)
@@ -47,14 +47,21 @@ class Cased:
             if rng.random() < 0.2
             else Attribute("k", INT)
         )
-        others = [k, Attribute("v", rng.choice(NUMBERS)), Attribute("w", rng.choice([STRING, DOUBLE, INT]))]
-        attributes = [*others, ts]
+        nullable_attributes = [
+            k,
+            Attribute("v", rng.choice(NUMBERS)),
+            Attribute("w", rng.choice([STRING, DOUBLE, INT])),
+        ]
+        attributes = [*nullable_attributes, ts]
         rng.shuffle(attributes)
         self.schema = Schema.of(attributes)
         self.input = Input("s", self.schema, "ts")
-        self.by = rng.choice([(), ("k",), ("k",), ("k",), ("k", "w"), ("w",)])
-        more = rng.sample(["v", "w", "k"], rng.choice([0, 0, 0, 1, 2]))
-        self.order = [SortKey("ts"), *(SortKey(n, rng.random() < 0.5, rng.random() < 0.5) for n in more)]
+        self.partition_by = rng.choice([(), ("k",), ("k",), ("k",), ("k", "w"), ("w",)])
+        tie_breakers = rng.sample(["v", "w", "k"], rng.choice([0, 0, 0, 1, 2]))
+        self.order = [
+            SortKey("ts"),
+            *(SortKey(n, rng.random() < 0.5, rng.random() < 0.5) for n in tie_breakers),
+        ]
         first = self.call(0)
         self.calls = [first]
         for i in range(1, 40):
@@ -65,7 +72,7 @@ class Cased:
             self.calls = self.sliding()
 
     def sliding(self) -> list[OverCall]:
-        """Sums, or extremes, of the last instants."""
+        """Sums, or extremes, over a range of preceding instants."""
         rng, start = self.rng, -self.rng.randint(1, 6) * self.unit
         functions = rng.choice([SUMS, EXTREMES])
         numbers = [a.name for a in self.schema if a.type in NUMBERS and a.name != "ts"]
@@ -95,45 +102,47 @@ class Cased:
         return OverCall(function, f"r{number}", argument, count, None, OverFrame(unit, start, end))
 
     def make(self) -> Operator:
-        return Over(self.schema, self.by, self.order, self.calls)
+        return Over(self.schema, self.partition_by, self.order, self.calls)
 
     def expected(self, call: OverCall) -> Expected:
-        place, frame = self.schema.index, call.frame
-        order = tuple((place(k.column), k.descending, k.nulls_first) for k in self.order)
-        argument = None if call.argument is None else place(call.argument)
-        by = tuple(map(place, self.by))
-        return Expected(call.function, order, by, argument, call.count, frame.unit, frame.start, frame.end)
+        index, frame = self.schema.index, call.frame
+        order = tuple((index(k.column), k.descending, k.nulls_first) for k in self.order)
+        argument = None if call.argument is None else index(call.argument)
+        partition = tuple(map(index, self.partition_by))
+        return Expected(
+            call.function, order, partition, argument, call.count, frame.unit, frame.start, frame.end
+        )
 
 
-def released(op: Expected, given: Input, feed: Feed) -> Counter[Row]:
-    """What must be out: `tests.oracle.over.released`, but closed is what all punctuations together close."""
-    closes, tuples = leaf(given, feed)
-    first, last = ends(given.type)
-    found: Counter[Row] = Counter()
+def released(op: Expected, source: Input, feed: Feed) -> Counter[Row]:
+    """The rows to release: as `tests.oracle.over.released`, but all punctuations close instants jointly."""
+    closes, tuples = leaf(source, feed)
+    first, last = ends(source.type)
+    rows: Counter[Row] = Counter()
     for k, part in partitions(op, tuples).items():
-        spans = closes.spans(key(given, tuple(given.places.index(i) for i in op.by), k))
+        spans = closes.spans(key(source, tuple(source.places.index(i) for i in op.by), k))
         bound = spans[0][1] if spans and spans[0][0] == first else first - 1
         closed = math.inf if bound == last else bound
-        values = op.values(given, part)
+        values = op.values(source, part)
         count = sum(ts <= closed for _, _, _, ts in values)
-        found.update((*row, value) for row, value, i, ts in values if op.is_out(i, ts, closed, count))
-    return found
+        rows.update((*row, value) for row, value, i, ts in values if op.is_out(i, ts, closed, count))
+    return rows
 
 
-def without(some: Iterable[Row], others: Iterable[Row]) -> list[Row]:
+def without(minuend: Iterable[Row], subtrahend: Iterable[Row]) -> list[Row]:
     """The difference of two bags."""
-    left, rest = bag(others), []
-    for t in some:
+    left, difference = bag(subtrahend), []
+    for t in minuend:
         (same,) = bag([t])
         if left[same]:
             left[same] -= 1
         else:
-            rest.append(t)
-    return rest
+            difference.append(t)
+    return difference
 
 
 def check(seed: int) -> Counter[str]:
-    """One case, in two slicings."""
+    """Check one case with two divisions into slices."""
     case = Cased(seed)
     rng, width = case.rng, len(case.schema)
     feeder = Feeder(rng, {"s": case.input}, Time.of([case.input]), 0, case.unit)
@@ -142,26 +151,30 @@ def check(seed: int) -> Counter[str]:
     for _ in range(2):
         operator = case.make()
         out: list[Tuple] = []
-        said: list[Punctuation] = []
+        emitted: list[Punctuation] = []
         at = 0
         while at < len(elements):
             size = rng.choice([1, 1, 2, 5])
             output = give(operator, 0, elements[at : at + size])
             at += size
-            assert_proper(output.tuples.rows(), said)
+            assert_proper(output.tuples.rows(), emitted)
             out += output.tuples.rows()
-            said += output.punctuations
+            emitted += output.punctuations
             feed = [("s", e) for e in elements[:at]]
             for i, call in enumerate(case.calls):
-                given_ = bag((*t[:width], t[width + i]) for t in out)
-                wanted = bag(released(case.expected(call), case.input, feed).elements())
-                assert given_ == wanted, f"{seed}: {call} {call.frame} {case.order} BY {case.by} after {at}"
+                actual = bag((*t[:width], t[width + i]) for t in out)
+                expected = bag(released(case.expected(call), case.input, feed).elements())
+                assert actual == expected, (
+                    f"{seed}: {call} {call.frame} {case.order} BY {case.partition_by} after {at}"
+                )
             waiting = without(
                 (t for _, t in feed if not isinstance(t, Punctuation)), [t[:width] for t in out]
             )
             for p in [e for _, e in feed if isinstance(e, Punctuation)]:
                 free = not any(match(t, p) for t in waiting)
-                assert free is any(q.patterns[:width] == p.patterns for q in said), f"{seed}: {p} after {at}"
+                assert free is any(q.patterns[:width] == p.patterns for q in emitted), (
+                    f"{seed}: {p} after {at}"
+                )
             if at < len(elements):
                 happened["early"] += bool(output.tuples.height)
             if rng.random() < 0.3:
@@ -175,11 +188,11 @@ def check(seed: int) -> Counter[str]:
 
 @FEWER
 @given(st.integers(0, 10**9))
-def test_what_is_final_is_out(seed: int) -> None:
+def test_final_rows_are_released(seed: int) -> None:
     check(seed)
 
 
-def test_the_cases_say_something() -> None:
+def test_the_cases_are_not_vacuous() -> None:
     happened: Counter[str] = Counter()
     for seed in range(25):
         happened += check(seed)
@@ -187,12 +200,12 @@ def test_the_cases_say_something() -> None:
     assert happened["ended"] > 25
 
 
-def bids(*calls: OverCall, by: Sequence[str] = ("k",)) -> Operator:
-    return Over(BIDS, by, [SortKey("ts")], calls)
+def bids(*calls: OverCall, partition_by: Sequence[str] = ("k",)) -> Operator:
+    return Over(BIDS, partition_by, [SortKey("ts")], calls)
 
 
-def rows_kept(call: OverCall) -> tuple[int, int]:
-    """How many rows, and summaries, of k = A are kept behind 20 rows of which 18 are closed."""
+def retained_rows(call: OverCall) -> tuple[int, int]:
+    """The retained rows and summaries of k = A after 20 rows, 18 of them closed."""
     operator = bids(call)
     give(operator, 0, [("A", i, i) for i in range(20)])
     give(operator, 0, [Punctuation.parse(BIDS, "<A, *, (,17]>")])
@@ -219,8 +232,8 @@ def rows_kept(call: OverCall) -> tuple[int, int]:
     ],
     ids=str,
 )
-def test_what_is_kept(call: OverCall, rows: int, summaries: int) -> None:
-    assert rows_kept(call) == (rows, summaries)
+def test_retained_rows(call: OverCall, rows: int, summaries: int) -> None:
+    assert retained_rows(call) == (rows, summaries)
 
 
 def test_a_sum_that_does_not_fit_rejects_its_row_alone() -> None:
@@ -238,27 +251,27 @@ def test_sums_of_doubles_do_not_drift() -> None:
     for function in ("SUM", "AVG"):
         call = OverCall(function, "r", "x", frame=OverFrame("ROWS", -1, 0))
         operator = Over(schema, [], [SortKey("ts")], [call])
-        found = []
+        results = []
         for i, value in enumerate(values):
             output = give(operator, 0, [(value, i), Punctuation.parse(schema, f"<*, (,{i}]>")])
-            found += output.tuples["r"].to_list()
+            results += output.tuples["r"].to_list()
         pairs = [values[max(i - 1, 0) : i + 1] for i in range(len(values))]
-        assert found == [exact(function, pair) for pair in pairs]
+        assert results == [exact(function, pair) for pair in pairs]
 
 
-def test_ends_of_the_type_are_no_wall() -> None:
-    """Neither of the timestamp's type, nor of 64 bits: frames reach beyond both."""
+def test_frames_reach_past_the_ends_of_the_type() -> None:
+    """Frames reach past the ends of the timestamp's type and of 64 bits."""
     low, high = -(2**63), 2**63 - 1
     frames = [OverFrame("RANGE", -high, 0), OverFrame("RANGE", -1, high), OverFrame("RANGE", high, None)]
-    wanted = [{low: 1, 0: 1, high: 2}, {low: 1, 0: 2, high: 1}, {low: 2, 0: 1, high: 0}]
-    for frame, counts in zip(frames, wanted, strict=True):
+    expected = [{low: 1, 0: 1, high: 2}, {low: 1, 0: 2, high: 1}, {low: 2, 0: 1, high: 0}]
+    for frame, counts in zip(frames, expected, strict=True):
         operator = bids(OverCall("COUNT", "n", frame=frame))
         give(operator, 0, [("A", 0, low), ("A", 0, 0), ("A", 0, high)])
         output = give(operator, 0, [Punctuation.everything(BIDS)])
         assert {row[2]: row[3] for row in output.tuples.rows()} == counts, frame
 
 
-def test_a_partition_leaves_ahead_of_the_others() -> None:
+def test_a_closed_partition_is_released_before_open_ones() -> None:
     check_table(
         bids(OverCall("ROW_NUMBER", "n")),
         """

@@ -1,4 +1,4 @@
-"""Operators over changes run slice by slice, and what is true of random changes: plain and slow."""
+"""Runs operators over changes slice by slice; random changes with a slow oracle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RESTARTS = st.sets(st.integers(0, 8))
 
 @dataclass
 class Run:
-    """What went into an operator so far, by port, and what came out; opening included."""
+    """The input of an operator so far, by port, and its output, opening included."""
 
     operator: Operator
     tuples_in: list[list[Tuple]]
@@ -43,13 +43,13 @@ class Run:
     punctuations: list[Punctuation] = field(default_factory=list)
     rejected: int = 0
 
-    def says(self, t: Tuple) -> bool:
-        """Whether a punctuation that came out matches a tuple."""
+    def promises(self, t: Tuple) -> bool:
+        """True if an emitted punctuation matches a tuple."""
         return any(match(t, p) for p in self.punctuations)
 
 
 def runs(make: Callable[[], Operator], pieces: Sequence[Cut], restarts: Iterable[int] = ()) -> Iterator[Run]:
-    """Give slices to an operator; what has happened at the start and after each of them.
+    """Run an operator over slices; yields its Run at the start and after each slice.
 
     After the slices whose numbers are in ``restarts`` the operator is replaced by one restored from its snapshot.
     """
@@ -61,10 +61,10 @@ def runs(make: Callable[[], Operator], pieces: Sequence[Cut], restarts: Iterable
         output = give(operator, port, elements)
         so_far.tuples_in[port] += tuples_of(elements)
         so_far.punctuations_in[port] += punctuations_of(elements)
-        fresh = output.tuples.rows()
-        assert_proper(fresh, so_far.punctuations)
-        assert all(is_canonical(v) for t in fresh for v in t)
-        so_far.tuples += fresh
+        rows = output.tuples.rows()
+        assert_proper(rows, so_far.punctuations)
+        assert all(is_canonical(v) for t in rows for v in t)
+        so_far.tuples += rows
         so_far.punctuations += output.punctuations
         so_far.rejected += len(operator.rejects)
         operator.rejects.clear()
@@ -78,23 +78,26 @@ def runs(make: Callable[[], Operator], pieces: Sequence[Cut], restarts: Iterable
 
 @st.composite
 def change_feeds(
-    draw: st.DrawFn, elements: Space, most: int = 8, t: Instants = T, lasting: bool = True
+    draw: st.DrawFn, elements: Space, size: int = 8, t: Instants = T, lasting: bool = True
 ) -> Stream:
-    """Changes of a relation in any order, and prefix punctuations. No tuple ever has less than no copies.
+    """Changes of a relation in any order, with prefix punctuations. No tuple ever has a negative count.
 
-    Without ``lasting`` no tuple is there from LO on, and none stays for ever.
+    Without ``lasting`` no tuple exists at LO, and each is deleted in the end.
     """
     schema, instants = changes(elements.schema, INT), st.sampled_from([*[t.lo][:lasting], *TAU.domain])
     tuples = elements.tuples()
     feed: Stream = []
-    for _ in range(draw(st.integers(0, most))):
+    for _ in range(draw(st.integers(0, size))):
         e, n = tuples[draw(st.integers(0, len(tuples) - 1))], draw(st.integers(1, 2))
         first, last = sorted((draw(instants), draw(instants)))
         feed += [(*e, first, n), (*e, last, -n)][: draw(st.sampled_from([1, 2, 2])) if lasting else 2]
     feed = draw(st.permutations(feed))
-    for _ in range(draw(st.integers(0, most))):
-        kept = draw(st.booleans())
-        q = [WILDCARD if kept else draw(st.just(WILDCARD) | some_patterns(pool)) for pool in elements.pools]
+    for _ in range(draw(st.integers(0, size))):
+        is_wildcard = draw(st.booleans())
+        q = [
+            WILDCARD if is_wildcard else draw(st.just(WILDCARD) | some_patterns(pool))
+            for pool in elements.pools
+        ]
         bound = draw(st.sampled_from([t.lo, *TAU.domain, t.last]))
         p = Punctuation(schema, [*q, t.prefix(bound), WILDCARD])
         matched = [i for i, c in enumerate(feed) if not isinstance(c, Punctuation) and match(c, p)]
@@ -109,11 +112,11 @@ def closed_up_to(e: Tuple, punctuations: Sequence[Punctuation], t: Instants = T)
 
 
 def count_at(feed: Iterable[Tuple | Punctuation], e: Tuple, at: int) -> int:
-    """R(at)(e): how many copies of a tuple its changes leave at an instant."""
+    """R(at)(e): the number of copies of a tuple at an instant."""
     ts = [t for t in feed if not isinstance(t, Punctuation)]
     return sum(t[-1] for t in ts if same(t[:-2]) == same(e) and t[-2] <= at)
 
 
 def moments(closed: int) -> list[int]:
-    """The instants up to a bound at which something may change."""
+    """The instants up to a bound at which a relation may change."""
     return [at for at in (T.lo, *TAU.domain) if at <= closed]

@@ -1,4 +1,4 @@
-"""group-by over changes: each group's tuple at each instant, said once the group is closed."""
+"""group-by over changes: each group's tuple at each instant, emitted once the group is closed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def exactly(rows: Iterable[Sequence[Any]]) -> Counter[tuple[Any, ...]]:
 
 
 def meaning(a: Aggregate, type_: Type | None, column: list[Any]) -> Any:
-    """An aggregate of a column, without any error."""
+    """The exact aggregate of a column."""
     values = [v for v in column if v is not None]
     if type_ is not DOUBLE or a.function not in ("SUM", "AVG") or not values:
         return aggregate(a.function, a.distinct, type_, column)
@@ -76,7 +76,7 @@ def meaning(a: Aggregate, type_: Type | None, column: list[Any]) -> Any:
 def row_at(
     schema: Schema, feed: Stream, es: Sequence[Tuple], key: Tuple, aggregates: Sequence[Aggregate], at: int
 ) -> Any:
-    """The tuple of a group at an instant, if there is one. ``es`` are the tuples that it may have."""
+    """The tuple of a group at an instant, or None. ``es`` are the tuples that the group may contain."""
     bag = [e for e in es for _ in range(count_at(feed, e, at))]
     if not bag and (key or at < T.lo):
         return None
@@ -96,7 +96,7 @@ def _column(schema: Schema, name: str, bag: Sequence[Tuple]) -> tuple[Type, list
 
 
 def check(data: st.DataObject, space: Space, keys: list[str], aggregates: list[Aggregate]) -> None:
-    """Run the operator over a random feed; after each slice all is out that is complete, and no more."""
+    """Run the operator over a random feed; after each slice exactly the closed results are released."""
     schema = changes(space.schema, INT)
     feed = data.draw(change_feeds(space))
     groups: dict[Any, list[Tuple]] = {}
@@ -113,7 +113,7 @@ def check(data: st.DataObject, space: Space, keys: list[str], aggregates: list[A
         rows[g] = [row_at(schema, feed, es, key, aggregates, at) for at in instants]
     for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):
         expected: list[Tuple] = []
-        most = 0
+        max_rows = 0
         for g, es in groups.items():
             closed = min(closed_up_to(e, run.punctuations_in[0]) for e in es)
             before: Any = None
@@ -122,20 +122,20 @@ def check(data: st.DataObject, space: Space, keys: list[str], aggregates: list[A
                     expected += [(*before, at, -1)] if before else []
                     expected += [(*row, at, 1)] if row else []
                     before = row
-            some = next(
+            sample = next(
                 (row for row in rows[g] if row), (*([es[0][0]] if keys else []), *(0 for _ in aggregates))
             )
             for at in (*moments(T.last), T.last):
-                assert run.says((*some, at, 1)) == (at <= closed), (g, at)
+                assert run.promises((*sample, at, 1)) == (at <= closed), (g, at)
             for e in es:
                 arrived = run.tuples_in[0]
-                now = closed < T.last and bool(count_at(arrived, e, closed))
+                is_present = closed < T.last and bool(count_at(arrived, e, closed))
                 nets = [
                     count_at(arrived, e, at) - count_at(arrived, e, at - 1) for at in instants if at > closed
                 ]
-                most += now + sum(n != 0 for n in nets)
+                max_rows += is_present + sum(n != 0 for n in nets)
         assert exactly(run.tuples) == exactly(expected)
-        assert run.operator.state.rows <= most * (1 + 6 * len(aggregates))
+        assert run.operator.state.rows <= max_rows * (1 + 6 * len(aggregates))
     assert len(run.operator.state) == 0
 
 
@@ -151,8 +151,8 @@ def test_sums_and_counts(name: str, keys: list[str], data: st.DataObject) -> Non
         ("AVG", True),
         ("COUNT", True),
     ]
-    some = data.draw(st.lists(st.sampled_from(functions), min_size=1, max_size=3, unique=True))
-    named = [Aggregate(f, "n", distinct, f"a{i}") for i, (f, distinct) in enumerate(some)]
+    chosen = data.draw(st.lists(st.sampled_from(functions), min_size=1, max_size=3, unique=True))
+    named = [Aggregate(f, "n", distinct, f"a{i}") for i, (f, distinct) in enumerate(chosen)]
     check(data, SPACES[name], keys, [*named, Aggregate("COUNT", None, False, "c")])
 
 
@@ -161,12 +161,12 @@ def test_sums_and_counts(name: str, keys: list[str], data: st.DataObject) -> Non
 @given(data=st.data())
 def test_least_and_greatest(name: str, keys: list[str], data: st.DataObject) -> None:
     functions = [("MIN", False), ("MAX", True), ("COUNT", True), ("COUNT", False)]
-    some = data.draw(st.lists(st.sampled_from(functions), min_size=1, max_size=3, unique=True))
+    chosen = data.draw(st.lists(st.sampled_from(functions), min_size=1, max_size=3, unique=True))
     check(
         data,
         SPACES[name],
         keys,
-        [Aggregate(f, "n", distinct, f"a{i}") for i, (f, distinct) in enumerate(some)],
+        [Aggregate(f, "n", distinct, f"a{i}") for i, (f, distinct) in enumerate(chosen)],
     )
 
 
@@ -177,8 +177,8 @@ def test_groups_without_aggregates(data: st.DataObject) -> None:
 
 @given(data=st.data())
 def test_aggregates_of_a_key(data: st.DataObject) -> None:
-    some = [Aggregate("SUM", "k", True, "s"), Aggregate("MAX", "k", False, "m")]
-    check(data, SPACES["ints"], ["k"], some)
+    aggregates = [Aggregate("SUM", "k", True, "s"), Aggregate("MAX", "k", False, "m")]
+    check(data, SPACES["ints"], ["k"], aggregates)
 
 
 S = changes(Schema.parse("g STRING, x INT"), INT)
@@ -240,7 +240,7 @@ def test_sums_of_doubles_in_blocks(name: str, data: st.DataObject) -> None:
 
 
 def test_one_sender_is_far_ahead() -> None:
-    """Of what one sender has said, the last prefix is retained."""
+    """Only the last prefix of the sender that is ahead is retained."""
     operator = ChangeGroupBy(changes(Schema.parse("k INT, s INT CHECK (s IN (1, 2))"), INT), ["k"], [], T)
     for at in range(50):
         check_table(operator, f"P(*, 1, (,{at}], *) ->")

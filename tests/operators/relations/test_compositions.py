@@ -28,12 +28,12 @@ from xmlpunct.types import INT
 from xmlpunct.types.pattern import WILDCARD
 
 Node = Callable[[], int]
-"""Adds operators to a plan; gives the number of the last one, or -1 and -2 for the inputs."""
+"""Adds operators to a plan; returns the number of the last one, or -1 or -2 for an input."""
 Keys = Sequence[tuple[str, str]]
 
 
 class Plan:
-    """Operators over two relations. One that is used twice is there twice."""
+    """Operators over two relations; an operator that is used twice is added twice."""
 
     def __init__(self, inputs: Sequence[Schema]) -> None:
         self.schemas, self.operators = inputs, list[Operator]()
@@ -44,15 +44,15 @@ class Plan:
         return self.schemas[-1 - number] if number < 0 else self.operators[number].schema
 
     def add(self, operator: Operator, *sources: int) -> int:
-        place = len(self.operators)
+        number = len(self.operators)
         self.operators.append(operator)
         self.targets.append([])
         for port, source in enumerate(sources):
             if source < 0:
-                self.inputs[-1 - source].append((place, port))
+                self.inputs[-1 - source].append((number, port))
             else:
-                self.targets[source].append((place, port))
-        return place
+                self.targets[source].append((number, port))
+        return number
 
     def join(self, a: Node, b: Node, keys: Keys) -> int:
         left, right = a(), b()
@@ -75,51 +75,61 @@ class Plan:
     def anti(self, a: Node, b: Node, keys: Keys) -> int:
         """A + (-1) SEMI(A, B)."""
         semi = self.semi(a, b, keys)
-        gone = self.add(Negated(self.schema(semi)), semi)
+        negated = self.add(Negated(self.schema(semi)), semi)
         left = a()
-        return self.add(Merge([self.schema(left), self.schema(gone)]), left, gone)
+        return self.add(Merge([self.schema(left), self.schema(negated)]), left, negated)
 
     def left(self, a: Node, b: Node, keys: Keys) -> int:
         """A join B + ANTI(A, B) x nulls."""
-        join, alone = self.join(a, b, keys), self.anti(a, b, keys)
-        known = self.schema(alone)
+        join, unmatched = self.join(a, b, keys), self.anti(a, b, keys)
+        schema = self.schema(unmatched)
         columns = [
-            (x.name, Column(x.type, x.nullable, x.name) if x.name in known else literal(x.type, None))
+            (x.name, Column(x.type, x.nullable, x.name) if x.name in schema else literal(x.type, None))
             for x in self.schema(join)
         ]
-        alone = self.add(Project(known, columns), alone)
-        weak = Schema.of(x if x.name in known else x.weakened() for x in self.schema(join))
-        assert weak.names == self.schema(alone).names
-        return self.add(Merge([self.schema(alone), self.schema(join)]), alone, join)
+        unmatched = self.add(Project(schema, columns), unmatched)
+        weak = Schema.of(x if x.name in schema else x.weakened() for x in self.schema(join))
+        assert weak.names == self.schema(unmatched).names
+        return self.add(Merge([self.schema(unmatched), self.schema(join)]), unmatched, join)
 
     def full(self, a: Node, b: Node, keys: Keys) -> int:
         """A join B + ANTI(A, B) x nulls + ANTI(B, A) x nulls, with the columns of both."""
-        pairs = self.beside(self.join(a, b, keys), {right: left for left, right in keys}, ())
-        alone = self.beside(self.anti(a, b, keys), {}, [right for _, right in keys])
+        pairs = self.padded(self.join(a, b, keys), {right: left for left, right in keys}, ())
+        left_only = self.padded(self.anti(a, b, keys), {}, [right for _, right in keys])
         turned = [(right, left) for left, right in keys]
-        others = self.beside(self.anti(b, a, turned), {}, [left for left, _ in keys])
-        return self.add(Merge([self.schema(part) for part in (pairs, alone, others)]), pairs, alone, others)
+        right_only = self.padded(self.anti(b, a, turned), {}, [left for left, _ in keys])
+        return self.add(
+            Merge([self.schema(part) for part in (pairs, left_only, right_only)]),
+            pairs,
+            left_only,
+            right_only,
+        )
 
-    def beside(self, source: int, copied: Mapping[str, str], keys: Sequence[str]) -> int:
-        """The columns of both inputs: some copied from another one, and nulls for those that a source has not.
+    def padded(self, source: int, copied: Mapping[str, str], keys: Sequence[str]) -> int:
+        """The columns of both inputs: some copied from another column, and nulls for columns that a source lacks.
 
         No pair has null for ``keys``.
         """
-        known, columns = self.schema(source), list[tuple[str, Expression]]()
+        source_schema, columns = self.schema(source), list[tuple[str, Expression]]()
         for x in (x for schema in self.schemas for x in schema if x.name not in (AT, DIFF)):
             name = copied.get(x.name, x.name)
             null = (Absent if x.name in keys else Literal)(x.type, True, None)
-            columns.append((x.name, Column(x.type, known[name].nullable, name) if name in known else null))
-        timing = [(name, Column(known[name].type, False, name)) for name in (AT, DIFF)]
-        return self.add(Project(known, [*columns, *timing]), source)
+            columns.append(
+                (
+                    x.name,
+                    Column(x.type, source_schema[name].nullable, name) if name in source_schema else null,
+                )
+            )
+        timing = [(name, Column(source_schema[name].type, False, name)) for name in (AT, DIFF)]
+        return self.add(Project(source_schema, [*columns, *timing]), source)
 
     def not_in(self, a: Node, b: Node, x: str, y: str, keys: Keys) -> int:
         """A where x NOT IN (B's y), correlated by ``keys``."""
         unknown, none = (call("IS NULL", Column(INT, True, name)) for name in (x, y))
 
         def certain() -> int:
-            known = lambda: self.select(a, call("NOT", unknown))  # noqa: E731
-            return self.anti(known, lambda: self.select(b, none), keys)
+            comparable = lambda: self.select(a, call("NOT", unknown))  # noqa: E731
+            return self.anti(comparable, lambda: self.select(b, none), keys)
 
         parts = [self.anti(certain, b, [*keys, (x, y)]), self.anti(lambda: self.select(a, unknown), b, keys)]
         return self.add(Merge([self.schema(part) for part in parts]), *parts)
@@ -133,21 +143,21 @@ NULLABLE = Space.of(k=KEY, n=SMALL), Space.of(j=(KEY, "NOT NULL"), m=SMALL)
 
 
 def partners(e: Tuple, fs: list[Tuple]) -> list[Tuple]:
-    """Those tuples whose first value is that of e."""
+    """The tuples whose first value equals that of e."""
     return [f for f in fs if e[0] is not None and e[0] == f[0]]
 
 
 def unknown_or_in(e: Tuple, fs: list[Tuple]) -> bool:
-    """Whether e's n is among the m of some tuples, or nobody knows."""
+    """True if e's n is among the m of some tuples, or a null makes this unknown."""
     return any(e[1] is None or f[1] is None or e[1] == f[1] for f in fs)
 
 
 Meaning = Callable[[list[Tuple], list[Tuple]], list[Tuple]]
-"""What the left tuples and the right ones that are there at an instant give."""
+"""The results of a query for the left and right tuples at an instant."""
 
 
-def each(of_one: Callable[[Tuple, list[Tuple]], list[Tuple]]) -> Meaning:
-    """What each left tuple gives with all right ones."""
+def flat(of_one: Callable[[Tuple, list[Tuple]], list[Tuple]]) -> Meaning:
+    """The results of each left tuple with all right tuples."""
     return lambda es, fs: [t for e in es for t in of_one(e, fs)]
 
 
@@ -158,24 +168,24 @@ def fully(es: list[Tuple], fs: list[Tuple]) -> list[Tuple]:
 
 
 QUERIES: dict[str, tuple[tuple[Space, Space], Callable[[Plan], int], Meaning]] = {
-    "semi": ((LEFT, RIGHT), lambda p: p.semi(A, B, [("k", "j")]), each(lambda e, fs: [e] if partners(e, fs) else [])),
-    "anti": ((LEFT, RIGHT), lambda p: p.anti(A, B, [("k", "j")]), each(lambda e, fs: [] if partners(e, fs) else [e])),
-    "exists": ((LEFT, RIGHT), lambda p: p.semi(A, B, []), each(lambda e, fs: [e] if fs else [])),
+    "semi": ((LEFT, RIGHT), lambda p: p.semi(A, B, [("k", "j")]), flat(lambda e, fs: [e] if partners(e, fs) else [])),
+    "anti": ((LEFT, RIGHT), lambda p: p.anti(A, B, [("k", "j")]), flat(lambda e, fs: [] if partners(e, fs) else [e])),
+    "exists": ((LEFT, RIGHT), lambda p: p.semi(A, B, []), flat(lambda e, fs: [e] if fs else [])),
     "left": (
         (LEFT, RIGHT),
         lambda p: p.left(A, B, [("k", "j")]),
-        each(lambda e, fs: [(*e, f[1]) for f in partners(e, fs)] or [(*e, None)]),
+        flat(lambda e, fs: [(*e, f[1]) for f in partners(e, fs)] or [(*e, None)]),
     ),
     "full": ((LEFT, RIGHT), lambda p: p.full(A, B, [("k", "j")]), fully),
     "not in": (
         NULLABLE,
         lambda p: p.not_in(A, B, "n", "m", []),
-        each(lambda e, fs: [] if unknown_or_in(e, fs) else [e]),
+        flat(lambda e, fs: [] if unknown_or_in(e, fs) else [e]),
     ),
     "not in, correlated": (
         NULLABLE,
         lambda p: p.not_in(A, B, "n", "m", [("k", "j")]),
-        each(lambda e, fs: [] if unknown_or_in(e, partners(e, fs)) else [e]),
+        flat(lambda e, fs: [] if unknown_or_in(e, partners(e, fs)) else [e]),
     ),
 }  # fmt: skip
 
@@ -190,31 +200,31 @@ def test_against_every_instant(name: str, data: st.DataObject) -> None:
     build(plan)
     pipeline = plan.pipeline()
     expected = [results_at(feeds, spaces, meaning, at) for at in MOMENTS]
-    said = list(pipeline.open().punctuations)
-    tuples, heard = list[Tuple](), [list[Punctuation](), list[Punctuation]()]
+    emitted = list(pipeline.open().punctuations)
+    tuples, received = list[Tuple](), [list[Punctuation](), list[Punctuation]()]
     for port, elements in data.draw(cuts(feeds)):
         output = pipeline.push(port, slice_of(schemas[port], elements))
-        fresh = output.tuples.rows()
-        assert not any(match(t, p) for t in fresh for p in said)
-        tuples += fresh
-        said += output.punctuations
-        heard[port] += punctuations_of(elements)
-        closed = [closed_for_all(ps) for ps in heard]
+        rows = output.tuples.rows()
+        assert not any(match(t, p) for t in rows for p in emitted)
+        tuples += rows
+        emitted += output.punctuations
+        received[port] += punctuations_of(elements)
+        closed = [closed_for_all(ps) for ps in received]
         for at, results in zip(MOMENTS, expected, strict=True):
-            sure = {e for e in results if any(match((*e, at, 1), p) for p in said)}
+            sure = {e for e in results if any(match((*e, at, 1), p) for p in emitted)}
             assert len(sure) == len(results) or at > min(closed)
             counts = {e: count_at(tuples, e, at) for e in {*results, *(t[:-2] for t in tuples)}}
             for e, count in counts.items():
-                if e in sure or any(match((*e, at, 1), p) for p in said):
+                if e in sure or any(match((*e, at, 1), p) for p in emitted):
                     assert count == results.get(e, 0), (e, at)
-    assert said[-1].is_everything
+    assert emitted[-1].is_everything
     assert not any(map(len, (operator.state for operator in pipeline.operators)))
 
 
 def results_at(
     feeds: Sequence[Stream], spaces: tuple[Space, Space], meaning: Meaning, at: int
 ) -> dict[Tuple, int]:
-    """The tuples of a query at an instant, and how many copies of each."""
+    """The tuples of a query at an instant, with the number of copies of each."""
     left, right = (
         [e for e in space.tuples() for _ in range(count_at(feed, e, at))]
         for space, feed in zip(spaces, feeds, strict=True)
@@ -226,6 +236,6 @@ def results_at(
 
 
 def closed_for_all(punctuations: list[Punctuation]) -> int:
-    """Up to where prefixes of all tuples close an input."""
+    """The last instant up to which prefixes close all tuples of an input."""
     of_all = [p for p in punctuations if all(q is WILDCARD for q in p.patterns[:-2])]
     return max((T.bound(p.patterns[-2]) for p in of_all), default=T.lo - 1)

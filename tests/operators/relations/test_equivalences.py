@@ -25,19 +25,19 @@ LENGTHS = st.none() | st.integers(0, 4)
 
 
 def chain(*operators: Operator) -> Pipeline:
-    """Operators, each of which reads the one before it."""
+    """A pipeline in which each operator reads the one before it."""
     targets = [*([(i + 1, 0)] for i in range(len(operators) - 1)), []]
     return Pipeline(list(operators), [[(0, 0)]], targets)
 
 
 def output(pipeline: Pipeline, pieces: Sequence[Cut]) -> list[Tuple]:
-    """The tuples that a pipeline gives."""
+    """The tuples that a pipeline emits."""
     schemas = [pipeline.operators[edges[0][0]].inputs[edges[0][1]] for edges in pipeline.inputs]
     outputs = [pipeline.open()]
     outputs += [pipeline.push(port, slice_of(schemas[port], elements)) for port, elements in pieces]
-    assert any(given.punctuations.has_end for given in outputs)
+    assert any(out.punctuations.has_end for out in outputs)
     assert all(not operator.state.rows for operator in pipeline.operators)
-    return [t for given in outputs for t in given.tuples.rows()]
+    return [t for out in outputs for t in out.tuples.rows()]
 
 
 def window(length: int | None, slide: int | None = None) -> Window:
@@ -65,14 +65,14 @@ def test_a_slide_of_one_instant_is_none(data: st.DataObject, length: int | None,
 
 
 @given(data=st.data())
-def test_a_relation_is_made_of_what_comes_and_what_goes(data: st.DataObject) -> None:
-    """R = ISTREAM(R) [UNBOUNDED] EXCEPT ALL DSTREAM(R) [UNBOUNDED], and canonical changes read back are the same."""
+def test_a_relation_is_rebuilt_from_its_istream_and_dstream(data: st.DataObject) -> None:
+    """R = ISTREAM(R) [UNBOUNDED] EXCEPT ALL DSTREAM(R) [UNBOUNDED], with the same canonical changes."""
     feed = data.draw(change_feeds(ELEMENTS[0], lasting=False))
     comes, goes = (ToStream(PAIR, kind, "at", T) for kind in ("istream", "dstream"))
-    both = [Window(operator.schema, "at", T, None) for operator in (comes, goes)]
-    minus = Pointwise([w.schema for w in both], "except all", T)
+    windows = [Window(operator.schema, "at", T, None) for operator in (comes, goes)]
+    minus = Pointwise([w.schema for w in windows], "except all", T)
     rebuilt = Pipeline(
-        [comes, both[0], goes, both[1], minus],
+        [comes, windows[0], goes, windows[1], minus],
         [[(0, 0), (2, 0)]],
         [[(1, 0)], [(4, 0)], [(3, 0)], [(4, 1)], []],
     )

@@ -1,4 +1,4 @@
-"""join of relations, and what is composed of it, against every instant's tuples."""
+"""join of relations, against the tuples at every instant."""
 
 from __future__ import annotations
 
@@ -74,23 +74,23 @@ def output(join: ChangeJoin, spaces: tuple[Space, Space], e: Tuple, f: Tuple) ->
 
 
 def check_sums(run: Run, e: Tuple, expected: list[int], bound: int) -> None:
-    """Up to a bound the changes of a tuple that came out add up to a count at each instant, and that is promised."""
+    """Up to a bound, a tuple's emitted changes add up to its count at each instant, and punctuations close it."""
     for at, count in zip(MOMENTS, expected, strict=True):
-        promised = run.says((*e, at, 1))
+        promised = run.promises((*e, at, 1))
         assert promised or at > bound, (e, at)
         if promised:
             assert count_at(run.tuples, e, at) == count, (e, at)
-    assert run.says((*e, T.last, 1)) or bound < T.last, e
+    assert run.promises((*e, T.last, 1)) or bound < T.last, e
 
 
 def closed_key(space: Space, names: list[str], k: Tuple, punctuations: list[Punctuation]) -> int:
-    """C(k): up to where the tuples of a key are closed together."""
+    """C(k): the last instant up to which all tuples of a key are closed."""
     bounds = [closed_up_to(e, punctuations) for e in space.tuples() if key_of(space, e, names) == k]
     return min(bounds)
 
 
 def retained(space: Space, other: Space, names: list[list[str]], run: Run, side: int) -> int:
-    """How many changes a side has to retain: canonical ones, from the first instant at which it may meet something."""
+    """The number of canonical changes that a side must retain, from the first instant with possible partners on."""
     rows = 0
     for e in space.tuples():
         k = key_of(space, e, names[side])
@@ -101,7 +101,7 @@ def retained(space: Space, other: Space, names: list[list[str]], run: Run, side:
             continue
         moments = sorted({closed + 1, *(at for at in MOMENTS if at > closed)})
         counts = [count_at(run.tuples_in[side], e, at) for at in moments]
-        rows += sum(now != before for before, now in zip([0, *counts], counts, strict=False))
+        rows += sum(after != before for before, after in zip([0, *counts], counts, strict=False))
     return rows
 
 
@@ -115,7 +115,7 @@ def test_against_every_instant(case: str, residual: bool, data: st.DataObject) -
         return
     feeds = [data.draw(change_feeds(space, 5)) for space in spaces]
 
-    shards = data.draw(st.booleans())  # on one of several, it says more, and nothing that is not true
+    shards = data.draw(st.booleans())  # one of several shards emits more punctuations, all of them true
 
     def make() -> ChangeJoin:
         schemas = (changes(space.schema, INT) for space in spaces)
@@ -161,7 +161,7 @@ def test_with_itself(data: st.DataObject) -> None:
 
 
 def feeds_of_prefixes(space: Space) -> st.SearchStrategy[Stream]:
-    """Changes with prefix punctuations of all tuples alone."""
+    """Changes whose only punctuations are prefixes of all tuples."""
     return change_feeds(space, 6).map(lambda feed: [e for e in feed if is_of_all(e)])
 
 
@@ -170,7 +170,7 @@ def is_of_all(e: Element) -> bool:
 
 
 @given(data=st.data())
-def test_promises_exactly(data: st.DataObject) -> None:
+def test_the_emitted_bound_is_exact(data: st.DataObject) -> None:
     """min(max(b1 + 1, s2), max(b2 + 1, s1), max(b1, b2) + 1) - 1, for the least instants s retained."""
     feeds = [data.draw(feeds_of_prefixes(space)) for space in (LEFT, RIGHT)]
 
@@ -180,9 +180,9 @@ def test_promises_exactly(data: st.DataObject) -> None:
     for run in runs(make, data.draw(cuts(feeds)), data.draw(RESTARTS)):
         b = [max(map(bound_of, ps), default=T.lo - 1) for ps in run.punctuations_in]
         s = [least_retained(space, run, side, b[1 - side]) for side, space in enumerate((LEFT, RIGHT))]
-        said = max(map(bound_of, run.punctuations), default=T.lo - 1)
-        assert said == max(min(b), min(b[0], s[0] - 1), min(b[1], s[1] - 1))
-        assert said == min(max(b[0] + 1, s[1]), max(b[1] + 1, s[0]), max(b) + 1) - 1
+        emitted_bound = max(map(bound_of, run.punctuations), default=T.lo - 1)
+        assert emitted_bound == max(min(b), min(b[0], s[0] - 1), min(b[1], s[1] - 1))
+        assert emitted_bound == min(max(b[0] + 1, s[1]), max(b[1] + 1, s[0]), max(b) + 1) - 1
 
 
 def bound_of(p: Punctuation) -> int:
@@ -190,19 +190,19 @@ def bound_of(p: Punctuation) -> int:
 
 
 def least_retained(space: Space, run: Run, side: int, closed: int) -> int:
-    """The least instant that a side has to retain, given what the other has closed; beyond all if there is none."""
-    found = [T.last + 1]
+    """The least instant that a side must retain, for the bound of the other side; T.last + 1 if none."""
+    instants = [T.last + 1]
     for e in space.tuples() if closed < T.last else ():
         if e[0] is not None:
             counts = {at: count_at(run.tuples_in[side], e, at) for at in (max(closed + 1, T.lo), *TAU.domain)}
             moments = sorted(at for at in counts if at > closed)
             before = [0, *(counts[at] for at in moments)]
-            found += [at for at, n in zip(moments, before, strict=False) if counts[at] != n]
-    return min(found)
+            instants += [at for at, n in zip(moments, before, strict=False) if counts[at] != n]
+    return min(instants)
 
 
 def test_days_between_declared_bounds() -> None:
-    """T's end is oo: what is closed up to there is closed for ever, and forgotten."""
+    """A key that is closed up to the end of T is closed for ever, and purged."""
     days = Instants(DATE, DATE.ordinal(date(2026, 3, 1)), DATE.ordinal(date(2026, 3, 5)))
     operator = ChangeJoin(
         *(changes(Schema.parse(columns), DATE) for columns in ("k INT, n INT", "j INT")), [("k", "j")], days
@@ -224,21 +224,21 @@ def test_days_between_declared_bounds() -> None:
 
 
 def test_prefixes_of_keys_are_overtaken() -> None:
-    """A key that runs ahead costs something only until all have come as far."""
+    """A prefix of a key that is ahead is retained only until all keys are closed as far."""
     left, right = (changes(space.schema, INT) for space in (LEFT, RIGHT))
-    operator, held = ChangeJoin(left, right, [("k", "j")], T), list[int]()
+    operator, sizes = ChangeJoin(left, right, [("k", "j")], T), list[int]()
     for at in range(300):
         for port, schema in enumerate((left, right)):
-            said = (f"<*, *, (,{at}], *>", f"<{100 + at % 50}, *, (,{at + 2}], *>")
-            elements = [(1, 0, at, 1), (1, 0, at + 3, -1), *(Punctuation.parse(schema, p) for p in said)]
+            texts = (f"<*, *, (,{at}], *>", f"<{100 + at % 50}, *, (,{at + 2}], *>")
+            elements = [(1, 0, at, 1), (1, 0, at + 3, -1), *(Punctuation.parse(schema, p) for p in texts)]
             give(operator, port, elements)
-        held.append(operator.state.held)
-    assert max(held) < 200
+        sizes.append(operator.state.held)
+    assert max(sizes) < 200
     assert operator.state.rows < 10
 
 
-def test_on_several_shards_what_is_owned_is_said_though_implied() -> None:
-    """Other shards may be unable to say as much of all tuples; this one alone speaks of its own."""
+def test_on_several_shards_owned_punctuations_are_emitted_though_implied() -> None:
+    """Other shards may not emit the implying punctuation, and only this one closes its own tuples."""
     table = """
         1: P(*, *, (,5], *) -> P(*, *, *, (,5], *)
         1: P(1, *, (,5], *) -> P(1, *, *, (,5], *)

@@ -1,4 +1,4 @@
-"""negated: the changes of an antijoin's other part."""
+"""negated: changes with the opposite sign, as antijoins need them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xmlpunct.types import INT
 
 
 @given(data=st.data())
-def test_all_is_negated_and_said_at_once(data: st.DataObject) -> None:
+def test_changes_are_negated_and_emitted_at_once(data: st.DataObject) -> None:
     feed = data.draw(change_feeds(ELEMENTS[0]))
     make = lambda: Negated(changes(ELEMENTS[0].schema, INT))  # noqa: E731
     for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):

@@ -1,4 +1,4 @@
-"""Sums by key, the values by group, and what they are made with: against plain Python."""
+"""Sums by key, values by group, and the arithmetic for them, against plain Python."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ SCHEMA = {"k": pl.Float64(), AT: pl.Int64(), "n": pl.Int64(), "sum": pl.Int128()
 def test_rows_of_one_key_are_summed(slices: list[list[tuple[object, ...]]]) -> None:
     expected: Counter[tuple[object, int]] = Counter()
     sums: Counter[tuple[object, int]] = Counter()
-    kept = Partials(pl.DataFrame(schema=SCHEMA), ["k", AT])
+    retained = Partials(pl.DataFrame(schema=SCHEMA), ["k", AT])
     for rows in slices:
-        kept.add(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+        retained.add(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
         for k, at, n, total in rows:
             expected[same(k), at] += n
             sums[same(k), at] += total
-    found = {(same(k), at): (n, total) for k, at, n, total in kept.frame.iter_rows()}
-    assert len(found) == len(kept)
-    assert found == {key: (n, sums[key]) for key, n in expected.items() if n or sums[key]}
+    actual = {(same(k), at): (n, total) for k, at, n, total in retained.frame.iter_rows()}
+    assert len(actual) == len(retained)
+    assert actual == {key: (n, sums[key]) for key, n in expected.items() if n or sums[key]}
 
 
 @pytest.mark.parametrize("sorted_from", [1, partials.SORTED_ROWS])
 @given(slices=st.lists(ROWS, max_size=4), data=st.data())
-def test_rows_that_are_closed_move_on(
+def test_closed_rows_are_moved_out(
     sorted_from: int, slices: list[list[tuple[object, ...]]], data: st.DataObject
 ) -> None:
-    """What is retained and what comes add up, whichever way; each key moves on once."""
-    schema, kept = (
+    """Retained and new rows add up, sorted or not; each closed key is moved out once."""
+    schema, retained = (
         Schema.of([Attribute("k", DOUBLE), Attribute(AT, INT)]),
         Partials(pl.DataFrame(schema=SCHEMA), ["k", AT]),
     )
@@ -65,17 +65,17 @@ def test_rows_that_are_closed_move_on(
         for rows in slices:
             bound = data.draw(st.integers(-3, 2))
             closed = PunctuationSet(schema, [Punctuation.parse(schema, f"<*, (,{bound}]>")])
-            moved = kept.move(pl.DataFrame(rows, schema=SCHEMA, orient="row"), closed)
+            moved = retained.move(pl.DataFrame(rows, schema=SCHEMA, orient="row"), closed)
             for k, at, _, total in rows:
                 expected[same(k), at] += total
-            found = [(same(k), at) for k, at, _, _ in moved.iter_rows()]
-            assert len(set(found)) == len(found)
+            moved_keys = [(same(k), at) for k, at, _, _ in moved.iter_rows()]
+            assert len(set(moved_keys)) == len(moved_keys)
             for k, at, _, total in moved.iter_rows():
                 assert at <= bound
                 assert expected.pop((same(k), at)) == total
             for key in [key for key in expected if key[1] <= bound]:
-                assert expected.pop(key) == 0  # or nothing of it is left
-    assert {(same(k), at): total for k, at, _, total in kept.frame.iter_rows() if total} == {
+                assert expected.pop(key) == 0  # or its rows cancel out
+    assert {(same(k), at): total for k, at, _, total in retained.frame.iter_rows() if total} == {
         key: total for key, total in expected.items() if total
     }
 
@@ -99,28 +99,28 @@ LIKELY = FINITE | st.sampled_from([0.1, 5e-324, -5e-324, 2.0**53, 1.0, 1e308, 2.
 
 @given(values=st.lists(st.tuples(LIKELY, st.integers(1, 5)), min_size=1, max_size=8), divided=st.booleans())
 def test_sums_of_doubles_are_exact_and_rounded_once(values: list[tuple[float, int]], divided: bool) -> None:
-    place, digits = digits_of(np.array([value for value, _ in values]))
-    total = np.zeros((int(place.max()) + 4, 1), np.int64)
+    position, digits = digits_of(np.array([value for value, _ in values]))
+    total = np.zeros((int(position.max()) + 4, 1), np.int64)
     for i, digit in enumerate(digits):
-        np.add.at(total, (place + i, 0), digit * np.array([n for _, n in values]))
+        np.add.at(total, (position + i, 0), digit * np.array([n for _, n in values]))
     count = sum(n for _, n in values)
     exact = sum(n * Fraction(value) for value, n in values) / (count if divided else 1)
     try:
         expected = float(exact) + 0.0
     except OverflowError:
         expected = math.inf if exact > 0 else -math.inf
-    found = rounded(total, UNIT, np.array([count]) if divided else None)
-    assert repr(found.tolist()) == repr([expected])
+    actual = rounded(total, UNIT, np.array([count]) if divided else None)
+    assert repr(actual.tolist()) == repr([expected])
 
 
 @given(numbers=st.lists(st.integers(-(2**127), 2**127 - 1), min_size=1), counts=st.integers(1, 2**40))
 def test_averages_of_integers_are_rounded_once(numbers: list[int], counts: int) -> None:
-    found = rounded(spread(pl.Series(numbers, dtype=pl.Int128)), 0, np.full(len(numbers), counts))
-    assert found.tolist() == [float(Fraction(number, counts)) for number in numbers]
+    averages = rounded(spread(pl.Series(numbers, dtype=pl.Int128)), 0, np.full(len(numbers), counts))
+    assert averages.tolist() == [float(Fraction(number, counts)) for number in numbers]
 
 
 @given(spans=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 5)), max_size=8))
-def test_the_least_number_of_the_spans_over_a_place(spans: list[tuple[int, int, int]]) -> None:
+def test_the_least_number_of_the_spans_at_a_position(spans: list[tuple[int, int, int]]) -> None:
     spans = [(start, min(start + length, 12), number) for start, length, number in spans]
     starts, ends, numbers = np.array(spans, np.int64).reshape(-1, 3).T
     expected = [min((n for a, b, n in spans if a <= at < b), default=99) for at in range(12)]
@@ -132,28 +132,28 @@ def test_the_least_number_of_the_spans_over_a_place(spans: list[tuple[int, int, 
 def test_the_least_and_the_greatest_value_of_a_group(steps: int, data: st.DataObject) -> None:
     values = st.lists(st.tuples(st.integers(0, 2), st.integers(-20, 20)), max_size=30)
     schema = {"k": pl.Int64, VALUE: pl.Int64, "n": pl.Int64}
-    kept = Ordered(pl.DataFrame(schema=schema), ["k"])
-    there: set[tuple[int, int]] = set()
+    retained = Ordered(pl.DataFrame(schema=schema), ["k"])
+    present: set[tuple[int, int]] = set()
     groups = pl.DataFrame({"k": [2, 0, 7, 1]})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordered, "_STEPS", steps)
         for _ in range(data.draw(st.integers(1, 5))):
-            fresh = [v for v in dict.fromkeys(data.draw(values)) if v not in there]
-            kept.keep(pl.DataFrame([(*v, 1) for v in fresh], schema=schema, orient="row"))
-            there |= set(fresh)
-            gone = data.draw(st.sets(st.sampled_from(sorted(there)))) if there else set()
-            if gone:
-                keys = pl.DataFrame(sorted(gone), schema={"k": pl.Int64, VALUE: pl.Int64}, orient="row")
-                kept.remove(np.sort(kept.probe(keys)[1]))
-            there -= gone
+            added = [v for v in dict.fromkeys(data.draw(values)) if v not in present]
+            retained.keep(pl.DataFrame([(*v, 1) for v in added], schema=schema, orient="row"))
+            present |= set(added)
+            removed = data.draw(st.sets(st.sampled_from(sorted(present)))) if present else set()
+            if removed:
+                keys = pl.DataFrame(sorted(removed), schema={"k": pl.Int64, VALUE: pl.Int64}, orient="row")
+                retained.remove(np.sort(retained.probe(keys)[1]))
+            present -= removed
             for greatest, best in ((False, min), (True, max)):
-                places, found = kept.extremes(groups, greatest)
+                positions, best_values = retained.extremes(groups, greatest)
                 by_group: dict[int, list[int]] = {}
-                for place, value in zip(places.tolist(), found.to_list(), strict=True):
-                    by_group.setdefault(groups["k"][place], []).append(value)
+                for position, value in zip(positions.tolist(), best_values.to_list(), strict=True):
+                    by_group.setdefault(groups["k"][position], []).append(value)
                 extremes = {k: best(vs) for k, vs in by_group.items()}
-                assert extremes == {k: best(v for g, v in there if g == k) for k in {g for g, _ in there}}
-                assert all((k, v) in there for k, vs in by_group.items() for v in vs)
+                assert extremes == {k: best(v for g, v in present if g == k) for k in {g for g, _ in present}}
+                assert all((k, v) in present for k, vs in by_group.items() for v in vs)
 
 
 PARTS = st.integers(-(2**20), 2**20) | st.integers(-(2**70), 2**70)
@@ -168,8 +168,8 @@ def test_sums_of_decimals_are_as_those_made_one_by_one(
     a = Accumulator(Aggregate(function, "x", False, "y"), type_, "$0")
     rows = [row if row[2] else (0, 0, 0) for row in rows]
     schema = {"$0.high": pl.Int128(), "$0.low": pl.Int128(), "$0.count": pl.Int64()}
-    for some in ([row] for row in rows):
-        states = pl.DataFrame(some, schema=schema, orient="row")
+    for batch in ([row] for row in rows):
+        states = pl.DataFrame(batch, schema=schema, orient="row")
         assert finished(a, states).to_list() == a.finish(states).to_list()
     states = pl.DataFrame(rows, schema=schema, orient="row")
     assert finished(a, states).equals(a.finish(states))

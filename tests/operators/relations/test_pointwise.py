@@ -1,4 +1,4 @@
-"""pointwise: counts that are a function of the inputs' counts, said when they are closed."""
+"""pointwise: counts that are a function of the inputs' counts, emitted when they are closed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MEANING: dict[tuple[str, int], Callable[..., int]] = {
 @pytest.mark.parametrize("elements", ELEMENTS, ids=str)
 @pytest.mark.parametrize("name", MEANING, ids=str)
 @given(data=st.data())
-def test_against_its_meaning(name: tuple[str, int], elements: Space, data: st.DataObject) -> None:
+def test_against_the_function_of_counts(name: tuple[str, int], elements: Space, data: st.DataObject) -> None:
     function, ports = name
     schema = changes(elements.schema, INT)
     feeds = [data.draw(change_feeds(elements, 10 // ports)) for _ in range(ports)]
@@ -60,49 +60,54 @@ def test_against_its_meaning(name: tuple[str, int], elements: Space, data: st.Da
 
     for run in runs(make, data.draw(cuts(feeds)), data.draw(RESTARTS)):
         expected: list[Tuple] = []
-        held, waiting = 0, 0
+        present, waiting = 0, 0
         for e in elements.tuples():
             bounds = [closed_up_to(e, ps) for ps in run.punctuations_in]
             closed = min(bounds)
             before = 0
             for at in moments(closed):
-                now = result(e, at)
-                expected += [(*e, at, now - before)] if now != before else []
-                before = now
-            beyond = max(closed, *(b for b in bounds_beyond(function, e, closed, bounds, feeds)))
+                count = result(e, at)
+                expected += [(*e, at, count - before)] if count != before else []
+                before = count
+            limit = max(closed, *(b for b in single_input_bounds(function, e, closed, bounds, feeds)))
             for at in (T.lo, *TAU.domain, T.last):
-                promised = run.says((*e, at, 1))
+                promised = run.promises((*e, at, 1))
                 assert promised or at > closed, (e, at)
-                assert not promised or at <= beyond, (e, at)
-            held += closed < T.last and any(count_at(feed, e, closed) for feed in feeds)
-            later = Counter[int]()
+                assert not promised or at <= limit, (e, at)
+            present += closed < T.last and any(count_at(feed, e, closed) for feed in feeds)
+            open_changes = Counter[int]()
             for port, arrived in enumerate(run.tuples_in):
                 for at in (T.lo, *TAU.domain):
                     net = count_at(arrived, e, at) - count_at(arrived, e, at - 1)
-                    later[at] += (net != 0) << port if at > closed else 0
-            waiting += len(+later)
+                    open_changes[at] += (net != 0) << port if at > closed else 0
+            waiting += len(+open_changes)
         for side in ALONE.get(function, []):
             for p in run.punctuations_in[side]:
                 about = [e for e in elements.tuples() if match((*e, T.lo, 1), p)]
                 until = min([T.bound(p.patterns[-2]), *(empty_until(e, side, run, feeds) for e in about)])
                 owed = [(*e, at, 1) for e in about for at in (T.lo, *TAU.domain, T.last) if at <= until]
-                assert all(map(run.says, owed)), f"nothing is said up to {until} for {p}"
+                assert all(map(run.promises, owed)), f"no punctuation up to {until} for {p}"
         assert bag(run.tuples) == bag(expected)
-        assert run.operator.state.rows == held + waiting
+        assert run.operator.state.rows == present + waiting
     assert len(run.operator.state) == 0
 
 
-def bounds_beyond(function: str, e: Tuple, closed: int, bounds: list[int], feeds: list[Stream]) -> list[int]:
-    """How far inputs that hold nothing of a tuple, and have closed it, keep the result from changing."""
-    found = [closed]
+def single_input_bounds(
+    function: str, e: Tuple, closed: int, bounds: list[int], feeds: list[Stream]
+) -> list[int]:
+    """Bounds up to which an input without the tuple, closed there, keeps the result constant."""
+    limits = [closed]
     for side in ALONE.get(function, []):
         holds = [at for at in (closed, T.lo, *TAU.domain) if at >= closed and count_at(feeds[side], e, at)]
-        found.append(min(bounds[side], max(closed, holds[0] - 1)) if holds else bounds[side])
-    return found
+        limits.append(min(bounds[side], max(closed, holds[0] - 1)) if holds else bounds[side])
+    return limits
 
 
 def empty_until(e: Tuple, side: int, run: Run, feeds: list[Stream]) -> int:
-    """Up to which instant an input has no copy of a tuple; if it has one where both have closed it, its last change."""
+    """The last instant up to which an input has no copy of a tuple.
+
+    If it has one at the last instant that both inputs have closed, the last change up to there.
+    """
     closed = min(closed_up_to(e, ps) for ps in run.punctuations_in)
     if closed == T.last:
         return T.last
@@ -130,7 +135,7 @@ def test_changes_are_canonical() -> None:
 
 
 def test_one_input_is_far_ahead() -> None:
-    """Of what one input has said, the last prefix is retained."""
+    """Only the last prefix of the input that is ahead is retained."""
     operator = Pointwise([X, X], "union", T)
     for at in range(100):
         check_table(operator, f"1: P(*, (,{at}], *) ->")
@@ -145,7 +150,7 @@ def test_a_relation_of_tuples_without_attributes() -> None:
 
 
 def test_the_left_input_is_ahead() -> None:
-    """What is empty on the left, up to where the left has closed it, is said at once."""
+    """Instants that the left input closes without the tuple are closed in the output at once."""
     check_table(
         Pointwise([X, X], "except", T),
         """
@@ -159,20 +164,20 @@ def test_the_left_input_is_ahead() -> None:
     )
 
 
-def test_what_is_said_alone_is_so_whichever_input_closes_first() -> None:
-    """A tuple that is there stands in the way of what is open only."""
-    rest = "1: 7 4 1; 8 5 1 ->\n"
+def test_punctuations_of_one_input_do_not_depend_on_which_closes_first() -> None:
+    """A retained tuple keeps only open instants from being closed."""
+    tuples = "1: 7 4 1; 8 5 1 ->\n"
     first = (
-        rest
+        tuples
         + "1: P(*, (,6], *) -> P(*, (,3], *)\n2: P(7, (,9], *) -> P(7, (,6], *); P(7, (,9], *); P(*, (,4], *)"
     )
-    last = rest + "2: P(7, (,9], *) -> P(7, (,9], *)\n1: P(*, (,6], *) -> P(7, (,6], *); P(*, (,4], *)"
+    last = tuples + "2: P(7, (,9], *) -> P(7, (,9], *)\n1: P(*, (,6], *) -> P(7, (,6], *); P(*, (,4], *)"
     for table in (first, last):
         check_table(Pointwise([X, X], "intersect", T), table)
 
 
 def test_a_right_input_that_has_closed_its_domain_has_closed_all() -> None:
-    """The left attribute may be null, or 7; the right one may not."""
+    """The left attribute can be null or 7; the right one cannot."""
     digit = changes(Schema.parse("y INT NOT NULL CHECK (y BETWEEN 0 AND 3)"), INT)
     operator = Pointwise([X, digit], "except", T)
     check_table(

@@ -1,4 +1,4 @@
-"""relation: constant, or by changes that are judged when they are closed."""
+"""relation: constant, or built from changes that are validated when they are closed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ SPACES = {
 }
 
 
-def worth(change: object) -> int:
-    """How many copies a change is of."""
+def copies_of(change: object) -> int:
+    """The number of copies that a change inserts, negative if it deletes them."""
     words = {"insert": 1, "delete": -1, "x": 0, None: 0}
     return words[change] if not isinstance(change, int) else change
 
@@ -47,20 +47,20 @@ def test_by_changes(name: str, bounds: tuple[int | None, int | None], data: st.D
     def make() -> Relation:
         return Relation(space.schema, instants, "at", "change")
 
-    at_place = space.schema.index("at")
+    at_position = space.schema.index("at")
     for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):
         expected: list[Tuple] = []
-        rejected = most = 0
-        arrived, said = run.tuples_in[0], run.punctuations_in[0]
+        rejected = retained = 0
+        arrived, punctuations = run.tuples_in[0], run.punctuations_in[0]
         for t in arrived:
-            wrong = not instants.lo <= t[at_place] <= instants.last or worth(t[-1]) == 0
+            wrong = not instants.lo <= t[at_position] <= instants.last or copies_of(t[-1]) == 0
             rejected += wrong
-        for e in {same(t[:at_place]): t[:at_place] for t in space.tuples()}.values():
+        for e in {same(t[:at_position]): t[:at_position] for t in space.tuples()}.values():
             changes: Counter[int] = Counter()
             for t in arrived:
-                if same(t[:at_place]) == same(e) and instants.lo <= t[at_place] <= instants.last:
-                    changes[t[at_place]] += worth(t[-1])
-            closed = closed_of(space, said, e, instants)
+                if same(t[:at_position]) == same(e) and instants.lo <= t[at_position] <= instants.last:
+                    changes[t[at_position]] += copies_of(t[-1])
+            closed = closed_of(space, punctuations, e, instants)
             count = 0
             for at in sorted(changes):
                 if at <= closed:
@@ -68,23 +68,23 @@ def test_by_changes(name: str, bounds: tuple[int | None, int | None], data: st.D
                     rejected += count - before - changes[at]
                     expected += [(*e, at, count - before)] if count != before else []
             for at in (instants.lo, *TAU.domain, instants.last):
-                assert at > instants.last or run.says((*e, at, 1)) == (at <= closed), (e, at)
-            most += closed < instants.last and count > 0
-            most += sum(n != 0 for at, n in changes.items() if at > closed)
+                assert at > instants.last or run.promises((*e, at, 1)) == (at <= closed), (e, at)
+            retained += closed < instants.last and count > 0
+            retained += sum(n != 0 for at, n in changes.items() if at > closed)
         assert bag(run.tuples) == bag(expected)
         assert run.rejected == rejected
-        assert run.operator.state.rows == most
+        assert run.operator.state.rows == retained
     assert len(run.operator.state) == 0
 
 
-def closed_of(space: Space, said: list[Punctuation], e: Tuple, instants: Instants) -> int:
-    """C(e): the last instant up to which punctuations close all changes of a tuple that can come."""
-    place, closed = space.schema.index("at"), instants.lo - 1
-    for at in sorted({*space.pools[place].domain, instants.lo, *TAU.domain}):
+def closed_of(space: Space, punctuations: list[Punctuation], e: Tuple, instants: Instants) -> int:
+    """C(e): the last instant up to which punctuations close all possible changes of a tuple."""
+    position, closed = space.schema.index("at"), instants.lo - 1
+    for at in sorted({*space.pools[position].domain, instants.lo, *TAU.domain}):
         if instants.lo <= at <= instants.last:
-            rest = [(*e, at, change) for change in space.values(place + 1)]
+            candidates = [(*e, at, change) for change in space.values(position + 1)]
             can_come = space.schema["at"].domain.matches(at)
-            if can_come and not all(any(match(t, p) for p in said) for t in rest):
+            if can_come and not all(any(match(t, p) for p in punctuations) for t in candidates):
                 return closed
             closed = at
     return instants.last
@@ -102,7 +102,7 @@ def test_constant(elements: Space, data: st.DataObject) -> None:
         assert bag(run.tuples) == bag((*t, T.lo, 1) for t in run.tuples_in[0])
         for e in elements.tuples():
             closed = any(match(e, p) for p in run.punctuations_in[0])
-            assert run.says((*e, T.lo, 1)) == run.says((*e, T.last, 1)) == closed
+            assert run.promises((*e, T.lo, 1)) == run.promises((*e, T.last, 1)) == closed
         assert len(run.operator.state) == 0
 
 
@@ -122,8 +122,8 @@ def test_inserts_come_before_deletes_and_deletes_too_many_are_rejected() -> None
     )
     assert [(r.reason, r.text) for r in operator.rejects] == [
         ("what is not 'insert' or 'delete'", '{"ip": 7, "at": 5, "what": "move"}'),
-        ("deleted at 3 but not there", '{"ip": 7}'),
-        ("deleted at 5 but not there", '{"ip": 7}'),
+        ("deleted at 3 but not in the relation", '{"ip": 7}'),
+        ("deleted at 5 but not in the relation", '{"ip": 7}'),
     ]
 
 
@@ -135,13 +135,15 @@ def test_many_copies() -> None:
         f"7 1 {2**40}; 7 2 {-(2**40)}; P(*, *, *)",
     )
     assert [r.reason for r in operator.rejects[-2:]] == [
-        "deleted at 2 but not there",
-        "deleted at 2 but not there, 4000 times more",
+        "deleted at 2 but not in the relation",
+        "deleted at 2 but not in the relation, 4000 more times",
     ]
-    assert operator.rejects[0].reason == f"n is not a number of copies from 1 to {2**40}, negative if they go"
+    assert (
+        operator.rejects[0].reason == f"n is not a number of copies from 1 to {2**40}, negative for deletions"
+    )
 
 
-def test_a_relation_says_from_the_start_what_is_before_its_first_instant() -> None:
+def test_a_relation_closes_instants_before_its_first_one_at_the_start() -> None:
     assert Relation(NAMES, T, "at", "what").opening() == []
     (p,) = Relation(NAMES, Instants(INT, 0), "at", "what").opening()
     assert str(p) == "<*, (,-1], *>"

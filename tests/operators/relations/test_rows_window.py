@@ -46,31 +46,30 @@ def test_against_its_meaning(
 
     for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):
         expected: dict[object, int] = {}
-        most = 0
+        retained = 0
         arrived = [t for t in run.tuples_in[0] if instants.first <= t[-1] <= instants.last]
         for k in {same(t[0]): t[0] for t in space.tuples()}.values() if by else [None]:
             in_k = [t for t in arrived if not by or same(t[0]) == same(k)]
-            could = [t[:-1] for t in space.tuples() if t[-1] == 0 and (not by or same(t[0]) == same(k))]
-            closed = closed_of(space, could, run.punctuations_in[0], instants)
-            before: list[Tuple] = []
+            conceivable = [t[:-1] for t in space.tuples() if t[-1] == 0 and (not by or same(t[0]) == same(k))]
+            closed = closed_of(space, conceivable, run.punctuations_in[0], instants)
+            content: list[Tuple] = []
             for at in (at for at in TAU.domain if instants.first <= at <= closed):
-                now = window(in_k, at)
-                for sign, es in ((-1, before), (1, now)):
-                    for e in es:
+                old_content, content = content, window(in_k, at)
+                for sign, elements in ((-1, old_content), (1, content)):
+                    for e in elements:
                         change = (_same(e), at)
                         expected[change] = expected.get(change, 0) + sign
-                before = now
-            for e in could:
+            for e in conceivable:
                 for at in (at for at in TAU.domain if at <= instants.last):
-                    assert run.says((*e, at, 1)) == (at <= closed), (e, at)
-            most += sum(t[-1] > closed for t in in_k)
-            most += (len(before) + bool(before)) * (closed < instants.last)
-        found: dict[object, int] = {}
+                    assert run.promises((*e, at, 1)) == (at <= closed), (e, at)
+            retained += sum(t[-1] > closed for t in in_k)
+            retained += (len(content) + bool(content)) * (closed < instants.last)
+        changes: dict[object, int] = {}
         for *e, at, diff in run.tuples:
-            found[_same(e), at] = found.get((_same(e), at), 0) + diff
-        assert _nonzero(found) == _nonzero(expected)
+            changes[_same(e), at] = changes.get((_same(e), at), 0) + diff
+        assert _nonzero(changes) == _nonzero(expected)
         assert run.rejected == len(run.tuples_in[0]) - len(arrived)
-        assert run.operator.state.rows == most
+        assert run.operator.state.rows == retained
     assert len(run.operator.state) == 0
 
 
@@ -82,13 +81,13 @@ def _nonzero(counts: dict[object, int]) -> dict[object, int]:
     return {change: n for change, n in counts.items() if n}
 
 
-def closed_of(space: Space, es: list[Tuple], said: list[Punctuation], instants: Instants) -> int:
-    """C(k): the last instant up to which punctuations close all elements that can come."""
+def closed_of(space: Space, es: list[Tuple], punctuations: list[Punctuation], instants: Instants) -> int:
+    """C(k): the last instant up to which punctuations close all possible elements of a partition."""
     closed = instants.first - 1
     for at in (instants.first, *TAU.domain):
         if instants.first <= at <= instants.last:
             can_come = space.schema["ts"].domain.matches(at)
-            if can_come and not all(any(match((*e, at), p) for p in said) for e in es):
+            if can_come and not all(any(match((*e, at), p) for p in punctuations) for e in es):
                 return closed
             closed = at
     return instants.last
@@ -110,8 +109,8 @@ def test_whole_instants_come_and_go() -> None:
     )
 
 
-def test_a_punctuation_on_another_attribute_says_nothing() -> None:
-    """An element of these may go later."""
+def test_a_punctuation_on_another_attribute_closes_nothing() -> None:
+    """An element that it matches may still be deleted later."""
     operator = RowsWindow(PACKET, "ts", Instants(INT), 1, [])
     check_table(
         operator,
@@ -123,7 +122,7 @@ def test_a_punctuation_on_another_attribute_says_nothing() -> None:
     )
 
 
-def test_a_slice_finds_what_goes_and_looks_at_nothing_else() -> None:
+def test_a_slice_looks_up_only_the_elements_that_leave() -> None:
     operator = RowsWindow(PACKET, "ts", Instants(INT), 10_000, [])
     rows = [(7, n, n) for n in range(10_001)]
     operator.step(0, PACKET.frame(rows))

@@ -1,4 +1,4 @@
-"""semijoin of relations with a residual, against every instant's tuples."""
+"""semijoin of relations with a residual, against the tuples at every instant."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_against_every_instant(case: str, kind: str, data: st.DataObject) -> Non
     assert shards or len(run.operator.state) == 0
 
 
-def test_a_null_waits_for_nothing() -> None:
+def test_a_null_is_released_at_once() -> None:
     operator = ChangeSemi(
         changes(Schema.parse("k INT"), INT),
         changes(Schema.parse("j INT"), INT),

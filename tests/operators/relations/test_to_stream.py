@@ -34,7 +34,7 @@ ORIGIN = st.integers(-3, 3)
 
 
 def probes(t: Instants) -> list[int]:
-    """Instants at which something may be said."""
+    """Instants at which a punctuation may be emitted."""
     return sorted({t.lo, t.first, *TAU.domain, t.last})
 
 
@@ -42,7 +42,7 @@ def probes(t: Instants) -> list[int]:
 @pytest.mark.parametrize("t", [T, BELOW, BOUNDED], ids=["", "declared below", "bounded"])
 @pytest.mark.parametrize("kind", ["istream", "dstream"])
 @given(data=st.data())
-def test_what_comes_and_what_goes(kind: str, t: Instants, elements: Space, data: st.DataObject) -> None:
+def test_istream_and_dstream(kind: str, t: Instants, elements: Space, data: st.DataObject) -> None:
     feed = data.draw(change_feeds(elements, 10, t))
     make = lambda: ToStream(changes(elements.schema, INT), kind, "ts", t)  # noqa: E731
     for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):
@@ -52,7 +52,7 @@ def test_what_comes_and_what_goes(kind: str, t: Instants, elements: Space, data:
             for at in [at for at in probes(t) if t.first <= at <= closed]:
                 net = count_at(feed, e, at) - count_at(feed, e, at - 1)
                 expected += [(*e, at)] * (net if kind == "istream" else -net)
-            assert all(run.says((*e, at)) == (at <= closed) for at in probes(t))
+            assert all(run.promises((*e, at)) == (at <= closed) for at in probes(t))
         assert bag(run.tuples) == bag(expected)
     assert len(run.operator.state) == 0
 
@@ -60,9 +60,7 @@ def test_what_comes_and_what_goes(kind: str, t: Instants, elements: Space, data:
 @every_element
 @pytest.mark.parametrize("t", [T, BELOW, BOUNDED], ids=["", "declared below", "bounded"])
 @given(data=st.data(), every=EVERY, origin=ORIGIN)
-def test_what_there_is(
-    t: Instants, elements: Space, data: st.DataObject, every: int | None, origin: int
-) -> None:
+def test_rstream(t: Instants, elements: Space, data: st.DataObject, every: int | None, origin: int) -> None:
     feed = data.draw(change_feeds(elements, 10, t, lasting=t is BOUNDED))
     make = lambda: ToStream(changes(elements.schema, INT), "rstream", "ts", t, every, origin)  # noqa: E731
     for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):
@@ -70,21 +68,21 @@ def test_what_there_is(
         for e in elements.tuples():
             closed = closed_up_to(e, run.punctuations_in[0], t)
             expected += elements_of(feed, e, range(max(t.first, -4), min(closed, 5) + 1), every, origin)
-            assert all(run.says((*e, at)) == (at <= closed) for at in probes(t))
+            assert all(run.promises((*e, at)) == (at <= closed) for at in probes(t))
         assert bag(run.tuples) == bag(expected)
     assert len(run.operator.state) == 0
 
 
 def elements_of(feed: Stream, e: Tuple, instants: range, every: int | None, origin: int) -> list[Tuple]:
-    """RSTREAM's elements of a tuple at those of some instants that count."""
-    told = [at for at in instants if every is None or (at - origin) % every == 0]
-    return [(*e, at) for at in told for _ in range(count_at(feed, e, at))]
+    """RSTREAM's elements of a tuple, at the instants that ``every`` selects."""
+    selected = [at for at in instants if every is None or (at - origin) % every == 0]
+    return [(*e, at) for at in selected for _ in range(count_at(feed, e, at))]
 
 
 @every_element
 @pytest.mark.parametrize("t", [T, BELOW], ids=["", "declared below"])
 @given(data=st.data(), every=EVERY, origin=ORIGIN)
-def test_what_there_is_between_the_first_change_and_the_last(
+def test_rstream_between_the_first_and_the_last_change(
     t: Instants, elements: Space, data: st.DataObject, every: int | None, origin: int
 ) -> None:
     feed = data.draw(change_feeds(elements, 10, t))
@@ -96,17 +94,17 @@ def test_what_there_is_between_the_first_change_and_the_last(
         for at in range(max(t.first, -4), 6)
         if any(count_at(feed, e, at) != count_at(feed, e, at - 1) for e in ts)
     ]
-    said = t.lo - 1
+    bound = t.lo - 1
     for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):
         closed = min(closed_up_to(e, run.punctuations_in[0], t) for e in ts)
         past = [at for at in changed if at <= closed]
-        told = range(past[0], past[-1] + 1) if past else range(0)
-        assert bag(run.tuples) == bag([p for e in ts for p in elements_of(feed, e, told, every, origin)])
+        selected = range(past[0], past[-1] + 1) if past else range(0)
+        assert bag(run.tuples) == bag([p for e in ts for p in elements_of(feed, e, selected, every, origin)])
         if closed == t.last or not past:
-            said = max(said, closed)
+            bound = max(bound, closed)
         else:
-            said = max(said, past[-1])
-        assert all(run.says((*e, at)) == (at <= said) for e in ts for at in probes(t))
+            bound = max(bound, past[-1])
+        assert all(run.promises((*e, at)) == (at <= bound) for e in ts for at in probes(t))
     assert len(run.operator.state) == 0
 
 
@@ -125,8 +123,8 @@ def test_copies_are_repeated_until_the_next_change() -> None:
     )
 
 
-def test_what_is_told_now_and_then_waits_for_its_turn() -> None:
-    """A tuple is looked at when its next instant is closed, and no earlier."""
+def test_with_every_an_element_waits_for_its_selected_instant() -> None:
+    """A tuple is looked up when its next selected instant is closed, not earlier."""
     operator = ToStream(X, "rstream", "ts", T, every=60)
     check_table(operator, "7 1 1; 7 90 -1; P(*, (,50], *) -> P(*, (,50])")
     assert operator.state.rows == 2

@@ -1,4 +1,4 @@
-"""window: each element of a stream comes, and goes when it is too old."""
+"""window: each element of a stream is inserted, and deleted when it is too old."""
 
 from __future__ import annotations
 
@@ -46,39 +46,39 @@ SLIDES = st.none() | st.integers(1, 5) | st.sampled_from([TOP])
 ORIGINS = st.integers(-3, 3) | st.sampled_from([BOTTOM, TOP])
 
 
-def seen_at(at: int, slide: int | None, origin: int) -> int:
+def window_end(at: int, slide: int | None, origin: int) -> int:
     """d(at): the end of the window at an instant."""
     return at if slide is None else origin + (at - origin) // slide * slide
 
 
-def closed_up_to(e: Tuple, place: int, case: Space, instants: Instants, ps: list[Punctuation]) -> int:
-    """C(e), the closed prefix: all instants up to there that an element e can have are closed."""
-    type_, last = case.schema.attributes[place].type, instants.first - 1
-    for value in case.pools[place].domain:
+def closed_up_to(e: Tuple, position: int, case: Space, instants: Instants, ps: list[Punctuation]) -> int:
+    """C(e), the closed prefix: the last instant up to which all possible instants of e are closed."""
+    type_, last = case.schema.attributes[position].type, instants.first - 1
+    for value in case.pools[position].domain:
         at = type_.ordinal(value)
-        never = not case.schema.attributes[place].domain.matches(value) or at < instants.first
-        t = (*e[:place], value, *e[place:])
+        never = not case.schema.attributes[position].domain.matches(value) or at < instants.first
+        t = (*e[:position], value, *e[position:])
         if not never and not any(match(t, p) for p in ps):
-            return last if value == case.pools[place].domain[0] else max(last, at - 1)
+            return last if value == case.pools[position].domain[0] else max(last, at - 1)
         last = max(last, at)
     return instants.last
 
 
 @pytest.mark.parametrize("name", CASES)
 @given(data=st.data(), length=LENGTHS, slide=SLIDES, origin=ORIGINS)
-def test_against_its_meaning(
+def test_against_the_definition(
     name: str, data: st.DataObject, length: int | None, slide: int | None, origin: int
 ) -> None:
     case, instants = CASES[name]
-    type_, place = instants.type, 1
+    type_, position = instants.type, 1
 
     def make() -> Window:
         return Window(case.schema, "ts", instants, length, slide, origin)
 
     feed = data.draw(streams(case, ends=True, closing=["ts"]))
-    moments = [type_.ordinal(v) for v in case.pools[place].domain]
-    near = sorted({m + i for m in moments for i in range(-6, 7)} | {instants.lo, instants.last})
-    probes = [m for m in near if instants.lo <= m <= instants.last]
+    moments = [type_.ordinal(v) for v in case.pools[position].domain]
+    candidates = sorted({m + i for m in moments for i in range(-6, 7)} | {instants.lo, instants.last})
+    probes = [m for m in candidates if instants.lo <= m <= instants.last]
     elements = [(k, flag) for k in case.values(0) for flag in case.values(2)]
     for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):
         arrived = [(t[0], t[2], type_.ordinal(t[1])) for t in run.tuples_in[0]]
@@ -89,21 +89,21 @@ def test_against_its_meaning(
         assert all(diff in (1, -1) for *_, diff in changed)
         assert len(changed) <= 2 * len(valid)
         for at in probes:
-            d = seen_at(at, slide, origin)
-            held = Counter(
+            d = window_end(at, slide, origin)
+            expected = Counter(
                 (k, flag) for k, flag, t in valid if t <= d and (length is None or t >= d - length)
             )
             got = Counter[Tuple]()
             for k, flag, t, diff in changed:
                 got[k, flag] += diff if t <= at else 0
-            assert +got == held, at
+            assert +got == expected, at
             assert all(n >= 0 for n in got.values())
         for e in elements:
-            closed = closed_up_to(e, place, case, instants, run.punctuations_in[0])
-            # what changes at d or before comes from an element up to d
+            closed = closed_up_to(e, position, case, instants, run.punctuations_in[0])
+            # changes at d or before come from elements up to d
             for at in probes:
-                promised = run.says((*e, type_.at(at), 1))
-                last = seen_at(at, slide, origin)
+                promised = run.promises((*e, type_.at(at), 1))
+                last = window_end(at, slide, origin)
                 assert promised == (closed >= instants.last or last <= closed), (e, at, closed)
     assert len(run.operator.state) == 0
 
@@ -123,7 +123,7 @@ def test_a_gap_before_an_island_of_closed_instants() -> None:
     )
 
 
-def test_only_what_is_new_is_said() -> None:
+def test_only_new_punctuations_are_emitted() -> None:
     operator = Window(PACKET, "ts", Instants(INT), 0, 60)
     assert [str(p) for p in operator.opening()] == [f"<*, (,{-(2**63) + 7}], *>"]
     check_table(operator, "7 59; 8 60; P(*, (,58])  -> 8 60 1; 8 120 -1; P(*, (,59], *)")
@@ -131,19 +131,19 @@ def test_only_what_is_new_is_said() -> None:
     check_table(operator, "P(*, (,60]) -> P(*, (,119], *)")
 
 
-def test_an_element_is_not_of_the_least_instant() -> None:
+def test_an_element_at_the_least_instant_is_rejected() -> None:
     operator = Window(PACKET, "ts", Instants(INT), 0)
     check_table(operator, f"1 {BOTTOM}; 2 5 -> 2 5 1; 2 6 -1")
     (reject,) = operator.rejects
     assert reject.reason == f"ts is no instant from {BOTTOM + 1} to {TOP}"
 
 
-def test_many_keys_are_forgotten_when_all_are_as_far() -> None:
+def test_punctuations_of_keys_are_purged_once_all_keys_are_closed_as_far() -> None:
     operator = Window(PACKET, "ts", Instants(INT), 5)
     for ts in range(100):
-        said = [f"({k}, (,{ts}])" for k in range(20)]
-        seen = [f"({k}, (,{ts}], *)" for k in range(20)]
-        check_table(operator, f"P{'; P'.join(said)} -> P{'; P'.join(seen)}")
+        received = [f"({k}, (,{ts}])" for k in range(20)]
+        emitted = [f"({k}, (,{ts}], *)" for k in range(20)]
+        check_table(operator, f"P{'; P'.join(received)} -> P{'; P'.join(emitted)}")
     assert len(operator.state) == 20
     check_table(operator, "P(*, (,98]) -> P(*, (,98], *)")
     assert len(operator.state) == 21
@@ -151,8 +151,8 @@ def test_many_keys_are_forgotten_when_all_are_as_far() -> None:
     assert len(operator.state) == 1
 
 
-def test_on_several_shards_what_is_owned_is_said_though_implied() -> None:
-    """Other shards may be unable to say as much of all tuples; this one alone speaks of its own."""
+def test_on_several_shards_owned_punctuations_are_emitted_though_implied() -> None:
+    """Other shards may not emit the implying punctuation, and only this one closes its own tuples."""
     operator = Window(PACKET, "ts", Instants(INT), 5)
     operator.spread([("src",)])
     check_table(

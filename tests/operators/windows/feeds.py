@@ -1,4 +1,4 @@
-"""Random feeds with a timestamp, in slices; and what is closed of them, by brute force."""
+"""Random feeds with a timestamp, in slices, and their open values by brute force."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from xmlpunct.types import DATE, INT, TIMESTAMP, Type
 from xmlpunct.types.pattern import WILDCARD, Pattern, constant, interval, ordinals, values
 
 OTHER = 99
-"""A value of k and v that no punctuation names but by ``*`` or an unbounded range."""
+"""A value of k and v that only ``*`` matches."""
 WIDTH = 16
-"""The instants of a feed are so many in a row."""
+"""The number of consecutive instants of a feed."""
 BASES: dict[Type, tuple[int, int, int]] = {
     type_: (
         type_.ordinal(type_.lowest),
@@ -26,7 +26,7 @@ BASES: dict[Type, tuple[int, int, int]] = {
     )
     for type_ in (INT, DATE, TIMESTAMP)
 }
-"""Where these instants begin: at the type's least value, somewhere between, up to its greatest value."""
+"""First instants of a feed: the type's least value, one in between, and one that reaches its greatest value."""
 
 
 @dataclass
@@ -59,15 +59,15 @@ def feed(random: Random) -> Feed:
         within = range(base, base + WIDTH)
     schema = Schema.parse(f"k INT, v INT, ts {type_} NOT NULL{check}")
     elements: list[Tuple | Punctuation] = []
-    said: list[Punctuation] = []
+    punctuations: list[Punctuation] = []
     for _ in range(random.randint(1, 30)):
         if random.random() < 0.5:
             p = Punctuation(schema, (_pattern(random), _pattern(random, 0.8), _span(random, type_, base)))
-            said.append(p)
+            punctuations.append(p)
             elements.append(p)
             continue
         t = (random.choice([1, 2, 3, None]), random.choice([1, 2, OTHER]), type_.at(random.choice(within)))
-        if not any(match(t, p) for p in said):
+        if not any(match(t, p) for p in punctuations):
             elements.append(t)
     elements.append(Punctuation.everything(schema))
     cuts = sorted(random.sample(range(len(elements) + 1), min(len(elements), random.randint(0, 6))))
@@ -105,24 +105,24 @@ def slice_of(schema: Schema, elements: list[Tuple | Punctuation]) -> Slice:
     return Slice(schema.frame(tuples), [e for e in elements if isinstance(e, Punctuation)])
 
 
-def step(operator: Operator, given: list[Tuple | Punctuation]) -> tuple[list[Tuple], list[Punctuation]]:
-    """What comes out for a slice."""
-    out = run(operator, 0, slice_of(operator.inputs[0], given))
+def step(operator: Operator, elements: list[Tuple | Punctuation]) -> tuple[list[Tuple], list[Punctuation]]:
+    """The output of an operator for one slice."""
+    out = run(operator, 0, slice_of(operator.inputs[0], elements))
     return out.tuples.rows(), list(out.punctuations)
 
 
 def values_of_k_and_v() -> list[tuple[Any, Any]]:
-    """Values of k and v: named by punctuations, others, and null."""
+    """Values of k and v: constants of punctuations, OTHER, and null."""
     return list(product([1, 2, 3, OTHER, None], [1, 2, OTHER]))
 
 
-def is_open(given: Feed, seen: list[Punctuation], k: Any, v: Any, at: int) -> bool:
-    """Whether a tuple of these values may still come."""
-    t = (k, v, given.type.at(at))
-    domain = given.schema["ts"].domain
-    return domain.matches(t[2]) and not any(match(t, p) for p in seen)
+def is_open(source: Feed, punctuations: list[Punctuation], k: Any, v: Any, at: int) -> bool:
+    """True if a tuple of these values may still arrive."""
+    t = (k, v, source.type.at(at))
+    domain = source.schema["ts"].domain
+    return domain.matches(t[2]) and not any(match(t, p) for p in punctuations)
 
 
-def known(type_: Type, at: int) -> bool:
-    """Whether a type has a value of this ordinal."""
+def has_ordinal(type_: Type, at: int) -> bool:
+    """True if a type has a value of this ordinal."""
     return type_.ordinal(type_.lowest) <= at <= type_.ordinal(type_.highest)

@@ -1,4 +1,4 @@
-"""TUMBLE and HOP: the rows of tuples, and exactly the windows that closed instants close."""
+"""TUMBLE and HOP: the rows of each tuple, and punctuations for exactly the closed windows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_against_brute_force(seed: int) -> None:
     frame = HoppingWindows(feed.type, slide, size, random.randint(-7, 7))
     keeps = random.random() < 0.5
     starts = {
-        w: [at for at in range(w, w + size) if feeds.known(feed.type, at)]
+        w: [at for at in range(w, w + size) if feeds.has_ordinal(feed.type, at)]
         for w in range(feed.base - 6, feed.base + feeds.WIDTH)
         if (w - frame.origin) % slide == 0
     }
@@ -35,19 +35,19 @@ def test_against_brute_force(seed: int) -> None:
         return WindowPromises(hop.schema, "ts", frame, "start", "end", keeps)
 
     promises = make()
-    seen: list[Punctuation] = []
-    said = promises.opening()
+    received: list[Punctuation] = []
+    emitted = promises.opening()
     for elements in feed.slices:
-        tuples, passed = feeds.step(hop, elements)
+        tuples, forwarded = feeds.step(hop, elements)
         expected, misfits = _rows(feed, elements, starts, size)
         assert Counter(tuples) == expected
         assert len(hop.rejects) == misfits
         hop.rejects.clear()
-        seen += (e for e in elements if isinstance(e, Punctuation))
-        rows, more = feeds.step(promises, [*tuples, *passed])
+        received += (e for e in elements if isinstance(e, Punctuation))
+        rows, punctuations = feeds.step(promises, [*tuples, *forwarded])
         assert Counter(rows) == Counter(t if keeps else (*t[:2], *t[3:]) for t in tuples)
-        said += more
-        _check_promises(feed, keeps, seen, said, starts, size)
+        emitted += punctuations
+        _check_promises(feed, keeps, received, emitted, starts, size)
         if random.random() < 0.3:
             promises = restart(make, promises)
     assert len(promises.state) == 0
@@ -63,7 +63,7 @@ def _rows(
             continue
         for w, within in starts.items():
             if feed.ordinal(t) in within:
-                if feeds.known(feed.type, w) and feeds.known(feed.type, w + size):
+                if feeds.has_ordinal(feed.type, w) and feeds.has_ordinal(feed.type, w + size):
                     expected[*t, feed.type.at(w), feed.type.at(w + size)] += 1
                 else:
                     misfits += 1
@@ -73,22 +73,30 @@ def _rows(
 def _check_promises(
     feed: feeds.Feed,
     keeps: bool,
-    seen: list[Punctuation],
-    said: list[Punctuation],
+    received: list[Punctuation],
+    emitted: list[Punctuation],
     starts: dict[int, list[int]],
     size: int,
 ) -> None:
-    """A window is said to be closed, by its start and by its end, if and only if no open instant is in it."""
+    """A window is closed, by its start and by its end, if and only if it contains no open instant."""
     for k, v in feeds.values_of_k_and_v():
         around = range(feed.base - 12, feed.base + feeds.WIDTH + 12)
-        still = {at for at in around if feeds.known(feed.type, at) and feeds.is_open(feed, seen, k, v, at)}
+        open_instants = {
+            at
+            for at in around
+            if feeds.has_ordinal(feed.type, at) and feeds.is_open(feed, received, k, v, at)
+        }
         for w, within in starts.items():
-            if not (feeds.known(feed.type, w) and feeds.known(feed.type, w + size)):
+            if not (feeds.has_ordinal(feed.type, w) and feeds.has_ordinal(feed.type, w + size)):
                 continue
-            closed = still.isdisjoint(within)
+            closed = open_instants.isdisjoint(within)
             instant: tuple[Any, ...] = (feed.type.at(feed.instants[0]),) if keeps else ()
             t = (k, v, *instant, feed.type.at(w), feed.type.at(w + size))
             for other in (-1, -2):
-                of_one = [p for p in said if p.patterns[other] is WILDCARD]
-                of_one = [p for p in of_one if not keeps or p.patterns[2] is WILDCARD]
-                assert any(match(t, p) for p in of_one) == closed, (str(t), closed, [str(p) for p in said])
+                one_sided = [p for p in emitted if p.patterns[other] is WILDCARD]
+                one_sided = [p for p in one_sided if not keeps or p.patterns[2] is WILDCARD]
+                assert any(match(t, p) for p in one_sided) == closed, (
+                    str(t),
+                    closed,
+                    [str(p) for p in emitted],
+                )

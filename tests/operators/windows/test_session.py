@@ -1,4 +1,4 @@
-"""SESSION: each session goes out whole, once nothing can join it; and what is promised meanwhile is true."""
+"""SESSION: a session is released once no tuple can join it; punctuations emitted before that are true."""
 
 from __future__ import annotations
 
@@ -23,117 +23,125 @@ Group = list[Tuple]
 def test_against_brute_force(seed: int) -> None:
     random = Random(seed)
     feed = feeds.feed(random)
-    gap, by = random.randint(1, 5), random.choice([["k"], ["k"], [], ["k", "v"], ["v"]])
-    places = [feed.schema.index(name) for name in by]
+    gap, keys = random.randint(1, 5), random.choice([["k"], ["k"], [], ["k", "v"], ["v"]])
+    key_positions = [feed.schema.index(name) for name in keys]
 
     def make() -> Session:
-        return Session(feed.schema, "ts", gap, by, "start", "end")
+        return Session(feed.schema, "ts", gap, keys, "start", "end")
 
     operator = make()
-    seen: list[Punctuation] = []
+    received: list[Punctuation] = []
     tuples: list[Tuple] = []
     out: list[Tuple] = []
-    said = operator.opening()
+    emitted = operator.opening()
     rejected = 0
     for elements in feed.slices:
-        rows, more = feeds.step(operator, elements)
+        rows, punctuations = feeds.step(operator, elements)
         rejected += len(operator.rejects)
         operator.rejects.clear()
-        assert not [(t, str(p)) for t in rows for p in said if match(t, p)]
+        assert not [(t, str(p)) for t in rows for p in emitted if match(t, p)]
         out += rows
-        said += more
-        seen += (e for e in elements if isinstance(e, Punctuation))
+        emitted += punctuations
+        received += (e for e in elements if isinstance(e, Punctuation))
         tuples += (e for e in elements if not isinstance(e, Punctuation))
-        sessions = _sessions(feed, tuples, gap, places)
-        closed = [s for s in sessions if _is_closed(feed, seen, s, gap, places)]
+        sessions = _sessions(feed, tuples, gap, key_positions)
+        closed = [s for s in sessions if _is_closed(feed, received, s, gap, key_positions)]
         expected = Counter(row for s in closed for row in _rows(feed, s, gap))
         assert Counter(out) == expected
         assert rejected == sum(map(len, closed)) - expected.total()
         assert operator.state.rows == len(tuples) - sum(map(len, closed))
-        kept = [t for s in sessions if s not in closed for t in s]
+        retained = [t for s in sessions if s not in closed for t in s]
         assert not [
             (t, str(p))
             for s in sessions
             if s not in closed
             for t in _rows(feed, s, gap)
-            for p in said
+            for p in emitted
             if match(t, p)
         ]
-        _check_promises(feed, seen, said, kept, places)
+        _check_promises(feed, received, emitted, retained, key_positions)
         if random.random() < 0.3:
             operator = restart(make, operator)
     assert len(operator.state) == 0
 
 
-def _sessions(feed: feeds.Feed, tuples: list[Tuple], gap: int, places: list[int]) -> list[Group]:
+def _sessions(feed: feeds.Feed, tuples: list[Tuple], gap: int, key_positions: list[int]) -> list[Group]:
     keyed: dict[Tuple, Group] = {}
     for t in tuples:
-        keyed.setdefault(tuple(t[i] for i in places), []).append(t)
-    found: list[Group] = []
+        keyed.setdefault(tuple(t[i] for i in key_positions), []).append(t)
+    sessions: list[Group] = []
     for group in keyed.values():
         last = None
         for t in sorted(group, key=feed.ordinal):
             if last is None or feed.ordinal(t) - last >= gap:
-                found.append([])
-            found[-1].append(t)
+                sessions.append([])
+            sessions[-1].append(t)
             last = feed.ordinal(t)
-    return found
+    return sessions
 
 
 def _is_closed(
-    feed: feeds.Feed, seen: list[Punctuation], session: Group, gap: int, places: list[int]
+    feed: feeds.Feed, received: list[Punctuation], session: Group, gap: int, key_positions: list[int]
 ) -> bool:
-    """Whether no tuple can come that would join a session. It may have any value in the other columns."""
+    """True if no later tuple, with any values in the other columns, can join the session."""
     first, last = feed.ordinal(session[0]), feed.ordinal(session[-1])
-    around = [at for at in range(first - gap + 1, last + gap) if feeds.known(feed.type, at)]
+    around = [at for at in range(first - gap + 1, last + gap) if feeds.has_ordinal(feed.type, at)]
     return not any(
-        feeds.is_open(feed, seen, k, v, at) for k, v in _alike(session[0], places) for at in around
+        feeds.is_open(feed, received, k, v, at) for k, v in _alike(session[0], key_positions) for at in around
     )
 
 
-def _alike(t: Tuple, places: list[int]) -> list[tuple[Any, Any]]:
-    """Values of k and v of which a key's tuples can be; also some that no punctuation names."""
+def _alike(t: Tuple, key_positions: list[int]) -> list[tuple[Any, Any]]:
+    """Values of k and v with the same key as a tuple, also values that no punctuation names."""
     return [
         kv
         for kv in [*feeds.values_of_k_and_v(), *((k, None) for k in (1, 2, 3, feeds.OTHER, None))]
-        if all(kv[i] == t[i] for i in places)
+        if all(kv[i] == t[i] for i in key_positions)
     ]
 
 
 def _rows(feed: feeds.Feed, session: Group, gap: int) -> list[Tuple]:
     end = feed.ordinal(session[-1]) + gap
-    if not feeds.known(feed.type, end):
+    if not feeds.has_ordinal(feed.type, end):
         return []
     return [(*t, session[0][2], feed.type.at(end)) for t in session]
 
 
 def _check_promises(
-    feed: feeds.Feed, seen: list[Punctuation], said: list[Punctuation], kept: list[Tuple], places: list[int]
+    feed: feeds.Feed,
+    received: list[Punctuation],
+    emitted: list[Punctuation],
+    retained: list[Tuple],
+    key_positions: list[int],
 ) -> None:
-    """Once all tuples up to an instant are closed, all sessions that end before or just behind it are."""
-    around = [at for at in range(feed.base - 8, feed.base + feeds.WIDTH + 8) if feeds.known(feed.type, at)]
-    everywhere = [feed.type.ordinal(feed.type.lowest), *around]
+    """If all instants up to a bound are closed, so are sessions that end by then or at the next instant."""
+    around = [
+        at for at in range(feed.base - 8, feed.base + feeds.WIDTH + 8) if feeds.has_ordinal(feed.type, at)
+    ]
+    instants = [feed.type.ordinal(feed.type.lowest), *around]
     for k, v in feeds.values_of_k_and_v():
-        alike = _alike((k, v), places)
-        still = [at for at in everywhere if any(feeds.is_open(feed, seen, a, b, at) for a, b in alike)]
-        if not still or still[0] == everywhere[0]:
+        alike = _alike((k, v), key_positions)
+        open_instants = [
+            at for at in instants if any(feeds.is_open(feed, received, a, b, at) for a, b in alike)
+        ]
+        if not open_instants or open_instants[0] == instants[0]:
             continue
-        bound = still[0] - 1
+        bound = open_instants[0] - 1
         ts = feed.type.at(feed.instants[0])
         for w in around:
             if w <= bound + 1:
                 t = (k, v, ts, None, feed.type.at(w))
-                ended = [p for p in said if p.patterns[3] is WILDCARD and p.patterns[2] is WILDCARD]
-                assert any(match(t, p) for p in ended), ("end", str(t), [str(p) for p in said])
-    still = [
+                ended = [p for p in emitted if p.patterns[3] is WILDCARD and p.patterns[2] is WILDCARD]
+                assert any(match(t, p) for p in ended), ("end", str(t), [str(p) for p in emitted])
+    open_instants = [
         at
-        for at in everywhere
-        if any(feeds.is_open(feed, seen, k, v, at) for k, v in feeds.values_of_k_and_v())
+        for at in instants
+        if any(feeds.is_open(feed, received, k, v, at) for k, v in feeds.values_of_k_and_v())
     ]
-    until = min([*still, *map(feed.ordinal, kept)], default=around[-1])
-    began = [p for p in said if p.patterns[4] is WILDCARD and p.patterns[2] is WILDCARD]
+    until = min([*open_instants, *map(feed.ordinal, retained)], default=around[-1])
+    began = [p for p in emitted if p.patterns[4] is WILDCARD and p.patterns[2] is WILDCARD]
     for w in around:
-        if everywhere[0] < until and w < until:
+        if instants[0] < until and w < until:
             for k, v in feeds.values_of_k_and_v():
                 t = (k, v, feed.type.at(w), feed.type.at(w), None)
-                assert any(match(t, p) for p in began), ("start", str(t), [str(p) for p in said])
+                assert any(match(t, p) for p in began), ("start", str(t), [str(p) for p in emitted])

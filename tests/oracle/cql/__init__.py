@@ -1,11 +1,11 @@
-"""Relations, windows and relation-to-stream operators: what a query must give, plain and slow.
+"""A simple, slow oracle for queries over relations, windows and relation-to-stream operators.
 
 - `query`: a continuous query as a tree; `feeds`: inputs, feeds, T; `meaning`: M of the paper, Figures 3 and 5;
-- `complete`: how far each tuple is closed at a prefix, and so what must be out; `futures`: continuations;
-- `checker`: judges what an engine gave; `reference`: the least engine, which the checker must find right;
+- `complete`: the closed prefix of each tuple, and the required output at a prefix; `futures`: continuations;
+- `checker`: judges the output of an engine; `reference`: the minimal engine, which the checker must accept;
 - `generate`: random cases from a seed; `text`: a case as SQL and XML.
 
-So a test of an engine is::
+A test of an engine::
 
     case = Case(seed)                                   # .query, .inputs, .feed, .slices()
     sql = Printer(case.inputs).sql(case.query)          # statement(input) is its CREATE
@@ -13,7 +13,7 @@ So a test of an engine is::
     runs = [[Output(position, tuples, punctuations), ...] for ... in two slicings]
     assert checker.check(*runs) is None
 
-An `Output` is what came out between its position in the feed and the one before; 0 is what came at the opening.
+An `Output` contains the output between the previous position in the feed and its own; position 0 is the opening.
 """
 
 from tests.oracle.cql.checker import Checker, Output, check

@@ -1,8 +1,7 @@
-"""Judges what an engine gave for a query, prefix by prefix of its feed (relations 13).
+"""Judges the output of an engine for a query at each prefix of its feed (relations 13).
 
-`check` says the first thing that is wrong: something released that M's answer has not, or that a continuation takes
-back; a punctuation that a continuation breaks; something complete that is not out, or not promised; output that
-depends on the slices.
+`check` returns the first error: a released tuple that is not in M's answer or in that of a continuation; a punctuation
+that a continuation violates; a complete tuple that is not released or not promised; output that depends on the slices.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ Key = tuple[tuple[Hashable, ...], int]
 
 @dataclass
 class Output:
-    """What came out once the elements of the feed before ``position`` were in, and not before.
+    """The output after the elements of the feed before ``position``, since the previous `Output`.
 
-    Tuples and punctuations are of the output schema: the columns, then a stream's timestamp or a relation's at, diff.
+    Tuples and punctuations have the output schema: the columns, then a stream's timestamp or a relation's at, diff.
     """
 
     position: int
@@ -49,12 +48,12 @@ class Output:
 
 
 Run = Sequence[Output]
-"""The outputs of one run, in order; the positions are the slices."""
+"""The outputs of one run in order; the positions are the ends of the slices."""
 
 
 @dataclass
 class Answer:
-    """All that comes out in the end: counts or diffs, and the tuples themselves."""
+    """A complete answer: counts or diffs by key, and the tuple of each key."""
 
     counts: Counter[Key] = field(default_factory=Counter)
     tuples: dict[Key, Row] = field(default_factory=dict)
@@ -67,7 +66,7 @@ class Answer:
 
 
 class Checker:
-    """The answers to one query over one feed, for any number of runs."""
+    """Checks any number of runs of one query over one feed."""
 
     def __init__(
         self, query: cql.Query, inputs: Inputs, feed: Feed, futures: int = 2, rng: random.Random | None = None
@@ -79,27 +78,27 @@ class Checker:
         self.type: Type = next((i.type for i in self.inputs.values() if i.stamp is not None), INT)
         self._futures, self._rng = futures, rng or random.Random(len(self.feed))
         self.final = self.answer(self.feed)
-        self._known: dict[int, tuple[Closed, list[Answer]]] = {}
+        self._states: dict[int, tuple[Closed, list[Answer]]] = {}
 
     def answer(self, feed: Feed) -> Answer:
-        """M's answer over a whole feed."""
-        own = [(name, element) for name, element in feed if name in self.inputs]
-        found = Answer()
-        for (e, at), n in Meaning(self.inputs, own, self.time).answer(self.query).items():
-            found.add(e, at, n)
-        return found
+        """M's answer over a complete feed."""
+        elements = [(name, element) for name, element in feed if name in self.inputs]
+        result = Answer()
+        for (e, at), n in Meaning(self.inputs, elements, self.time).answer(self.query).items():
+            result.add(e, at, n)
+        return result
 
     def at(self, position: int) -> tuple[Closed, list[Answer]]:
-        """What a prefix closes, and the answers over continuations of it, the feed itself first."""
-        if position not in self._known:
-            own = [(name, e) for name, e in self.feed if name in self.inputs]
+        """The closed instants at a prefix, and the answers over continuations of it; the first is the feed."""
+        if position not in self._states:
+            elements = [(name, e) for name, e in self.feed if name in self.inputs]
             before = [(name, e) for name, e in self.feed[:position] if name in self.inputs]
-            others = [
-                self.answer([*before, *continuation(self._rng, self.inputs, before, self.time, own)])
+            alternatives = [
+                self.answer([*before, *continuation(self._rng, self.inputs, before, self.time, elements)])
                 for _ in range(self._futures)
             ]
-            self._known[position] = Closed(self.inputs, before, self.time), [self.final, *others]
-        return self._known[position]
+            self._states[position] = Closed(self.inputs, before, self.time), [self.final, *alternatives]
+        return self._states[position]
 
     def read(self, t: Row) -> tuple[Row, int, int]:
         """An output tuple as <e, at, diff>; a stream's elements are one copy each."""
@@ -108,41 +107,45 @@ class Checker:
         return canonical(t[:-2]), instant(self.type, t[-2]), t[-1]
 
     def promised(self, e: Row, ps: Sequence[Punctuation]) -> float:
-        """How far punctuations of the output promise e."""
-        start, place = (self.time.before, -1) if self.is_stream else (self.time.low - 1, -2)
+        """The prefix of instants that punctuations of the output close for e."""
+        start, column = (self.time.before, -1) if self.is_stream else (self.time.low - 1, -2)
         parts: list[tuple[int, int]] = []
         for p in ps:
             if all(q.matches(v) for q, v in zip(p.patterns, e, strict=False)) and self._any_diff(p):
-                is_ever = str(p.patterns[place]) == "*"
-                parts += [(self.time.low, self.time.high)] if is_ever else spans(self.type, p.patterns[place])
+                is_ever = str(p.patterns[column]) == "*"
+                parts += (
+                    [(self.time.low, self.time.high)] if is_ever else spans(self.type, p.patterns[column])
+                )
         return self.time.bound(prefix(start, parts))
 
     def _any_diff(self, p: Punctuation) -> bool:
         return self.is_stream or str(p.patterns[-1]) in ("*", "(,)")
 
     def is_promised(self, e: Row, at: int, diff: int, ps: Sequence[Punctuation]) -> Punctuation | None:
-        """A punctuation that says that an output tuple does not come."""
+        """A punctuation that matches an output tuple, if any."""
         t = (*e, timestamp(self.type, at), *([] if self.is_stream else [diff]))
         return next((p for p in ps if all(q.matches(v) for q, v in zip(p.patterns, t, strict=True))), None)
 
     def run(self, outputs: Run) -> Iterator[str]:
-        """All that is wrong with a run."""
-        released, said = Answer(), list[Punctuation]()
+        """All errors in a run."""
+        released, promises = Answer(), list[Punctuation]()
         for output in outputs:
             where = f"after {output.position} of {len(self.feed)} elements"
             closed, answers = self.at(output.position)
             for t in output.tuples:
                 e, at, n = self.read(t)
-                again = (tuple(map(same, e)), at) in released.counts
+                is_repeated = (tuple(map(same, e)), at) in released.counts
                 released.add(e, at, n)
-                if not self.is_stream and (again or n == 0):
+                if not self.is_stream and (is_repeated or n == 0):
                     yield f"{where}: {t} is no canonical change: one of its instant is out, or it changes nothing"
-            said += output.punctuations
-            yield from (f"{where}: {wrong}" for wrong in self.untrue(released, said, answers))
-            yield from (f"{where}: {wrong}" for wrong in self.missing(released, said, closed, answers))
+            promises += output.punctuations
+            yield from (f"{where}: {wrong}" for wrong in self.untrue(released, promises, answers))
+            yield from (f"{where}: {wrong}" for wrong in self.missing(released, promises, closed, answers))
 
-    def untrue(self, released: Answer, said: list[Punctuation], answers: Sequence[Answer]) -> Iterator[str]:
-        """What is released or promised, and not so in the end, whatever may still come."""
+    def untrue(
+        self, released: Answer, promises: list[Punctuation], answers: Sequence[Answer]
+    ) -> Iterator[str]:
+        """Released tuples and promises that the feed or a continuation contradicts."""
         for i, answer in enumerate(answers):
             why = "M's answer has" if i == 0 else "a continuation has"
             for key, n in released.counts.items():
@@ -150,52 +153,52 @@ class Checker:
                 if n != right and not (self.is_stream and n < right):
                     yield f"{n} times {released.tuples[key]} at {key[1]} is released, and {why} {right}"
             for key, n in answer.counts.items():
-                rest = n - released.counts[key] if self.is_stream else n * (key not in released.counts)
-                p = self.is_promised(answer.tuples[key], key[1], n, said) if rest else None
+                remaining = n - released.counts[key] if self.is_stream else n * (key not in released.counts)
+                p = self.is_promised(answer.tuples[key], key[1], n, promises) if remaining else None
                 if p is not None:
-                    yield f"{p} is promised, and {why} {rest} times {answer.tuples[key]} at {key[1]} to come"
+                    yield f"{p} is promised, and {why} {remaining} times {answer.tuples[key]} at {key[1]} to come"
 
     def missing(
-        self, released: Answer, said: list[Punctuation], closed: Closed, answers: Sequence[Answer]
+        self, released: Answer, promises: list[Punctuation], closed: Closed, answers: Sequence[Answer]
     ) -> Iterator[str]:
-        """What is complete and not out, and what is closed and not promised."""
+        """Complete tuples that are not released, and closed tuples that are not promised."""
         for key, n in self.final.counts.items():
             e, at = self.final.tuples[key], key[1]
             if at <= closed.bound(self.query, e) and released.counts[key] != n:
                 yield f"{n} times {e} at {at} is complete and not out: only {released.counts[key]}"
         for e in {key[0]: e for answer in answers for key, e in answer.tuples.items()}.values():
-            least, found = closed.bound(self.query, e), self.promised(e, said)
-            if self.time.low < least and found < least:
-                yield f"{e} is closed up to {least}, and promised up to {found}"
-        if closed.is_over(self.query) and not any(p.is_everything for p in said):
+            least, reached = closed.bound(self.query, e), self.promised(e, promises)
+            if self.time.low < least and reached < least:
+                yield f"{e} is closed up to {least}, and promised up to {reached}"
+        if closed.is_over(self.query) and not any(p.is_everything for p in promises):
             yield "the end of the output is not said"
 
     def check(self, *runs: Run) -> str | None:
-        """The first thing wrong with some runs, cut in one or several ways; None: all is right."""
-        alone = (wrong for run in runs for wrong in self.run(run))
-        among = (wrong for other in runs[1:] for wrong in self.alike(runs[0], other))
-        return next(chain(alone, among), None)
+        """The first error in runs over different slices; None if there is no error."""
+        errors_of_runs = (wrong for run in runs for wrong in self.run(run))
+        differences = (wrong for other in runs[1:] for wrong in self.alike(runs[0], other))
+        return next(chain(errors_of_runs, differences), None)
 
-    def alike(self, one: Run, other: Run) -> Iterator[str]:
-        """Whether two slicings gave the same wherever both were cut."""
-        views = [dict(self._views(run)) for run in (one, other)]
+    def alike(self, first_run: Run, second_run: Run) -> Iterator[str]:
+        """Differences between two runs at the positions where both have a slice boundary."""
+        views = [dict(self._views(run)) for run in (first_run, second_run)]
         for position in sorted(views[0].keys() & views[1].keys()):
             (a, first), (b, second) = views[0][position], views[1][position]
             if a.counts != b.counts:
-                more, less = a.counts - b.counts, b.counts - a.counts
-                yield f"after {position} elements the slicings differ in what is out: {dict(more)}, {dict(less)}"
+                surplus, deficit = a.counts - b.counts, b.counts - a.counts
+                yield f"after {position} elements the slicings differ in what is out: {dict(surplus)}, {dict(deficit)}"
             for e in {key[0]: e for key, e in self.final.tuples.items()}.values():
                 if self.promised(e, first) != self.promised(e, second):
                     yield f"after {position} elements the slicings differ in what is promised of {e}"
 
     def _views(self, run: Run) -> Iterator[tuple[int, tuple[Answer, list[Punctuation]]]]:
-        released, said = Counter[Key](), list[Punctuation]()
+        released, promises = Counter[Key](), list[Punctuation]()
         for output in run:
-            found = Answer(released)
+            view = Answer(released)
             for t in output.tuples:
-                found.add(*self.read(t))
-            said = [*said, *output.punctuations]
-            yield output.position, (Answer(Counter(released)), said)
+                view.add(*self.read(t))
+            promises = [*promises, *output.punctuations]
+            yield output.position, (Answer(Counter(released)), promises)
 
 
 def check(
@@ -206,8 +209,8 @@ def check(
     futures: int = 2,
     rng: random.Random | None = None,
 ) -> str | None:
-    """The first thing wrong with runs of a query over a feed, cut in one or several ways; None: all is right.
+    """The first error in runs of a query over a feed with different slices; None if there is no error.
 
-    ``futures`` random continuations of each prefix judge whether what was said is true.
+    ``futures``: the number of random continuations of each prefix that check the promises.
     """
     return Checker(query, inputs, feed, futures, rng).check(*runs)

@@ -9,8 +9,8 @@ POSITIVE = cql.Compare(">", cql.Column(0), cql.Constant(0))
 NEVER = cql.Compare("<>", cql.Column(0), cql.Column(0))
 
 
-def columns(*places: int) -> tuple[cql.Column, ...]:
-    return tuple(map(cql.Column, places))
+def columns(*positions: int) -> tuple[cql.Column, ...]:
+    return tuple(map(cql.Column, positions))
 
 
 def ranged(stream: cql.Query = S, size: int = 2) -> cql.Window:
@@ -22,11 +22,11 @@ def unbounded(stream: cql.Query) -> cql.Window:
 
 
 def not_in(left: cql.Query, right: cql.Query) -> cql.Query:
-    """NOT IN where nulls can occur (relations 4.8), uncorrelated, over the second column of both."""
-    known, unknown = cql.Compare("=", cql.Column(1), cql.Column(1)), cql.IsNull(cql.Column(1))
-    by_value = cql.Join("anti", cql.Select(left, known), cql.Select(right, unknown))
+    """NOT IN where nulls can occur (relations 4.8), uncorrelated, over the second column of both inputs."""
+    non_null, null = cql.Compare("=", cql.Column(1), cql.Column(1)), cql.IsNull(cql.Column(1))
+    by_value = cql.Join("anti", cql.Select(left, non_null), cql.Select(right, null))
     return cql.UnionAll(
-        cql.Join("anti", by_value, right, ((1, 1),)), cql.Join("anti", cql.Select(left, unknown), right)
+        cql.Join("anti", by_value, right, ((1, 1),)), cql.Join("anti", cql.Select(left, null), right)
     )
 
 

@@ -1,4 +1,4 @@
-"""What a query reads: declared inputs, a feed of tuples and punctuations, and T, the instants there are.
+"""The inputs of a query: declarations, a feed of tuples and punctuations, and T, the set of instants.
 
 An instant is an int: the value itself for INT, days since 1970 for DATE, microseconds since 1970 for TIMESTAMP.
 """
@@ -39,7 +39,7 @@ def timestamp(type_: Type, at: int) -> Any:
 
 
 def spans(type_: Type, pattern: Pattern) -> Spans:
-    """The instants that a pattern matches."""
+    """The instants that a pattern matches, as intervals."""
     ends = pt.bounds(pattern)
     if ends is not None:
         return [(ends[0] - zero(type_), ends[1] - zero(type_))]
@@ -50,7 +50,7 @@ def spans(type_: Type, pattern: Pattern) -> Spans:
 
 
 def prefix(start: int, parts: Iterable[tuple[int, int]]) -> int:
-    """How far the intervals reach, without a hole, from what is closed up to and including ``start``."""
+    """The end of the prefix that the intervals close without a gap, if it is closed up to ``start``."""
     for first, last in sorted(parts):
         if first > start + 1:
             break
@@ -59,7 +59,7 @@ def prefix(start: int, parts: Iterable[tuple[int, int]]) -> int:
 
 
 def canonical(row: Row) -> Row:
-    """-0.0 is 0.0, and there is one NaN: Python's dictionaries then see what is equal."""
+    """Replace -0.0 by 0.0 and every NaN by one object, so that Python dictionaries compare rows correctly."""
     return tuple(v if not isinstance(v, float) else NAN if v != v else v + 0.0 for v in row)
 
 
@@ -74,7 +74,7 @@ class Input:
 
     @cached_property
     def places(self) -> list[int]:
-        """The places of the columns that a query sees: all but the timestamp and the diff."""
+        """The positions of the columns visible to a query: all but the timestamp and the diff."""
         return [i for i, name in enumerate(self.schema.names) if name not in (self.stamp, self.change)]
 
     @property
@@ -83,12 +83,12 @@ class Input:
 
     @cached_property
     def type(self) -> Type:
-        """The timestamp's type."""
+        """The type of the timestamp."""
         return INT if self.stamp is None else self.schema[self.stamp].type
 
     @cached_property
     def declared(self) -> tuple[int | None, int | None]:
-        """The bounds that a CHECK gives the timestamp."""
+        """The bounds of the timestamp that a CHECK declares."""
         assert self.stamp is not None
         domain = self.schema[self.stamp].domain
         if str(domain) in ("*", "(,)"):
@@ -109,15 +109,15 @@ class Input:
 
     def row(self, e: Row, at: int = 0, diff: int = 1) -> Row:
         """<e, at, diff> as a tuple of the input."""
-        found: list[Any] = [None] * len(self.schema)
-        for place, value in zip(self.places, e, strict=True):
-            found[place] = value
+        values: list[Any] = [None] * len(self.schema)
+        for position, value in zip(self.places, e, strict=True):
+            values[position] = value
         if self.stamp is not None:
-            found[self.schema.index(self.stamp)] = timestamp(self.type, at)
+            values[self.schema.index(self.stamp)] = timestamp(self.type, at)
         if self.change is not None:
             is_word = self.schema[self.change].type is not INT
-            found[self.schema.index(self.change)] = ["delete", "insert"][diff > 0] if is_word else diff
-        return tuple(found)
+            values[self.schema.index(self.change)] = ["delete", "insert"][diff > 0] if is_word else diff
+        return tuple(values)
 
 
 Inputs = Mapping[str, Input]
@@ -151,11 +151,11 @@ class Time:
 
     @property
     def before(self) -> int:
-        """What is closed of a stream from the start: LO is formal, unless declared."""
+        """The initially closed prefix of a stream: LO is formal, unless declared."""
         return self.low - 1 if self.declared_low else self.low
 
     def bound(self, b: float) -> float:
-        """A closed prefix that reaches the end of T is oo."""
+        """Extend a closed prefix that reaches the end of T to oo."""
         return math.inf if b >= self.high else b
 
 
@@ -164,17 +164,17 @@ Changes = list[tuple[Row, int, int]]
 
 def tuples(inputs: Inputs, feed: Feed) -> dict[str, Changes]:
     """The tuples of each input as <e, at, diff>."""
-    found: dict[str, Changes] = {name: [] for name in inputs}
+    changes: dict[str, Changes] = {name: [] for name in inputs}
     for name, element in feed:
         if not isinstance(element, Punctuation):
-            found[name].append(inputs[name].element(element))
-    return found
+            changes[name].append(inputs[name].element(element))
+    return changes
 
 
 def judged(changes: Changes) -> tuple[dict[Row, list[tuple[int, int]]], int]:
-    """A relation's changes (relations 4.3): each tuple's counts from instants on, and how many deletes are rejects.
+    """The counts of each tuple from its instants on (relations 4.3), and the number of rejected deletes.
 
-    Instants in order, the inserts of one before its deletes; a delete too many is a reject.
+    Instants are in order, with inserts before deletes. A delete without a tuple is rejected.
     """
     steps: dict[Row, list[tuple[int, int]]] = {}
     rejects = 0

@@ -1,7 +1,7 @@
 """M[[Q]] of Arasu and Widom, *A Denotational Semantics for Continuous Queries over Streams and Relations*.
 
 Figure 3 (`Meaning.m`, `m_r`, `m_s`) and Figure 5 (`m_s2r`, `m_r2r`, `Meaning.m_r2s`), lambda for lambda, with the
-corrections of docs/relations.md named beside each. Plain and slow.
+corrections of docs/relations.md named at each. Simple and slow.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Elements = Counter[tuple[Row, int]]
 
 
 def up(x: int, slide: int, origin: int) -> int:
-    """The first multiple at or behind x."""
+    """The first multiple at or after x."""
     return origin - (origin - x) // slide * slide
 
 
@@ -55,8 +55,8 @@ def m_s2r(op: cql.Window | cql.Rows) -> Callable[[Elements, int], Bag]:
             and op.n
             >= sum(
                 n
-                for (other, u), n in stream.items()
-                if all(same(other[i]) == same(e[i]) for i in op.by) and t <= u <= tau
+                for (row, u), n in stream.items()
+                if all(same(row[i]) == same(e[i]) for i in op.by) and t <= u <= tau
             )
         )
 
@@ -71,9 +71,9 @@ def m_s2r(op: cql.Window | cql.Rows) -> Callable[[Elements, int], Bag]:
 
 
 def m_r2r(op: cql.Query, widths: Sequence[int] = ()) -> Callable[..., Bag]:
-    """M_R2R[[op]]: a function from bags to a bag. Nulls are equal, but for a join's keys.
+    """M_R2R[[op]]: a function from bags to a bag. Nulls are equal, except in the keys of a join.
 
-    ``widths`` of the bags' tuples say how many nulls an outer join gives.
+    ``widths``: the number of columns of each bag, for the nulls of an outer join.
     """
     if isinstance(op, cql.Select):
         return lambda bag: Counter({e: n for e, n in bag.items() if op.predicate(e) is True})
@@ -110,21 +110,21 @@ def _join(op: cql.Join, widths: Sequence[int], left: Bag, right: Bag) -> Bag:
     meets = {t: [u for u in right if pairs(t, u)] for t in left}
     if op.kind in ("semi", "anti"):
         return Counter({t: n for t, n in left.items() if bool(meets[t]) is (op.kind == "semi")})
-    found: Bag = Counter()
+    result: Bag = Counter()
     for t, n in left.items():
         for u in meets[t]:
-            found[(*t, *u)] += n * right[u]
+            result[(*t, *u)] += n * right[u]
         if not meets[t] and op.kind != "inner":
-            found[(*t, *[None] * widths[1])] += n
+            result[(*t, *[None] * widths[1])] += n
     if op.kind == "full":
         for u, n in right.items():
-            if not any(u in others for others in meets.values()):
-                found[(*[None] * widths[0], *u)] += n
-    return found
+            if not any(u in partners for partners in meets.values()):
+                result[(*[None] * widths[0], *u)] += n
+    return result
 
 
 def _not_in(op: cql.NotIn, left: Bag, right: Bag) -> Bag:
-    """The tuples of which x NOT IN (the y of those that agree with it) is true, in three-valued logic."""
+    """The left tuples whose x NOT IN (the y of the right tuples with equal keys) is true, in three-valued logic."""
     holds = relational.not_in(op.x, op.y)
     return Counter(
         {
@@ -136,25 +136,25 @@ def _not_in(op: cql.NotIn, left: Bag, right: Bag) -> Bag:
 
 
 def _group_by(op: cql.GroupBy, bag: Bag) -> Bag:
-    """A row per group; without GROUP BY one row always. A result that does not fit rejects the row."""
+    """A row per group; without GROUP BY always one row. A result that overflows its type rejects the row."""
     groups: dict[Row, list[Row]] = {} if op.keys else {(): []}
     for e in bag.elements():
         groups.setdefault(tuple(e[i] for i in op.keys), []).append(e)
-    found: Bag = Counter()
+    result: Bag = Counter()
     for g, rows in groups.items():
         try:
             row = (*g, *(_aggregate(a, rows) for a in op.aggregates))
         except NotRepresentable:
             continue
         if op.having is None or op.having(row) is True:
-            found[row] += 1
-    return found
+            result[row] += 1
+    return result
 
 
 def _aggregate(a: cql.Aggregate, rows: list[Row]) -> Any:
-    if a.place is None:
+    if a.position is None:
         return len(rows)
-    column = [row[a.place] for row in rows]
+    column = [row[a.position] for row in rows]
     if a.type is DOUBLE and a.function in ("SUM", "AVG"):
         return exact(a.function, set(column) if a.distinct else column)
     return aggregate(a.function, a.distinct, a.type, column)
@@ -162,13 +162,13 @@ def _aggregate(a: cql.Aggregate, rows: list[Row]) -> Any:
 
 def exact(function: str, values: Iterable[float | None]) -> float | None:
     """SUM and AVG over DOUBLE (relations 4.7): the exact sum of the finite values, rounded once."""
-    found = [v for v in values if v is not None]
-    special = {v for v in found if v - v != 0}
-    if not found:
+    numbers = [v for v in values if v is not None]
+    special = {v for v in numbers if v - v != 0}
+    if not numbers:
         return None
     if special:
         return next(iter(special)) if len(special) == 1 else NAN
-    total = sum(map(Fraction, found)) / (len(found) if function == "AVG" else 1)
+    total = sum(map(Fraction, numbers)) / (len(numbers) if function == "AVG" else 1)
     try:
         return float(total) + 0.0
     except OverflowError:
@@ -179,7 +179,7 @@ def exact(function: str, values: Iterable[float | None]) -> float | None:
 
 
 class Meaning:
-    """M for given lookups r and s. What was computed is remembered."""
+    """M for lookups r and s. Results are cached."""
 
     def __init__(self, inputs: Inputs, feed: Feed, time: Time | None = None) -> None:
         self.inputs, self.time = inputs, time or Time.of(inputs.values())
@@ -249,31 +249,31 @@ class Meaning:
         return self._streams[q]
 
     def m_r2s(self, q: cql.Query) -> Elements:
-        """M_R2S[[q]], all of its elements.
+        """M_R2S[[q]], with all elements.
 
         Correction: Figure 5 compares R(tau) with R(tau-1) for every t <= tau, which is wrong once nested, and with
-        set membership, which loses a second copy. What is meant:
+        set membership, which loses a second copy. The corrected definition:
 
         - IStream: {<e,t> : e in R(t) - R(t-1)}, DStream: {<e,t> : e in R(t-1) - R(t)}, bag difference;
-        - RStream: {<e,t> : e in R(t) [, (t-o) mod s = 0]}; finite: where R is not transient and T not declared on
+        - RStream: {<e,t> : e in R(t) [, (t-o) mod s = 0]}; finite: if R is not transient and T not declared on
           both sides, from the first to the last change of R only.
 
         Correction: t > LO, unless T is declared below; a constant relation has no inserts then.
         """
         (relation,) = q.inputs
         time = self.time
-        found: Elements = Counter()
+        result: Elements = Counter()
         changes = [(t, new, old) for t, new, old in self.changes(relation) if t >= time.before + 1]
         if isinstance(q, cql.RStream):
             return self._r_stream(q, [t for t, _, _ in changes])
         for t, new, old in changes:
             for e, n in ((new - old) if isinstance(q, cql.IStream) else (old - new)).items():
-                found[e, t] += n
-        return found
+                result[e, t] += n
+        return result
 
     def _r_stream(self, q: cql.RStream, changes: list[int]) -> Elements:
         time, every = self.time, q.every or 1
-        found: Elements = Counter()
+        result: Elements = Counter()
         endless = is_transient(q.relation) or (time.declared_low and time.declared_high)
         starts = sorted({*changes, time.before + 1} if endless else changes)
         end = time.high + 1 if endless else max(changes, default=time.low) + 1
@@ -282,47 +282,47 @@ class Meaning:
             if bag:
                 for t in range(up(start, every, q.origin), stop, every):
                     for e, n in bag.items():
-                        found[e, t] += n
-        return found
+                        result[e, t] += n
+        return result
 
     def changes(self, q: cql.Query) -> list[tuple[int, Bag, Bag]]:
         """The instants at which a relation changes, each with R(t) and R(t-1)."""
         instants = [t for t in sorted({self.time.low, *self.instants(q)}) if t <= self.time.high]
-        found = [(t, self.m_r(q, t), self.m_r(q, t - 1)) for t in instants]
-        return [(t, new, old) for t, new, old in found if new != old]
+        states = [(t, self.m_r(q, t), self.m_r(q, t - 1)) for t in instants]
+        return [(t, new, old) for t, new, old in states if new != old]
 
     def instants(self, q: cql.Query) -> list[int]:
-        """Instants among which a relation's changes are: an element comes or, of a window, leaves."""
+        """A superset of the instants at which a relation changes: an element arrives or leaves its window."""
         if q not in self._instants:
-            found: set[int] = set()
+            candidates: set[int] = set()
             if isinstance(q, cql.Relation):
-                found = {t for steps in self._r[q.name].values() for t, _ in steps}
+                candidates = {t for steps in self._r[q.name].values() for t, _ in steps}
             elif isinstance(q, cql.Window | cql.Rows):
                 for _, t in self.stream(q.stream):
-                    found |= {t} if isinstance(q, cql.Rows) else _comes_and_leaves(q, t)
+                    candidates |= {t} if isinstance(q, cql.Rows) else _comes_and_leaves(q, t)
             else:
                 for below in q.inputs:
-                    found.update(self.instants(below))
-            self._instants[q] = sorted(t for t in found if self.time.low <= t <= self.time.high)
+                    candidates.update(self.instants(below))
+            self._instants[q] = sorted(t for t in candidates if self.time.low <= t <= self.time.high)
         return self._instants[q]
 
     def answer(self, q: cql.Query) -> Elements:
-        """All that a query ever gives: a stream's elements <e,t>, or a relation's canonical changes <e,at> -> diff."""
+        """The complete answer: a stream's elements <e,t>, or a relation's canonical changes <e,at> -> diff."""
         if is_stream(q):
             return Counter(self.stream(q))
-        found: Elements = Counter()
+        result: Elements = Counter()
         for t, new, old in self.changes(q):
             for e in new.keys() | old.keys():
                 if new[e] != old[e]:
-                    found[e, t] = new[e] - old[e]
-        return found
+                    result[e, t] = new[e] - old[e]
+        return result
 
     def _stamp(self, name: str, t: int) -> Any:
         return timestamp(self.inputs[name].type, t)
 
 
 def _comes_and_leaves(q: cql.Window, t: int) -> set[int]:
-    """The instants at which an element at t comes into a window and leaves it."""
+    """The instants at which an element at t enters a window and leaves it."""
     leaves = t + 1 + (q.size if q.kind == "RANGE" else 0)
-    found = {t} if q.kind == "UNBOUNDED" else {t, leaves}
-    return found if q.slide is None else {up(x, q.slide, q.origin) for x in found}
+    instants = {t} if q.kind == "UNBOUNDED" else {t, leaves}
+    return instants if q.slide is None else {up(x, q.slide, q.origin) for x in instants}

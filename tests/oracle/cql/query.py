@@ -1,6 +1,6 @@
 """A continuous query as a small tree (the paper's Figures 1 and 4), and the expressions in it.
 
-Trees are compared by identity, so that one may serve as a key.
+Trees compare by identity, so a tree can serve as a dictionary key.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from xmlpunct.types import INT, Type
 
 @dataclass(frozen=True)
 class Column:
-    """A column by its place."""
+    """A column by its position."""
 
-    place: int
+    position: int
 
     def __call__(self, row: Row) -> Any:
-        return row[self.place]
+        return row[self.position]
 
 
 @dataclass(frozen=True)
 class Plus:
     """A column of INT plus a constant."""
 
-    place: int
+    position: int
     n: int
 
     def __call__(self, row: Row) -> Any:
-        return None if row[self.place] is None else row[self.place] + self.n
+        return None if row[self.position] is None else row[self.position] + self.n
 
 
 @dataclass(frozen=True)
 class Constant:
-    """A value, and its type."""
+    """A value and its type."""
 
     value: Any
     type: Type = INT
@@ -90,7 +90,7 @@ class Or:
 
 
 Predicate = Compare | IsNull | Or | Callable[[Row], Any]
-"""Any function of a tuple will do; only the dataclasses print as SQL."""
+"""Any function of a tuple works; only the dataclasses print as SQL."""
 
 # Queries: Q ::= Q_R | Q_S
 
@@ -101,11 +101,11 @@ class Query:
 
     @property
     def inputs(self) -> tuple[Query, ...]:
-        """The queries below."""
+        """The direct subqueries."""
         return tuple(v for f in fields(self) if isinstance(v := getattr(self, f.name), Query))
 
     def walk(self) -> Iterator[Query]:
-        """The query and all below it."""
+        """The query and all its subqueries."""
         yield self
         for q in self.inputs:
             yield from q.walk()
@@ -128,7 +128,7 @@ class Stream(StreamQuery):
 
 @dataclass(frozen=True, eq=False)
 class Stamped(StreamQuery):
-    """``(SELECT *, ts AS t0, ts FROM s)``: the timestamp copied as the last column, in a plain subquery."""
+    """``(SELECT *, ts AS t0, ts FROM s)``: the timestamp copied as the last column, in a subquery."""
 
     stream: Stream
 
@@ -198,17 +198,17 @@ class Distinct(RelationQuery):
 
 @dataclass(frozen=True)
 class Aggregate:
-    """``function([DISTINCT] place)``; COUNT(*) has no place. ``type`` is the argument's."""
+    """``function([DISTINCT] position)``; COUNT(*) has no position. ``type``: the type of the argument."""
 
     function: str
-    place: int | None = None
+    position: int | None = None
     distinct: bool = False
     type: Type = INT
 
 
 @dataclass(frozen=True, eq=False)
 class GroupBy(RelationQuery):
-    """Key columns, then aggregates. ``having`` speaks of these."""
+    """Key columns, then aggregates. ``having`` is a condition on these columns."""
 
     relation: Query
     keys: tuple[int, ...]
@@ -218,9 +218,9 @@ class GroupBy(RelationQuery):
 
 @dataclass(frozen=True, eq=False)
 class Join(RelationQuery):
-    """inner, left, full: the left's columns, then all of the right's; semi, anti: the left's.
+    """inner, left, full: the left columns, then all right columns; semi, anti: the left columns.
 
-    ``residual`` is a condition on both tuples one after the other.
+    ``residual`` is a condition on the concatenation of both tuples.
     """
 
     kind: str
@@ -232,7 +232,7 @@ class Join(RelationQuery):
 
 @dataclass(frozen=True, eq=False)
 class NotIn(RelationQuery):
-    """``left WHERE x NOT IN (SELECT y FROM right WHERE keys)``, where nulls can occur: the left's columns."""
+    """``left WHERE x NOT IN (SELECT y FROM right WHERE keys)``, where nulls can occur; the left columns."""
 
     left: Query
     right: Query
@@ -261,7 +261,7 @@ def is_stream(q: Query) -> bool:
 
 
 def is_transient(q: Query) -> bool:
-    """Whether each tuple of a relation is gone again after a while (relations 4.9)."""
+    """Whether each tuple of a relation leaves it after a finite time (relations 4.9)."""
     if isinstance(q, Window):
         return q.kind != "UNBOUNDED"
     if isinstance(q, Select | Project | Distinct):
@@ -280,7 +280,7 @@ def is_transient(q: Query) -> bool:
 
 
 def width(q: Query, inputs: Mapping[str, Input]) -> int:
-    """How many columns the tuples of a query have."""
+    """The number of columns of a query."""
     if isinstance(q, Stream | Relation):
         return len(inputs[q.name].places)
     if isinstance(q, Stamped):
@@ -295,5 +295,5 @@ def width(q: Query, inputs: Mapping[str, Input]) -> int:
 
 
 def names(q: Query) -> list[str]:
-    """The inputs that a query reads."""
+    """The names of the inputs that a query reads."""
     return list(dict.fromkeys(leaf.name for leaf in q.walk() if isinstance(leaf, Stream | Relation)))

@@ -1,4 +1,4 @@
-"""The least that an engine must give for a query, made from M itself: what the checker must find right."""
+"""The minimal engine: the least required output of a query, computed from M. The checker must accept it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES = {"int": INT, "str": STRING, "float": DOUBLE, "bool": BOOLEAN, "date": D
 
 
 def reference(checker: Checker, slices: Sequence[int]) -> Iterator[Output]:
-    """What is complete after each of the slices, and promises of each tuple by its values and of all."""
+    """The complete tuples after each slice, a promise per tuple by its values, and the end marker."""
     out: dict[Any, int] = {}
     for position in slices:
         closed, answers = checker.at(position)
@@ -31,8 +31,8 @@ def reference(checker: Checker, slices: Sequence[int]) -> Iterator[Output]:
                 out[key] = n
                 ts = timestamp(checker.type, at)
                 tuples += [(*e, ts)] * n if checker.is_stream else [(*e, ts, n)]
-        known = {e for answer in answers for e in answer.tuples.values()}
-        bounds = {e: closed.bound(checker.query, e) for e in known}
+        rows = {e for answer in answers for e in answer.tuples.values()}
+        bounds = {e: closed.bound(checker.query, e) for e in rows}
         ps = [promise(checker, e, b) for e, b in bounds.items() if b > checker.time.low]
         wide = len(next(iter(bounds), ()))
         if closed.is_over(checker.query):
@@ -41,7 +41,7 @@ def reference(checker: Checker, slices: Sequence[int]) -> Iterator[Output]:
 
 
 def promise(checker: Checker, e: Row, bound: float) -> Punctuation:
-    """<e, at=(,bound]>; null is said by ``*``, which the bound of a null allows."""
+    """<e, at=(,bound]>; the pattern of a null is ``*``, which the bound of a null allows."""
     types = [None if v is None else _type(v) for v in e]
     pattern = [WILDCARD if t is None else pt.constant(t, v) for t, v in zip(types, e, strict=True)]
     at: Pattern = WILDCARD

@@ -1,4 +1,4 @@
-"""Random cases: what the oracle says at each prefix never changes, and the checker finds that right."""
+"""Random cases: the oracle's output at a prefix is final, and the checker accepts it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ CASES = 3000 if os.environ.get("XMLPUNCT_LONG") == "1" else 25
 
 
 def judge(case: Case) -> str | None:
-    """What the least engine does wrong: it shows that M at a complete instant is no continuation's to change."""
+    """The first error of the minimal engine; without one, no continuation changes M at a complete instant."""
     checker = Checker(case.query, case.inputs, case.feed, futures=2, rng=case.rng)
     return checker.check(*(list(reference(checker, case.slices())) for _ in range(2)))
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_what_is_complete_is_final(block: int) -> None:
+def test_complete_instants_are_final(block: int) -> None:
     for seed in range(block * CASES, (block + 1) * CASES):
         case = Case(seed)
         try:
@@ -33,8 +33,8 @@ def test_what_is_complete_is_final(block: int) -> None:
             raise
 
 
-def test_the_checker_sees_what_is_lost_or_twice() -> None:
-    seen = 0
+def test_the_checker_detects_lost_and_repeated_tuples() -> None:
+    checked = 0
     for seed in range(40):
         case = Case(seed)
         checker = Checker(case.query, case.inputs, case.feed, futures=1, rng=case.rng)
@@ -42,8 +42,8 @@ def test_the_checker_sees_what_is_lost_or_twice() -> None:
         for i, output in enumerate(run):
             if output.tuples:
                 for tuples in (output.tuples[1:], [*output.tuples, output.tuples[0]]):
-                    seen += 1
+                    checked += 1
                     wrong = [*run[:i], replace(output, tuples=tuples), *run[i + 1 :]]
                     assert checker.check(wrong) is not None
                 break
-    assert seen
+    assert checked

@@ -1,4 +1,4 @@
-"""Relations 8: what is equivalent on every feed, and what is not, found by search."""
+"""Relations 8: equivalences hold on random feeds, and non-equivalences have a counterexample."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FEEDS = 500 if os.environ.get("XMLPUNCT_LONG") == "1" else 40
 
 def feeds() -> list[Meaning]:
     """M over random feeds."""
-    found = []
+    meanings = []
     for seed in range(FEEDS):
         case = Case(seed, INT)
         inputs = {name: i for name, i in case.declared.items() if name in ("s0", "s2", "r1")}
         time = Time.of(inputs.values())
-        found.append(Meaning(inputs, Feeder(case.rng, inputs, time, case.base, 1).feed(12, 30), time))
-    return found
+        meanings.append(Meaning(inputs, Feeder(case.rng, inputs, time, case.base, 1).feed(12, 30), time))
+    return meanings
 
 
 MEANINGS = feeds()
@@ -37,13 +37,13 @@ MEANINGS = feeds()
 
 @pytest.mark.parametrize("name", EQUIVALENCES)
 def test_equivalent(name: str) -> None:
-    one, other = EQUIVALENCES[name]
+    left, right = EQUIVALENCES[name]
     for meaning in MEANINGS:
-        assert meaning.answer(one) == meaning.answer(other)
+        assert meaning.answer(left) == meaning.answer(right)
 
 
 def test_the_tuple_at_a_time_windows_are_whole_instants() -> None:
-    """More than N at one instant: none of them, as Figure 5 has it."""
+    """If more than N tuples share an instant, the window contains none of them, as in Figure 5."""
     for meaning in MEANINGS:
         for _, new, _ in meaning.changes(cql.Rows(S, 2)):
             assert new.total() <= 2
@@ -53,12 +53,12 @@ def test_the_tuple_at_a_time_windows_are_whole_instants() -> None:
 def test_a_relation_read_back_from_its_own_changes(relation: cql.Query) -> None:
     for meaning in MEANINGS:
         changes = meaning.answer(relation)
-        wide = max((len(e) for e, _ in changes), default=1)
-        given = Input(
+        width = max((len(e) for e, _ in changes), default=1)
+        input_ = Input(
             "back",
             Schema.of(
                 [
-                    *(Attribute(f"c{i}", INT) for i in range(wide)),
+                    *(Attribute(f"c{i}", INT) for i in range(width)),
                     Attribute("at", INT, False),
                     Attribute("diff", INT),
                 ]
@@ -69,7 +69,7 @@ def test_a_relation_read_back_from_its_own_changes(relation: cql.Query) -> None:
         feed: list[tuple[str, Row]] = [
             ("back", (*e, timestamp(INT, at), n)) for (e, at), n in sorted(changes.items(), key=str)
         ]
-        assert Meaning({"back": given}, feed, meaning.time).answer(cql.Relation("back")) == changes
+        assert Meaning({"back": input_}, feed, meaning.time).answer(cql.Relation("back")) == changes
 
 
 def test_not_in_is_built_of_antijoins() -> None:
@@ -84,12 +84,12 @@ def test_not_in_is_built_of_antijoins() -> None:
 
 @pytest.mark.parametrize("name", NOT_EQUIVALENT)
 def test_not_equivalent(name: str) -> None:
-    one, other = NOT_EQUIVALENT[name]
-    assert any(meaning.answer(one) != meaning.answer(other) for meaning in MEANINGS)
+    left, right = NOT_EQUIVALENT[name]
+    assert any(meaning.answer(left) != meaning.answer(right) for meaning in MEANINGS)
 
 
 def test_figure_5_as_printed_is_wrong_once_nested() -> None:
-    """It says R(tau) - R(tau-1) for every t <= tau: the window over it sees inserts again at each instant."""
+    """It uses R(tau) - R(tau-1) for every t <= tau: a window over it receives inserts again at each instant."""
 
     def printed(meaning: Meaning, tau: int) -> Elements:
         inserts = meaning.m_r(A, tau) - meaning.m_r(A, tau - 1)

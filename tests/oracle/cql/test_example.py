@@ -1,4 +1,4 @@
-"""The paper's Example 2.1 as Figure 6, and relations 10: M's answer, and what must be out after each line."""
+"""The paper's Example 2.1 as Figure 6, and relations 10: M's answer, and the required output after each line."""
 
 from __future__ import annotations
 
@@ -58,32 +58,32 @@ LINES: list[tuple[list[tuple[str, Element]], list[tuple[Row, int]]]] = [
     ([d(1, 4, -1), closed("domainof", at="(,5]")], [((2, 40), 3), ((2, 40), 3)]),
     ([p(1, 60, 4), closed("packet", ts="(,5]")], [((1, 60), 4)]),
 ]
-"""What comes in, and what goes out."""
+"""The input of each line, and its output."""
 FEED = [element for elements, _ in LINES for element in elements]
 POSITIONS = [sum(len(elements) for elements, _ in LINES[: i + 1]) for i in range(len(LINES))]
 
 
 def test_the_answer() -> None:
-    everything = Counter({((1, 60), 2): 1, ((2, 40), 3): 2, ((1, 60), 4): 1})
-    assert Meaning(INPUTS, FEED).answer(QUERY) == everything
+    expected = Counter({((1, 60), 2): 1, ((2, 40), 3): 2, ((1, 60), 4): 1})
+    assert Meaning(INPUTS, FEED).answer(QUERY) == expected
     assert Meaning(INPUTS, FEED).m(QUERY, 3) == Counter({((2, 40), 3): 2})
 
 
-def test_as_a_join_a_packet_would_come_twice() -> None:
+def test_a_join_returns_a_packet_twice() -> None:
     assert Meaning(INPUTS, FEED).answer(AS_JOIN)[(1, 60), 2] == 2
 
 
 @pytest.mark.parametrize("line", range(len(LINES)))
-def test_what_is_out_after_each_line(line: int) -> None:
-    found = Closed(INPUTS, FEED[: POSITIONS[line]]).released(QUERY)
-    assert found == Counter(e for _, out in LINES[: line + 1] for e in out)
+def test_the_output_after_each_line(line: int) -> None:
+    released = Closed(INPUTS, FEED[: POSITIONS[line]]).released(QUERY)
+    assert released == Counter(e for _, out in LINES[: line + 1] for e in out)
 
 
-def test_what_is_closed_per_key() -> None:
+def test_the_closed_prefix_of_each_key() -> None:
     after = Closed(INPUTS, FEED[: POSITIONS[3]])
     assert after.bound(QUERY, (1, 60)) == 2
     assert after.bound(QUERY, (2, 40)) == 0
-    assert after.everything(QUERY) == 0
+    assert after.bound_of_all(QUERY) == 0
 
 
 CHECKER = Checker(QUERY, INPUTS, FEED, futures=300)
@@ -93,12 +93,12 @@ def right(slices: Sequence[int] = POSITIONS) -> list[Output]:
     return list(reference(CHECKER, slices))
 
 
-def test_the_checker_finds_the_least_right() -> None:
+def test_the_checker_accepts_the_minimal_engine() -> None:
     assert CHECKER.check(right(), right([5, len(FEED)])) is None
     assert check(QUERY, INPUTS, FEED, [Output(0)]) is None
 
 
-def test_the_checker_finds_what_is_wrong() -> None:
+def test_the_checker_detects_errors() -> None:
     def wrong(line: int, **changes: object) -> str:
         outputs = right()
         outputs[line] = replace(outputs[line], **changes)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What random cases are made of: whatever could go wrong by itself occurs, often enough for the long form."""
+"""Random cases contain every listed feature of feeds and queries often enough for the long form."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ QUERY = {
 
 
 def types(q: cql.Query, inputs: Mapping[str, Input]) -> list[Type | None]:
-    """The types of a query's columns; None for what is computed."""
+    """The types of a query's columns; None for a computed column."""
     if isinstance(q, cql.Stream | cql.Relation):
         return [inputs[q.name].schema.attributes[i].type for i in inputs[q.name].places]
     below = [types(b, inputs) for b in q.inputs]
     if isinstance(q, cql.Stamped):
         return [*below[0], inputs[q.stream.name].type]
     if isinstance(q, cql.Project):
-        return [below[0][c.place] if isinstance(c, cql.Column) else None for c in q.columns]
+        return [below[0][c.position] if isinstance(c, cql.Column) else None for c in q.columns]
     if isinstance(q, cql.GroupBy):
         return [*(below[0][i] for i in q.keys), *(None for _ in q.aggregates)]
     if isinstance(q, cql.Join) and q.kind not in ("semi", "anti"):
@@ -58,7 +58,7 @@ def types(q: cql.Query, inputs: Mapping[str, Input]) -> list[Type | None]:
 
 
 def of_query(case: Case) -> Iterator[str]:
-    """What a query is made of."""
+    """The features of a query."""
     for q in case.query.walk():
         left = types(q.inputs[0], case.inputs) if q.inputs else []
         keys: tuple[int, ...] = ()
@@ -87,7 +87,7 @@ def of_query(case: Case) -> Iterator[str]:
 
 
 def of_feed(case: Case) -> Iterator[str]:
-    """What a feed is made of."""
+    """The features of a feed."""
     time = case.time
     yield from [f"T bounded on {'both' if time.declared_low else 'one side'}"] if time.declared_high else []
     for name, changes in tuples(case.inputs, case.feed).items():
@@ -109,10 +109,10 @@ def of_feed(case: Case) -> Iterator[str]:
         yield from ["what was always so"] if time.low in instants and not time.declared_low else []
 
 
-def test_everything_occurs() -> None:
-    found = Counter[str]()
+def test_all_features_occur() -> None:
+    counts = Counter[str]()
     for seed in range(CASES):
         case = Case(seed)
-        found.update({*of_query(case), *of_feed(case)})
-    rare = {word: found[word] for word in FEED | QUERY if found[word] < LEAST}
+        counts.update({*of_query(case), *of_feed(case)})
+    rare = {word: counts[word] for word in FEED | QUERY if counts[word] < LEAST}
     assert not rare

@@ -1,4 +1,4 @@
-"""M_R2R is "the SQL query over the bags of the instant": DuckDB's, over the windows' bags, by the SQL we print."""
+"""M_R2R is "the SQL query over the bags of the instant": DuckDB gives the same rows for the printed SQL."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Bags(Printer):
 
 
 def types(case: Case, leaf: cql.Query) -> list[str]:
-    """DuckDB's types of the columns of a window or relation; one more where the timestamp is copied."""
-    given = case.inputs[names(leaf)[0]]
-    found = [given.schema.attributes[i].type for i in given.places]
-    return [DUCK.get(t, str(t)) for t in (*found, given.type)]
+    """DuckDB's types of the columns of a window or relation; one more for a copied timestamp."""
+    input_ = case.inputs[names(leaf)[0]]
+    column_types = [input_.schema.attributes[i].type for i in input_.places]
+    return [DUCK.get(t, str(t)) for t in (*column_types, input_.type)]
 
 
-def is_duckdbs(q: cql.Query) -> bool:
-    """DuckDB has no exact AVG of DECIMAL, and a sum of infinities fails there."""
+def duckdb_supports(q: cql.Query) -> bool:
+    """Whether DuckDB computes the query: it has no exact AVG of DECIMAL and fails on sums of infinities."""
     for node in q.walk():
         if isinstance(node, cql.GroupBy):
             for a in node.aggregates:
@@ -55,7 +55,7 @@ def is_duckdbs(q: cql.Query) -> bool:
 
 
 def plain(row: Row) -> tuple[object, ...]:
-    """Rows of both as one compares them: DuckDB's SUM of BIGINT is HUGEINT."""
+    """A row in comparable form: DuckDB's SUM of BIGINT is HUGEINT."""
     return tuple("nan" if v != v else float(v) if isinstance(v, int | float | Decimal) else v for v in row)
 
 
@@ -67,7 +67,7 @@ def test_r2r_is_sql(block: int) -> None:
             case = Case(seed, INT)
             q = case.query.inputs[0] if is_stream(case.query) else case.query
             nested = any(isinstance(node, cql.IStream | cql.DStream | cql.RStream) for node in q.walk())
-            if nested or not is_duckdbs(q):
+            if nested or not duckdb_supports(q):
                 continue
             meaning = Meaning(case.inputs, case.feed, case.time)
             printer = Bags(case.inputs)
@@ -80,20 +80,20 @@ def test_r2r_is_sql(block: int) -> None:
                     if bag:
                         marks = ", ".join("?" * len(columns))
                         db.executemany(f"INSERT INTO leaf{i} VALUES ({marks})", list(bag.elements()))
-                found = Counter(map(plain, db.execute(text).fetchall()))
-                assert found == Counter(map(plain, meaning.m_r(q, tau).elements())), (seed, text)
+                rows = Counter(map(plain, db.execute(text).fetchall()))
+                assert rows == Counter(map(plain, meaning.m_r(q, tau).elements())), (seed, text)
                 compared += 1
     assert compared > 25
 
 
 A, B = cql.Relation("a"), cql.Relation("b")
-BY = ((0, 0),)
+KEYS = ((0, 0),)
 OF_DOUBLES: list[cql.Query] = [
     cql.Distinct(A),
     cql.GroupBy(
         A, (0,), (cql.Aggregate("COUNT"), cql.Aggregate("COUNT", 0, True, DOUBLE), cql.Aggregate("MAX", 1))
     ),
-    *(cql.Join(kind, A, B, BY) for kind in ("inner", "semi", "anti", "left", "full")),
+    *(cql.Join(kind, A, B, KEYS) for kind in ("inner", "semi", "anti", "left", "full")),
     *(cql.SetOp(kind, A, B) for kind in SETS),
     cql.UnionAll(A, B),
     cql.NotIn(A, cql.Distinct(B), 0, 0, ((1, 1),)),
@@ -101,8 +101,8 @@ OF_DOUBLES: list[cql.Query] = [
 
 
 @pytest.mark.parametrize("q", OF_DOUBLES, ids=str)
-def test_zeros_are_equal_and_nan_is_itself_as_a_database_has_it(q: cql.Query) -> None:
-    """In keys and in whole tuples: the database reads -0.0 and NaN as they came."""
+def test_zeros_and_nans_are_equal_as_in_duckdb(q: cql.Query) -> None:
+    """In keys and in tuples; the database receives -0.0 and NaN unchanged."""
     nan = float("nan")
     rows = {
         "a": [(-0.0, 1), (0.0, 1), (nan, 2), (-nan, 2), (None, 3), (1.5, 1), (-0.0, 2)],
@@ -116,5 +116,5 @@ def test_zeros_are_equal_and_nan_is_itself_as_a_database_has_it(q: cql.Query) ->
         for i, leaf in enumerate(printer.tables):
             db.execute(f"CREATE TABLE leaf{i} (x DOUBLE, n BIGINT)")
             db.executemany(f"INSERT INTO leaf{i} VALUES (?, ?)", rows[names(leaf)[0]])
-        found = Counter(map(plain, db.execute(text).fetchall()))
-    assert found == Counter(map(plain, meaning.m_r(q, meaning.time.low).elements()))
+        rows_of_duckdb = Counter(map(plain, db.execute(text).fetchall()))
+    assert rows_of_duckdb == Counter(map(plain, meaning.m_r(q, meaning.time.low).elements()))

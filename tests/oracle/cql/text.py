@@ -16,7 +16,7 @@ from xmlpunct.types import INT, TIMESTAMP, Type
 from xmlpunct.types.pattern import WILDCARD, Range
 
 Named = tuple[str, list[str]]
-"""A SELECT, and the names of its columns, which no other SELECT of the query has."""
+"""A SELECT and its column names, which are unique in the query."""
 
 
 def literal(type_: Type, value: Any) -> str:
@@ -24,14 +24,14 @@ def literal(type_: Type, value: Any) -> str:
     return f"CAST(NULL AS {type_})" if value is None else str(expression(type_, value))
 
 
-def statement(given: Input, source: str = "-") -> str:
+def statement(input_: Input, source: str = "-") -> str:
     """CREATE STREAM or CREATE RELATION."""
-    options = [f"source = '{source}'", f"element = '{given.name}'"]
-    options += [] if given.stamp is None else [f"timestamp = '{given.stamp}'"]
-    options += [] if given.change is None else [f"change = '{given.change}'"]
-    columns = ", ".join(map(_column, given.schema))
-    kind = "STREAM" if given.is_stream else "RELATION"
-    return f"CREATE {kind} {given.name} ({columns}) WITH ({', '.join(options)});"
+    options = [f"source = '{source}'", f"element = '{input_.name}'"]
+    options += [] if input_.stamp is None else [f"timestamp = '{input_.stamp}'"]
+    options += [] if input_.change is None else [f"change = '{input_.change}'"]
+    columns = ", ".join(map(_column, input_.schema))
+    kind = "STREAM" if input_.is_stream else "RELATION"
+    return f"CREATE {kind} {input_.name} ({columns}) WITH ({', '.join(options)});"
 
 
 def _column(a: Attribute) -> str:
@@ -52,7 +52,7 @@ class Printer:
         self._columns, self._tables = count(), count()
 
     def sql(self, q: cql.Query) -> str:
-        """A whole query."""
+        """A complete query."""
         if isinstance(q, cql.IStream | cql.DStream | cql.RStream):
             return self.to_stream(q)[0]
         return self.select(q)[0]
@@ -64,7 +64,7 @@ class Printer:
         return f"{type(q).__name__.upper()}({text})", names
 
     def span(self, n: int) -> str:
-        """So many instants: a number, days, or seconds."""
+        """A length of ``n`` instants: a number, of days for DATE, or seconds."""
         if self.type is not TIMESTAMP:
             return str(n)
         return f"INTERVAL '{n // 1_000_000}' SECOND"
@@ -72,7 +72,7 @@ class Printer:
     def origin(self, at: int) -> str:
         return f" ORIGIN {literal(self.type, timestamp(self.type, at))}" if at else ""
 
-    def fresh(self, n: int) -> list[str]:
+    def new_names(self, n: int) -> list[str]:
         return [f"c{next(self._columns)}" for _ in range(n)]
 
     def table(self, text: str) -> str:
@@ -83,10 +83,10 @@ class Printer:
         text, names = self.select(q)
         return self.table(f"({text})"), names
 
-    def picked(self, columns: Sequence[str], table: str, rest: str = "") -> Named:
-        names = self.fresh(len(columns))
+    def picked(self, columns: Sequence[str], table: str, clauses: str = "") -> Named:
+        names = self.new_names(len(columns))
         listed = ", ".join(f"{c} AS {name}" for c, name in zip(columns, names, strict=True))
-        return f"SELECT {listed} FROM {table}{rest}", names
+        return f"SELECT {listed} FROM {table}{clauses}", names
 
     def select(self, q: cql.Query) -> Named:
         """A relation as a SELECT."""
@@ -114,32 +114,32 @@ class Printer:
         assert isinstance(q, cql.GroupBy)
         keys = [names[i] for i in q.keys]
         columns = [*keys, *(aggregate(a, names) for a in q.aggregates)]
-        rest = f" GROUP BY {', '.join(keys)}" if keys else ""
-        rest += "" if q.having is None else f" HAVING {predicate(q.having, columns)}"
-        return self.picked(columns, table, rest)
+        clauses = f" GROUP BY {', '.join(keys)}" if keys else ""
+        clauses += "" if q.having is None else f" HAVING {predicate(q.having, columns)}"
+        return self.picked(columns, table, clauses)
 
     def join(self, q: cql.Join) -> Named:
-        (left, names), (right, others) = self.below(q.left), self.below(q.right)
-        tests = [f"{names[i]} = {others[j]}" for i, j in q.keys]
-        tests += [] if q.residual is None else [predicate(q.residual, names + others)]
+        (left, names), (right, right_names) = self.below(q.left), self.below(q.right)
+        tests = [f"{names[i]} = {right_names[j]}" for i, j in q.keys]
+        tests += [] if q.residual is None else [predicate(q.residual, names + right_names)]
         on = " AND ".join(tests) or "TRUE"
         if q.kind in ("semi", "anti"):
             exists = f"EXISTS (SELECT 1 AS one FROM {right} WHERE {on})"
             return self.picked(names, left, f" WHERE {'NOT ' if q.kind == 'anti' else ''}{exists}")
-        return self.picked(names + others, f"{left} {q.kind.upper()} JOIN {right} ON {on}")
+        return self.picked(names + right_names, f"{left} {q.kind.upper()} JOIN {right} ON {on}")
 
     def not_in(self, q: cql.NotIn) -> Named:
-        (left, names), (right, others) = self.below(q.left), self.below(q.right)
-        tests = " AND ".join(f"{names[i]} = {others[j]}" for i, j in q.keys)
-        values = f"SELECT {others[q.y]} AS one FROM {right}{f' WHERE {tests}' if tests else ''}"
+        (left, names), (right, right_names) = self.below(q.left), self.below(q.right)
+        tests = " AND ".join(f"{names[i]} = {right_names[j]}" for i, j in q.keys)
+        values = f"SELECT {right_names[q.y]} AS one FROM {right}{f' WHERE {tests}' if tests else ''}"
         return self.picked(names, left, f" WHERE {names[q.x]} NOT IN ({values})")
 
     def columns(self, name: str) -> list[str]:
-        given = self.inputs[name]
-        return [given.schema.names[i] for i in given.places]
+        input_ = self.inputs[name]
+        return [input_.schema.names[i] for i in input_.places]
 
     def stream(self, q: cql.Query) -> Named:
-        """What stands before a window, and its columns but for the timestamp."""
+        """The input of a window, and its columns without the timestamp."""
         if isinstance(q, cql.Stream):
             return q.name, self.columns(q.name)
         if isinstance(q, cql.Stamped):
@@ -150,8 +150,8 @@ class Printer:
 
     def window(self, q: cql.Window | cql.Rows, names: Sequence[str]) -> str:
         if isinstance(q, cql.Rows):
-            by = f"PARTITION BY {', '.join(names[i] for i in q.by)} " if q.by else ""
-            return f"[{by}ROWS {q.n}]"
+            partition_by = f"PARTITION BY {', '.join(names[i] for i in q.by)} " if q.by else ""
+            return f"[{partition_by}ROWS {q.n}]"
         text = {"NOW": "NOW", "RANGE": f"RANGE {self.span(q.size)}", "UNBOUNDED": "RANGE UNBOUNDED"}[q.kind]
         slide = "" if q.slide is None else f" SLIDE {self.span(q.slide)}{self.origin(q.origin)}"
         return f"[{text}{slide}]"
@@ -161,9 +161,9 @@ def scalar(e: Any, names: Sequence[str]) -> str:
     if isinstance(e, cql.Constant):
         return literal(e.type, e.value)
     if isinstance(e, cql.Plus):
-        return f"{names[e.place]} {'+' if e.n >= 0 else '-'} {abs(e.n)}"
+        return f"{names[e.position]} {'+' if e.n >= 0 else '-'} {abs(e.n)}"
     assert isinstance(e, cql.Column)
-    return names[e.place]
+    return names[e.position]
 
 
 def predicate(e: Any, names: Sequence[str]) -> str:
@@ -176,18 +176,18 @@ def predicate(e: Any, names: Sequence[str]) -> str:
 
 
 def aggregate(a: cql.Aggregate, names: Sequence[str]) -> str:
-    if a.place is None:
+    if a.position is None:
         return f"{a.function}(*)"
-    return f"{a.function}({'DISTINCT ' if a.distinct else ''}{names[a.place]})"
+    return f"{a.function}({'DISTINCT ' if a.distinct else ''}{names[a.position]})"
 
 
-def document(given: Input, feed: Feed) -> str:
-    """The elements of one input as an XML document. Its end is the document's, and no element."""
+def document(input_: Input, feed: Feed) -> str:
+    """The elements of one input as an XML document. The end of the document is the end of the input."""
     lines = ['<stream xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct">']
-    for element in (e for name, e in feed if name == given.name):
+    for element in (e for name, e in feed if name == input_.name):
         is_punctuation = isinstance(element, Punctuation)
         texts: list[str | None] = []
-        for i, a in enumerate(given.schema):
+        for i, a in enumerate(input_.schema):
             if isinstance(element, Punctuation):
                 p = element.patterns[i]
                 texts.append(None if p is WILDCARD else str(p))
@@ -197,9 +197,9 @@ def document(given: Input, feed: Feed) -> str:
             continue
         children = "".join(
             f"<{a.name}>{escape(text)}</{a.name}>"
-            for a, text in zip(given.schema, texts, strict=True)
+            for a, text in zip(input_.schema, texts, strict=True)
             if text is not None
         )
-        name = f"punct:{given.name}" if is_punctuation else given.name
+        name = f"punct:{input_.name}" if is_punctuation else input_.name
         lines.append(f"  <{name}>{children}</{name}>")
     return "\n".join([*lines, "</stream>", ""])

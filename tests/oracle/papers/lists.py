@@ -1,4 +1,4 @@
-"""The papers' functions on finite lists, in which tuples are compared as plain values."""
+"""The papers' functions on finite lists; tuples compare as Python values."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tests.oracle.values import Row
 
 
 def nub(xs: Iterable[Row]) -> list[Row]:
-    """δ: each tuple once, where it stands first."""
+    """δ: each tuple once, at its first position."""
     return list(dict.fromkeys(xs))
 
 
 def minus(xs: Iterable[Row], ys: Iterable[Row]) -> list[Row]:
-    """xs - ys: the tuples of xs that are not in ys, however often."""
-    gone = set(ys)
-    return [x for x in xs if x not in gone]
+    """xs - ys: the tuples of xs that do not occur in ys."""
+    excluded = set(ys)
+    return [x for x in xs if x not in excluded]
 
 
 def union(xs: Iterable[Row], ys: Iterable[Row]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Stream iterators without punctuations: an initial state, ``step``, and ``final`` where the stream ends."""
+"""Stream iterators without punctuations: an initial state, ``step``, and ``final`` at the end of the stream."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Final = Callable[[S], tuple[Tuples, S]]
 
 
 def unary(st: S, step: Step[S], final: Final[S], xs: Sequence[Tuples]) -> Iterator[Tuples]:
-    """What each slice gives, and at last what the end gives."""
+    """The output of each slice, then the output of the end."""
     if not xs:
         yield final(st)[0]
         return
-    first, *rest = xs
+    first, *remaining = xs
     out, new_st = step(first, st)
     yield out
-    yield from unary(new_st, step, final, rest)
+    yield from unary(new_st, step, final, remaining)
 
 
 def binary(
@@ -34,20 +34,20 @@ def binary(
     lxs: Sequence[Tuples],
     rxs: Sequence[Tuples],
 ) -> Iterator[Tuples]:
-    """The slices of both inputs in turn. Where one ends, the other is read to its end."""
+    """Process the slices of both inputs alternately, each input to its end."""
     left, right = list(lxs), list(rxs)
     ended = False
     for i in range(max(len(left), len(right)) + 1):
-        for mine, step, final in ((left, step_l, final_l), (right, step_r, final_r)):
-            if i <= len(mine):
-                out, st = step(mine[i], st) if i < len(mine) else final(st)
+        for slices, step, final in ((left, step_l, final_l), (right, step_r, final_r)):
+            if i <= len(slices):
+                out, st = step(slices[i], st) if i < len(slices) else final(st)
                 yield out
-                ended = i == len(mine)
+                ended = i == len(slices)
     assert ended
 
 
 def sdupelim(xs: Sequence[Tuples]) -> Iterator[Tuples]:
-    """Duplicate elimination: the state is all that has come."""
+    """Duplicate elimination: the state is all tuples so far."""
 
     def step(ts: Tuples, st: Tuples) -> tuple[Tuples, Tuples]:
         return nub(minus(ts, st)), union(st, ts)
@@ -60,11 +60,11 @@ def sdupelim(xs: Sequence[Tuples]) -> Iterator[Tuples]:
 
 
 Both = tuple[bool, Tuples, Tuples]
-"""Whether the negative input has ended, and what has come from either."""
+"""Whether the negative input has ended, and the tuples of both inputs."""
 
 
 def sdiff(lxs: Sequence[Tuples], rxs: Sequence[Tuples]) -> Iterator[Tuples]:
-    """Difference: it blocks until the negative input has ended."""
+    """Difference: blocks until the negative input has ended."""
 
     def step_l(ts: Tuples, st: Both) -> tuple[Tuples, Both]:
         ended, xs, ys = st

@@ -1,6 +1,6 @@
-"""The difference of the technical report. It says a left punctuation by itself, once no retained left tuple matches it.
+"""The difference of the technical report: it emits a left punctuation once no retained left tuple matches it.
 
-TKDE's says combinations instead, and forgets more.
+The difference of TKDE emits combinations instead, and purges more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The papers' iterators: their own examples, the theorem about them, and our operators beside them."""
+"""The papers' iterators: the papers' examples and theorem, and a comparison with our operators."""
 
 from __future__ import annotations
 
@@ -26,75 +26,79 @@ T = TypeVar("T")
 
 
 def sliced(data: st.DataObject, stream: Stream, count: int) -> list[Stream]:
-    """A stream in so many slices, some of them empty."""
+    """A stream cut into ``count`` slices; some are empty."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), min_size=count - 1, max_size=count - 1)))
     return [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
 
 
 def drawn(data: st.DataObject, inputs: int) -> list[list[Stream]]:
-    """Grammatical streams, all in equally many slices."""
+    """Grammatical streams, all cut into the same number of slices."""
     count = data.draw(st.integers(1, 6))
     return [sliced(data, data.draw(streams(SPACE)), count) for _ in range(inputs)]
 
 
 def ours(operator: Operator, *inputs: Sequence[Stream]) -> list[Stream]:
-    """What our operator gives for each stage: a slice of every input."""
+    """The output of our operator for each stage, that is one slice of every input."""
     stages = []
     for slices in zip(*inputs, strict=True):
         output: Stream = []
         for port, elements in enumerate(slices):
-            found = give(operator, port, elements)
-            output += [*found.tuples.rows(), *found.punctuations]
+            step = give(operator, port, elements)
+            output += [*step.tuples.rows(), *step.punctuations]
         stages.append(output)
     return stages
 
 
 def joined(slices: Iterable[list[T]]) -> list[T]:
-    """All slices as one."""
+    """All slices concatenated."""
     return list(chain.from_iterable(slices))
 
 
 def theirs(trace: Iterable[tuple[Stream, object]], inputs: int) -> list[Stream]:
-    """What an iterator of the papers gives for each stage."""
+    """The output of one of the papers' iterators for each stage."""
     outputs = [out for out, _ in trace]
     return [joined(outputs[i : i + inputs]) for i in range(0, len(outputs), inputs)]
 
 
-def assert_alike(mine: Sequence[Stream], others: Sequence[Stream]) -> None:
-    """At every stage the same tuples, each once; and we have promised what they have, or more."""
-    said: list[Punctuation] = []
-    heard: list[Punctuation] = []
-    for a, b in zip(mine, others, strict=True):
+def assert_alike(our_stages: Sequence[Stream], paper_stages: Sequence[Stream]) -> None:
+    """At every stage the tuples are equal, and our punctuations imply the papers' punctuations."""
+    our_punctuations: list[Punctuation] = []
+    paper_punctuations: list[Punctuation] = []
+    for a, b in zip(our_stages, paper_stages, strict=True):
         assert sorted(tuples_of(a), key=repr) == sorted(tuples_of(b), key=repr)
-        said += punctuations_of(a)
-        heard += punctuations_of(b)
-        owed = [t for t in SPACE.tuples() if set_match(t, heard) and not set_match(t, said)]
+        our_punctuations += punctuations_of(a)
+        paper_punctuations += punctuations_of(b)
+        owed = [
+            t
+            for t in SPACE.tuples()
+            if set_match(t, paper_punctuations) and not set_match(t, our_punctuations)
+        ]
         assert not owed, f"the paper promises that no {owed[0]} comes"
 
 
 def test_the_example_of_sdupelim() -> None:
-    """Section 4.2: each slice, what it gives, and the state behind it."""
+    """Section 4.2: the output of each slice, and the state after it."""
     closed = Punctuation.of(X, x="[0,4]")
-    given_: list[Stream] = [[(1,), (5,)], [(3,)], [closed], [(5,), (6,), (7,)]]
-    assert list(tkde.sdupelim(given_)) == [
+    slices: list[Stream] = [[(1,), (5,)], [(3,)], [closed], [(5,), (6,), (7,)]]
+    assert list(tkde.sdupelim(slices)) == [
         ([(1,), (5,)], [(1,), (5,)]),
         ([(3,)], [(1,), (5,), (3,)]),
         ([closed], [(5,)]),
         ([(6,), (7,)], [(5,), (6,), (7,)]),
     ]
-    assert ours(DupElim(X), given_) == [out for out, _ in tkde.sdupelim(given_)]
+    assert ours(DupElim(X), slices) == [out for out, _ in tkde.sdupelim(slices)]
 
 
 @given(data=st.data())
-def test_without_punctuations_they_are_the_relational_operators(data: st.DataObject) -> None:
-    """Section 4.1: what has come out at the end."""
+def test_without_punctuations_iterators_equal_relational_operators(data: st.DataObject) -> None:
+    """Section 4.1: the output at the end of the inputs."""
     slices = st.lists(st.lists(st.sampled_from(SPACE.tuples()), max_size=4), max_size=5)
     left, right = data.draw(slices), data.draw(slices)
     ls, rs = joined(left), joined(right)
     assert joined(plain.sdupelim(left)) == nub(ls)
-    found = joined(plain.sdiff(left, right))
-    assert set(found) == set(minus(ls, rs))
-    assert found == nub(found)
+    rows = joined(plain.sdiff(left, right))
+    assert set(rows) == set(minus(ls, rs))
+    assert rows == nub(rows)
 
 
 @given(data=st.data())
@@ -105,11 +109,11 @@ def test_dupelim_is_sdupelim(data: st.DataObject) -> None:
 
 @given(data=st.data())
 def test_difference_is_sdiff(data: st.DataObject) -> None:
-    """TKDE's, and the report's, which says other punctuations: ours says those of both."""
+    """TKDE and the report emit different punctuations; our difference emits both kinds."""
     inputs = drawn(data, 2)
     for sdiff in (tkde.sdiff, report.sdiff):
-        mine = ours(Difference(SPACE.schema, SPACE.schema), *inputs)
-        assert_alike(mine, theirs(sdiff(*inputs), 2))
+        our_stages = ours(Difference(SPACE.schema, SPACE.schema), *inputs)
+        assert_alike(our_stages, theirs(sdiff(*inputs), 2))
 
 
 def arrived(slices: Sequence[Stream]) -> Port:
@@ -138,17 +142,17 @@ def test_sdupelim_conforms(data: st.DataObject) -> None:
 
 @given(data=st.data())
 def test_sdiff_conforms(data: st.DataObject) -> None:
-    """The same of sdiff, behind each slice of the negative input, and of our operator beside it."""
+    """The same for sdiff and our operator, after each slice of the negative input."""
     lxs, rxs = drawn(data, 2)
     oracle, before = sets.difference(), set[Row]()
     operator = Difference(SPACE.schema, SPACE.schema)
-    mine = ours(operator, lxs, rxs)
+    our_stages = ours(operator, lxs, rxs)
     trace = list(tkde.difference(lxs, rxs))
     for i, ((lout, _), (rout, state)) in enumerate(zip(trace[::2], trace[1::2], strict=True)):
         ports = [arrived(lxs[: i + 1]), arrived(rxs[: i + 1])]
         cpass, ckeep = as_set(oracle.cpass(ports)), oracle.ckeep(ports)
         assert not lout
-        assert as_set(tuples_of(rout)) - before == cpass - before == as_set(tuples_of(mine[i]))
+        assert as_set(tuples_of(rout)) - before == cpass - before == as_set(tuples_of(our_stages[i]))
         assert as_set(state[0]) == as_set(ckeep[0]), "ckeepL"
         assert as_set(state[1]) == as_set(ckeep[1]), "ckeepR"
         before = cpass

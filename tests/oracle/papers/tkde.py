@@ -1,4 +1,4 @@
-"""Stream iterators with punctuations, as TKDE has them: ``step``, then ``pass``, ``prop`` and ``keep`` of a slice."""
+"""TKDE's stream iterators with punctuations: ``step``, then ``pass``, ``prop`` and ``keep`` for each slice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tuples, Puncts = list[Row], list[Punctuation]
 
 @dataclass(frozen=True)
 class Behavior(Generic[S]):
-    """What an iterator does with a slice of one input."""
+    """The functions by which an iterator processes a slice of one input."""
 
     step: Callable[[Tuples, S], tuple[Tuples, S]]
     pass_: Callable[[Puncts, S], Tuples]
@@ -26,7 +26,7 @@ class Behavior(Generic[S]):
     keep: Callable[[Puncts, S], S]
 
     def slice(self, xs: Stream, st: S) -> tuple[Stream, S]:
-        """Tuples apart from punctuations; ``prop`` is after ``pass``, whose tuples its punctuations may match."""
+        """Tuples first, then punctuations; ``prop`` follows ``pass``, whose tuples its punctuations may match."""
         ts, ps = tuples_of(xs), punctuations_of(xs)
         out, st = self.step(ts, st)
         return [*out, *self.pass_(ps, st), *self.prop(ps, st)], self.keep(ps, st)
@@ -48,28 +48,28 @@ def keep_t(ps: Puncts, st: S) -> S:
 
 
 Trace = Iterator[tuple[Stream, S]]
-"""What each slice gives, and the state behind it."""
+"""The output of each slice, and the state after it."""
 
 
 def unary(st: S, behavior: Behavior[S], xs: Sequence[Stream]) -> Trace[S]:
-    """One input."""
-    for each in xs:
-        out, st = behavior.slice(each, st)
+    """Process one input."""
+    for elements in xs:
+        out, st = behavior.slice(elements, st)
         yield out, st
 
 
 def binary(
     st: S, left: Behavior[S], right: Behavior[S], lxs: Sequence[Stream], rxs: Sequence[Stream]
 ) -> Trace[S]:
-    """The slices of two inputs in turn, of which there are equally many."""
+    """Process the slices of two inputs alternately; both have equally many slices."""
     for lx, rx in zip(lxs, rxs, strict=True):
-        for behavior, each in ((left, lx), (right, rx)):
-            out, st = behavior.slice(each, st)
+        for behavior, elements in ((left, lx), (right, rx)):
+            out, st = behavior.slice(elements, st)
             yield out, st
 
 
 def sdupelim(xs: Sequence[Stream]) -> Trace[Tuples]:
-    """Duplicate elimination: the state is all that has come and may come again."""
+    """Duplicate elimination: the state is the received tuples that can arrive again."""
 
     def step(ts: Tuples, st: Tuples) -> tuple[Tuples, Tuples]:
         return nub(minus(ts, st)), union(st, ts)
@@ -123,5 +123,5 @@ def difference(lxs: Sequence[Stream], rxs: Sequence[Stream]) -> Trace[Sides]:
 
 
 def sdiff(lxs: Sequence[Stream], rxs: Sequence[Stream]) -> Trace[Tuples]:
-    """Difference: it releases what the negative input has closed without having had it."""
+    """Difference: releases tuples that the negative input has closed and does not contain."""
     return sdupelim([out for out, _ in difference(lxs, rxs)])

@@ -51,7 +51,7 @@ class GroupBy(Unary):
         text = f"a group is {effect} once {closed(self.input, closing)}"
         computed = [key for key in self.keys if key not in closing]
         if computed and closing:
-            text += f"; no punctuation speaks about {', '.join(computed)}, which is computed"
+            text += f"; punctuations cannot constrain {', '.join(computed)}, which is computed"
         nulls = [key for key in closing if self.schema[key].nullable]
         if nulls:
             when = "by punctuations with * there" if len(self.keys) > 1 else f"at the end of {end}"

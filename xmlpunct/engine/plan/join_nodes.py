@@ -104,7 +104,7 @@ class Keyed(Binary):
             when = ", or once ".join(ways) or f"{every_stream(other)} has ended"
             texts.append(f"a tuple {which_side(self, side)} is {then[side]} once {when}")
         if not self.keys:
-            texts.append("without an equality it runs on one shard and compares everything with everything")
+            texts.append("without an equality it runs on one shard and compares all pairs")
         return "; ".join(texts)
 
 
@@ -178,7 +178,7 @@ class Join(Keyed):
             else side_
             for side, side_ in enumerate(one_sided)
         ]
-        text = "the joins below it are in another order than the query's, in which all stay bounded"
+        text = "the joins below it are in an order in which all stay bounded, not in the query's order"
         return replace(
             either([combined(sides), *one_sided]), needs=needs, told=text if self.reordered else ""
         )

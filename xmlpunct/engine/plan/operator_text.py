@@ -16,7 +16,7 @@ def closing_attributes(node: Node, names: Iterable[str]) -> dict[str, list[Strea
 def closed(node: Node, closing: dict[str, list[StreamAttribute]], how: str = "closed its {}") -> str:
     """The condition under which punctuations close values of columns; ``how`` describes the values."""
     if not closing:
-        return f"{every_stream(node)} has ended: no punctuation speaks about what is computed"
+        return f"{every_stream(node)} has ended: punctuations cannot constrain computed columns"
     named: dict[tuple[str, ...], list[str]] = {}
     for attributes_of in closing.values():
         subject = tuple(dict.fromkeys(stream for stream, _ in attributes_of))
@@ -29,7 +29,9 @@ def closed(node: Node, closing: dict[str, list[StreamAttribute]], how: str = "cl
     ways = [f"{_all_of(subject)} has {how.format(' or '.join(names))}" for subject, names in named.items()]
     several = " (or several together)" if sum(map(len, named.values())) > 1 else ""
     below = [n for n in node.find(Binary) if n.number]
-    condition = f", and none such is left in {' and '.join(f'#{n.number}' for n in below)}" if below else ""
+    condition = (
+        f", and no matching tuple is left in {' and '.join(f'#{n.number}' for n in below)}" if below else ""
+    )
     return f"{' or '.join(ways)}{several}, with * elsewhere{condition}"
 
 
@@ -76,4 +78,4 @@ def which_side(node: Binary, side: int) -> str:
 
 
 def _all_of(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"every one of {', '.join(names)}"
+    return names[0] if len(names) == 1 else f"each of {', '.join(names)}"

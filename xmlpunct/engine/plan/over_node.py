@@ -38,7 +38,7 @@ class Over(Unary):
         closing = closing_attributes(self.input, [*self.keys, ts])
         if ts not in closing and not any(key in closing for key in self.keys):
             return (
-                f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
+                f"nothing is released before the end of {end}: punctuations cannot constrain computed columns"
             )
         partition = f" of its {', '.join(self.keys)}" * bool(self.keys)
         if kind == "end" or ts not in closing:

@@ -84,8 +84,8 @@ class Query:
         """Raise `UsageError` for a CREATE SINK, if the caller takes the results itself."""
         if named := [answer.name for answer in self.answers if answer.name]:
             raise UsageError(
-                f"CREATE SINK {named[0]}: here a query gives the results of one SELECT. Leave the sinks out and write "
-                "the results from here, or run the file with xmlpunct run"
+                f"CREATE SINK {named[0]}: a query in Python has the results of one SELECT. Leave out the sinks and "
+                "write the results in Python, or use xmlpunct run"
             )
 
     @property

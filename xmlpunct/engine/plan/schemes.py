@@ -193,7 +193,7 @@ class Outlook:
     def retained(self, keys: Collection[str], schema: Schema) -> str:
         """A remark that each partition retains state; empty if partitions are closed, or if there are few."""
         closed = within(self.closes, keys) or not reduced(smallest([keys]), schema) - THE_END
-        return "" if closed else "retains something of each partition, which is its meaning"
+        return "" if closed else "retains state for each partition, by definition"
 
     def renamed(self, ways: Mapping[str, Collection[str]]) -> Outlook:
         """The outlook under new names; ``ways`` has any number of new names for an attribute."""

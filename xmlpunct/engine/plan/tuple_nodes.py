@@ -363,7 +363,7 @@ class Sort(Unary):
         closing = closing_attributes(self.input, [key.column])
         if not closing:
             return (
-                f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
+                f"nothing is released before the end of {end}: punctuations cannot constrain computed columns"
             )
         first = "highest" if key.descending else "lowest"
         nulls = f"; nulls, at the end of {end}" if nullable else ""
@@ -385,7 +385,7 @@ class Limit(Unary):
 
     @property
     def unblocked_by(self) -> str:
-        return f"after {self.count} {'tuple' if self.count == 1 else 'tuples'} nothing more is read"
+        return f"after {self.count} {'tuple' if self.count == 1 else 'tuples'} reading stops"
 
     @property
     def ordered(self) -> bool:

@@ -18,7 +18,7 @@ from xmlpunct.schema.change_columns import AT, DIFF
 from xmlpunct.types import Type
 from xmlpunct.types.durations import epoch, in_words
 
-CONTENT = "grows with its distinct content, which is its meaning"
+CONTENT = "grows with its distinct content, by definition"
 
 
 @dataclass(frozen=True)

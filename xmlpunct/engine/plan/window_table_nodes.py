@@ -174,7 +174,7 @@ class Session(Unary):
         if self.timestamp not in closing:
             end = every_stream(self)
             return (
-                f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
+                f"nothing is released before the end of {end}: punctuations cannot constrain computed columns"
             )
         nulls = [name for name in self.by if self.input.schema[name].nullable]
         return (

@@ -100,7 +100,7 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
     for written_file in [*files, *databases]:
         for role, spec in query.reads:
             if would_be_read(spec, written_file.path):
-                _refuse(written_file, f"matches what is read as {role} {spec}, and would be read with it")
+                _refuse(written_file, f"matches {role} {spec}, and would be read with it")
     for database in [[], *([written_file] for written_file in databases)]:  # several tables may be in one
         _refuse_twice([*files, *database])
     files += databases
@@ -123,7 +123,7 @@ def _refuse_twice_by_url(written: Sequence[tuple[str, str]]) -> None:
 def _refuse_twice_on_standard_output(roles: Sequence[str]) -> None:
     """Refuse two results on standard output, also on a terminal or pipe."""
     if len(roles) > 1:
-        outputs = " and ".join(role.rstrip(":").replace("-o", "the SELECT beside them") for role in roles)
+        outputs = " and ".join(role.rstrip(":").replace("-o", "the SELECT without a sink") for role in roles)
         raise UsageError(f"{outputs} write to standard output: name another place for all but one")
 
 
@@ -133,7 +133,7 @@ def _refuse_read_url(role_of_output: str, output: str, reads: Iterable[tuple[str
     for role, spec in reads:
         if url_scheme(spec) == url_scheme(output) and connector_of(spec).place(spec) == output_place:
             raise UsageError(
-                f"{role_of_output} {output} is what is read as {role} {spec}, and would be read: name another place"
+                f"{role_of_output} {output} is read as {role} {spec}, and would be read: name another place"
             )
 
 
@@ -153,7 +153,7 @@ def refuse_read(written: Iterable[PathRole], read: Sequence[PathRole]) -> None:
         for source in read:
             files, folders = source.listing
             if target.is_same(source) or (target.identity is not None and target.identity in files):
-                _refuse(target, f"is what is read as {source}, and would be overwritten")
+                _refuse(target, f"is read as {source}, and would be overwritten")
             _refuse_into(target, source, folders)
 
 
@@ -176,11 +176,11 @@ def _refuse_in_checkpoint(
     """Refuse outputs in the checkpoint directory, and inputs among its own files."""
     for target in written:
         if target.is_same(checkpoint) or target.below(checkpoint.identity):
-            _refuse(target, f"is in the checkpoint {checkpoint.path}, which is the run's own")
+            _refuse(target, f"is in the checkpoint {checkpoint.path}, which only the run may write")
     for source in read:
         names = source.below(checkpoint.identity)
         if source.is_same(checkpoint) or (names and names[0] in OWN_NAMES):
-            _refuse(checkpoint, f"keeps its own files where {source} is read")
+            _refuse(checkpoint, f"keeps its own files in the directory where {source} is read")
         _refuse_into(checkpoint, source, source.listing[1])
 
 
@@ -192,7 +192,7 @@ def _refuse_in_dataset(dataset: PathRole, written: Sequence[PathRole], read: Seq
             _refuse(target, f"is in the dataset {dataset.path}, and would be read with it")
     for source in read:
         if dataset.is_same(source) or source.below(dataset.identity):
-            _refuse(dataset, f"holds what is read as {source}")
+            _refuse(dataset, f"contains files that are read as {source}")
         _refuse_into(dataset, source, source.listing[1])
 
 

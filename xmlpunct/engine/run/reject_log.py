@@ -47,7 +47,7 @@ class RejectLog:
 
     def _log_count(self, kind: list[Any]) -> None:
         kind[1] = kind[0]
-        _log.warning("%s rejects of this kind by now, the last one: %s", f"{kind[0]:,}", kind[2])
+        _log.warning("%s rejects of this kind so far, the last one: %s", f"{kind[0]:,}", kind[2])
 
 
 def log_notices(notices: Iterable[Notice]) -> None:

@@ -22,13 +22,13 @@ MOST_SLICE_BYTES = 2**30
 
 
 NO_COPY = (
-    "provisional answers (--partial) take --engine local: on Spark the state lies with its workers, "
-    "in a store of which nobody can take a copy between two micro-batches"
+    "provisional answers (--partial) need --engine local: on Spark, the state is in a store of the workers, "
+    "which cannot be copied between two micro-batches"
 )
 
 
 ONE_ANSWER = (
-    "provisional answers (--partial) are those of one SELECT, and this query has several answers: "
+    "provisional answers (--partial) need a single SELECT, and this query has several answers: "
     "run the SELECT without CREATE SINK"
 )
 
@@ -147,7 +147,7 @@ def parse_size(text: str) -> int:
         raise UsageError(f"{text!r} is no size: write 65536, 64KiB, 8MiB or 1GiB")
     size = int(parts[1]) * _UNITS[parts[2]]
     if size > MOST_SLICE_BYTES:
-        raise UsageError(f"{text} is too much for a slice, which is held in memory: 1GiB is the most")
+        raise UsageError(f"{text} is too large for a slice, which is held in memory: at most 1GiB")
     return size
 
 

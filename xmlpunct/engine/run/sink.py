@@ -154,7 +154,8 @@ def reject_line(reject: Reject) -> bytes:
 def tell_complete() -> None:
     """Say why a run goes on."""
     _log.warning(
-        "the output is complete; the inputs are read on, since --rejects, --max-rejects and --strict judge all"
+        "the output is complete; the inputs are read to the end because --rejects, --max-rejects and --strict need "
+        "all rejects"
     )
 
 
@@ -231,7 +232,7 @@ def outlet_at(place: str | None, options: RunOptions) -> Outlet | None:
         spec = expand(str(place))
         outlet = connector_of(spec).outlet(spec, str(place))
         if options.replaces and not outlet.can_replace:
-            raise UsageError(f"{place}: nothing that was sent there can be removed: leave out --replace")
+            raise UsageError(f"{place}: sent messages cannot be removed: leave out --replace")
         return outlet
     if place is not None and place.endswith("/") and options.format in FORMATS:
         return Dataset(place, options.format, options.partition_by)
@@ -280,7 +281,7 @@ def make_output(options: RunOptions, answer: Answer) -> Output:
     schema, ordered, say = answer.root.schema, answer.ordered, options.spelled
     if options.form is not None and options.format != "xml":
         xml = f"{say('root')}, {say('row')}, {say('namespaces')} and {say('pretty')}"
-        raise UsageError(f"{xml} say how XML is written, not {options.format}: leave them out")
+        raise UsageError(f"{xml} apply to XML, not to {options.format}: leave them out")
     outlet = outlet_at(options.output, options)
     if outlet is not None:
         outlet.check(schema)
@@ -288,7 +289,7 @@ def make_output(options: RunOptions, answer: Answer) -> Output:
         _refuse_format(options)
     if outlet is not None and outlet.takes_columns:
         if options.form is not None or (options.is_url and options.format != "xml"):
-            raise UsageError(f"{options.output} takes columns: leave out {say('format')} and the form of XML")
+            raise UsageError(f"{options.output} needs columns: leave out {say('format')} and the form of XML")
         return Output(schema, JsonlWriter(schema), ordered, outlet.unfit)
     form, namespace = options.form or XmlForm(), options.punct_namespace
     writer = writer_for(options.format, schema, punct_namespace=namespace, **vars(form))
@@ -301,6 +302,6 @@ def _refuse_format(options: RunOptions) -> None:
     folder = "output = 'DIR/'" if options.is_sink else "-o DIR/"
     if options.partition_by:
         kinds = f"{folder}, format =" if options.is_sink else f"{folder} --format"
-        raise UsageError(f"{said('partition-by')} takes a directory of files: {kinds} parquet, arrow or csv")
+        raise UsageError(f"{said('partition-by')} needs a directory of files: {kinds} parquet, arrow or csv")
     if options.format in FORMATS and options.format != "csv":
         raise UsageError(f"{said('format')} {options.format} is for a directory of files: {folder}")

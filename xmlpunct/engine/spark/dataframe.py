@@ -72,7 +72,7 @@ class _InputFrame:
         frame, column = (source.frame, source.column) if isinstance(source, Punctuated) else (source, None)
         if not hasattr(frame, "isStreaming"):
             raise UsageError(
-                f"{name} is a {type(frame).__name__}: give a data frame of Spark's, or a path, as a text"
+                f"{name} is a {type(frame).__name__}: pass a Spark data frame, or a path as a string"
             )
         if column is not None and column not in frame.columns:
             raise UsageError(f"{name} has no column {column}: there are {', '.join(frame.columns)}")
@@ -169,13 +169,13 @@ def _check(
     """Raise `UsageError` for a query that a streaming frame cannot run, or a session that cannot."""
     if any(isinstance(node, Sort | Limit) for node in query.root.walk()):
         raise UsageError(
-            "ORDER BY and LIMIT are refused: a streaming data frame has no order. Order what its sink has written, or "
+            "ORDER BY and LIMIT are refused: a streaming data frame has no order. Sort the output of its sink, or "
             "use xmlpunct.query or xmlpunct run"
         )
     if "RocksDB" not in state_store(session):
         raise UsageError(
-            f"this session keeps the state of streaming queries in {state_store(session)}, and transformWithState runs "
-            f"with RocksDB alone: unset {PROVIDER}, or set it to RocksDB's"
+            f"this session stores the state of streaming queries in {state_store(session)}, but transformWithState "
+            f"needs RocksDB: unset {PROVIDER}, or set it to RocksDB's"
         )
     if punctuation is not None and punctuation in query.root.schema:
         raise UsageError(f"the result has a column {punctuation}: give columnNameOfPunctuation another name")
@@ -228,7 +228,7 @@ def _start(spools: Sequence[Spool]) -> None:
                 try:
                     spool.check()
                 except XmlPunctError as error:
-                    _log.error("%s; the query waits for it: stop it, and begin again", error)
+                    _log.error("%s; the query waits for it: stop the query and start it again", error)
                     open_spools.remove(spool)
             if not any(spool.is_alive() for spool in spools):
                 return

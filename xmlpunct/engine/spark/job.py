@@ -47,7 +47,7 @@ PAYLOAD_BYTES = 8 * 2**20
 """How large a `StageRow` is, unless a tuple alone is larger: Java has each of them in its memory several times over."""
 
 ANOTHER_JOB = (
-    "the checkpoint belongs to another query, to other inputs or to another number of shards: give the same again "
+    "the checkpoint belongs to another query, to other inputs or to another number of shards: pass the same ones "
     "(shards=N), or another checkpointLocation"
 )
 

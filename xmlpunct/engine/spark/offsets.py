@@ -31,7 +31,7 @@ class SparkOffsets:
         is_same = commit.batch < 0 or self.end(commit.batch) == commit.offset
         if not is_same or self._last("offsets") > commit.batch + 1 or self._last("commits") > commit.batch:
             raise XmlPunctError(
-                f"Spark's offsets in {self._folder} do not go with the log of the checkpoint: one of them is older, or "
+                f"Spark's offsets in {self._folder} do not match the log of the checkpoint: one of them is older, or "
                 "damaged. Restore the whole checkpoint as it was at one time, together with its output, or start "
                 "again with another --checkpoint and --replace"
             )

@@ -158,7 +158,7 @@ class RunMetrics:
                     if self._checksums.get(key, checksum) != checksum:
                         number, part = map(int, key.split("/"))
                         name = self._inputs[number].parts[part].name
-                        raise ChangedError.of(name, "it does not hold what was read of it before")
+                        raise ChangedError.of(name, "its content has changed since an earlier run read it")
 
     def _keep(self, row: StageRow) -> None:
         """Record the outline of the state that a shard retains."""

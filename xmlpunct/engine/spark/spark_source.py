@@ -186,13 +186,15 @@ class QueryReader:
                     input_, elements, before[i], sys.maxsize, at_once, stop=after[i], uncut=uncut
                 )
                 if end_ != after[i]:
-                    raise ChangedError.of(input_.source, "it does not hold what was read of it before")
+                    raise ChangedError.of(
+                        input_.source, "its content has changed since an earlier run read it"
+                    )
             for ordinal, group in enumerate(grouped(ranges, piece)):
                 tasks.append(TaskPartition(edge.RangeTask(i, ordinal, group)))
         by_input: dict[int, list[Plain]] = {}
         injected = self._said_log.read()
         if len(injected) < end.get(SAID, 0):
-            raise ChangedError.of(self.job.said, "it does not hold what was said to the run before")
+            raise ChangedError.of(self.job.said, "the punctuations that were sent to the run have changed")
         for stream, patterns in injected[start.get(SAID, 0) : end.get(SAID, 0)]:
             by_input.setdefault(self.job.input_of(stream), []).append((stream, patterns))
         for i, of_input in by_input.items():

@@ -59,7 +59,7 @@ def check_dataset(options: RunOptions, schema: Schema) -> None:
     for a in schema:
         if not a.type.comparable:
             raise UsageError(
-                f"column {a.name} is {a.type.kind}: a dataset such as {options.output} has text in each column: "
+                f"column {a.name} is {a.type.kind}: a dataset such as {options.output} has only text in its columns: "
                 "write a file"
             )
     for name in schema.names:

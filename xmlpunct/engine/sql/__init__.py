@@ -100,7 +100,7 @@ def _check_depth(root: Node) -> None:
     for node in root.walk():
         depth[id(node)] = 1 + max((depth[id(below)] for below in node.inputs), default=0)
     if depth[id(root)] > DEEPEST:
-        raise SqlError(f"this query is nested too deeply: at most {DEEPEST} steps can follow each other")
+        raise SqlError(f"this query is too long: at most {DEEPEST} steps can follow each other")
 
 
 def _check_output(relation: PlannedRelation) -> None:
@@ -108,7 +108,7 @@ def _check_output(relation: PlannedRelation) -> None:
     seen = set()
     for field in relation.fields:
         if field.name in seen:
-            refuse(f"two output columns are named {field.name}: give one an alias", field.origin)
+            refuse(f"two output columns have the name {field.name}: give one an alias", field.origin)
         if not is_column_path(field.name):
             refuse(f"{field.name!r} cannot name an XML element: give the column another alias", field.origin)
         seen.add(field.name)

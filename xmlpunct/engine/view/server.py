@@ -28,7 +28,7 @@ from urllib.parse import parse_qsl
 
 from xmlpunct.base.errors import UsageError, XmlPunctError
 from xmlpunct.connectors.host_check import LOOPBACK
-from xmlpunct.connectors.http_server import HttpServer, RequestHandler, RequestRefused
+from xmlpunct.connectors.http_server import JSON, HttpServer, RequestHandler, RequestRefused
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.view.drawing import draw
@@ -44,10 +44,6 @@ MOST_SHOWN = 1000
 """Maximum number of tuples of a provisional result that are sent to the page."""
 _BEAT_SECONDS = 5.0
 """Interval of keep-alive comments, by which a lost connection is detected."""
-_JSON = "application/json"
-"""Required content type of requests: browsers do not let other sites send it without asking the server first."""
-_LAST_SECONDS = 1.0
-"""Time that clients have at the end to receive the last moment."""
 
 
 def read_address(text: str) -> tuple[str, int]:
@@ -83,16 +79,11 @@ class ViewServer:
 
     def __init__(self, view: View, address: tuple[str, int], talk: Talk | None = None) -> None:
         self._is_over = threading.Event()
-        handler = type(
-            "Handler", (_Handler,), {"view": view, "over": self._is_over, "host": address[0], "talk": talk}
-        )
         try:
-            self._server = HttpServer(*address, handler)
+            self._server = HttpServer(*address, _Handler, view=view, over=self._is_over, talk=talk)
         except (OSError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise UsageError(f"--http {address[0]}:{address[1]}: cannot listen there: {reason}") from None
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
 
     @property
     def url(self) -> str:
@@ -108,10 +99,7 @@ class ViewServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_over.set()
-        self._server.shutdown()
-        self._server.settle(_LAST_SECONDS)
-        self._server.server_close()
-        self._thread.join()
+        self._server.stop()
 
 
 class _Handler(RequestHandler):
@@ -131,14 +119,15 @@ class _Handler(RequestHandler):
             "/why": self._why,
         }
         if path not in pages:
-            raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "there is no such page")
         pages[path]()
 
     def post(self) -> None:
-        if self.headers.get("Content-Type", "").partition(";")[0].strip().lower() != _JSON:
-            raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send it with Content-Type: {_JSON}")
+        # Browsers do not let other sites send JSON without asking the server first.
+        if self.headers.get("Content-Type", "").partition(";")[0].strip().lower() != JSON:
+            raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send it with Content-Type: {JSON}")
         if self.path != "/say":
-            raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "there is no such page")
         if self.talk is None or not self.talk.may_say:
             reason = "the run does not allow that: start it with --allow-say"
             raise RequestRefused(HTTPStatus.FORBIDDEN, reason)
@@ -152,24 +141,24 @@ class _Handler(RequestHandler):
         except (ValueError, TypeError, KeyError, RecursionError):
             reason = 'send {"input": NAME, "punctuation": PATTERNS}'
             raise RequestRefused(HTTPStatus.BAD_REQUEST, reason) from None
-        self._json(HTTPStatus.OK, {"said": True})
+        self.answer_json(HTTPStatus.OK, {"said": True})
 
     def _why(self) -> None:
         if self.talk is None:
-            raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "there is no such page")
         patterns = dict(parse_qsl(self.path.partition("?")[2], keep_blank_values=True))
         try:
             waits = self.talk.why(patterns)
         except XmlPunctError as error:
             raise RequestRefused(HTTPStatus.BAD_REQUEST, str(error)) from None
-        self._json(HTTPStatus.OK, waits)
+        self.answer_json(HTTPStatus.OK, waits)
 
     def _page(self) -> None:
         page = files("xmlpunct.engine.view").joinpath("page.html").read_bytes()
         self.answer(HTTPStatus.OK, "text/html; charset=utf-8", page)
 
     def _state(self) -> None:
-        self._json(HTTPStatus.OK, self.view.latest.as_dict())
+        self.answer_json(HTTPStatus.OK, self.view.latest.as_dict())
 
     def _metrics(self) -> None:
         from xmlpunct.engine.view.metrics import CONTENT_TYPE, metrics  # rarely used and slow to import
@@ -179,17 +168,17 @@ class _Handler(RequestHandler):
     def _health(self) -> None:
         state = self.view.latest.state
         bad = state == "failed"
-        self._json(HTTPStatus.SERVICE_UNAVAILABLE if bad else HTTPStatus.OK, {"state": state})
+        self.answer_json(HTTPStatus.SERVICE_UNAVAILABLE if bad else HTTPStatus.OK, {"state": state})
 
     def _partial(self) -> None:
         try:
             answer = self.view.ask(lambda stats: _partial_of(stats, self.view.query))
         except XmlPunctError as error:
-            self._json(HTTPStatus.CONFLICT, {"error": str(error)})
+            self.answer_json(HTTPStatus.CONFLICT, {"error": str(error)})
         except TimeoutError:
-            self._json(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the run is busy, or over"})
+            self.answer_json(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the run is busy, or over"})
         else:
-            self.answer(HTTPStatus.OK, _JSON, answer)
+            self.answer(HTTPStatus.OK, JSON, answer)
 
     def _events(self) -> None:
         self.answer(HTTPStatus.OK, "text/event-stream", None)
@@ -207,9 +196,6 @@ class _Handler(RequestHandler):
             number = latest_number
             if last or moment.state not in ("starting", "running"):
                 return
-
-    def _json(self, status: HTTPStatus, values: Any) -> None:
-        self.answer(status, _JSON, json.dumps(values).encode() + b"\n")
 
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-store")

@@ -40,7 +40,7 @@ def explain(query: Query) -> str:
     rules that can be switched
       edge-aggregation is on, for edge 1: --rule edge-aggregation=off
     """
-    waits = list(unblocking(query.walk())) or ["nothing waits: every tuple goes through at once"]
+    waits = list(unblocking(query.walk())) or ["no operator waits: every tuple is emitted at once"]
     printed_numbers = set[int]()
     sections = {
         **{f"plan of {a}" if a.name else "plan": list(tree(a.root, printed_numbers)) for a in query.answers},
@@ -49,7 +49,7 @@ def explain(query: Query) -> str:
         "will it unblock, will it stay bounded": [
             f"#{n.number} {n.name}: {verdict}" for n, verdict in verdicts(query)
         ],
-        "what would mend it": list(mending(query).lines()),
+        "what would fix it": list(mending(query).lines()),
         "rules that can be switched": list(rule_options(query)),
     }
     return "\n\n".join("\n".join([title, *_indent(lines)]) for title, lines in sections.items() if lines)

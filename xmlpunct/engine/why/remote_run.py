@@ -28,7 +28,7 @@ def ask(url: str, patterns: Mapping[str, str]) -> list[dict[str, Any]]:
         with guarded(url):
             waits: list[dict[str, Any]] = json.loads(answer)
     except SourceError as error:
-        raise UsageError(f"{url} answers, and is no run of xmlpunct: {error.reason}") from None
+        raise UsageError(f"{url} answers, but is no run of xmlpunct: {error.reason}") from None
     return waits
 
 
@@ -50,7 +50,7 @@ def _request(url: str, body: bytes | None = None, headers: Mapping[str, str] = M
     request = Request(read_url(url)[0], body, dict(headers))
     try:
         with (
-            guarded(url, f"nobody answers at {url}", passing=(HTTPError,)),
+            guarded(url, f"no answer from {url}", passing=(HTTPError,)),
             build_opener(ProxyHandler({})).open(request, timeout=SECONDS) as response,
         ):
             answer: bytes = response.read()

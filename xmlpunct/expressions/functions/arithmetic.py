@@ -44,7 +44,7 @@ def _numbers(name: str, args: Sequence[Expression]) -> list[Expression]:
     numbers = [literal(type_, None) if is_null(a) else a for a in args]
     for a in numbers:
         if not a.type.numeric:
-            raise ValueError(f"{name} wants numbers, not {a.type}")
+            raise ValueError(f"{name} needs numbers, not {a.type}")
     return [cast(a, DOUBLE) for a in numbers] if type_ is DOUBLE else numbers
 
 
@@ -58,7 +58,7 @@ def _type_call(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | 
         if not isinstance(a.type, DecimalType) and not isinstance(b.type, DecimalType):
             return record.call(a.type, a, b)
         if of_decimals is None:
-            raise ValueError(f"{record.name} over DECIMAL has no type of its own: CAST to DOUBLE first")
+            raise ValueError(f"{record.name} over DECIMAL has no result type: CAST to DOUBLE first")
         p, q = as_decimal(a.type), as_decimal(b.type)
         return record.call(of_decimals(p, q), cast(a, p), cast(b, q))
 
@@ -215,7 +215,7 @@ def _with_divisor(call: Call) -> tuple[int, bool] | None:
 def _type_whole_quotient(record: Function, args: tuple[Expression, ...]) -> Expression:
     quotient = DIVIDE(*args)
     if quotient.type is not INT:
-        raise ValueError("// is of INTs: say TRUNC(a / b)")
+        raise ValueError("// takes INTs: write TRUNC(a / b)")
     return quotient
 
 
@@ -231,7 +231,7 @@ PLUS = Function(
     "+", _type_call(_type_of_sum), _operation(lambda a, b: a + b, _sum),
     Syntax("Add", "this expression"), infix(7), monotone=_with_addend(True),
     doc=Doc("a + b",
-            "The sum. INT and DECIMAL are exact: what does not fit is a reject.",
+            "The sum. INT and DECIMAL are exact; a tuple whose sum does not fit the type is a reject.",
             "2 + 0.5"))
 MINUS = Function(
     "-", _type_call(_type_of_sum), _operation(lambda a, b: a - b, partial(_sum, sign=-1)),
@@ -249,24 +249,24 @@ DIVIDE = Function(
     "/", _type_call(), _quotient,
     Syntax("Div", "this expression", unread="typed safe"), infix(8), monotone=_with_divisor,
     doc=Doc("a / b",
-            "The quotient; of INTs without its rest, towards 0. By 0 is a reject.",
+            "The quotient. Two INTs give an INT, rounded towards 0. Division by 0 is a reject.",
             "-7 / 2"))
 WHOLE_QUOTIENT = Function(
     "//", _type_whole_quotient, syntax=Syntax("IntDiv", "this expression"),
     doc=Doc("a // b",
-            "The quotient of INTs without its rest, towards 0.",
+            "The quotient of two INTs, rounded towards 0.",
             "-7 // 2"))
 REMAINDER = Function("%", _type_call(), _remainder, Syntax("Mod", "this expression"), infix(8),
     doc=Doc("a % b, MOD(a, b)",
-            "The rest of a division, with the sign of a. By 0 is a reject.",
+            "The remainder of a / b, with the sign of a. Division by 0 is a reject.",
             "MOD(-7, 3)"))
 NEGATIVE = Function(
     "NEG", _type_sign, _sign_operation(minus, lambda a: canonical(-a)), arity=(1, 1),
     notation=Notation(_write_negative, 9), monotone=lambda call: (0, False),
     doc=Doc("-a",
-            "The negative.",
+            "The number with the opposite sign.",
             "-(2 - 5)"))
 ABS = Function("ABS", _type_sign, _sign_operation(pl.Expr.abs, pl.Expr.abs), Syntax("Abs"), arity=(1, 1),
     doc=Doc("ABS(x)",
-            "x without its sign.",
+            "The absolute value.",
             "ABS(-2.5)"))

@@ -54,7 +54,7 @@ def of_type(name: str, argument: Expression, type_: Type) -> Expression:
     if is_null(argument):
         return literal(type_, None)
     if argument.type is not type_:
-        raise ValueError(f"{name} wants {type_}, not {argument.type}")
+        raise ValueError(f"{name} needs {type_}, not {argument.type}")
     return argument
 
 
@@ -260,7 +260,7 @@ CONVERSIONS: dict[tuple[Type, Type], Conversion] = {
 
 
 def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
-    raise ValueError("CAST wants a type")
+    raise ValueError("CAST needs a type")
 
 
 def _cast(call: Call, value: pl.Expr) -> FunctionResult:
@@ -277,18 +277,18 @@ CAST = Function(
     notation=Notation(lambda call: ["CAST(", call.args[0], f" AS {call.type})"]),
     monotone=lambda call: (0, True) if _kinds(call.args[0].type, call.type) in _RISING else None,
     doc=Doc("CAST(x AS type), x::type",
-            "x as another type. What has no such value is a reject. A text is read as a tuple's text is, and in SQL's "
-            "forms: `yes`, `inf`, `2024-02-29 12:00`.",
+            "x converted to the type. If x has no value of that type, the tuple is a reject. A text is read as in XML, "
+            "and in the forms of SQL: `yes`, `inf`, `2024-02-29 12:00`.",
             "CAST(2.5 AS INT)"))  # fmt: skip
 TRY_CAST = Function(
     "TRY_CAST", _type_call, _try_cast, arity=(1, 1), nullable=lambda args: True,
     notation=Notation(lambda call: ["TRY_CAST(", call.args[0], f" AS {call.type})"]),
     doc=Doc("TRY_CAST(x AS type)",
-            "x as another type, null where it has no such value.",
+            "x converted to the type; null if x has no value of that type.",
             "TRY_CAST('2,5' AS INT)"))  # fmt: skip
 TRY = Function(
     "TRY", lambda record, args: record.call(args[0].type, *args), lambda call, value: FunctionResult(value),
     called=("TRY",), arity=(1, 1), nullable=lambda args: True, non_null=of_first, compile=attempted, takes_whole=True,
     doc=Doc("TRY(x)",
-            "x, null where it fails.",
+            "x; null if the evaluation of x fails.",
             "TRY(1 / 0)"))  # fmt: skip

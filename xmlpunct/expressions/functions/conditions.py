@@ -83,7 +83,7 @@ def _case(call: Call, *operands: pl.Expr) -> FunctionResult:
 
 
 def _single(call: Call, value: pl.Expr, count: pl.Expr) -> FunctionResult:
-    return FunctionResult(value, [(count > 1, "a query that stands for one value gives more than one")])
+    return FunctionResult(value, [(count > 1, "a scalar subquery returned more than one row")])
 
 
 def _write_case(call: Call) -> CallText:
@@ -126,7 +126,7 @@ def _convert_literal(type_: Type, argument: Expression) -> Expression:
 
 def _type_in(record: Function, args: tuple[Expression, ...]) -> Expression:
     if len(args) < 2:
-        raise ValueError("IN wants a list of values")
+        raise ValueError("IN needs a list of values")
     subject, *members = args
     pairs = [_comparable("=", subject, member) for member in members]
     if all(isinstance(m, Literal) and m.type == s.type == subject.type for s, m in pairs):
@@ -245,33 +245,33 @@ OR = Function(
     Syntax("Or", "this expression"), infix(1), compile=decided(lambda v: v), associative=True, idempotent=True,
     non_null=_non_null_or,
     doc=Doc("a OR b",
-            "Whether one of them is true. Where one is, the other may fail.",
+            "True if an operand is true. Then a failure of the other operand does not count.",
             "1 = 2 OR 2 = 2"))
 AND = Function(
     "AND", _type_call, lambda call, *operands: FunctionResult(pl.all_horizontal(operands)),
     Syntax("And", "this expression"), infix(2), compile=decided(lambda v: ~v), associative=True, idempotent=True,
     non_null=_non_null_and,
     doc=Doc("a AND b",
-            "Whether both are true. Where one is false, the other may fail.",
+            "True if both operands are true. If one is false, a failure of the other does not count.",
             "1 = 2 AND 2 = 2"))
 NOT = Function(
     "NOT", _type_call, lambda call, value: FunctionResult(~value), Syntax("Not"), arity=(1, 1),
     notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3), non_null=lambda call, args: args[0].negated,
     doc=Doc("NOT a",
-            "Whether a is false.",
+            "True if a is false.",
             "NOT 1 = 2"))
 IS_NULL = Function(
     "IS NULL", lambda record, args: record.call(BOOLEAN, *args), lambda call, value: FunctionResult(value.is_null()),
     arity=(1, 1), takes_whole=True, nullable=_never_null, non_null=_non_null_is_null,
     notation=Notation(lambda call: [*call.operand(0), " IS NULL"], 5),
     doc=Doc("a IS [NOT] NULL",
-            "Whether a is null.",
+            "True if a is null.",
             "NULLIF(1, 1) IS NULL"))
 CASE = Function(
     "CASE", _type_case, _case, arity=(1, maxsize), notation=Notation(_write_case), compile=branches,
     nullable=lambda args: any_null([*args[1::2], args[-1]]), non_null=_non_null_case,
     doc=Doc("CASE WHEN a THEN x ... [ELSE y] END, CASE v WHEN a THEN x ... END, IF(a, x, y)",
-            "The x behind the first condition that is true, else y.",
+            "The x of the first condition that is true, else y.",
             "CASE WHEN 1 < 2 THEN 'less' ELSE 'more' END"))
 SINGLE = Function(
     "SINGLE", lambda record, args: record.call(args[0].type, args[0], of_type(record.name, args[1], INT)), _single,
@@ -282,7 +282,7 @@ COALESCE = Function(
     Syntax("Coalesce", "this expressions", unread="is_nvl is_null"), arity=MANY, nullable=_all_null,
     non_null=of_any, compile=until(lambda v: v.is_not_null()),
     doc=Doc("COALESCE(a, b, ...)",
-            "The first that is not null.",
+            "The first argument that is not null.",
             "COALESCE(NULLIF(1, 1), 2)"))
 
 
@@ -314,48 +314,48 @@ def _comparison(
 _MIRRORED: dict[Comparison, Comparison] = {lt: gt, le: ge, gt: lt, ge: le}
 
 EQUAL = _comparison("=", "EQ", eq, _equal, (False, True, False),
-    "Whether they are equal, exactly, also numbers of two types.")
+    "True if a equals b. Numbers of different types are compared exactly.")
 UNEQUAL = _comparison("<>", "NEQ", ne, lambda s, t, a, b: ~_equal(s, t, a, b), (True, False, True),
-    "Whether they differ.")
+    "True if a and b differ.")
 LESS = _comparison("<", "LT", lt, _less, (True, False, False),
-    "Whether a is less; NaN is greatest.")
+    "True if a is less than b. NaN is the greatest DOUBLE.")
 AT_MOST = _comparison("<=", "LTE", le, lambda s, t, a, b: ~_less(t, s, b, a), (True, True, False),
-    "Whether a is not greater.")
+    "True if a is at most b.")
 GREATER = _comparison(">", "GT", gt, lambda s, t, a, b: _less(t, s, b, a), (False, False, True),
-    "Whether a is greater.")
+    "True if a is greater than b.")
 AT_LEAST = _comparison(">=", "GTE", ge, lambda s, t, a, b: ~_less(s, t, a, b), (False, True, True),
-    "Whether a is not less.")
+    "True if a is at least b.")
 DISTINCT = _comparison("IS DISTINCT FROM", "NullSafeNEQ", pl.Expr.ne_missing, _distinct, (True, False, True),
-    "Whether they differ, where null equals null.")
+    "True if a and b differ; null equals null.")
 NOT_DISTINCT = _comparison(
     "IS NOT DISTINCT FROM", "NullSafeEQ", pl.Expr.eq_missing, lambda s, t, a, b: ~_distinct(s, t, a, b),
     (False, True, False),
-    "Whether they are equal, where null equals null.")
+    "True if a equals b; null equals null.")
 IN = Function(
     "IN", _type_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize), non_null=_non_null_in,
     notation=Notation(lambda call: [*call.operand(0), " IN (", *comma_separated(call.args[1:]), ")"], 5),
     doc=Doc("a [NOT] IN (b, c, ...)",
-            "Whether a equals one of them.",
+            "True if a equals a value of the list.",
             "2 IN (1, 2)"))
 BETWEEN = Function("BETWEEN", _type_between, syntax=Syntax("Between", "this low high"), arity=(3, 3),
     doc=Doc("a [NOT] BETWEEN [SYMMETRIC] b AND c",
-            "a >= b AND a <= c; SYMMETRIC: or b and c the other way round.",
+            "a >= b AND a <= c. With SYMMETRIC, b may be greater than c.",
             "2 BETWEEN 1 AND 3"))
 NULLIF = Function("NULLIF", _type_nullif, syntax=Syntax("Nullif", "this expression"),
     doc=Doc("NULLIF(a, b)",
-            "Null where a = b, else a.",
+            "Null if a = b, else a.",
             "NULLIF(2, 3)"))
 GREATEST = Function(
     "GREATEST", _type_unified, _extreme(lambda a, b: b > a),  # NaN is greatest
     Syntax("Greatest", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs,
     non_null=of_any,
     doc=Doc("GREATEST(a, b, ...)",
-            "The greatest that is not null.",
+            "The greatest argument that is not null.",
             "GREATEST(1, 3, 2)"))
 LEAST = Function(
     "LEAST", _type_unified, _extreme(lambda a, b: a > b),
     Syntax("Least", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs,
     non_null=of_any,
     doc=Doc("LEAST(a, b, ...)",
-            "The least that is not null.",
+            "The least argument that is not null.",
             "LEAST(1, 3, 2)"))

@@ -53,7 +53,7 @@ def interval_units(text: str, unit: str) -> tuple[Expression, str]:
         amount = Decimal(text)
     except InvalidOperation:
         raise ValueError(
-            "an INTERVAL is a number and a unit: INTERVAL '10' MINUTE; join several by +"
+            "an INTERVAL has a number and a unit: INTERVAL '10' MINUTE; add several with +"
         ) from None
     if amount != amount.to_integral_value() and unit in TIME_UNITS:
         amount, unit = amount * TIME_UNITS[unit], "MICROSECOND"
@@ -68,14 +68,16 @@ def of_moments(operator: str, a: Expression, b: Expression) -> Expression:
     if operator == "-" and a.type is b.type is DATE:
         return DATE_DIFF(days, b, a)
     if operator == "-" and {a.type, b.type} <= {DATE, TIMESTAMP}:
-        raise ValueError(f"{a.type} - {b.type} has no unit: say DATE_DIFF('microsecond', b, a) or the like")
+        raise ValueError(
+            f"{a.type} - {b.type} has no unit: write, for example, DATE_DIFF('microsecond', b, a)"
+        )
     if operator == "+" and b.type is DATE:
         a, b = b, a
     if operator in "+-" and a.type is DATE and (b.type is INT or is_null(b)):
         return SHIFT.call(DATE, a, _with_sign(operator, of_type(operator, b, INT)), days)
     if operator in "+-" and TIMESTAMP in (a.type, b.type):
         raise ValueError(
-            f"{a.type} {operator} {b.type} has no unit: say {operator} INTERVAL '1' SECOND or the like"
+            f"{a.type} {operator} {b.type} has no unit: write, for example, {operator} INTERVAL '1' SECOND"
         )
     raise ValueError(f"{a.type} {operator} {b.type} makes no sense")
 
@@ -103,7 +105,7 @@ def _type_shift(record: Function, args: tuple[Expression, ...]) -> Expression:
     if a.type not in (DATE, TIMESTAMP) and not is_null(a):
         raise ValueError(f"an INTERVAL is added to DATE or TIMESTAMP, not {a.type}")
     if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
-        raise ValueError(f"{record.name} wants a literal unit")
+        raise ValueError(f"{record.name} needs a literal unit")
     return record.call(TIMESTAMP, cast(a, TIMESTAMP), amount, unit)
 
 
@@ -172,10 +174,10 @@ def _write_shift(call: Call) -> CallText:
 def _type_difference(record: Function, args: tuple[Expression, ...]) -> Expression:
     unit, a, b = args
     if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
-        raise ValueError(f"{record.name} wants a literal unit: 'day'")
+        raise ValueError(f"{record.name} needs a literal unit: 'day'")
     for x in (a, b):
         if x.type not in (DATE, TIMESTAMP) and not is_null(x):
-            raise ValueError(f"{record.name} wants DATE or TIMESTAMP, not {x.type}")
+            raise ValueError(f"{record.name} needs DATE or TIMESTAMP, not {x.type}")
     return record.call(INT, literal(STRING, unit_of(unit.value)), cast(a, TIMESTAMP), cast(b, TIMESTAMP))
 
 
@@ -204,12 +206,13 @@ def _monotone_difference(call: Call) -> tuple[int, bool] | None:
 SHIFT = Function(
     "DATE_ADD", _type_shift, _shift, arity=(3, 3), monotone=_monotone_shift, notation=Notation(_write_shift, 7),
     doc=Doc("t + INTERVAL 'n' unit, t - INTERVAL 'n' unit, DATE_ADD(t, INTERVAL 'n' unit)",
-            "A DATE or TIMESTAMP so much later or earlier, as a TIMESTAMP. A month on is the same day, or the last one "
-            "of the month; so TIMESTAMPs and months keep no order, all else does. DATE + n is a DATE n days later.",
+            "The TIMESTAMP n units later or earlier than t. One month later is the same day of the next month, or that "
+            "month's last day; so a TIMESTAMP plus months keeps no order. All other sums do. DATE + n is the DATE n "
+            "days later.",
             "DATE '2024-01-31' + INTERVAL '1' MONTH"))
 DATE_DIFF = Function(
     "DATE_DIFF", _type_difference, _difference, called=("DATE_DIFF", "DATEDIFF"), arity=(3, 3),
     monotone=_monotone_difference,
     doc=Doc("DATE_DIFF(unit, t, u)",
-            "How many boundaries of a unit lie between t and u; of weeks, how often 7 days. DATE - DATE is in days.",
+            "The number of unit boundaries from t to u; for weeks, the number of whole 7 days. DATE - DATE gives days.",
             "DATE_DIFF('hour', TIMESTAMP '2024-01-01 10:59:00', TIMESTAMP '2024-01-01 12:01:00')"))

@@ -46,7 +46,7 @@ def read_json_path(text: str | int) -> JsonPath:
             path.append(json.loads(step[1]) if step[1].startswith('"') else step[1])
         position = step.end()
     if position != len(text) or not text.startswith("$"):
-        raise ValueError(f"{text!r} is no path of one value: '$.name', '$.list[0]', '$.\"a name\"'")
+        raise ValueError(f"{text!r} is no path to a single value: '$.name', '$.list[0]', '$.\"a name\"'")
     return path
 
 
@@ -129,7 +129,7 @@ def _type_call(record: Function, args: tuple[Expression, ...]) -> Expression:
     if is_null(path):
         return Literal(STRING, True, None)
     if not isinstance(path, Literal) or path.type not in (STRING, INT):
-        raise ValueError(f"{record.name} wants a literal path: '$.name'")
+        raise ValueError(f"{record.name} needs a literal path: '$.name'")
     read_json_path(path.value)
     return record.call(STRING, text, path)
 
@@ -165,14 +165,14 @@ def _nullable(args: Any) -> bool:
 JSON_VALUE = Function(
     "JSON_VALUE", _type_call, _of_path(_scalar), called=("JSON_VALUE",), nullable=_nullable,
     doc=Doc("JSON_VALUE(s, path)",
-            "The number, text (in quotes, as JSON has it) or truth value at a path; null where there is none.",
+            "The number, string (in quotes, as JSON) or boolean at the path; null if the path has none of these.",
             "JSON_VALUE('{\"a\": [1, 2.50]}', '$.a[1]')"))
 JSON_EXTRACT = Function(
     "JSON_EXTRACT", _type_call, _of_path(_json), called=("JSON_EXTRACT",), nullable=_nullable,
-    doc=Doc("JSON_EXTRACT(s, path), s -> path", "What stands at a path, as JSON in a STRING. A path is `'$.a[0]'`, the "
-            "name of a member, or the place of an item from 0 on.", "'{\"a\": {\"b\": 1}}' -> 'a'"))
+    doc=Doc("JSON_EXTRACT(s, path), s -> path", "The value at the path, as JSON in a STRING. A path is `'$.a[0]'`, the "
+            "name of a member, or the index of an item, counted from 0.", "'{\"a\": {\"b\": 1}}' -> 'a'"))
 JSON_EXTRACT_STRING = Function(
     "JSON_EXTRACT_STRING", _type_call, _of_path(_text_or_json), called=("JSON_EXTRACT_STRING",), nullable=_nullable,
     doc=Doc("JSON_EXTRACT_STRING(s, path), s ->> path",
-            "What stands at a path: a text without quotes, anything else as JSON.",
+            "The value at the path: a string without quotes, any other value as JSON.",
             "JSON_EXTRACT_STRING('{\"a\": \"x\"}', '$.a')"))

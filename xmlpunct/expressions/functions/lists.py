@@ -48,6 +48,6 @@ def _split(call: Call, text: pl.Expr, separator: pl.Expr) -> FunctionResult:
 SPLIT = Function(
     "SPLIT", _type_call, _split, called=("SPLIT", "STRING_SPLIT", "STR_SPLIT", "STRING_TO_ARRAY"),
     nullable=lambda args: args[0].nullable, non_null=of_first,
-    doc=Doc("SPLIT(s, separator)", "The parts of s, an array of rows with the one column `value`, for UNNEST.",
+    doc=Doc("SPLIT(s, separator)", "The parts of s: an array of rows with one column, `value`, for UNNEST.",
             "SPLIT('a,b', ',')"),
 )  # fmt: skip

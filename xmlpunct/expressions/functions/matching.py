@@ -27,10 +27,10 @@ def _type_like(record: Function, args: tuple[Expression, ...]) -> Expression:
     values = [a.value for a in constants if isinstance(a, Literal) and a.value is not None]
     if len(values) < len(constants):
         raise ValueError(
-            f"{record.name} wants a literal pattern: else say CONTAINS, STARTS_WITH or ENDS_WITH"
+            f"{record.name} needs a literal pattern: else say CONTAINS, STARTS_WITH or ENDS_WITH"
         )
     if len(values) == 2 and len(values[1]) != 1:
-        raise ValueError("ESCAPE wants one character")
+        raise ValueError("ESCAPE needs one character")
     return record.call(BOOLEAN, text, *constants)
 
 
@@ -105,22 +105,23 @@ LIKE = Function(
     "LIKE", _type_like, _like, Syntax("Like", "this expression", unread="negate"), arity=(2, 3),
     notation=Notation(_write_like, 5, joins=True),
     doc=Doc("s [NOT] LIKE pattern [ESCAPE c]",
-            "Whether s is like a pattern, in which % is any text and _ any character.",
+            "True if s matches the pattern, in which % is any text and _ any one character.",
             "'Oslo' LIKE 'O%'"))
 ILIKE = Function(
     "ILIKE", _type_any_case, syntax=Syntax("ILike", "this expression", unread="negate"), arity=(2, 3),
     doc=Doc("s [NOT] ILIKE pattern [ESCAPE c]",
-            "LIKE of both in small letters.",
+            "LIKE that ignores case.",
             "'OSLO' ILIKE 'o%'"))
 STARTS_WITH = _search_function(
     "STARTS_WITH", BOOLEAN, lambda s, t: s.str.starts_with(t), "STARTS_WITH(s, t), s ^@ t",
-    "Whether s begins with t.", "STARTS_WITH('Oslo', 'Os')", "PREFIX", syntax=Syntax("StartsWith", "this expression"))
+    "True if s begins with t.", "STARTS_WITH('Oslo', 'Os')", "PREFIX", syntax=Syntax("StartsWith", "this expression"))
 ENDS_WITH = _search_function(
     "ENDS_WITH", BOOLEAN, lambda s, t: s.str.ends_with(t), "ENDS_WITH(s, t)",
-    "Whether s ends with t.", "ENDS_WITH('Oslo', 'lo')", "SUFFIX")
+    "True if s ends with t.", "ENDS_WITH('Oslo', 'lo')", "SUFFIX")
 CONTAINS = _search_function(
     "CONTAINS", BOOLEAN, lambda s, t: s.str.contains(t, literal=True), "CONTAINS(s, t)",
-    "Whether t is in s.", "CONTAINS('Oslo', 'sl')")
+    "True if t occurs in s.", "CONTAINS('Oslo', 'sl')")
 STRPOS = _search_function(
-    "STRPOS", INT, _position, "STRPOS(s, t), POSITION(t IN s)", "Where t begins in s, from 1 on; 0 where it is not.",
+    "STRPOS", INT, _position, "STRPOS(s, t), POSITION(t IN s)",
+    "The position of the first t in s, counted from 1; 0 if there is none.",
     "STRPOS('Oslo', 'l')", "INSTR", syntax=Syntax("StrPosition", "this substr"))

@@ -62,7 +62,7 @@ LOG2 = _of_one("LOG2", _log2, Doc("LOG2(x)", "The logarithm to base 2.", "LOG2(8
 LOG = Function(
     "LOG", _type_log, lambda call, base, x: FunctionResult(canonical(divided(_log2(x), _log2(base)))),
     called=("LOG",), arity=(1, 2),
-    doc=Doc("LOG([base,] x)", "The logarithm, to base 10 unless another is given.", "LOG(2, 8)"))
+    doc=Doc("LOG([base,] x)", "The logarithm of x to the base. The default base is 10.", "LOG(2, 8)"))
 POWER = Function(
     "POWER", _typing, lambda call, x, y: FunctionResult(canonical(x.pow(y))), Syntax("Pow", "this expression"),
     called=("POWER", "POW"),

@@ -20,7 +20,7 @@ def _constants(name: str, args: tuple[Expression, ...], noun: str) -> list[str]:
     texts = []
     for a in args:
         if not isinstance(of_type(name, a, STRING), Literal) or is_null(a):
-            raise ValueError(f"{name} wants a literal {noun}")
+            raise ValueError(f"{name} needs a literal {noun}")
         texts.append(a.value)  # type: ignore[attr-defined]
     return texts
 
@@ -96,9 +96,9 @@ def _rewrite(name: str, replacement: str, groups: int) -> str:
         if escaped == "\\":
             return "\\"
         if not escaped.isdecimal():
-            raise ValueError(f"behind \\ in the replacement of {name} stands a digit or another \\")
+            raise ValueError(f"after \\ in the replacement of {name} must be a digit or another \\")
         if int(escaped) > groups:
-            raise ValueError(f"the pattern has {groups} groups, and so no \\{escaped}")
+            raise ValueError(f"the pattern has {groups} groups, no group \\{escaped}")
         return f"${{{escaped}}}"
 
     return re.sub(r"\\(.?)", rewrite, replacement.replace("$", "$$"), flags=re.DOTALL)
@@ -119,7 +119,7 @@ def _type_extraction(record: Function, args: tuple[Expression, ...]) -> Expressi
         return Literal(STRING, True, None)
     pattern = _pattern(record.name, *_constants(record.name, args[1:2], "pattern"))
     if not isinstance(group, Literal):
-        raise ValueError(f"{record.name} wants a literal number of a group")
+        raise ValueError(f"{record.name} needs a literal number of a group")
     if not 0 <= group.value <= _groups(pattern):
         raise ValueError(f"the pattern has {_groups(pattern)} groups, and so no {group.value}")
     return record.call(STRING, text, _literal(pattern), group)
@@ -136,22 +136,22 @@ REGEXP_LIKE = Function(
     "REGEXP_LIKE", _type_test, lambda call, text, *_: FunctionResult(text.str.contains(of_polars(_text(call, 1)))),
     called=("REGEXP_LIKE", "REGEXP_MATCHES"), arity=(2, 3),
     doc=Doc("REGEXP_LIKE(s, pattern [, flags])",
-            "Whether a part of s matches a pattern of RE2, whose \\d, \\w, \\s and \\b are about ASCII. Flags: i "
-            "ignores case, s lets . match a line's end, m is for lines.",
+            "True if a part of s matches the pattern, in the syntax of RE2; \\d, \\w, \\s and \\b mean ASCII. Flags: i "
+            "ignores case, s lets . match a line end, m lets ^ and $ match at each line.",
             "REGEXP_LIKE('Oslo', '^os', 'i')"))
 REGEXP_FULL_MATCH = Function(
     "REGEXP_FULL_MATCH", _type_full_match, syntax=Syntax("SimilarTo", "this expression"),
     called=("REGEXP_FULL_MATCH",), arity=(2, 3),
     doc=Doc("REGEXP_FULL_MATCH(s, pattern [, flags]), s [NOT] SIMILAR TO pattern",
-            "Whether all of s matches.",
+            "True if the whole of s matches the pattern.",
             "'Oslo' SIMILAR TO '[A-Z][a-z]+'"))
 REGEXP_REPLACE = Function(
     "REGEXP_REPLACE", _type_replacement, _replace, called=("REGEXP_REPLACE",), arity=(3, 4),
     doc=Doc("REGEXP_REPLACE(s, pattern, replacement [, flags])",
-            "s with the first match replaced, with the flag g every one. \\1 in the replacement is a group.",
+            "s with the first match replaced; with the flag g, every match. \\1 in the replacement is a group.",
             "REGEXP_REPLACE('17:30', '(\\d+):(\\d+)', '\\2 past \\1')"))
 REGEXP_EXTRACT = Function(
     "REGEXP_EXTRACT", _type_extraction, _extract, called=("REGEXP_EXTRACT",), arity=(2, 3),
     doc=Doc("REGEXP_EXTRACT(s, pattern [, group])",
-            "The first match in s, or a group of it; empty where nothing matches.",
+            "The first match in s, or a group of it. Empty if nothing matches.",
             "REGEXP_EXTRACT('lane 42', '[0-9]+')"))

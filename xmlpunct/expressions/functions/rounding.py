@@ -22,11 +22,11 @@ def _type_round(record: Function, args: tuple[Expression, ...]) -> Expression:
     a = of_number(record.name, args[0])
     digits = of_type(record.name, args[1], INT) if len(args) > 1 else Literal(INT, False, 0)
     if not isinstance(digits, Literal):
-        raise ValueError(f"{record.name} wants a literal number of digits: {record.name}(x, 2)")
+        raise ValueError(f"{record.name} needs a literal number of digits: {record.name}(x, 2)")
     if digits.value is None:
         return Literal(a.type, True, None)
     if abs(digits.value) > _MAX_DIGITS:
-        raise ValueError(f"{record.name} wants from -{_MAX_DIGITS} to {_MAX_DIGITS} digits")
+        raise ValueError(f"{record.name} takes from -{_MAX_DIGITS} to {_MAX_DIGITS} digits")
     if a.type is not DOUBLE and digits.value >= (a.type.scale if isinstance(a.type, DecimalType) else 0):
         return a
     if isinstance(a.type, DecimalType):
@@ -109,21 +109,22 @@ def _sign(call: Call, a: pl.Expr) -> FunctionResult:
 # fmt: off
 ROUND = Function(
     "ROUND", _type_round, _round, called=("ROUND",), arity=(1, 2), monotone=lambda call: (0, True),
-    doc=Doc("ROUND(x [, digits])", "x to so many digits behind the point; negative: before it. Halves go away from 0.",
+    doc=Doc("ROUND(x [, digits])",
+            "x rounded to that number of digits after the point. -1 rounds to tens. Halves are rounded away from 0.",
             "ROUND(2.345, 2)"))
 FLOOR = Function(
     "FLOOR", _type_to_integer, _to_integer(pl.Expr.floor, lambda wide: wide != wide), syntax=Syntax("Floor"),
     arity=(1, 1), monotone=lambda call: (0, True),
-    doc=Doc("FLOOR(x)", "The greatest whole number that is not above x.", "FLOOR(-2.5)"))
+    doc=Doc("FLOOR(x)", "The greatest integer that is at most x.", "FLOOR(-2.5)"))
 CEIL = Function(
     "CEIL", _type_to_integer, _to_integer(pl.Expr.ceil, lambda wide: wide == wide), syntax=Syntax("Ceil"), arity=(1, 1),
-    monotone=lambda call: (0, True), doc=Doc("CEIL(x)", "The least whole number that is not below x.", "CEIL(-2.5)"))
+    monotone=lambda call: (0, True), doc=Doc("CEIL(x)", "The least integer that is at least x.", "CEIL(-2.5)"))
 TRUNC = Function(
     "TRUNC", _type_to_integer,
     _to_integer(lambda x: pl.when(x < 0).then(x.ceil()).otherwise(x.floor()), lambda wide: wide < 0),
     called=("TRUNC",), arity=(1, 1), monotone=lambda call: (0, True),
-    doc=Doc("TRUNC(x)", "x without the digits behind its point.", "TRUNC(-2.5)"))
+    doc=Doc("TRUNC(x)", "x without the digits after the point.", "TRUNC(-2.5)"))
 SIGN = Function(
     "SIGN", _type_sign, _sign, called=("SIGN",), arity=(1, 1),
     monotone=lambda call: None if call.args[0].type is DOUBLE else (0, True),  # NaN is greatest, and its sign 0
-    doc=Doc("SIGN(x)", "-1, 0 or 1.", "SIGN(-2.5)"))
+    doc=Doc("SIGN(x)", "The sign of x: -1, 0 or 1.", "SIGN(-2.5)"))

@@ -135,7 +135,8 @@ def _trim_function(
 
     return Function(
         name, _type_texts(STRING), evaluate, called=called, arity=(1, 2),
-        doc=Doc(f"{name}(s [, characters])", f"s without spaces, or without any of the characters, at {where}.",
+        doc=Doc(f"{name}(s [, characters])",
+                f"s without the spaces at {where}; with characters, without any of these instead of spaces.",
                 f"{name}('xxabxx', 'x')"),
     )  # fmt: skip
 
@@ -160,7 +161,7 @@ def _part_function(
     return Function(
         name, _type_call(STRING), lambda call, text, count: FunctionResult(cut(text, count.clip(-LONGEST, LONGEST))),
         called=(name,),
-        doc=Doc(f"{name}(s, n)", f"The {which} n characters of s; of a negative n all but so many.",
+        doc=Doc(f"{name}(s, n)", f"The {which} n characters of s. {name}(s, -2) leaves out two.",
                 f"{name}('Oslo', 2)"),
     )  # fmt: skip
 
@@ -211,7 +212,8 @@ def _padding_function(
 
     return Function(
         name, type_call, evaluate, called=(name,), arity=(3, 3),
-        doc=Doc(f"{name}(s, n, t)", f"s with as many characters of t {where} that it has n, or the first n of s.",
+        doc=Doc(f"{name}(s, n, t)",
+                f"s filled up to n characters with t {where}. A longer s is cut to its first n characters.",
                 f"{name}('17', 3, 'x')"),
     )  # fmt: skip
 
@@ -238,52 +240,53 @@ def _hash_function(name: str, digest: Callable[[bytes], Any]) -> Function:
 
 # fmt: off
 UPPER = _unary(
-    "UPPER", STRING, _upper, "s in capital letters, one for each: ẞ for ß, and ﬁ stays.", node=True)
+    "UPPER", STRING, _upper, "s in capitals. Each letter becomes one letter: ß becomes ẞ, and ﬁ stays.", node=True)
 LOWER = _unary(
-    "LOWER", STRING, _lower, "s in small letters, one for each: σ for Σ at the end of a word, too.", node=True)
+    "LOWER", STRING, _lower,
+    "s in lower case. Each letter becomes one letter: Σ becomes σ, also at the end of a word.", node=True)
 TRIM = _trim_function("TRIM", lambda s, c: s.str.strip_chars(c), "both ends")
 LTRIM = _trim_function("LTRIM", lambda s, c: s.str.strip_chars_start(c), "its beginning", "LTRIM")
 RTRIM = _trim_function("RTRIM", lambda s, c: s.str.strip_chars_end(c), "its end", "RTRIM")
 SPLIT_PART = Function(
     "SPLIT_PART", _type_part, _part, called=("SPLIT_PART",), arity=(3, 3),
     doc=Doc("SPLIT_PART(s, separator, n)",
-            "The n-th part of s, from its end if n is negative; empty where there is none.",
+            "The n-th part of s; a negative n counts from the end. Empty if s has fewer parts.",
             "SPLIT_PART('a,b,c', ',', 2)"))
-LENGTH = _unary("LENGTH", INT, lambda v: v.str.len_chars().cast(pl.Int64), "How many characters s has.", node=True)
+LENGTH = _unary("LENGTH", INT, lambda v: v.str.len_chars().cast(pl.Int64), "The number of characters of s.", node=True)
 SUBSTRING = Function(
     "SUBSTRING", _type_call(STRING), _substring, Syntax("Substring", "this start length"), arity=(2, 3),
     doc=Doc("SUBSTRING(s, first [, length]), SUBSTRING(s FROM first FOR length)",
-            "A part of s, from a place on that counts from 1, or if negative from the end.",
+            "The characters of s from position first on. 1 is the first position; -1 is the last one.",
             "SUBSTRING('abcd', 2, 2)"))
 JOIN = Function(
     "||", _type_join, lambda call, *texts: FunctionResult(pl.concat_str(texts)),
     Syntax("DPipe", "this expression", unread="safe"), infix(6), arity=MANY, associative=True,
     doc=Doc("s || t",
-            "Both texts as one. What is no text is one as CAST makes it.",
+            "s followed by t. A value of another type is cast to STRING.",
             "'a' || 'b'"))
 CONCAT = Function(
     "CONCAT", _type_concat, lambda call, *texts: FunctionResult(pl.concat_str(texts, ignore_nulls=True)),
     called=("CONCAT",), arity=MANY, nullable=lambda args: False, non_null=of_none,
     doc=Doc("CONCAT(s, t, ...)",
-            "All texts as one, but for those that are null. What is no text is one as CAST makes it.",
+            "The arguments joined, without nulls. A value of another type is cast to STRING.",
             "CONCAT('a', NULLIF(1, 1), 2)"))
 CONCAT_WS = Function(
     "CONCAT_WS", _type_concat,
     lambda call, *texts: FunctionResult(_with_separators(*texts)),
     called=("CONCAT_WS",), arity=(2, MANY[1]), nullable=lambda args: args[0].nullable, non_null=of_first,
     doc=Doc("CONCAT_WS(separator, s, t, ...)",
-            "All texts that are not null as one, with the separator between them.",
+            "The arguments joined, without nulls, with the separator between them.",
             "CONCAT_WS('-', 'a', NULLIF(1, 1), 'b')"))
 LEFT = _part_function("LEFT", lambda s, n: s.str.head(n), "first", "Os")
 RIGHT = _part_function("RIGHT", lambda s, n: s.str.tail(n), "last", "lo")
 REPEAT = Function(
     "REPEAT", _type_call(STRING), _repeat, called=("REPEAT",),
-    doc=Doc("REPEAT(s, n)", "s so many times.", "REPEAT('ab', 2)"))
+    doc=Doc("REPEAT(s, n)", "s repeated n times.", "REPEAT('ab', 2)"))
 LPAD = _padding_function("LPAD", lambda text, padding: [padding, text], "before it", "'x17'")
-RPAD = _padding_function("RPAD", lambda text, padding: [text, padding], "behind it", "'17x'")
+RPAD = _padding_function("RPAD", lambda text, padding: [text, padding], "after it", "'17x'")
 REPLACE = Function(
     "REPLACE", _type_texts(STRING), _replace, called=("REPLACE",), arity=(3, 3),
-    doc=Doc("REPLACE(s, old, new)", "s with new for each old.", "REPLACE('17,5', ',', '.')"))
-REVERSE = _unary("REVERSE", STRING, lambda v: v.str.reverse(), "s backwards.")
+    doc=Doc("REPLACE(s, old, new)", "s with every old replaced by new.", "REPLACE('17,5', ',', '.')"))
+REVERSE = _unary("REVERSE", STRING, lambda v: v.str.reverse(), "The characters of s in reverse order.")
 MD5 = _hash_function("MD5", hashlib.md5)
 SHA256 = _hash_function("SHA256", hashlib.sha256)

@@ -31,7 +31,7 @@ def _milliseconds(call: Call, a: pl.Expr) -> FunctionResult:
 def _type_seconds(record: Function, args: tuple[Expression, ...]) -> Expression:
     (a,) = args
     if not (a.type.numeric or is_null(a)):
-        raise ValueError(f"{record.name} wants seconds since 1970-01-01, not {a.type}: else say STRPTIME")
+        raise ValueError(f"{record.name} needs seconds since 1970-01-01, not {a.type}: else say STRPTIME")
     return record.call(TIMESTAMP, cast(a, INT if a.type is INT else DOUBLE))
 
 
@@ -54,7 +54,7 @@ def _date(call: Call, *parts: pl.Expr) -> FunctionResult:
     first = pl.date(year, month, 1)
     exists = in_range & (day <= first.dt.month_end().dt.day())
     days = first.to_physical() + pl.when(exists).then(day).cast(pl.Int32) - 1
-    return FunctionResult(days.cast(pl.Date), [(~exists, "no such day")])
+    return FunctionResult(days.cast(pl.Date), [(~exists, "there is no such day")])
 
 
 def _type_timestamp(record: Function, args: tuple[Expression, ...]) -> Expression:
@@ -64,16 +64,16 @@ def _type_timestamp(record: Function, args: tuple[Expression, ...]) -> Expressio
 def _type_last_day(record: Function, args: tuple[Expression, ...]) -> Expression:
     (a,) = args
     if a.type not in (DATE, TIMESTAMP) and not is_null(a):
-        raise ValueError(f"{record.name} wants DATE or TIMESTAMP, not {a.type}")
+        raise ValueError(f"{record.name} needs DATE or TIMESTAMP, not {a.type}")
     return record.call(DATE, cast(a, DATE))
 
 
 def bucket(moment: Expression, amount: Expression, unit: str, origin: Expression | None) -> Expression:
     """TIME_BUCKET with a width of ``amount`` units (see `unit_of`). Raises ValueError."""
     if not isinstance(amount, Literal) or amount.value is None or amount.value < 1:
-        raise ValueError("TIME_BUCKET wants a constant interval above 0: INTERVAL '10' MINUTE")
+        raise ValueError("TIME_BUCKET needs a constant interval above 0: INTERVAL '10' MINUTE")
     if moment.type not in (DATE, TIMESTAMP) and not is_null(moment):
-        raise ValueError(f"TIME_BUCKET wants DATE or TIMESTAMP, not {moment.type}")
+        raise ValueError(f"TIME_BUCKET needs DATE or TIMESTAMP, not {moment.type}")
     if origin is None:
         origin = literal(DATE, date(2000, 1, 1 if unit in MONTHS else 3))
     if not isinstance(origin, Literal):
@@ -86,7 +86,7 @@ def bucket(moment: Expression, amount: Expression, unit: str, origin: Expression
 
 
 def _type_bucket(record: Function, args: tuple[Expression, ...]) -> Expression:
-    raise ValueError("TIME_BUCKET wants an interval: TIME_BUCKET(INTERVAL '10' MINUTE, t)")
+    raise ValueError("TIME_BUCKET needs an interval: TIME_BUCKET(INTERVAL '10' MINUTE, t)")
 
 
 def _bucket(call: Call, moment: pl.Expr, *_: pl.Expr) -> FunctionResult:
@@ -106,7 +106,7 @@ def _bucket(call: Call, moment: pl.Expr, *_: pl.Expr) -> FunctionResult:
 # fmt: off
 EPOCH_MS = Function(
     "EPOCH_MS", _type_milliseconds, _milliseconds, called=("EPOCH_MS",), arity=(1, 1), monotone=lambda call: (0, True),
-    doc=Doc("EPOCH_MS(t)", "Milliseconds since 1970-01-01, rounded; of an INT the TIMESTAMP that is so many after it.",
+    doc=Doc("EPOCH_MS(t)", "The milliseconds from 1970-01-01 to t, rounded; for an INT, the TIMESTAMP of that number.",
             "EPOCH_MS(1709251199500)"))
 MAKE_TIMESTAMP = Function(
     "MAKE_TIMESTAMP", _type_timestamp, lambda call, a: instant(TIMESTAMP, a.cast(pl.Int128)),
@@ -119,13 +119,14 @@ TO_TIMESTAMP = Function(
     doc=Doc("TO_TIMESTAMP(x)", "The TIMESTAMP that is x seconds after 1970-01-01.", "TO_TIMESTAMP(1709251199.5)"))
 MAKE_DATE = Function(
     "MAKE_DATE", _type_date, _date, called=("MAKE_DATE",), arity=(3, 3),
-    doc=Doc("MAKE_DATE(year, month, day)", "The DATE of three INTs.", "MAKE_DATE(2024, 2, 29)"))
+    doc=Doc("MAKE_DATE(year, month, day)", "The DATE of that year, month and day.", "MAKE_DATE(2024, 2, 29)"))
 LAST_DAY = Function(
     "LAST_DAY", _type_last_day, lambda call, a: FunctionResult(a.dt.month_end()), called=("LAST_DAY",), arity=(1, 1),
     monotone=lambda call: (0, True),
-    doc=Doc("LAST_DAY(t)", "The last day of the month.", "LAST_DAY(DATE '2024-02-03')"))
+    doc=Doc("LAST_DAY(t)", "The last day of the month of t.", "LAST_DAY(DATE '2024-02-03')"))
 TIME_BUCKET = Function(
     "TIME_BUCKET", _type_bucket, _bucket, arity=(2, 4), monotone=lambda call: (0, True),
     doc=Doc("TIME_BUCKET(INTERVAL 'n' unit, t [, origin])",
-            "When the bucket of that length begins that t is in. They are counted from Monday, 2000-01-03 (months from "
-            "2000-01-01), or from an origin.", "TIME_BUCKET(INTERVAL '15' MINUTE, TIMESTAMP '2024-02-29 17:20:00')"))
+            "The start of the bucket that contains t. Buckets have the length of the interval and start at the origin. "
+            "The default origin is Monday 2000-01-03, for months 2000-01-01.",
+            "TIME_BUCKET(INTERVAL '15' MINUTE, TIMESTAMP '2024-02-29 17:20:00')"))

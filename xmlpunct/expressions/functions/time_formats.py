@@ -28,7 +28,7 @@ _SPECIFIER = re.compile(r"\.%f|%-?.|%")
 def _format(name: str, argument: Expression, specifiers: Mapping[str, str]) -> str:
     """The text of a literal format. Raises ValueError for a specifier that is not in ``specifiers``."""
     if not isinstance(argument, Literal) or argument.value is None:
-        raise ValueError(f"{name} wants a literal format: '%Y-%m-%d'")
+        raise ValueError(f"{name} needs a literal format: '%Y-%m-%d'")
     text = str(argument.value)
     for part in _SPECIFIER.findall(text):
         if part not in specifiers and not (part == ".%f" and "%f" in specifiers):
@@ -41,7 +41,7 @@ def _type_strftime(record: Function, args: tuple[Expression, ...]) -> Expression
     if moment.type is STRING and text.type in (DATE, TIMESTAMP):
         moment, text = text, moment
     if moment.type not in (DATE, TIMESTAMP) and not is_null(moment):
-        raise ValueError(f"{record.name} wants DATE or TIMESTAMP, not {moment.type}")
+        raise ValueError(f"{record.name} needs DATE or TIMESTAMP, not {moment.type}")
     if is_null(text):
         return literal(STRING, None)
     _format(record.name, text, _WRITTEN)
@@ -63,7 +63,7 @@ def _type_strptime(record: Function, args: tuple[Expression, ...]) -> Expression
     parts = {*_SPECIFIER.findall(_format(record.name, form, _READ))}
     hour = {"%H"} if "%H" in parts else {"%I", "%p"} if parts & {"%I", "%p"} else set[str]()
     if not ({"%Y", "%d"} <= parts and parts & {"%m", "%b", "%B"}):
-        raise ValueError(f"{record.name} wants a year, a month and a day: '%Y-%m-%d'")
+        raise ValueError(f"{record.name} needs a year, a month and a day: '%Y-%m-%d'")
     if not hour <= parts or bool(hour) != ("%M" in parts) or ({"%S", ".%f"} & parts and not hour):
         raise ValueError(f"{record.name} reads a time as %H:%M, %H:%M:%S, %H:%M:%S.%f or %I:%M %p")
     return record.call(TIMESTAMP, text, form)
@@ -100,18 +100,19 @@ def _month_or_day(name: str, form: str, meaning: str) -> Function:
 # fmt: off
 STRFTIME = Function(
     "STRFTIME", _type_strftime, _strftime, called=("STRFTIME",),
-    doc=Doc("STRFTIME(t, format)", f"A DATE or TIMESTAMP as text. The format has `{' '.join(_WRITTEN)}`.",
+    doc=Doc("STRFTIME(t, format)", f"A DATE or TIMESTAMP as text. Specifiers: `{' '.join(_WRITTEN)}`.",
             "STRFTIME(TIMESTAMP '2024-02-29 17:05:00', '%d.%m.%Y %H:%M')"))
 STRPTIME = Function(
     "STRPTIME", _type_strptime,
-    lambda call, text, _: FunctionResult(_strptime(call, text), [(_strptime(call, text).is_null(), "no such moment")]),
+    lambda call, text, _: FunctionResult(_strptime(call, text), [
+        (_strptime(call, text).is_null(), "the text does not match the format")]),
     called=("STRPTIME",),
-    doc=Doc("STRPTIME(s, format)", f"The TIMESTAMP that a text says in a format of `{' '.join(_READ)}`.",
+    doc=Doc("STRPTIME(s, format)", f"The TIMESTAMP in a text of that format. Specifiers: `{' '.join(_READ)}`.",
             "STRPTIME('29.2.2024 17:05', '%d.%m.%Y %H:%M')"))
 TRY_STRPTIME = Function(
     "TRY_STRPTIME", _type_strptime, lambda call, text, _: FunctionResult(_strptime(call, text)),
     called=("TRY_STRPTIME",), nullable=lambda args: True,
-    doc=Doc("TRY_STRPTIME(s, format)", "STRPTIME, null where the text is no such moment.",
+    doc=Doc("TRY_STRPTIME(s, format)", "As STRPTIME, but null if the text does not match the format.",
             "TRY_STRPTIME('today', '%Y-%m-%d')"))
-MONTHNAME = _month_or_day("MONTHNAME", "%B", "The month in English.")
-DAYNAME = _month_or_day("DAYNAME", "%A", "The day of the week in English.")
+MONTHNAME = _month_or_day("MONTHNAME", "%B", "The English name of the month.")
+DAYNAME = _month_or_day("DAYNAME", "%A", "The English name of the day of the week.")

@@ -33,7 +33,7 @@ MOST = 1000
 def _constant(record: Function, argument: Expression) -> str:
     """The value of an argument with names. Raises ValueError for other arguments."""
     if not isinstance(argument, Literal) or argument.type is not STRING or argument.value is None:
-        raise ValueError(f"{record.name} wants names")
+        raise ValueError(f"{record.name} needs names")
     return str(argument.value)
 
 
@@ -58,14 +58,14 @@ def _type_element(record: Function, args: tuple[Expression, ...]) -> Expression:
     _constant(record, args[0])
     last = 2 + len(_constant(record, args[1]).split())
     if last > len(args):
-        raise ValueError(f"{record.name} wants a value for each name")
+        raise ValueError(f"{record.name} needs a value for each name")
     attributes = [VALUE(a) for a in args[2:last]]
     return record.call(XML, *args[:2], *attributes, *(_content(record, a) for a in args[last:]))
 
 
 def _type_forest(record: Function, args: tuple[Expression, ...]) -> Expression:
     if len(_constant(record, args[0]).split()) != len(args) - 1:
-        raise ValueError(f"{record.name} wants a value for each name")
+        raise ValueError(f"{record.name} needs a value for each name")
     return record.call(XML, args[0], *(_content(record, a) for a in args[1:]))
 
 
@@ -73,7 +73,7 @@ def _type_text(record: Function, args: tuple[Expression, ...]) -> Expression:
     (argument,) = args
     _refuse_array("an attribute" if record is VALUE else "XML", argument)
     if argument.type is XML:
-        raise ValueError("an attribute is no XML")
+        raise ValueError("an attribute cannot contain XML")
     return record.call(XML, argument)
 
 
@@ -136,7 +136,7 @@ ELEMENT = Function(
     "XMLELEMENT", _type_element, _element, notation=Notation(_write_element), arity=(2, 2 + MOST),
     nullable=lambda args: False, non_null=of_none, takes_whole=True,
     doc=Doc("XMLELEMENT(NAME name [, XMLATTRIBUTES(x AS name, ...)], content, ...)",
-            "An element. Null is left out.",
+            "An XML element. Nulls are left out.",
             "XMLELEMENT(NAME \"a\", XMLATTRIBUTES(1 AS \"n\"), 'x')"))  # fmt: skip
 FOREST = Function(
     "XMLFOREST", _type_forest, _forest,
@@ -144,5 +144,5 @@ FOREST = Function(
     nullable=lambda args: all(a.nullable for a in args[1:]), non_null=lambda call, args: of_any(call, args[1:]),
     arity=(2, 1 + MOST), takes_whole=True,
     doc=Doc("XMLFOREST(x AS name, ...)",
-            "An element for each x that is not null.",
+            "An XML element for each x that is not null.",
             "XMLFOREST(1 AS a, 2 AS b)"))  # fmt: skip

@@ -1,31 +1,57 @@
-"""The inferred element and columns of a stream without a declaration."""
+"""The inferred columns of a stream without a declaration: which paths of an element become columns, and their names.
+
+A sample of a document (`sampled_values`) and an XML Schema (`xsd_columns`) describe elements as `DescribedElement`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Protocol
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.base.paths import Path, read_path
+from xmlpunct.firehose.spec import name_parts
 from xmlpunct.schema import Schema
+from xmlpunct.schema.arrays import array_of
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import Type
 
 MOST_COLUMNS = 1000
 """Maximum number of inferred columns of a stream, including columns in its arrays."""
-MOST_ARRAYS = 10
+_MOST_ARRAYS = 10
 """Maximum nesting depth of its arrays."""
-AMONG_TEXT = "which stands among text and is part of it"
+AMONG_TEXT = "which is mixed with text and part of that text"
 """The reason why an element inside mixed text has no column."""
 _MOST_LISTED = 20
 """Maximum number of omitted paths to list."""
 _OWN_TEXT = "value"
 """The column name for the text of a row's own element."""
+_Steps = tuple[str, ...]
 
-InferredColumns = Mapping[str, tuple[Type, bool]]
-"""By path: the type of its value, and whether the value may be missing."""
+
+class DescribedElement(Protocol):
+    """An element, or the elements at one path, in a sample or in a schema."""
+
+    def parts(self) -> Iterable[ElementPart]:
+        """Its attributes, text and child elements, in the order of their columns."""
+
+
+@dataclass(frozen=True)
+class ElementPart:
+    """An attribute, the text or a child of an element.
+
+    step: its step in paths; "" for the text of an element without children. content: the type of a value, the
+    description of a child, or the reason why it cannot be a column. is_optional: the element may lack it.
+    repeats: the element may have more than one.
+    """
+
+    step: str
+    content: Type | DescribedElement | str
+    is_optional: bool = False
+    repeats: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,18 +70,53 @@ class Inferred:
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
 
-def inferred_schema(columns: InferredColumns) -> Schema:
-    """The schema of these columns, with generated names."""
+def element_columns(
+    name: str, element: DescribedElement, prefixes: Mapping[str, str], left_out: Iterable[str] = ()
+) -> Inferred:
+    """The columns of an element of this name. left_out: paths of the source that ``element`` does not contain."""
+    omissions = dict.fromkeys(left_out)
+    schema = _row_schema(element, (), omissions)
+    lines = [*omissions]
+    if len(lines) > _MOST_LISTED:
+        lines[_MOST_LISTED:] = [f"{len(lines) - _MOST_LISTED:,} more places"]
+    return Inferred(name, schema, left_out=tuple(lines), prefixes=prefixes)
+
+
+def _row_schema(row: DescribedElement, arrays: _Steps, omissions: dict[str, None]) -> Schema:
+    """The columns of an element that is a row: of the stream, or inside ``arrays``, of the innermost array."""
+    columns = dict(_columns(row, (), False, arrays, omissions))
     names = column_names(columns)
     return Schema.of(Attribute(names[path], type_, null, path) for path, (type_, null) in columns.items())
 
 
-def shortened(left_out: Iterable[str]) -> tuple[str, ...]:
-    """At most `_MOST_LISTED` of the entries, then a line with the number of the remaining ones."""
-    entries = list(left_out)
-    if len(entries) > _MOST_LISTED:
-        entries[_MOST_LISTED:] = [f"{len(entries) - _MOST_LISTED:,} more places"]
-    return tuple(entries)
+def _columns(
+    element: DescribedElement, steps: _Steps, missing: bool, arrays: _Steps, omissions: dict[str, None]
+) -> Iterator[tuple[str, tuple[Type, bool]]]:
+    """For each column of an element: its path, its type, and whether its value may be missing.
+
+    steps: the element's path within its row. missing: rows may lack the element. arrays: paths of the enclosing
+    arrays. omissions: receives a line for each path that is no column.
+    """
+    for part in element.parts():
+        inside = (*steps, part.step) if part.step else steps
+        path, content, is_missing = "/".join(inside), part.content, missing or part.is_optional
+        location = "/".join((*arrays, *inside))
+        if isinstance(content, Type):
+            yield path or ".", (content, is_missing)
+        elif isinstance(content, str):
+            omissions[f"{location}, {content}"] = None
+        elif not part.repeats:
+            yield from _columns(content, inside, is_missing, arrays, omissions)
+        elif len(arrays) == _MOST_ARRAYS:
+            omissions[f"{location}, which repeats inside {_MOST_ARRAYS} arrays"] = None
+        elif len(rows := _row_schema(content, (*arrays, path), omissions)):
+            yield path, (array_of(rows), True)
+
+
+def element_step(name: str, namespace: str) -> str:
+    """The step of an element in paths: without its namespace if that is ``namespace``, of the tuples, or none."""
+    own_namespace, local = name_parts(name)
+    return local if own_namespace in ("", namespace) else name
 
 
 def column_names(paths: Iterable[str]) -> dict[str, str]:

@@ -131,7 +131,8 @@ def infer(
     if not values.tuples:
         raise error or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
     inferred = values.inferred()
-    return replace(inferred, error=error, schema=_with_labels(inferred.schema, sample.texts))
+    schema = _with_labels(inferred.schema, sample.texts)
+    return replace(inferred, tuples=values.tuples, error=error, schema=schema)
 
 
 def _with_labels(schema: Schema, texts: tuple[Texts, ...]) -> Schema:

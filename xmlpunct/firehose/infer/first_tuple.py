@@ -58,7 +58,7 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
                         return _children(split, element, named), source
                     if parsed.error:
                         raise parsed.error
-    raise SourceError(source.name, f"no <{element}> element to take the columns from: declare them")
+    raise SourceError(source.name, f"no <{element}> element to infer the columns from: declare them")
 
 
 def _children(split: Split, element: str, named: list[str]) -> Schema:
@@ -132,7 +132,7 @@ class _Replay:
         return False
 
     def seek(self, offset: int) -> int:
-        raise OSError("it can be read once only")
+        raise OSError("it can be read only once")
 
     def close(self) -> None:
         if self.file is not None and self.owned:

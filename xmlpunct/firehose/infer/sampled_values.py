@@ -12,14 +12,13 @@ from xmlpunct.base.errors import SourceError
 from xmlpunct.base.paths import read_element
 from xmlpunct.firehose.infer.columns import (
     AMONG_TEXT,
-    MOST_ARRAYS,
     MOST_COLUMNS,
+    ElementPart,
     Inferred,
-    inferred_schema,
-    shortened,
+    element_columns,
+    element_step,
 )
 from xmlpunct.firehose.spec import name_parts
-from xmlpunct.schema.arrays import array_of
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, SPACE, STRING, TIMESTAMP, Type
 
 _NUMBER = r"-?(?:0|[1-9][0-9]*)"
@@ -141,7 +140,7 @@ class _PathStats:
     """Statistics of the elements at one path.
 
     count: number of elements; holders: number of parents that have one; max_count: maximum number in one parent.
-    is_mixed: an element has both text and child elements.
+    is_mixed: an element inside a tuple has both text and child elements, which are then part of the text.
     """
 
     count: int = 0
@@ -156,10 +155,13 @@ class _PathStats:
         """Add an element."""
         text = "".join(element.texts)
         self.count += 1
-        self.is_mixed = self.is_mixed or (bool(element.children) and bool(text.strip(SPACE)))
+        self.is_mixed |= not element.is_tuple and bool(element.children) and bool(text.strip(SPACE))
         self.texts.take(text)
         for name, text in element.attributes.items():
             self.attributes.setdefault(name, _Texts()).take(text)
+        if self.is_mixed:
+            self.children.clear()
+            return
         for name, times in Counter(child.name for child in element.children).items():
             stats = self.children.setdefault(name, _PathStats())
             stats.holders += 1
@@ -167,18 +169,27 @@ class _PathStats:
         for child in element.children:
             self.children[child.name].take(child)
 
+    def parts(self) -> Iterator[ElementPart]:
+        """Implements `DescribedElement`."""
+        for name, texts in self.attributes.items():
+            yield ElementPart(f"@{name}", texts.type, texts.count < self.count)
+        if self._has_text:
+            step = "text()" if self.children else ""
+            yield ElementPart(step, STRING if self.is_mixed else self.texts.type)
+        for name, child in self.children.items():
+            yield ElementPart(name, child, child.holders < self.count, child.max_count > 1)
+        if self.is_mixed:
+            yield ElementPart("*", AMONG_TEXT)
+
     @property
-    def text_path(self) -> str | None:
-        """The path of its text column: `.`, or `text()` if it has child elements; None without a text column."""
-        if self.children:
-            return None if self.texts.is_blank else "text()"
-        return None if self.texts.is_blank and self.attributes else "."
+    def _has_text(self) -> bool:
+        """True if its text is a column: a blank one only if there is no other column."""
+        return not (self.texts.is_blank and (self.children or self.attributes))
 
     @property
     def width(self) -> int:
         """The number of its columns."""
-        inside = sum(child.width for child in self.children.values())
-        return inside + len(self.attributes) + (self.text_path is not None)
+        return sum(child.width for child in self.children.values()) + len(self.attributes) + self._has_text
 
 
 class SampledValues(SampleTarget):
@@ -219,7 +230,7 @@ class SampledValues(SampleTarget):
             return True
         if not is_tuple and name == self._names[-1]:
             return self._leave_out(f"<{name}> inside another")
-        element = _Element(self._step(name), {}, is_tuple)
+        element = _Element(element_step(name, self._namespace), {}, is_tuple)
         if not is_tuple and not _is_path_name(name):
             return self._leave_out_name(element.name)
         for key, value in attributes.items():
@@ -247,53 +258,17 @@ class SampledValues(SampleTarget):
     def inferred(self) -> Inferred:
         """The columns of all paths that can be columns."""
         tuples = self._tuples
-        self._join_texts(tuples, ())
         if tuples.width > MOST_COLUMNS:
             raise SourceError(
                 self._source, f"<{self.element}> holds more than {MOST_COLUMNS:,} different places"
             )
-        has_columns = tuples.attributes or tuples.children or not tuples.texts.is_blank
-        columns = dict(self._columns(tuples, (), False, ())) if has_columns else {}
-        if not columns:
+        inferred = element_columns(self.element, tuples, self._prefixes, self._left_out)
+        is_empty = not (tuples.attributes or tuples.children) and tuples.texts.is_blank
+        if is_empty or not len(inferred.schema):
             raise SourceError(
                 self._source, f"<{self.element}> has no attributes, children or text to be columns"
             )
-        left_out = shortened(self._left_out)
-        return Inferred(
-            self.element, inferred_schema(columns), tuples.count, left_out, prefixes=self._prefixes
-        )
-
-    def _join_texts(self, stats: _PathStats, steps: tuple[str, ...]) -> None:
-        """Turn mixed content below a path into a text column, without columns for its child elements."""
-        for name, child in stats.children.items():
-            if child.is_mixed:
-                child.children.clear()
-                child.texts.types.clear()
-                self._leave_out(f"{'/'.join([*steps, name])}/*, {AMONG_TEXT}")
-            self._join_texts(child, (*steps, name))
-
-    def _columns(
-        self, stats: _PathStats, steps: tuple[str, ...], missing: bool, around: tuple[str, ...]
-    ) -> Iterator[tuple[str, tuple[Type, bool]]]:
-        """The columns of a path, as items of `Columns`.
-
-        steps: the path within its row. missing: rows may lack the path. around: paths of the enclosing arrays.
-        """
-        for name, texts in stats.attributes.items():
-            yield "/".join([*steps, f"@{name}"]), (texts.type, missing or texts.count < stats.count)
-        if stats.text_path is not None:
-            text_step = [stats.text_path] if stats.text_path != "." else []
-            yield "/".join([*steps, *text_step]) or ".", (stats.texts.type, missing)
-        for name, child in stats.children.items():
-            inside = (*steps, name)
-            if child.max_count <= 1:
-                yield from self._columns(child, inside, missing or child.holders < stats.count, around)
-                continue
-            path = "/".join(inside)
-            if len(around) == MOST_ARRAYS:
-                self._leave_out(f"{'/'.join([*around, path])}, which repeats inside {MOST_ARRAYS} arrays")
-            elif columns := dict(self._columns(child, (), False, (*around, path))):
-                yield path, (array_of(inferred_schema(columns)), True)
+        return inferred
 
     def _is_tuple(self, name: str, attributes: Mapping[str, str]) -> bool:
         if name != self._names[-1] or (self._open and not self._nested):
@@ -302,11 +277,6 @@ class SampledValues(SampleTarget):
         is_there = [*self._above[len(self._above) - count + 1 :], name] == [*self._names]
         return is_there and (where is None or attributes.get(where[0]) == where[1])
 
-    def _step(self, name: str) -> str:
-        """The name of an element in a path: without namespace if that is the tuples' namespace or none."""
-        namespace, local = name_parts(name)
-        return local if namespace in ("", self._namespace) else name
-
     def _leave_out_name(self, *last: str) -> bool:
         """Leave out a child or attribute of the open element, because a path cannot name it."""
         steps = [*reversed(last)]
@@ -314,7 +284,7 @@ class SampledValues(SampleTarget):
             if element.is_tuple:
                 break
             steps.append(element.name)
-        return self._leave_out(f"{'/'.join(reversed(steps))}, in a namespace that no path can name")
+        return self._leave_out(f"{'/'.join(reversed(steps))}, in a namespace that a path cannot name")
 
     def _leave_out(self, description: str) -> bool:
         self._left_out[description] = None

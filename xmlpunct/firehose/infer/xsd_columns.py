@@ -10,16 +10,14 @@ from xmlpunct.base.errors import UsageError
 from xmlpunct.base.paths import XML_NAMESPACE
 from xmlpunct.firehose.infer.columns import (
     AMONG_TEXT,
-    MOST_ARRAYS,
     MOST_COLUMNS,
+    ElementPart,
     Inferred,
-    InferredColumns,
-    inferred_schema,
-    shortened,
+    element_columns,
+    element_step,
 )
 from xmlpunct.firehose.infer.xsd_types import DEEPEST, XS, Declarations, XsdNode
 from xmlpunct.firehose.spec import name_parts
-from xmlpunct.schema.arrays import array_of
 from xmlpunct.types import STRING, Type
 
 _PARTS = [f"{XS}{name}" for name in (
@@ -27,6 +25,7 @@ _PARTS = [f"{XS}{name}" for name in (
     "complexContent", "simpleContent", "extension", "restriction",
 )]  # fmt: skip
 _TRUE = ("true", "1")
+_RECURSIVE = "which may contain itself"
 
 
 @dataclass(frozen=True)
@@ -55,14 +54,37 @@ class XsdFile(Declarations):
         self._items: dict[XsdNode, _Items] = {}
 
     def infer(self, element: str) -> Inferred:
-        """The columns of an element, ``name`` or ``{uri}name``."""
+        """The columns of an element, ``name`` or ``{uri}name``, to the greatest depth with few enough columns."""
         declared = {self.named(node): node for root in self.roots for node in root.iter(f"{XS}element")}
         if element not in declared:
             alike = sorted(name for name in declared if name_parts(name)[1] == name_parts(element)[1])
             raise UsageError(
-                f"{self.path} has no element {element}; it has {', '.join(alike) or 'none so named'}"
+                f"{self.path} has no element {element}; it has {', '.join(alike) or 'none of that name'}"
             )
-        return self._infer_element(element, declared[element])
+        self._space, self._items = name_parts(element)[0], {}
+        prefixes = {
+            uri: prefix
+            for root in self.roots
+            for prefix, uri in root.nsmap.items()
+            if prefix and f"{{{uri}}}" != XS
+        }
+        inferred: Inferred | None = None
+        for deepest in count():
+            expansion = _Expansion(self, element, deepest)
+            root = _XsdElement(expansion, _Item(1, 1, (declared[element],)))
+            try:
+                inferred = element_columns(element, root, prefixes)
+            except _TooManyError:
+                break
+            if not expansion.is_cut:
+                break
+        if inferred is None:
+            raise UsageError(f"{self.path} gives <{element}> more than {MOST_COLUMNS:,} different places")
+        if not len(inferred.schema):
+            raise UsageError(
+                f"{self.path} gives <{element}> no attributes and no children that could be columns"
+            )
+        return inferred
 
     def check_global(self, element: str) -> None:
         """Raise `UsageError` unless an element is global and all included files are local."""
@@ -75,36 +97,9 @@ class XsdFile(Declarations):
             for node in root.iterchildren(f"{XS}include", f"{XS}import", f"{XS}redefine"):
                 if "://" in node.get("schemaLocation", ""):
                     location = node.get("schemaLocation")
-                    raise UsageError(f"{self.path} includes {location}, which is not fetched: put it beside")
-
-    def _infer_element(self, name: str, node: XsdNode) -> Inferred:
-        """Infer columns to the greatest depth at which they are not too many."""
-        self._space, self._items = name_parts(name)[0], {}
-        best: tuple[_Columns, InferredColumns] | None = None
-        for deepest in count():
-            reader = _Columns(self, name, deepest)
-            try:
-                best = reader, dict(reader.columns_of(_Item(1, 1, (node,))))
-            except _TooManyError:
-                break
-            if not reader.is_cut:
-                break
-        if best is None:
-            raise UsageError(f"{self.path} gives <{name}> more than {MOST_COLUMNS:,} different places")
-        reader, columns = best
-        if not columns:
-            raise UsageError(
-                f"{self.path} gives <{name}> no attributes and no children that could be columns"
-            )
-        prefixes = {
-            uri: prefix
-            for root in self.roots
-            for prefix, uri in root.nsmap.items()
-            if prefix and f"{{{uri}}}" != XS
-        }
-        return Inferred(
-            name, inferred_schema(columns), left_out=shortened(reader.left_out), prefixes=prefixes
-        )
+                    raise UsageError(
+                        f"{self.path} includes {location}, which is not fetched: put it into the same directory"
+                    )
 
     def items(self, part: XsdNode, depth: int = 0) -> _Items:
         """The attributes and child elements in a type, a group or a part of one; cached."""
@@ -121,7 +116,7 @@ class XsdFile(Declarations):
         elif kind == "attribute":
             return self._attribute(part)
         elif kind in ("any", "anyAttribute"):
-            items = {"*": _Item(0, 1, reason=f"<xs:{kind}>, of which nothing is known")}
+            items = {"*": _Item(0, 1, reason=f"<xs:{kind}>, which declares no names")}
         elif kind in ("group", "attributeGroup") and part.get("ref"):
             referred = self.referred(kind, part, "ref")
             name = str(part.get("ref"))
@@ -130,7 +125,7 @@ class XsdFile(Declarations):
         else:
             parts = [self.items(inner, depth + 1) for inner in part.iterchildren(*_PARTS)]
             items = _choice_items(parts) if kind == "choice" else _sequence_items(parts)
-            base = self.types_named(part, "base")
+            base = self.referred("type", part, "base")
             if base is not None and base.tag == f"{XS}complexType":
                 inherited = self.items(base, depth + 1)
                 if kind == "extension":
@@ -149,7 +144,7 @@ class XsdFile(Declarations):
     def _elements(self, part: XsdNode) -> _Items:
         """The elements that can occur for an element of a type: itself, or a member of its substitution group."""
         if not part.get("ref"):
-            return {self._step(part): _Item(1, 1, (part,))}
+            return {self._step_of(part): _Item(1, 1, (part,))}
         node = self.referred("element", part, "ref")
         if node is None:
             return {str(part.get("ref")): _Item(0, 1, reason="which is declared elsewhere")}
@@ -162,7 +157,7 @@ class XsdFile(Declarations):
                 declared = (other for (kind, _), other in self.declared.items() if kind == "element")
                 waiting += [o for o in declared if self.qualified(o, "substitutionGroup") == name]
         concrete = [node for node in nodes if node.get("abstract") not in _TRUE]
-        return _choice_items([{self._step(n): _Item(1, 1, (n,))} for n in concrete])
+        return _choice_items([{self._step_of(n): _Item(1, 1, (n,))} for n in concrete])
 
     def _attribute(self, part: XsdNode) -> _Items:
         node = self.referred("attribute", part, "ref") if part.get("ref") else part
@@ -176,10 +171,8 @@ class XsdFile(Declarations):
         use = part.get("use")
         return {f"@{name}": _Item(use == "required", use != "prohibited", (node,))}
 
-    def _step(self, node: XsdNode) -> str:
-        """The name of an element in a path: without namespace if that is the tuples' namespace or none."""
-        namespace, local = name_parts(self.named(node))
-        return local if namespace in ("", self._space) else self.named(node)
+    def _step_of(self, node: XsdNode) -> str:
+        return element_step(self.named(node), self._space)
 
     def _occurs(self, part: XsdNode, name: str) -> float:
         text = part.get(name, "1").strip()
@@ -194,80 +187,80 @@ class _TooManyError(Exception):
     """An element has more paths than `MOST_COLUMNS`."""
 
 
-class _Columns:
-    """The columns of ``element`` and its descendants, to a depth of ``deepest`` elements."""
+@dataclass
+class _Expansion:
+    """The content of ``element`` and its descendants, to a depth of ``deepest`` elements. is_cut: it is deeper.
 
-    def __init__(self, file: XsdFile, element: str, deepest: int) -> None:
-        self._file, self._element, self._deepest = file, element, deepest
-        self._count = 0
-        self.left_out: dict[str, None] = {}
-        self.is_cut = False
+    places: the number of elements and attributes, which multiply with the depth.
+    """
 
-    def columns_of(
-        self,
-        item: _Item,
-        steps: tuple[str, ...] = (),
-        missing: bool = False,
-        arrays: tuple[str, ...] = (),
-        around: tuple[XsdNode | None, ...] = (),
-    ) -> Iterator[tuple[str, tuple[Type, bool]]]:
-        """The columns of an element, as items of `InferredColumns`.
+    file: XsdFile
+    element: str
+    deepest: int
+    is_cut: bool = False
+    places: int = 0
 
-        steps: the path within its row. missing: rows may lack the element. arrays: paths of the enclosing arrays.
-        around: types of the enclosing elements.
-        """
-        file, node = self._file, item.declarations[0]
-        self._count_column()
+    def count_place(self) -> None:
+        self.places += 1
+        if self.places > MOST_COLUMNS:
+            raise _TooManyError
+
+
+@dataclass(frozen=True)
+class _XsdElement:
+    """An element of an expansion. around: the types of the enclosing elements."""
+
+    expansion: _Expansion
+    item: _Item
+    around: tuple[XsdNode, ...] = ()
+
+    def parts(self) -> Iterator[ElementPart]:
+        """Implements `DescribedElement`."""
+        expansion, node, around = self.expansion, self.item.declarations[0], self.around
+        file = expansion.file
+        expansion.count_place()
         type_ = file.complex_of(node)
         items = {} if type_ is None else {n: i for n, i in file.items(type_).items() if i.max_occurs}
         has_elements = any(name[:1] != "@" for name in items)
-        location = (*arrays, *steps)
-        if type_ is not None and type_ in around:
-            return self._leave_out(location, "which may hold itself")
-        if has_elements and not (type_ is not None and _is_mixed(type_)) and len(around) > self._deepest:
-            self.is_cut = True
-            return self._leave_out(location, f"which is nested too deeply for {MOST_COLUMNS:,} columns")
-        is_nil = any(d.get("nillable") in _TRUE for d in item.declarations)
         is_mixed = type_ is not None and _is_mixed(type_)
-        if is_mixed and has_elements and location:
-            self._leave_out((*location, "*"), AMONG_TEXT)
+        if type_ in around:
+            yield ElementPart("", _RECURSIVE)
+            return
+        if has_elements and not is_mixed and len(around) > expansion.deepest:
+            expansion.is_cut = True
+            yield ElementPart("", f"which is nested too deeply for {MOST_COLUMNS:,} columns")
+            return
+        is_nil = any(d.get("nillable") in _TRUE for d in self.item.declarations)
+        if is_mixed and has_elements and around:
+            yield ElementPart("*", AMONG_TEXT)
             items, has_elements = {n: i for n, i in items.items() if n[:1] == "@"}, False
         if type_ is None or type_.find(f"{XS}simpleContent") is not None:
-            if location or file.is_known(node):
-                yield "/".join(steps) or ".", (self._text(item, is_nil), missing)
-        elif is_mixed or (location and not items):
-            yield "/".join([*steps, *["text()"] * has_elements]) or ".", (STRING, missing)
+            if around or file.is_known(node):
+                yield ElementPart("", self._text(is_nil))
+        elif is_mixed or (around and not items):
+            yield ElementPart("text()" if has_elements else "", STRING)
+        enclosing = around if type_ is None else (*around, type_)
         for name, inner in items.items():
-            inside, path = (*steps, name), "/".join([*steps, name])
-            is_optional = missing or inner.min_occurs < 1
-            if inner.reason is not None:
-                self._leave_out((*arrays, path), inner.reason)
-            elif name[:1] == "@":
-                self._count_column()
-                yield path, (file.simple(inner.declarations[0]), is_optional)
-            elif any(file.named(declared) == self._element for declared in inner.declarations):
-                self._leave_out((*arrays, path), "which may hold itself")
-            elif inner.max_occurs <= 1:
-                yield from self.columns_of(inner, inside, is_optional or is_nil, arrays, (*around, type_))
-            elif len(arrays) == MOST_ARRAYS:
-                self._leave_out((*arrays, path), f"which repeats inside {MOST_ARRAYS} arrays")
-            elif columns := dict(self.columns_of(inner, (), False, (*arrays, path), (*around, type_))):
-                yield path, (array_of(inferred_schema(columns)), True)
+            is_optional = inner.min_occurs < 1 or (is_nil and name[:1] != "@")
+            yield ElementPart(name, self._content(name, inner, enclosing), is_optional, inner.max_occurs > 1)
 
-    def _text(self, item: _Item, is_nil: bool) -> Type:
+    def _content(self, name: str, item: _Item, around: tuple[XsdNode, ...]) -> Type | _XsdElement | str:
+        expansion = self.expansion
+        if item.reason is not None:
+            return item.reason
+        if name[:1] == "@":
+            expansion.count_place()
+            return expansion.file.simple(item.declarations[0])
+        if any(expansion.file.named(declared) == expansion.element for declared in item.declarations):
+            return _RECURSIVE
+        return _XsdElement(expansion, item, around)
+
+    def _text(self, is_nil: bool) -> Type:
         """The type of an element's text: STRING if it may be empty, because of a default or as nil."""
-        file, nodes = self._file, item.declarations
+        file, nodes = self.expansion.file, self.item.declarations
         types = {file.simple(node if (type_ := file.complex_of(node)) is None else type_) for node in nodes}
         is_empty = is_nil or any({"default", "fixed"} & {*node.keys()} for node in nodes)
         return STRING if is_empty or len(types) > 1 else types.pop()
-
-    def _count_column(self) -> None:
-        self._count += 1
-        if self._count > MOST_COLUMNS:
-            raise _TooManyError
-
-    def _leave_out(self, steps: Iterable[str], reason: str) -> None:
-        self.left_out[f"{'/'.join(steps)}, {reason}"] = None
 
 
 def _is_mixed(type_: XsdNode) -> bool:

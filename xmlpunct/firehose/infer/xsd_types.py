@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from lxml import etree
 
@@ -57,7 +56,7 @@ class Declarations:
     def complex_of(self, node: XsdNode) -> XsdNode | None:
         """The complex type of an element, if it has one."""
         node = self._typed(node)
-        named = self.types_named(node, "type")
+        named = self.referred("type", node, "type")
         type_ = node.find(f"{XS}complexType") if named is None else named
         return type_ if type_ is not None and type_.tag == f"{XS}complexType" else None
 
@@ -99,10 +98,8 @@ class Declarations:
                 size = max(size, 1)
                 depth = 1 + max((depth for _, depth in measures), default=0)
                 if size > max_parts or around + depth > DEEPEST_COPIES:
-                    problem = (
-                        f"comes to {size:,} parts, with what it refers to: at most {max_parts:,} are read"
-                    )
-                    problem = problem if size > max_parts else "is nested too deeply, with what it refers to"
+                    problem = f"has {size:,} parts, with its references: at most {max_parts:,} are read"
+                    problem = problem if size > max_parts else "is nested too deeply, with its references"
                     raise UsageError(f"{self._location(node)}: <xs:{node.tag.removeprefix(XS)}> {problem}")
                 sizes[node] = size, depth
             return sizes[node]
@@ -116,8 +113,8 @@ class Declarations:
         kind = str(node.tag).removeprefix(XS)
         if kind in ("group", "attributeGroup"):
             yield self.referred(kind, node, "ref")
-        yield self.types_named(node, "base")
-        yield self.types_named(node, "itemType")
+        yield self.referred("type", node, "base")
+        yield self.referred("type", node, "itemType")
         for name in node.get("memberTypes", "").split():
             yield self.declared.get(("type", self._expanded(node, name)))
 
@@ -135,12 +132,7 @@ class Declarations:
             visited.append(node)
         return node
 
-    def types_named(self, node: XsdNode, attribute: str) -> XsdNode | None:
-        """The global type that an attribute names."""
-        qualified = self.qualified(node, attribute)
-        return None if qualified is None else self.declared.get(("type", qualified))
-
-    def referred(self, kind: str, node: XsdNode, attribute: str) -> Any:
+    def referred(self, kind: str, node: XsdNode, attribute: str) -> XsdNode | None:
         """The global declaration of a kind that an attribute names; None if it is not declared in these files."""
         return self.declared.get((kind, self.qualified(node, attribute) or ""))
 
@@ -192,14 +184,10 @@ class Declarations:
             kind = node.tag.removeprefix(XS)
             kind = "type" if kind in ("complexType", "simpleType") else kind
             if node.get("name"):
-                self.declared[kind, self.named(node) if kind != "type" else self._global(node)] = node
+                self.declared[kind, self.named(node)] = node
             location = node.get("schemaLocation")
             if kind in ("include", "import") and location and "://" not in location:
                 self._load(path.parent / location)
-
-    def _global(self, node: XsdNode) -> str:
-        target = self._target(node)
-        return f"{{{target}}}{node.get('name')}" if target else str(node.get("name"))
 
 
 def _narrowed(type_: Type, restriction: XsdNode | None) -> Type:

@@ -214,7 +214,7 @@ def libxml_reason(entry: etree._LogEntry) -> str:
     if entry.type_name == "ERR_CDATA_NOT_FINISHED":
         message = "a CDATA section with a character that XML forbids, or without an end"
     if entry.type_name in ("ERR_UNDECLARED_ENTITY", "WAR_UNDECLARED_ENTITY"):
-        message += ": no DTD is read, and without one there are only lt, gt, amp, quot and apos"
+        message += ": DTDs are not read, so there are only lt, gt, amp, quot and apos"
     # libxml2's limits apply: xmlpunct does not offer the option that the message recommends.
     short_message, option, _ = re.sub(r" line \d+", "", message).partition("XML_PARSE_HUGE")
     return f"too large: {re.sub('[,:]? [a-z]+ $', '', short_message)}" if option else short_message
@@ -299,7 +299,7 @@ def _complaint(prologue: bytes, data: bytes) -> str | None:
         except etree.XMLSyntaxError:
             if (entry := complaint(parser)) is not None:
                 return libxml_reason(entry)
-    return "malformed: a tag that does not end"
+    return "malformed: a tag is not closed"
 
 
 def _offset(prologue: bytes, data: bytes, error: etree._LogEntry) -> int:

@@ -10,7 +10,7 @@ from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.native.tags import IN_DOCTYPE
 from xmlpunct.firehose.position import Split
 
-_SUBSET = "the internal subset of a DOCTYPE is not accepted: nothing can be declared there"
+_SUBSET = "the internal subset of a DOCTYPE is not accepted: declarations in it are not supported"
 _SECOND = "a second DOCTYPE is not accepted"
 _MISC = re.compile(rb"(?:[ \t\r\n]++|<!--.*?-->|<\?(?!xml[ \t\r\n?]).*?\?>)*+", re.DOTALL)
 _ANY_DECLARATION = re.compile(rb"<\?xml[ \t\r\n].*?(?:\?>|[\x00-\x08\x0b\x0c\x0e-\x1f\x80-\xff])", re.DOTALL)

@@ -37,7 +37,7 @@ def _validator(validity: Validity) -> etree.XMLSchema:
     if validity not in validators:
         with guarded(validity.path):
             if _digest(XsdFile(validity.path)) != validity.digest:
-                raise SourceError(validity.path, "the schema was changed since the run began")
+                raise SourceError(validity.path, "the schema has changed since the run began")
             try:
                 parser = etree.XMLParser(no_network=True, resolve_entities=False, load_dtd=False)
                 validators[validity] = etree.XMLSchema(etree.parse(validity.path, parser))
@@ -85,7 +85,7 @@ def invalid(
 def _reason(validator: etree.XMLSchema, element: etree._Element) -> str | None:
     """Why an element is not valid; None if it is valid. If libxml2 gives up (on a regular expression), it is not."""
     try:
-        with guarded("", "libxml2 gave up on it"):
+        with guarded("", "libxml2 stopped validating it"):
             if validator.validate(element):
                 return None
     except SourceError as error:

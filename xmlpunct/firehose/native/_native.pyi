@@ -1,9 +1,33 @@
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 _Numbers = npt.NDArray[np.int32]
+
+class Flag:
+    """Flags of a node, which are actions of the native reader at an element; `native.h` declares and explains them."""
+
+    ROW: ClassVar[int]
+    VALUE: ClassVar[int]
+    TEXT: ClassVar[int]
+    MARKS: ClassVar[int]
+    INTO: ClassVar[int]
+    NESTED: ClassVar[int]
+    UNDECLARED: ClassVar[int]
+    GUESSED: ClassVar[int]
+    SAYS: ClassVar[int]
+    BLANK: ClassVar[int]
+    OPEN: ClassVar[int]
+    WRONG: ClassVar[int]
+    LEAF: ClassVar[int]
+    ITEM: ClassVar[int]
+    CHOICE: ClassVar[int]
+    OUTSIDE: ClassVar[int]
+    KEPT: ClassVar[int]
+    SAID: ClassVar[int]
+    RAW: ClassVar[int]
+    COUNTS: ClassVar[int]
 
 class Tree:
     """The paths of some streams in flat tables; see `automaton_tables.grown`, which lays them out."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntFlag
 from functools import lru_cache
 from itertools import accumulate
 
@@ -31,38 +30,9 @@ from xmlpunct.firehose.spec import (
     punctuation_element,
 )
 
+if native.COMPILED:
+    from xmlpunct.firehose.native._native import Flag
 
-class Flag(IntFlag):
-    """Actions of the native reader at an element; `native.h` has the same numbers and explains them."""
-
-    ROW = 1
-    VALUE = 2
-    TEXT = 4
-    MARKS = 8
-    INTO = 16
-    NESTED = 32
-    UNDECLARED = 64
-    GUESSED = 128
-    SAYS = 256
-    BLANK = 512
-    OPEN = 1024
-    WRONG = 2048
-    ITEM = 8192
-    CHOICE = 16384
-    OUTSIDE = 32768
-    KEPT = 65536
-    SAID = 131072
-    RAW = 262144
-    COUNTS = 524288
-
-
-_NONE = Flag(0)
-_FLAGS = {
-    Kind.TUPLE: Flag.ROW,
-    Kind.FOREIGN: Flag.MARKS,
-    Kind.INSIDE: Flag.NESTED,
-    Kind.UNDECLARED: Flag.UNDECLARED,
-}
 _MOST_NODES = 10_000
 """Larger trees are left to libxml2: conditions and names that lead to tuples multiply the nodes."""
 _ANY = "\0"
@@ -254,7 +224,7 @@ class _Tree:
         flags |= Flag.WRONG if around.own_text and around.all_text else 0  # one text buffer serves both
         flags |= (Flag.TEXT if around.all_text or around.own_text else 0) | (Flag.SAID if around.says else 0)
         flags |= Flag.UNDECLARED if node.stream >= 0 else 0
-        number = self.add(Flag(flags), -1, 2 * max(node.stream, 0), self.around)
+        number = self.add(flags, -1, 2 * max(node.stream, 0), self.around)
         self.nodes[number][5:7] = len(self.says), len(around.says)
         self.says += sorted(around.says)
         return number
@@ -264,7 +234,7 @@ class _Tree:
         values = (*node.texts, *node.owns)
         if (node.texts and node.owns) or (node.owns and node.flows == WHOLE) or len(node.raws) > 1:
             raise _NotNativeError
-        flags = _FLAGS.get(Kind(node.kind), _NONE)
+        flags = _kind_flag(node)
         flags |= Flag.VALUE | Flag.TEXT if values else 0
         flags |= Flag.INTO | Flag.TEXT if node.flows == WHOLE else 0
         flags |= Flag.RAW if node.raws else 0
@@ -337,14 +307,14 @@ class _Tree:
         above = kinds[node.stream, table.parent] if table.parent else 2 * node.stream
         return kinds[node.stream, table_number], above, table.first
 
-    def add(self, flags: Flag, slot: int, row: int, attributes: Mapping[str, int], label: str = "") -> int:
+    def add(self, flags: int, slot: int, row: int, attributes: Mapping[str, int], label: str = "") -> int:
         """A new node."""
         locals_ = [*dict.fromkeys(name_parts(name)[1] for name in attributes)]
         slots = [
             [attributes.get(f"{{{uri}}}{local}" if uri else local, -1) for uri in self.spaces]
             for local in locals_
         ]
-        self.nodes.append([int(flags), slot, row, 0, self.table(locals_, slots, 0), 0, 0, 0])
+        self.nodes.append([flags, slot, row, 0, self.table(locals_, slots, 0), 0, 0, 0])
         if len(self.nodes) > _MOST_NODES:
             raise _NotNativeError
         self.labels.append(label)
@@ -373,7 +343,7 @@ class _Tree:
         row: int,
         step: Step,
         allowed: Collection[str],
-        flags: Flag = _NONE,
+        flags: int = 0,
         columns: Mapping[str, int] = {},
         where: tuple[str, str] | None = None,
     ) -> int:
@@ -382,7 +352,7 @@ class _Tree:
         A part that can hold patterns in more than one way becomes a WRONG node, which leaves it to libxml2.
         """
         slots = [slot for slot in (step.text, step.own) if slot >= 0] or [step.raw]
-        attributes, slot = step.attributes, -1 if Flag.ROW in flags else slots[0]
+        attributes, slot = step.attributes, -1 if flags & Flag.ROW else slots[0]
         if step.item >= 0:
             return self.open_part(row)
         if len(slots) > 1 or (slot >= 0 and step.named):
@@ -424,6 +394,17 @@ class _Tree:
         coded = text.encode("utf-8", "surrogatepass")
         self.names += coded
         return len(self.names) - len(coded), len(coded)
+
+
+def _kind_flag(node: PathState) -> int:
+    """The flag for the kind of a state, if there is one."""
+    flags: dict[int, int] = {
+        Kind.TUPLE: Flag.ROW,
+        Kind.FOREIGN: Flag.MARKS,
+        Kind.INSIDE: Flag.NESTED,
+        Kind.UNDECLARED: Flag.UNDECLARED,
+    }
+    return flags.get(node.kind, 0)
 
 
 def _spaces(step: Step) -> set[str]:

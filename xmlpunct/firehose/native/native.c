@@ -406,12 +406,45 @@ static PyType_Spec tree_spec = {
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, value_methods, NULL, NULL, NULL, NULL};
 
+static PyType_Slot flag_slots[] = {{Py_tp_doc, "Flags of a node, by name."}, {0, NULL}};
+
+static PyType_Spec flag_spec = {
+    .name = "xmlpunct.firehose.native._native.Flag",
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = flag_slots,
+};
+
+#define NAMED(name, number) {#name, number},
+static const struct {
+    const char *name;
+    long number;
+} flags[] = {FLAGS(NAMED)};
+#undef NAMED
+
+/* A class with the flags as attributes. */
+static PyObject *flag_type(void)
+{
+    PyObject *type = PyType_FromSpec(&flag_spec);
+    for (size_t i = 0; type && i < sizeof flags / sizeof *flags; i++) {
+        PyObject *number = PyLong_FromLong(flags[i].number);
+        if (!number || PyObject_SetAttrString(type, flags[i].name, number) < 0)
+            Py_CLEAR(type);
+        Py_XDECREF(number);
+    }
+    return type;
+}
+
+static int add_type(PyObject *to, const char *name, PyObject *type)
+{
+    int status = type ? PyModule_AddObjectRef(to, name, type) : -1;
+    Py_XDECREF(type);
+    return status == 0;
+}
+
 PyMODINIT_FUNC PyInit__native(void)
 {
     PyObject *made = PyModule_Create(&module);
-    PyObject *type = made ? PyType_FromSpec(&tree_spec) : NULL;
-    if (made && (!type || PyModule_AddObjectRef(made, "Tree", type) < 0))
+    if (made && !(add_type(made, "Tree", PyType_FromSpec(&tree_spec)) && add_type(made, "Flag", flag_type())))
         Py_CLEAR(made);
-    Py_XDECREF(type);
     return made;
 }

@@ -19,29 +19,32 @@
 #define RARE
 #endif
 
-/* Actions at an element, besides following the tree; `automaton_tables.py` has the same numbers. */
-enum {
-    ROW = 1,         /* it is a tuple or a punctuation */
-    VALUE = 2,       /* its text is a value */
-    TEXT = 4,        /* its text is collected, as a value or for a check at its end */
-    MARKS = 8,       /* it has a namespace that is not read: the slots in `below` may be missing because of that */
-    INTO = 16,       /* its text is part of its parent's text */
-    NESTED = 32,     /* has the name of a tuple, inside a tuple */
-    UNDECLARED = 64, /* not among the inferred columns; outside of tuples: a tuple's name in another namespace */
-    GUESSED = 128,   /* columns are inferred: undeclared attributes and text of it count as overlooked */
-    SAYS = 256,      /* part of a punctuation: undeclared attributes may constrain it */
-    BLANK = 512,     /* part of a punctuation that holds elements and no text */
-    OPEN = 1024,     /* an undeclared part of a punctuation: constrains nothing if its text is "*" */
-    WRONG = 2048,    /* libxml2 must read the split */
-    ITEM = 8192,     /* it is an item of an array */
-    CHOICE = 16384,  /* an attribute or its position selects its node: `below` is the number of the condition */
-    LEAF = 4096,     /* the only action is to take its text, if it is a value */
-    OUTSIDE = 32768, /* outside of tuples and punctuations */
-    KEPT = 65536,    /* outside, but never divided between splits */
-    SAID = 131072,   /* outside, and holds values of tuples that follow: see `below` */
-    RAW = 262144,    /* the whole element, with its markup, is a value */
-    COUNTS = 524288, /* the positions of its children matter */
-};
+/* Flags of a node: actions at an element, besides following the tree. The module exports them as `Flag`. */
+#define FLAGS(FLAG)                                                                                                     \
+    FLAG(ROW, 1)         /* it is a tuple or a punctuation */                                                           \
+    FLAG(VALUE, 2)       /* its text is a value */                                                                      \
+    FLAG(TEXT, 4)        /* its text is collected, as a value or for a check at its end */                              \
+    FLAG(MARKS, 8)       /* it has a namespace that is not read: the slots in `below` may be missing because of that */ \
+    FLAG(INTO, 16)       /* its text is part of its parent's text */                                                    \
+    FLAG(NESTED, 32)     /* has the name of a tuple, inside a tuple */                                                  \
+    FLAG(UNDECLARED, 64) /* not among the inferred columns; outside of tuples: a tuple's name in another namespace */   \
+    FLAG(GUESSED, 128)   /* columns are inferred: undeclared attributes and text of it count as overlooked */           \
+    FLAG(SAYS, 256)      /* part of a punctuation: undeclared attributes may constrain it */                            \
+    FLAG(BLANK, 512)     /* part of a punctuation that holds elements and no text */                                    \
+    FLAG(OPEN, 1024)     /* an undeclared part of a punctuation: constrains nothing if its text is "*" */               \
+    FLAG(WRONG, 2048)    /* libxml2 must read the split */                                                              \
+    FLAG(LEAF, 4096)     /* the only action is to take its text, if it is a value */                                    \
+    FLAG(ITEM, 8192)     /* it is an item of an array */                                                                \
+    FLAG(CHOICE, 16384)  /* an attribute or its position selects its node: `below` is the number of the condition */    \
+    FLAG(OUTSIDE, 32768) /* outside of tuples and punctuations */                                                       \
+    FLAG(KEPT, 65536)    /* outside, but never divided between splits */                                                \
+    FLAG(SAID, 131072)   /* outside, and holds values of tuples that follow: see `below` */                             \
+    FLAG(RAW, 262144)    /* the whole element, with its markup, is a value */                                           \
+    FLAG(COUNTS, 524288) /* the positions of its children matter */
+
+#define CONSTANT(name, number) name = number,
+enum { FLAGS(CONSTANT) };
+#undef CONSTANT
 
 typedef struct {
     int32_t flags, slot, row, children, attributes, below, below_count, more;

@@ -142,30 +142,30 @@ def _type_of_sum(a: Aggregate, type_: Type) -> Type:
             raise ValueError(f"AVG of {type_} would need more than 38 digits: CAST it first")
         return decimal(38, type_.scale + (4 if a.function == "AVG" else 0))
     if type_ not in (INT, DOUBLE):
-        raise ValueError(f"{a.function} wants numbers, not {type_}")
+        raise ValueError(f"{a.function} needs numbers, not {type_}")
     return DOUBLE if a.function == "AVG" else type_
 
 
 def _type_of_xml(a: Aggregate, type_: Type) -> Type:
     if type_ is not XML:
-        raise ValueError(f"XMLAGG wants XML, not {type_}: XMLELEMENT(NAME ..., value) makes it")
+        raise ValueError(f"XMLAGG needs XML, not {type_}: XMLELEMENT(NAME ..., value) converts it")
     if a.distinct:
-        raise ValueError("XMLAGG does not take DISTINCT: XML is compared with nothing")
+        raise ValueError("XMLAGG does not take DISTINCT: XML values cannot be compared")
     return XML
 
 
 COUNT = AggregateFunction(
-    "COUNT", Doc("COUNT(*), COUNT(x)", "How many tuples, or how many x that are not null.")
+    "COUNT", Doc("COUNT(*), COUNT(x)", "The number of tuples, or of x that are not null.")
 )
-SUM = AggregateFunction("SUM", Doc("SUM(x)", "The sum; of INT and DECIMAL exact."), _type_of_sum)
+SUM = AggregateFunction("SUM", Doc("SUM(x)", "The sum; exact for INT and DECIMAL."), _type_of_sum)
 AVG = AggregateFunction(
-    "AVG", Doc("AVG(x)", "The mean: a DOUBLE, of DECIMAL one with 4 more digits."), _type_of_sum
+    "AVG", Doc("AVG(x)", "The mean as a DOUBLE; for DECIMAL, as a DECIMAL with 4 more digits."), _type_of_sum
 )
 MIN = AggregateFunction("MIN", Doc("MIN(x)", "The least x."), once=True)
 MAX = AggregateFunction("MAX", Doc("MAX(x)", "The greatest x; NaN is greatest."), once=True)
 XMLAGG = AggregateFunction(
     "XMLAGG",
-    Doc("XMLAGG(x [ORDER BY y])", "All x of type XML behind each other."),
+    Doc("XMLAGG(x [ORDER BY y])", "All x, of type XML, one after the other."),
     _type_of_xml,
     gathers=True,
 )

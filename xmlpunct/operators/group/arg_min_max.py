@@ -62,20 +62,24 @@ def _boolean(name: str, argument: Expression) -> Expression:
 
 # fmt: off
 ARG_MIN = AggregateFunction(
-    "ARG_MIN", Doc("ARG_MIN(x, y), MIN_BY(x, y)", "The x beside the least y; of several the least x."),
+    "ARG_MIN", Doc("ARG_MIN(x, y), MIN_BY(x, y)",
+    "The x of the tuple with the least y; if several have it, the least x."),
     called=("ARG_MIN", "MIN_BY"), once=True, best=True, accumulator=_best)
 ARG_MAX = AggregateFunction(
-    "ARG_MAX", Doc("ARG_MAX(x, y), MAX_BY(x, y)", "The x beside the greatest y; of several the least x."),
+    "ARG_MAX", Doc("ARG_MAX(x, y), MAX_BY(x, y)",
+    "The x of the tuple with the greatest y; if several have it, the least x."),
     called=("ARG_MAX", "MAX_BY"), once=True, best=True, accumulator=_best)
 COUNT_IF = AggregateFunction(
-    "COUNT_IF", Doc("COUNT_IF(condition)", "For how many tuples a condition is true."), called=("COUNT_IF", "COUNTIF"),
+    "COUNT_IF", Doc("COUNT_IF(condition)", "The number of tuples for which the condition is true."),
+    called=("COUNT_IF", "COUNTIF"),
     stands_for="COUNT", before=_if)
 ANY_VALUE = AggregateFunction(
-    "ANY_VALUE", Doc("ANY_VALUE(x)", "The least x, so that it is always the same one."), called=("ANY_VALUE",),
+    "ANY_VALUE", Doc("ANY_VALUE(x)", "One of the values: always the least, so that results repeat."),
+    called=("ANY_VALUE",),
     stands_for="MIN")
 BOOL_AND = AggregateFunction(
-    "BOOL_AND", Doc("BOOL_AND(condition)", "Whether all conditions that are not null are true."),
+    "BOOL_AND", Doc("BOOL_AND(condition)", "True if the condition is true for all tuples; null is ignored."),
     called=("BOOL_AND", "EVERY"), stands_for="MIN", before=_boolean)
 BOOL_OR = AggregateFunction(
-    "BOOL_OR", Doc("BOOL_OR(condition)", "Whether one of the conditions is true."), called=("BOOL_OR",),
+    "BOOL_OR", Doc("BOOL_OR(condition)", "True if the condition is true for some tuple."), called=("BOOL_OR",),
     stands_for="MAX", before=_boolean)

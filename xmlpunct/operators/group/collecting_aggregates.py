@@ -99,13 +99,13 @@ def _continuous(a: Aggregate, type_: Type) -> Type:
     if type_ in (DATE, TIMESTAMP):
         return TIMESTAMP
     if not has_between(type_):
-        raise ValueError(f"{a.function} wants numbers, DATE or TIMESTAMP, not {type_}: say QUANTILE_DISC")
+        raise ValueError(f"{a.function} needs numbers, DATE or TIMESTAMP, not {type_}: say QUANTILE_DISC")
     return type_ if isinstance(type_, DecimalType) else DOUBLE
 
 
 def _texts(a: Aggregate, type_: Type) -> Type:
     if type_ is not STRING:
-        raise ValueError(f"{a.function} wants STRING, not {type_}")
+        raise ValueError(f"{a.function} needs STRING, not {type_}")
     return STRING
 
 
@@ -116,23 +116,24 @@ def _as_text(name: str, argument: Expression) -> Expression:
 # fmt: off
 STRING_AGG = AggregateFunction(
     "STRING_AGG", Doc("STRING_AGG(x [, separator] [ORDER BY y])",
-    "All x as one text, with ',' or another separator between them, in an order, or without one by value."),
+    "All x joined, with the separator between them (default: ','). Without ORDER BY they are ordered by value."),
     _texts, called=("STRING_AGG", "GROUP_CONCAT", "LISTAGG"), gathers=True, accumulator=_collector, before=_as_text)
 ARRAY_AGG = AggregateFunction(
     "ARRAY_AGG", Doc("ARRAY_AGG(x [ORDER BY y])",
-    "All x, null too, as an array of rows with the one column `value`, in an order, or without one by value."),
+    "All x, with nulls: an array of rows with one column, `value`. Without ORDER BY they are ordered by value."),
     lambda a, type_: list_of(type_), called=("ARRAY_AGG", "LIST"), gathers=True, accumulator=_collector)
 QUANTILE_CONT = AggregateFunction(
     "QUANTILE_CONT", Doc("QUANTILE_CONT(x, q), PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)",
-    "The value with a part q of all below it, perhaps between two."),
+    "The value below which the fraction q of the values lies, interpolated between two values."),
     _continuous, called=("QUANTILE_CONT", "PERCENTILE_CONT"), gathers=True, accumulator=_collector)
 QUANTILE_DISC = AggregateFunction(
     "QUANTILE_DISC", Doc("QUANTILE_DISC(x, q), PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY x)",
-    "The first value that a part q of them does not exceed."),
+    "The least value that is at least as great as the fraction q of the values."),
     called=("QUANTILE_DISC", "QUANTILE", "PERCENTILE_DISC"), gathers=True, accumulator=_collector)
 MODE = AggregateFunction(
-    "MODE", Doc("MODE(x)", "The value that is there most often; of several the least."), called=("MODE",), gathers=True,
+    "MODE", Doc("MODE(x)", "The most frequent value; if several are, the least of them."),
+    called=("MODE",), gathers=True,
     accumulator=_collector)
 MEDIAN = AggregateFunction(
-    "MEDIAN", Doc("MEDIAN(x)", "QUANTILE_CONT(x, 0.5); of what has nothing between, QUANTILE_DISC(x, 0.5)."),
+    "MEDIAN", Doc("MEDIAN(x)", "QUANTILE_CONT(x, 0.5); for types without interpolation, QUANTILE_DISC(x, 0.5)."),
     called=("MEDIAN",), stands_for="QUANTILE_CONT")

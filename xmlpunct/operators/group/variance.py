@@ -139,7 +139,7 @@ def _moments(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumula
 
 def _result(a: Aggregate, type_: Type) -> Type:
     if type_ is not DOUBLE:
-        raise ValueError(f"{a.function} wants DOUBLE, not {type_}")
+        raise ValueError(f"{a.function} needs DOUBLE, not {type_}")
     return DOUBLE
 
 
@@ -149,10 +149,10 @@ def _as_double(name: str, argument: Expression) -> Expression:
 
 # fmt: off
 VAR_SAMP = AggregateFunction(
-    "VAR_SAMP", Doc("VARIANCE(x), VAR_SAMP(x)", "The variance of a sample, a DOUBLE; null of fewer than two values."),
+    "VAR_SAMP", Doc("VARIANCE(x), VAR_SAMP(x)", "The sample variance as a DOUBLE; null for fewer than two values."),
     _result, called=("VARIANCE", "VAR_SAMP"), accumulator=_moments, nullable=True, before=_as_double)
 VAR_POP = AggregateFunction(
-    "VAR_POP", Doc("VAR_POP(x)", "The variance of all there is, a DOUBLE."), _result, called=("VAR_POP",),
+    "VAR_POP", Doc("VAR_POP(x)", "The population variance as a DOUBLE."), _result, called=("VAR_POP",),
     accumulator=_moments, before=_as_double)
 STDDEV = AggregateFunction(
     "STDDEV", Doc("STDDEV(x), STDDEV_SAMP(x)", "The square root of VAR_SAMP."), called=("STDDEV", "STDDEV_SAMP"),

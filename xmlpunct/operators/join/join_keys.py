@@ -40,10 +40,12 @@ class JoinKeys:
         for names in self.names:
             if len(set(names)) < len(names):
                 # A closed value of the attribute would also count as one of the other equality.
-                raise ValueError("an attribute is in one equality only: the others are a residual's")
+                raise ValueError(
+                    "each attribute can be in one equality only: put further ones into the residual"
+                )
         for left, right in pairs:
             if inputs[LEFT][left].type != inputs[RIGHT][right].type:
-                raise ValueError(f"{left} and {right} are not of one type: CAST one of them")
+                raise ValueError(f"{left} and {right} have different types: CAST one of them")
         self.schema = Schema.of(
             Attribute(f"$k{i}", inputs[LEFT][a].type, inputs[LEFT][a].nullable or inputs[RIGHT][b].nullable)
             for i, (a, b) in enumerate(pairs)

@@ -126,7 +126,7 @@ class Relation(Operator):
             is_change, words = change.is_in(["insert", "delete"]), "'insert' or 'delete'"
         else:
             is_change = (change != 0) & change.is_between(-MOST_COPIES, MOST_COPIES)
-            words = f"a number of copies from 1 to {MOST_COPIES}, negative if they go"
+            words = f"a number of copies from 1 to {MOST_COPIES}, negative for deletions"
         problem = f"{self._change} is not {words}"
         return reason.when(~is_change.fill_null(False)).then(pl.lit(problem)).otherwise(None).alias("reason")
 
@@ -184,11 +184,11 @@ class Relation(Operator):
             changes[rows].iter_rows(named=True), np.asarray(excess)[rows].tolist(), strict=True
         ):
             key = {name: value for name, value in row.items() if name not in (ALL, DIFF, AT)}
-            problem = f"deleted at {type_.format(row[AT])} but not there"
+            problem = f"deleted at {type_.format(row[AT])} but not in the relation"
             for _ in range(min(copies, MOST_REJECTS)):
                 self.reject(key, problem)
             if copies > MOST_REJECTS:
-                self.reject(key, f"{problem}, {copies - MOST_REJECTS} times more")
+                self.reject(key, f"{problem}, {copies - MOST_REJECTS} more times")
 
     def waits(self) -> list[int]:
         return [0 if self._timestamp is None else len(self._later)]

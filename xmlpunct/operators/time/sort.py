@@ -54,7 +54,7 @@ class Sort(Operator):
         late = tuples.select(self._init.expression().alias("late"))["late"]
         if late.len() and late.any():
             for row in tuples.filter(late).iter_rows(named=True):
-                self.reject(row, "too late to be sorted: what follows it is released")
+                self.reject(row, "too late to be sorted: tuples after it are released already")
             tuples = tuples.filter(~late)
         self._waiting.append(tuples)
         return self.schema.empty()

@@ -79,9 +79,7 @@ class RestoredRun:
         for path, size in part_files:
             with suppress(OSError):
                 if size is not None and os.stat(path).st_size > size:
-                    reason += (
-                        "; it has grown since, but that run is over: read it anew with another --checkpoint"
-                    )
+                    reason += "; it has grown since, but that run has ended: read it again with another --checkpoint"
         return SourceError(source, reason, *position)
 
 
@@ -151,7 +149,7 @@ class Checkpoint:
             for path in (folder / name for name in names if folder == self._spool or name in OWN_NAMES):
                 if path.is_symlink():
                     raise UsageError(
-                        f"{path} is a symbolic link, and none is followed in a checkpoint: remove it"
+                        f"{path} is a symbolic link, which a checkpoint must not contain: remove it"
                     )
 
     def _make_private(self) -> None:
@@ -281,9 +279,7 @@ def look(path: Path) -> Seen:
     if not records and log.path.exists() and log.is_old:
         raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")
     if not (records and _JOB in records[0]):
-        raise UsageError(
-            f"{path} is no checkpoint of a run: name the directory that run --checkpoint was given"
-        )
+        raise UsageError(f"{path} is no checkpoint of a run: name the directory of run --checkpoint")
     run = Seen(json.loads(records[0][_JOB]), False, {})
     if run.job["made_by"].get("version") != VERSION:
         raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")

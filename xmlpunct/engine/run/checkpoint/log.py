@@ -174,10 +174,8 @@ class WriteAheadLog:
             if self._prefix is None or is_named:
                 return
             if is_there(self.path):
-                raise XmlPunctError(
-                    f"another run has taken over {self.path.parent}: this one writes nothing more"
-                )
-            raise XmlPunctError(f"{self.path} is gone: the checkpoint was removed under this run")
+                raise XmlPunctError(f"another run has taken over {self.path.parent}: this run stops writing")
+            raise XmlPunctError(f"{self.path} no longer exists: the checkpoint was removed during the run")
 
 
 def _is_linked(file: int) -> bool:

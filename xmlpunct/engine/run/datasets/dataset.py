@@ -67,7 +67,8 @@ class Dataset(Directory, Outlet):
             state = unpack(self._state(position).read_bytes())
         except FileNotFoundError:
             raise XmlPunctError(
-                f"{self._own} does not hold what this run committed to it: it was removed, or it is another directory"
+                f"{self._own} does not contain the committed results of this run: they were removed, or it is another "
+                "directory"
             ) from None
         self._commits = position
         self._take_frames(state)

@@ -50,7 +50,7 @@ _PUBLISHED = re.compile(r"part-[0-9]{6,}-[0-9]+\.(parquet|arrow|csv)|[^=]+=.*", 
 _REMEDY = {
     Existing.ACCEPT: "",
     Existing.REFUSE: "; --replace removes the results of another run",
-    Existing.REPLACE: "; --replace removes the results of runs alone",
+    Existing.REPLACE: "; --replace removes only results of runs",
 }
 
 
@@ -189,7 +189,7 @@ class Directory(ABC):
         replaced = [name for name in others if existing is Existing.REPLACE and _PUBLISHED.fullmatch(name)]
         if len(others) > len(replaced) and not is_ours:
             raise UsageError(
-                f"{self._name} holds {min({*others} - {*replaced})}, and what was published is never changed: "
+                f"{self._name} holds {min({*others} - {*replaced})}, and published files are never changed: "
                 "name another directory, or empty this one" + _REMEDY[existing]
             )
         make_folder(self._own)
@@ -221,7 +221,7 @@ class Directory(ABC):
             self._number += 1
             if self._by and self._target(partition).exists() and not self._is_published(partition):
                 raise XmlPunctError(
-                    f"a tuple comes for {self._target(partition)}, which was complete: what was published stays"
+                    f"a tuple came for {self._target(partition)}, which was complete: the published files stay"
                 )
         return partition
 

@@ -47,11 +47,11 @@ def check_columns(schema: Schema, names: Sequence[str]) -> None:
         if name not in schema:
             raise UsageError(f"{option}: the results have {', '.join(schema.names)}")
         if names.count(name) > 1:
-            raise UsageError(f"{option}: it is named twice")
+            raise UsageError(f"{option}: the column is named twice")
         if not schema[name].type.comparable or schema[name].type is DOUBLE:
             kind = schema[name].type.kind
             raise UsageError(
-                f"{option}: it is {kind}, whose values name no directories: CAST it, or take another"
+                f"{option}: it is {kind}, whose values cannot name directories: CAST it, or use another column"
             )
         if name.startswith(("_", ".")):
             raise UsageError(
@@ -71,7 +71,7 @@ def unfit(schema: Schema, names: Sequence[str], tuples: pl.DataFrame) -> pl.Seri
         room = _MOST - len(f"{directory_escaped(name)}=".encode())
         written = pl.col(name).str.len_bytes() + 2 * pl.col(name).str.count_matches(_ESCAPED.pattern)
         reasons += [
-            pl.when(pl.col(name) == "").then(pl.lit(f"{name} is empty, and names a directory")),
+            pl.when(pl.col(name) == "").then(pl.lit(f"{name} is empty, and cannot name a directory")),
             pl.when(pl.col(name) == NULL).then(
                 pl.lit(f"{name} is {NULL}, which names the directory of null")
             ),

@@ -158,7 +158,7 @@ class SharedDataset(Directory):
         for name in {chunk.file for chunk in partition.chunks}:
             if not (self.folder / name).exists():
                 raise XmlPunctError(
-                    f"{self.folder} does not hold what this run committed to it: {name} was removed, or it is another "
+                    f"{self.folder} does not contain the committed file {name}: it was removed, or this is another "
                     "directory"
                 )
 

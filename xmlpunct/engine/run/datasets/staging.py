@@ -117,7 +117,7 @@ class Staging:
         path = self.path(partition)
         size = path.stat().st_size if path.exists() else 0
         if size < partition.length:
-            raise XmlPunctError(f"{path} is shorter than what was committed to it")
+            raise XmlPunctError(f"{path} is shorter than the committed output")
 
     def _write(self, partition: OpenPartition) -> None:
         if not partition.rows:

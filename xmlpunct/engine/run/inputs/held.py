@@ -39,12 +39,12 @@ class Held:
             self._file, self._path = os.open(part.path, os.O_RDONLY | os.O_CLOEXEC), part.path
         found = os.fstat(self._file)
         if not _is_at(part.path, found):
-            raise ChangedError.of(part.name, "another file has taken its place while it was read")
+            raise ChangedError.of(part.name, "another file replaced it while it was read")
         if part.size is not None and found.st_size < part.size:
-            raise ChangedError.of(part.name, f"of {part.size:,} bytes {found.st_size:,} are left")
+            raise ChangedError.of(part.name, f"it has {found.st_size:,} bytes, and had {part.size:,}")
         known = (stamp(found), byte, traced) == self._traced
         if traced is not None and not known and self.trace(byte) != traced:
-            what = f"its first bytes, or those before byte {byte}, are not those that were read"
+            what = f"its first bytes, or those before byte {byte}, have changed"
             raise ChangedError.of(part.name, what)
         file = io.BufferedReader(io.FileIO(self._file, closefd=False))
         file.seek(byte)
@@ -68,7 +68,7 @@ class Held:
         found = read_at(self._file, byte, count)
         if len(found) < count:
             raise ChangedError.of(
-                self._path, f"it ends before byte {byte + count:,}, up to which it was read"
+                self._path, f"it ends before byte {byte + count:,}, but was read up to there"
             )
         return found
 

@@ -71,7 +71,7 @@ def _read(stream: Stream, given: str | Mapping[str, str], punct_namespace: str) 
             tuples += parsed.slices[0].tuples.height + len(parsed.rejects[0])
             punctuations += parsed.slices[0].punctuations
     if tuples or len(punctuations) != 1:
-        raise UsageError(f"{given} is not one punctuation of {stream.name}")
+        raise UsageError(f"{given} is not a punctuation of {stream.name}")
     return punctuations[0]
 
 

@@ -127,7 +127,9 @@ def _check(part: Part, stamp: Stamp | None) -> None:
         found = os.stat(part.path)
         is_later = stamp is not None and stamp.seen < found.st_mtime_ns != stamp.written
         if is_later and found.st_size == part.size:
-            raise ChangedError.of(part.name, "it was written between planning to read it and reading it")
+            raise ChangedError.of(
+                part.name, "it was written between the planning and the reading of its parts"
+            )
 
 
 def range_bytes(part: Part, r: Range) -> bytes:
@@ -145,4 +147,4 @@ def range_bytes(part: Part, r: Range) -> bytes:
 
 def _changed(part: Part, r: Range) -> ChangedError:
     begin, end = r.start.byte, r.start.byte + r.size
-    return ChangedError.of(part.name, f"its bytes {begin:,} to {end:,} are not those that were found there")
+    return ChangedError.of(part.name, f"its bytes {begin:,} to {end:,} have changed")

@@ -300,9 +300,7 @@ def _advance_part(
             ranges, position = _stretched(ranges, Range(number, position, 0), rest, keep), here.position
     traced = None if part.spooled else held.trace(position.byte)
     if here is not None and (here.trace not in (None, traced) or position != here.position):
-        raise ChangedError.of(
-            part.name, f"it does not hold what was read of it up to byte {here.position.byte}"
-        )
+        raise ChangedError.of(part.name, f"its content has changed before byte {here.position.byte}")
     if here is not None and not splitter.finished:
         return ranges, here
     if splitter.finished:

@@ -30,8 +30,10 @@ _GLANCE_SECONDS = 0.02
 NOTE_SECONDS = 1.0
 """How often a source's position is put down, if it has any. What came since is read again after a kill."""
 _log = logging.getLogger("xmlpunct")
-_OTHER_BYTES = "it does not hold what was read of it before"
-_NOT_REPEATED = "the connection of an earlier run was lost, and this one does not begin with the same bytes"
+_OTHER_BYTES = "its content has changed since an earlier run read it"
+_NOT_REPEATED = (
+    "the connection of an earlier run was lost, and the new one does not begin with the same bytes"
+)
 
 
 class Spool(threading.Thread):
@@ -82,7 +84,7 @@ class Spool(threading.Thread):
             in_order = self._waits_for_room(done) and self._copy()
         except FileNotFoundError:  # the run is over, and its checkpoint was emptied or removed
             if not self._stopped.is_set():
-                self._error = TransientError(self._source.name, f"its spool {self._path} is gone")
+                self._error = TransientError(self._source.name, f"its spool {self._path} no longer exists")
         except OSError as error:
             reason = f"its spool {self._path} cannot be written: {error.strerror}"
             self._error = TransientError(self._source.name, reason)
@@ -170,7 +172,7 @@ class Spool(threading.Thread):
             return
         reader.begin()
         if reader.wants_acknowledgement and reader.transcoded:
-            raise SourceError(reader.name, "is compressed, or not in UTF-8: send it as it is, in UTF-8")
+            raise SourceError(reader.name, "is compressed, or not in UTF-8: send it uncompressed, in UTF-8")
         path = self._source.files[self._part] if self._source.files else None
         if path is not None and reader.seekable and not reader.transcoded:
             self._recognise(path, out)
@@ -248,7 +250,7 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
                 # A directory may have other files by now.
                 sizes = dict(source.parts)
                 if part.name not in sizes:
-                    raise ChangedError.of(given.source, f"it does not have {part.name} any more")
+                    raise ChangedError.of(given.source, f"it no longer has {part.name}")
                 _compare_sizes(part, sizes[part.name])
                 before = found[-1] if found and found[-1].is_of(source) else None
                 found.append(Spool(source, [*sizes].index(part.name), Path(part.path), before))
@@ -270,7 +272,7 @@ def warn_of_growth(sources: Iterable[Source | Input]) -> None:
             with suppress(OSError):
                 if size is not None and (now := os.stat(path).st_size) > size:
                     grown = f"{path} has grown by {now - size:,} bytes since the run began"
-                    _log.warning("%s, which were not read: follow:%s reads on", grown, path)
+                    _log.warning("%s, which were not read: use follow:%s to read them", grown, path)
 
 
 def _compare_sizes(part: Part, size: int | None) -> None:

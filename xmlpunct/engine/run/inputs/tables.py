@@ -114,10 +114,10 @@ class Table:
         type_ = _type_of(dtype)
         if type_ is None:
             raise UsageError(
-                f"column {name} of {self.name} is {dtype}, which is no type here: cast it, or drop it"
+                f"column {name} of {self.name} is {dtype}, which is not supported: cast it, or drop it"
             )
         if not is_attribute(name):
-            raise UsageError(f"column {name!r} of {self.name} cannot be named so: rename it")
+            raise UsageError(f"column {name!r} of {self.name} cannot have this name: rename it")
         return type_
 
 
@@ -195,7 +195,7 @@ def _column(values: pl.Series, attribute: Attribute) -> tuple[pl.Series, dict[in
     for row in (read.is_null() & values.is_not_null()).arg_true():
         wrong[row] = f"attribute {name}: {_told(values, row)} is not of type {type_}"
     if not attribute.nullable:
-        wrong |= dict.fromkeys(values.is_null().arg_true(), f"attribute {name}: missing, and it is NOT NULL")
+        wrong |= dict.fromkeys(values.is_null().arg_true(), f"attribute {name}: missing, but NOT NULL")
     if attribute.domain is not WILDCARD:
         for row in outside_domain(attribute, read.alias(name)):
             text = shown_text(type_.format(read[row]))

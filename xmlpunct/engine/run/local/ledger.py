@@ -188,8 +188,8 @@ class Ledger:
                 self._sink.end()
             if self._sink.mark != record["mark"]:
                 raise XmlPunctError(
-                    f"{path}: the same slices do not give the same output any more: "
-                    "an input has changed, or the program has"
+                    f"{path}: the same slices no longer give the same output: "
+                    "an input or the program has changed"
                 )
             # All groups but the last were certainly visible.
             self._sink.flush(more=record is not restored.slices[-1])

@@ -77,7 +77,7 @@ def run(
             with told_of(answer):
                 raise UsageError(
                     f"{target.output} is a dataset directory: {target.spelled('format')} parquet, arrow or csv; "
-                    "xml takes --engine spark"
+                    "for xml use --engine spark"
                 )
     outputs, stop = make_outputs(query, options), stop or Stop()
     provisional = None

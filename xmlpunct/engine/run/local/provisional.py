@@ -36,7 +36,7 @@ class Provisional:
             raise UsageError("--partial marks tuples as provisional, which csv cannot: write xml or jsonl")
         if options.checkpoint is not None and options.output is None:
             raise UsageError(
-                "--partial writes to standard output, of which --checkpoint keeps account: add -o FILE"
+                "--partial writes to standard output, whose length --checkpoint records: add -o FILE"
             )
         assert options.partial is not None
         self._every, self._out = options.partial, Appender(None, 0)

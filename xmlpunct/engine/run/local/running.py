@@ -224,7 +224,7 @@ class LocalRun:
         if feed.reader.cursor != stop:
             if parsed is not None and parsed.error is not None:
                 raise parsed.error
-            raise XmlPunctError(f"{feed.name}: what was read of it before cannot be read again")
+            raise XmlPunctError(f"{feed.name}: the part that was read before cannot be read again")
         return Portion(feed, parsed, injected)
 
     def reader(self, number: int) -> AheadReader:

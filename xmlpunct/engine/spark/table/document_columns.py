@@ -36,8 +36,8 @@ def read_documents(
     read = TableOptions.read({name: str(value) for name, value in options.items()}, DOCUMENTS)
     if read.mode is Mode.DROPMALFORMED:
         raise UsageError(
-            "mode DROPMALFORMED drops rows, which a column cannot: take PERMISSIVE, and filter by the column for "
-            "corrupt records"
+            "mode DROPMALFORMED drops rows, which is not possible for a column: use PERMISSIVE, and filter by the "
+            "column of corrupt records"
         )
     documents = Documents(columns, read)
     row = spark.StructType([spark.StructField(c.name, c.dataType) for c in columns])

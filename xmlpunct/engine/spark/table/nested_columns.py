@@ -48,7 +48,7 @@ class Naming:
         try:
             return Layout(fields, Schema.of(_in_writing_order(attributes) if writing else attributes))
         except SchemaError as error:
-            raise SchemaError(f"{error}: two columns stand in one place") from None
+            raise SchemaError(f"{error}: two columns have the same path") from None
 
     def columns(self, schema: Schema, prefixes: Mapping[str, str]) -> spark.StructType:
         """The columns for a schema of paths, sorted by name like the columns that Spark infers.
@@ -91,7 +91,9 @@ class Naming:
             rows = Schema.of(_in_writing_order(inner_attributes) if writing else inner_attributes)
             return SparkField(name, type_, path, inside), Attribute(path, array_of(rows))
         if isinstance(type_.elementType, spark.ArrayType):
-            raise SchemaError(f"column {name}: an array of arrays has no place in XML: ARRAY<STRUCT<...>>")
+            raise SchemaError(
+                f"column {name}: an array of arrays cannot be written as XML: ARRAY<STRUCT<...>>"
+            )
         item = Attribute(_ITEM, type_of_spark(type_.elementType, name))
         return SparkField(name, type_, path), Attribute(path, array_of([item]))
 
@@ -110,7 +112,7 @@ class Naming:
             return str(read_path("/".join([*steps, path]), self.namespaces))
         except ValueError as error:
             raise SchemaError(
-                f"column {name}: {error}; option namespaces says what prefixes stand for"
+                f"column {name}: {error}; declare prefixes with the option namespaces"
             ) from None
 
     def _struct(self, element: _Element, prefixes: Mapping[str, str], at: str) -> spark.StructType:
@@ -118,7 +120,7 @@ class Naming:
         for column in self._fields(element, prefixes):
             if column.name in named:
                 raise SchemaError(
-                    f"two places in <{at or 'the tuple'}> are both called {column.name}: declare a schema, or choose "
+                    f"two places in <{at or 'the tuple'}> have the name {column.name}: declare a schema, or choose "
                     "another attributePrefix"
                 )
             named[column.name] = column

@@ -68,7 +68,7 @@ def type_of_spark(dtype: spark.DataType, name: str) -> Type:
         return _OUR_TYPES[dtype]
     kind = dtype.typeName()
     instead = f": declare it {_INSTEAD[kind]}" if kind in _INSTEAD else ""
-    raise SchemaError(f"column {name}: no XML holds values of Spark's type {dtype.simpleString()}{instead}")
+    raise SchemaError(f"column {name}: XML cannot represent Spark's type {dtype.simpleString()}{instead}")
 
 
 def spark_type(type_: Type) -> spark.DataType:

@@ -108,7 +108,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         ):
             raise ChangedError.of(
                 ", ".join(self.table.options.paths),
-                f"files up to {after.last} were added, removed or written anew",
+                f"files up to {after.last} were added, removed or overwritten",
             )
         of_part = dict(zip(parts, labels(self.table.spec, parts, grows=True), strict=True))
         tasks_: list[TaskPieces] = []
@@ -163,7 +163,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         if len(read) > at.files:
             raise ChangedError.of(
                 ", ".join(self.table.options.paths),
-                f"a file has come whose name is before {at.last}, which was read: files are read in the order of "
+                f"a new file has a name before {at.last}, which was read already: files are read in the order of "
                 "their names",
             )
         return parts[len(read) :]
@@ -171,7 +171,9 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     def _next(self, at: Progress) -> TablePart:
         unread_parts = self._unread(at)
         if not unread_parts:
-            raise ChangedError.of(", ".join(self.table.options.paths), f"what came behind {at.last} is gone")
+            raise ChangedError.of(
+                ", ".join(self.table.options.paths), f"the files after {at.last} no longer exist"
+            )
         return unread_parts[0]
 
     def _between(
@@ -180,7 +182,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         """The tasks for a part between two cursors; without ``stop``, up to its end."""
         ranges, end = self._advance(part, start, sys.maxsize, stop)
         if stop is not None and end != stop:
-            raise ChangedError.of(part.name, "it does not hold what was read of it before")
+            raise ChangedError.of(part.name, "its content has changed since an earlier run read it")
         partition_bytes = self.table.options.partition_bytes
         return [
             TaskPieces((TablePiece(part, part_labels, group),)) for group in grouped(ranges, partition_bytes)

@@ -42,7 +42,7 @@ class TablePart:
         if self.path is not None and len(names) == 1:
             number = 0
         if number < 0:
-            raise SourceError(self.name, f"it is not in {self.spec} any more")
+            raise SourceError(self.name, f"it is no longer in {self.spec}")
         size = source.parts[number][1]
         if size != self.size:
             raise SourceError(
@@ -69,7 +69,7 @@ def table_parts(paths: Iterable[str]) -> list[TablePart]:
     for path in paths:
         if is_endless(path):
             raise UsageError(
-                f"{path} can be read once only, and Spark reads again: xmlpunct.spark.query reads it, or xmlpunct run"
+                f"{path} can be read only once, but Spark reads again: xmlpunct.spark.query reads it, or xmlpunct run"
             )
         source = open_source(path)
         if source.senders:
@@ -79,7 +79,7 @@ def table_parts(paths: Iterable[str]) -> list[TablePart]:
             texts = source.texts[number] if source.texts else ()
             parts.append(TablePart(path, name, None if file is None else os.path.abspath(file), size, texts))
     if not parts:
-        raise UsageError('there is nothing to read: load("feed.xml")')
+        raise UsageError('no path to read: write load("feed.xml")')
     return parts
 
 

@@ -130,7 +130,7 @@ def plain_path(path: str) -> str:
 
 def _either(values: Mapping[str, str], name: str, alias: str) -> str | None:
     if name in values and alias in values and values[name] != values[alias]:
-        raise UsageError(f"{name} and {alias} are one option: give one of them")
+        raise UsageError(f"{name} and {alias} are the same option: set one of them")
     return values.get(name, values.get(alias))
 
 

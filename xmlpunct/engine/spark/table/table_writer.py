@@ -228,7 +228,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     def __init__(self, columns: spark.StructType, options: TableOptions, overwrite: bool) -> None:
         if options.checkpoint is None:
             raise UsageError(
-                'what is written once has to be known again: option("checkpointLocation", ...) beside the others'
+                'a restarted query must find its output: set option("checkpointLocation", ...) beside the others'
             )
         self.target = TableDirectory(columns, options, overwrite, _query_id(options.checkpoint))
 
@@ -248,6 +248,6 @@ def _query_id(checkpoint: str) -> str:
         with suppress(OSError, ValueError, KeyError):
             return str(json.loads((Path(folder) / "metadata").read_text())["id"])
     raise UsageError(
-        f"the checkpoint {checkpoint} tells no number of the query: it is a directory that the driver sees, and Spark "
-        "writes there first"
+        f"the checkpoint {checkpoint} has no query id: it must be a directory that the driver sees, and Spark "
+        "must write to it first"
     )

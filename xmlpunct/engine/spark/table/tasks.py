@@ -49,7 +49,9 @@ class TableRead:
 
     def __init__(self, columns: spark.StructType, options: TableOptions) -> None:
         if options.element is None:
-            raise UsageError('which elements are tuples? option("element", ...) or its alias rowTag says so')
+            raise UsageError(
+                'the element of the tuples is missing: set option("element", ...) or its alias rowTag'
+            )
         self.columns, self.options = columns, options
         text_columns = {options.corrupt, options.punctuation}
         for name in text_columns & set(columns.names):
@@ -110,7 +112,7 @@ class TableRead:
                     if parsed.error is not None:
                         if not self.tolerates:
                             raise parsed.error
-                        _log.warning("%s; the rest of it is passed over", parsed.error)
+                        _log.warning("%s; the rest of it is skipped", parsed.error)
                         if self.options.mode is Mode.PERMISSIVE:
                             corrupt.append(str(parsed.error))
                     punctuations = [str(p) for p in slice_.punctuations] if self.options.punctuation else []

@@ -30,9 +30,9 @@ class Aliases:
         indices = self._names.indices(name)
         before = [position for position in indices if position < self.visible]
         if len(before) > 1:
-            refuse(f"{name.name} is ambiguous: SELECT gives that name twice", name)
+            refuse(f"{name.name} is ambiguous: SELECT defines it twice", name)
         if indices and not before:
-            refuse(f"{name.name} is a name that SELECT gives later: use it behind that", name)
+            refuse(f"{name.name} is defined later in SELECT: use it after its definition", name)
         return before[0] if before else None
 
     def syntax(self, index: int) -> exp.Expr:

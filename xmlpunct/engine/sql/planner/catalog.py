@@ -44,9 +44,9 @@ def declared(
     for statement in statements:
         name = statement.this.this.name
         if name in streams:
-            refuse(f"two streams or relations are named {name}", statement.this.this)
+            refuse(f"two streams or relations have the name {name}", statement.this.this)
         if "#" in name:
-            refuse(f"{name} cannot name a stream: # tells the senders of one apart", statement.this.this)
+            refuse(f"{name} cannot name a stream: # separates a stream from its senders", statement.this.this)
         options = options_of(statement)
         namespaces = namespaces_of(statement.this.expressions)
         with at(option_of(statement, "element") or statement.this.this):
@@ -69,12 +69,14 @@ def declared(
             inferred = (inference or Inference())(name, source, element_option, xsd, where, nested)
             element, schema = inferred.element, inferred.schema
         if any(a.name in ORIGIN_NAMES for a in schema):
-            refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
+            refuse(
+                "$source, $line and $byte are the position of a tuple, and cannot name a column", statement
+            )
         if table is None:
             _check_file_names(source, schema, statement)
         elif (xml_option := next(filter(options.__contains__, ("where", "xsd")), None)) is not None:
             refuse(
-                f"{xml_option} is about XML elements, and {name} is a table",
+                f"{xml_option} applies to XML elements, but {name} is a table",
                 option_of(statement, xml_option) or statement,
             )
         order = access_order(statement, schema)
@@ -82,7 +84,8 @@ def declared(
         keys = keys_of(statement, schema)
         if keys and change is not None:
             refuse(
-                "a relation has several changes of one key: declare no key, or no change", statement.this.this
+                "a relation with changes can repeat a key: leave out the key, or the change column",
+                statement.this.this,
             )
         schema = with_origin(schema) if placed and table is None else schema
         validity = validity_of(options["xsd"], read_element(element)[-1]) if "xsd" in options else None
@@ -105,7 +108,7 @@ def declared(
     for name in sources:
         if name not in streams:
             names = ", ".join(streams) or "none"
-            raise UsageError(f"a source is given for stream {name}, which is not declared: there are {names}")
+            raise UsageError(f"a source for stream {name}, which is not declared: there are {names}")
     undeclared = {name: table for name, table in tables.items() if name not in streams}
     return streams | {name: Stream(name, table.schema, name, name) for name, table in undeclared.items()}
 
@@ -142,7 +145,7 @@ def _source(options: Mapping[str, str], override: str | None, statement: exp.Exp
     source = options.get("source", override)
     if (count := options.get("connections")) is not None:
         if source is None or not source.startswith("tcp-listen://") or "?" in source:
-            refuse("connections = N goes with a source tcp-listen://host:port", statement)
+            refuse("connections = N needs a source tcp-listen://host:port", statement)
         source = f"{source}?connections={count}"
         try:
             SocketAddress.parse(source)
@@ -150,7 +153,7 @@ def _source(options: Mapping[str, str], override: str | None, statement: exp.Exp
             refuse(str(error), statement)
     if flag(options, "follow", statement):
         if source is None or source == "-" or not paths_of(source):
-            refuse("follow = true goes with a source that is the path of a file", statement)
+            refuse("follow = true needs a source that is the path of a file", statement)
         source = FOLLOW + source.removeprefix(FOLLOW)
     return source if override is None or "source" not in options else override
 
@@ -175,24 +178,24 @@ def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tu
             attribute = schema[column]
             if attribute.type not in types:
                 type_names = " or ".join(", ".join(map(str, types)).rsplit(", ", 1))
-                refuse(f"{name} is a column of {type_names}, and {column} is {attribute.type}", option)
+                refuse(f"{name} needs a column of {type_names}, but {column} is {attribute.type}", option)
             if name == "timestamp" and attribute.nullable:
                 refuse(f"each tuple has a timestamp: declare {column} NOT NULL", option)
         columns.append(column)
     timestamp, change = columns
     is_relation = statement.args["kind"] == "RELATION"
     if change is not None and not is_relation:
-        refuse("a stream has no changes: say CREATE RELATION", option_of(statement, "change") or statement)
+        refuse("a stream has no changes: write CREATE RELATION", option_of(statement, "change") or statement)
     if is_relation and (timestamp is None) != (change is None):
         present_option = "timestamp" if change is None else "change"
         refuse(
-            "a relation that changes has both timestamp and change, a constant one neither",
+            "a changing relation needs both timestamp and change; a constant relation has neither",
             option_of(statement, present_option) or statement,
         )
     if timestamp is not None and timestamp == change:
-        refuse("timestamp and change are two columns", option_of(statement, "change") or statement)
+        refuse("timestamp and change must be different columns", option_of(statement, "change") or statement)
     if is_relation and len(schema) == (change is not None) * 2:
-        refuse("a relation has a column beside timestamp and change", statement.this.this)
+        refuse("a relation needs a column besides timestamp and change", statement.this.this)
     return timestamp, change
 
 

@@ -22,7 +22,7 @@ from xmlpunct.types import STRING
 Reading = Generator[exp.Expr, Expression, Expression]
 """A reader of a node: yields child nodes, receives their expressions, and returns its own expression."""
 
-_REMEDY = "XMLELEMENT(NAME ..., XMLNAMESPACES('URI' AS {}), ...) around it does"
+_REMEDY = "XMLELEMENT(NAME ..., XMLNAMESPACES('URI' AS {}), ...) around it declares it"
 
 
 def plan_element(node: exp.Expr, relation: PlannedRelation) -> Reading:
@@ -41,7 +41,7 @@ def plan_element(node: exp.Expr, relation: PlannedRelation) -> Reading:
     for part in content:
         if isinstance(part, exp.Properties | XmlAttributes):
             refuse(
-                "behind the name of XMLELEMENT stand XMLNAMESPACES, then XMLATTRIBUTES, then its content",
+                "after the name of XMLELEMENT, write XMLNAMESPACES, then XMLATTRIBUTES, then the content",
                 part,
             )
     names, values = _names_and_values(attributes, relation)
@@ -87,7 +87,7 @@ def _names_and_values(
         if name is not None:
             names.append(name.name)
         elif not isinstance(value, exp.Column) or isinstance(value.this, exp.Star):
-            refuse("AS and a name are missing: only a column has a name of its own", value)
+            refuse("AS and a name are missing: only a column needs no name", value)
         else:
             column, table = value.this, value.args.get("table")
             field = relation.find(column, table, value) if relation.sees(column, table, value) else None
@@ -105,7 +105,7 @@ def _declared(node: exp.Expr) -> dict[str, str]:
         except UsageError as error:
             refuse(str(error), node.expressions[0])
         if not prefix:
-            refuse("what XMLELEMENT makes has no default namespace: give it a prefix", node.expressions[0])
+            refuse("an element of XMLELEMENT has no default namespace: give it a prefix", node.expressions[0])
     return declared
 
 

@@ -128,9 +128,7 @@ class FromClause:
                 relation = punctuate_relation(relation, order)
             return self._chain(relation, joins or ())
         if isinstance(node, exp.Unnest):
-            refuse(
-                "UNNEST comes behind the stream that has the array: FROM orders CROSS JOIN UNNEST(line)", node
-            )
+            refuse("UNNEST must follow the stream with the array: FROM orders CROSS JOIN UNNEST(line)", node)
         if isinstance(node, exp.Values):
             alias, joins = take(node, "alias", "joins", unread=("expressions",))
             name, columns = take(alias, "this", "columns") if alias else (None, None)
@@ -189,7 +187,8 @@ class FromClause:
             return _scan(stream, label or name, table), label or name
         if table.name in self.context.sinks:
             refuse(
-                f"{table.name} is a sink, which nothing reads: CREATE VIEW names a query for several", table
+                f"{table.name} is a sink, which no query can read: write a CREATE VIEW, which several queries can read",
+                table,
             )
         names_in_scope = ", ".join([*self.context.named, *self.context.streams]) or "none"
         return refuse(f"no stream {table.name}: there are {names_in_scope}", table)
@@ -213,7 +212,7 @@ class FromClause:
         if isinstance(right, exp.Lateral):
             refuse("LATERAL and APPLY are not supported", join)
         if method:
-            refuse(f"{method} JOIN is not supported: say ON or USING", join)
+            refuse(f"{method} JOIN is not supported: write ON or USING", join)
         join_kind = _KINDS.get((side or "", kind or ""))
         if join_kind is None:
             words = " ".join(filter(None, (side, kind))).removesuffix("_JOIN")
@@ -227,7 +226,7 @@ class FromClause:
         if using:
             return join_using(left, relation, join_kind, using)
         if on is None:
-            refuse("a JOIN wants ON or USING; without a condition it is a CROSS JOIN", join)
+            refuse("a JOIN needs ON or USING; without a condition it is a CROSS JOIN", join)
         return join_on(left, relation, join_kind, conditions(on), self._values)
 
     def _align(self, relations: list[PlannedRelation]) -> list[PlannedRelation]:
@@ -243,7 +242,7 @@ class FromClause:
         for other in tables:
             double = set(other.tables) & set(relation.tables)
             if double:
-                refuse(f"two tables are named {min(double)}: give one an alias", node)
+                refuse(f"two tables have the name {min(double)}: give one an alias", node)
         names = (name for other in tables for name in other.node.schema.names)
         return relation.apart([*names, *self._around])
 

@@ -66,7 +66,9 @@ class Grouping:
                 node,
             )
         if function == "XMLAGG" and is_changing(self.relation.node):
-            refuse("XMLAGG over a relation is not supported: it would be made anew at each instant", node)
+            refuse(
+                "XMLAGG over a relation is not supported: it would be computed again at each instant", node
+            )
         operand, distinct = asked.operands[0], asked.distinct
         condition = None if asked.condition is None else self._arguments.condition(asked.condition)
         expression: Expression | None = None
@@ -93,7 +95,7 @@ class Grouping:
         order = tuple(map(self._sort_key, asked.items))
         argument = None if expression is None else self._input(expression)
         if distinct and any(key.column != argument for key in order):
-            refuse(f"ORDER BY in {record.name}(DISTINCT ...) goes by its argument", asked.items[0])
+            refuse(f"ORDER BY in {record.name}(DISTINCT ...) must be its argument", asked.items[0])
         parameter = self._parameter(asked)
         if target.best:
             ordering = self._arguments.read(asked.operands[1])
@@ -126,11 +128,11 @@ class Grouping:
             if len(operands) == 1:
                 return ","
             if not isinstance(operands[1], exp.Literal) or not operands[1].is_string:
-                refuse("the separator of STRING_AGG is a literal: STRING_AGG(x, ', ')", operands[1])
+                refuse("the separator of STRING_AGG must be a literal: STRING_AGG(x, ', ')", operands[1])
             return operands[1].name
         if name in ("QUANTILE_CONT", "QUANTILE_DISC"):
             if not isinstance(operands[1], exp.Literal):
-                refuse(f"{name} wants a literal from 0 to 1: {name}(x, 0.9)", operands[1])
+                refuse(f"{name} needs a literal from 0 to 1: {name}(x, 0.9)", operands[1])
             with at(operands[1]):
                 return quantile(operands[1].name)
         return ""
@@ -175,9 +177,9 @@ class Grouping:
         keys = [self._arguments.read(key) for key in only(node, "expressions")]
         for key, item in zip(keys, node.expressions, strict=True):
             if key not in self.keys:
-                refuse(f"GROUPING goes by what GROUP BY lists, and {item.sql()} is not there", item)
+                refuse(f"GROUPING takes expressions of GROUP BY, and {item.sql()} is none of them", item)
         if not 1 <= len(keys) < 64:
-            refuse("GROUPING goes by 1 to 63 of what GROUP BY lists", node)
+            refuse("GROUPING takes 1 to 63 expressions of GROUP BY", node)
         column = Column(INT, False, f"GROUPING({', '.join(map(str, keys))})")
         self._groupings[column] = keys
         return column
@@ -186,7 +188,7 @@ class Grouping:
         """The sort key of an item of an aggregate's ORDER BY."""
         node, desc, nulls_first = take(item, "this", "desc", "nulls_first")
         if isinstance(node, exp.Literal):
-            refuse(f"ORDER BY {node.sql()} inside an aggregate sorts nothing: name what to sort by", node)
+            refuse(f"ORDER BY {node.sql()} inside an aggregate is a constant: name a column to sort by", node)
         expression = self._arguments.read(node)
         check_comparable(expression.type, "ORDER BY", node)
         return ops.SortKey(self._input(expression), bool(desc), bool(nulls_first))

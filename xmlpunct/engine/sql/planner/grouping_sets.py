@@ -68,5 +68,6 @@ def _distinct(keys: Iterable[Expression]) -> KeySet:
 def _check_count(count: int, node: exp.Expr) -> None:
     if count > MOST:
         refuse(
-            f"GROUP BY has {count} grouping sets, and at most {MOST} are possible: list those wanted", node
+            f"GROUP BY has {count} grouping sets, and at most {MOST} are possible: list fewer in GROUPING SETS",
+            node,
         )

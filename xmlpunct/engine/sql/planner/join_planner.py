@@ -156,7 +156,7 @@ def key_type(left: Expression, right: Expression) -> Type:
     """The common type of two join keys. Raises ValueError if no type represents both exactly."""
     a, b = left.type, right.type
     if not (a.comparable and b.comparable):
-        raise ValueError(f"{a.kind} = {b.kind} makes no sense: they are compared with nothing")
+        raise ValueError(f"{a.kind} = {b.kind} makes no sense: values of these types cannot be compared")
     if a == b:
         return a
     if not (a.numeric and b.numeric):

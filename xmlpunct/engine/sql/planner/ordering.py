@@ -33,7 +33,7 @@ class Ordering:
         if offset is not None:
             refuse("OFFSET is not supported here", offset)
         if isinstance(limit, exp.Fetch):
-            refuse("FETCH is not supported: say LIMIT", limit)
+            refuse("FETCH is not supported: write LIMIT", limit)
         node.set("order", None)
         node.set("limit", None)
         items = take(order, "expressions")[0] if order is not None else []
@@ -128,5 +128,5 @@ def _count(limit: exp.Expr) -> int:
     """The number in LIMIT."""
     (number,) = take(limit, "expression")
     if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
-        refuse("LIMIT wants a whole number", number if isinstance(number, exp.Expr) else limit)
+        refuse("LIMIT needs a whole number", number if isinstance(number, exp.Expr) else limit)
     return int(number.name)

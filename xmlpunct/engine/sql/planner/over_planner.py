@@ -70,7 +70,7 @@ class Overs:
         self._relation, self._scalars = relation, Scalars(relation, "OVER", aliases=aliases)
         self._windows = {only(w, "this", tuple(w.args)).name: w for w in windows}
         if len(self._windows) < len(windows):
-            refuse("two windows have one name", windows[-1])
+            refuse("two windows have the same name", windows[-1])
         self._used = set[str]()
         self._names = Unused(relation.node.schema.names)
         self._inputs: dict[Expression, str] = {}
@@ -82,7 +82,7 @@ class Overs:
     def add(self, node: exp.Expr) -> Column:
         """The result column of an OVER call."""
         if AT in self._relation.node.schema:
-            refuse("OVER goes along a stream: a relation has no order", node)
+            refuse("OVER needs a stream: a relation has no order", node)
         spec = self._specification(node)
         call = self._call(only(node, "this", ("partition_by", "order", "spec", "alias", "over")), spec)
         call_key = replace(spec, frame=None), call
@@ -103,7 +103,7 @@ class Overs:
         """Refuse a WINDOW that no call uses, because it would not be checked otherwise."""
         for name, window in self._windows.items():
             if name not in self._used:
-                refuse(f"no call goes OVER {name}", window)
+                refuse(f"no function is computed OVER {name}", window)
 
     def plan(self) -> Node:
         """The node that the query reads, with the result columns of all calls."""
@@ -115,7 +115,7 @@ class Overs:
         for (spec, call), (column, origin) in self._calls.items():
             if call.goes_by_ties and any(isinstance(a.type, ArrayType) for a in below.schema):
                 refuse(
-                    "rows may tie that differ in an array alone: SELECT the other columns in a subquery",
+                    "rows that differ only in an array have no order: SELECT the other columns in a subquery",
                     origin,
                 )
             by_spec.setdefault(spec, {}).setdefault(call.release, []).append(replace(call, name=column.name))
@@ -144,7 +144,7 @@ class Overs:
             name = alias.name
             indices = Names(list(self._windows)).indices(alias)
             if not indices or name in visited:
-                refuse(f"no window {name} here: WINDOW {name} AS (...) makes it", alias)
+                refuse(f"no window {name} here: define it by WINDOW {name} AS (...)", alias)
             visited.add(name)
             window_name, base = list(self._windows.items())[indices[0]]
             self._used.add(window_name)
@@ -155,11 +155,13 @@ class Overs:
         keys = [self._compared(item, "PARTITION BY") for item in partition or ()]
         items = only(order, "expressions") if order is not None else []
         if not items:
-            refuse("OVER wants ORDER BY a column by which the stream advances, such as its timestamp", node)
+            refuse(
+                "OVER needs ORDER BY a column along which the stream advances, such as its timestamp", node
+            )
         sort_keys = [self._sort_key(item) for item in items]
         (first, type_), item = sort_keys[0], items[0]
         if first.descending or first.nulls_first:
-            refuse("the first column of ORDER BY in OVER is ascending: a stream has no last tuple", item)
+            refuse("the first column of ORDER BY in OVER must be ascending: a stream has no last tuple", item)
         return Specification(
             tuple(dict.fromkeys(keys)),
             tuple({k.column: k for k, _ in reversed(sort_keys)}.values())[::-1],
@@ -176,16 +178,16 @@ class Overs:
         """An item of ORDER BY; the first must be a timestamp, or a number in whose order the stream advances."""
         node, desc, nulls_first = take(item, "this", "desc", "nulls_first")
         if isinstance(node, exp.Literal):
-            refuse(f"ORDER BY {node.sql()} inside OVER sorts nothing: name what to sort by", node)
+            refuse(f"ORDER BY {node.sql()} inside OVER is a constant: name a column to sort by", node)
         name = self._compared(node, "ORDER BY")
         expression = self._scalars.read(node)
         if item.parent is not None and item.parent.expressions[0] is item:
             if expression.nullable:
-                requirement = f"{node.sql()} may be null: say WHERE {node.sql()} IS NOT NULL"
-                refuse(f"the first column of ORDER BY in OVER is NOT NULL; {requirement}", node)
+                requirement = f"{node.sql()} may be null: write WHERE {node.sql()} IS NOT NULL"
+                refuse(f"the first column of ORDER BY in OVER must be NOT NULL; {requirement}", node)
             if not is_numbered(expression.type):
                 requirement = f"INT, DATE or TIMESTAMP; {node.sql()} is {expression.type.kind}"
-                refuse(f"the first column of ORDER BY in OVER is {requirement}", node)
+                refuse(f"the first column of ORDER BY in OVER must be {requirement}", node)
         return ops.SortKey(name, bool(desc), bool(nulls_first)), expression.type
 
     def _frame(self, spec: Specification) -> ops.OverFrame:
@@ -198,7 +200,7 @@ class Overs:
         )
         unit = str(kind).upper()
         if unit not in ("ROWS", "RANGE"):
-            refuse(f"a frame is of ROWS or RANGE, not {unit}", node)
+            refuse(f"a frame must have ROWS or RANGE, not {unit}", node)
         if exclude is not None and str(exclude.name).upper() != "NO OTHERS":
             refuse("EXCLUDE is not supported", node)
         low = self._bound(start, start_side, unit, spec, node)
@@ -206,7 +208,7 @@ class Overs:
         if (low is None and str(start_side).upper() == "FOLLOWING") or (
             high is None and str(end_side).upper() == "PRECEDING"
         ):
-            refuse("a frame begins with UNBOUNDED PRECEDING and ends with UNBOUNDED FOLLOWING", node)
+            refuse("UNBOUNDED PRECEDING can only begin a frame, and UNBOUNDED FOLLOWING only end it", node)
         if low is not None and high is not None and low > high:
             refuse("the frame ends before it begins", node)
         return ops.OverFrame(unit, low, high)
@@ -218,10 +220,10 @@ class Overs:
         if isinstance(bound, str):
             return None if bound.upper() == "UNBOUNDED" else 0
         if unit == "RANGE" and len(spec.order) > 1:
-            refuse("RANGE with an offset goes with one column in ORDER BY", bound)
+            refuse("RANGE with an offset needs a single column in ORDER BY", bound)
         type_ = INT if unit == "ROWS" else spec.type
         if type_ not in TIMES:
-            refuse(f"RANGE with an offset goes with ORDER BY an INT, DATE or TIMESTAMP, not {type_}", bound)
+            refuse(f"RANGE with an offset needs ORDER BY an INT, DATE or TIMESTAMP, not {type_}", bound)
         with at(bound):
             offset = length_of(type_, bound, f"an offset of {unit}", 0)
         return -offset if str(side).upper() == "PRECEDING" else offset
@@ -249,9 +251,9 @@ class Overs:
                 refuse("DISTINCT is not supported with OVER", node)
         if function is None:
             *all_but_last, last = FUNCTIONS.values()
-            refuse(f"with OVER go {', '.join(all_but_last)} and {last}", node)
+            refuse(f"functions with OVER: {', '.join(all_but_last)} and {last}", node)
         if condition is not None and function not in AGGREGATES:
-            refuse("FILTER goes with an aggregate", node)
+            refuse("FILTER needs an aggregate", node)
         frame = self._frame(spec) if function in FRAMED else ops.OverFrame()
         if function in WITHOUT_ARGUMENT:
             take(node, unread=("expressions",) if not node.expressions else ())
@@ -264,7 +266,7 @@ class Overs:
         if function == "NTILE":
             return ops.OverCall(function, "", count=_number(operand, node, 1))
         if operand is None:
-            refuse(f"{function} wants an argument", node)
+            refuse(f"{function} needs an argument", node)
         if isinstance(operand, exp.Distinct):
             operands = only(operand, "expressions")
             if function not in ("MIN", "MAX") or len(operands) != 1:
@@ -308,4 +310,4 @@ def _number(node: exp.Expr | None, call: exp.Expr, least: int) -> int:
         and int(node.name) >= least
     ):
         return int(node.name)
-    return refuse(f"{FUNCTIONS[type(call)]} wants a whole number here, {least} or more", node or call)
+    return refuse(f"{FUNCTIONS[type(call)]} needs a whole number here, {least} or more", node or call)

@@ -38,7 +38,9 @@ def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
     watermarks = [item for item in statement.this.expressions if isinstance(item, Watermark)]
     if watermarks:
         if order is not None or len(watermarks) > 1:
-            refuse("one order per stream: a second WATERMARK, or PUNCTUATE beside it", watermarks[-1])
+            refuse(
+                "only one order per stream: a second WATERMARK, or WATERMARK and PUNCTUATE", watermarks[-1]
+            )
         return watermark_order(watermarks[0], schema)
     name = statement.this.this.name
 
@@ -55,12 +57,13 @@ def punctuate_relation(relation: PlannedRelation, order: OrderOf) -> PlannedRela
     node = relation.node
     while not isinstance(node, Scan):
         if not isinstance(node, Select | Project | Key | Punctuate):
-            refuse(f"PUNCTUATE goes by the order of one source, which {node.name} does not keep", order)
+            refuse(f"PUNCTUATE needs the order of a single source, which {node.name} does not keep", order)
         (node,) = node.inputs
     if node.stream.keys and senders_of(node.stream.source) > 1:
         name = node.stream.name
         refuse(
-            f"PUNCTUATE goes by the order of one sender, and a key of {name} is known behind its senders",
+            f"PUNCTUATE needs the order of a single sender, but the key of {name} is checked after the senders are "
+            "merged",
             order,
         )
 

@@ -79,7 +79,7 @@ def plan_query(node: exp.Expr, context: Context) -> PlannedRelation:
         return _plan_stream(node, context)
     if isinstance(node, exp.Paren):  # as sqlglot reads (ISTREAM(...))
         return plan_query(only(node, "this"), context)
-    return refuse("this is no query: SELECT ..., VALUES, UNION, INTERSECT, EXCEPT, WITH", node)
+    return refuse("this is not a query: write SELECT ..., VALUES, UNION, INTERSECT, EXCEPT, WITH", node)
 
 
 def _plan_values(node: exp.Values, context: Context) -> PlannedRelation:
@@ -112,7 +112,7 @@ def _with(node: exp.Expr | None, context: Context) -> Context:
         query, alias = take(cte, "this", "alias", unread=("materialized",))
         name, columns = take(alias, "this", "columns")
         if name.name in names:
-            refuse(f"two queries of WITH are named {name.name}", name)
+            refuse(f"two queries of WITH have the name {name.name}", name)
         names.add(name.name)
         context = _with_named(name, query, columns, context)
     return context
@@ -123,7 +123,7 @@ def with_views(views: Iterable[CreateView], context: Context) -> Context:
     for view in views:
         name, columns, query = take(view, "this", "columns", "expression")
         if name.name in context.streams or name.name in context.named:
-            refuse(f"two streams, relations or views are named {name.name}", name)
+            refuse(f"two streams, relations or views have the name {name.name}", name)
         context = _with_named(name, query, columns, context)
     return context
 
@@ -172,7 +172,7 @@ def _plan_items(
         qualifying = Scalars(relation, "QUALIFY", over=overs.add, aliases=aliases, subquery=values.add)
         qualified = qualifying.condition(only(qualify, "this"))
         if not overs:
-            refuse("QUALIFY is about results of OVER: say WHERE", qualify)
+            refuse("QUALIFY is for results of OVER: write WHERE", qualify)
     overs.check()
     is_grouped = bool(grouping.keys or grouping.aggregates or group is not None or having is not None)
     if is_grouped and overs:
@@ -208,7 +208,7 @@ def _plan_items(
                 for item, k in zip(ordering.items, ordering.key_indices, strict=True)
                 if k >= len(columns)
             )
-            refuse("after SELECT DISTINCT, ORDER BY goes by columns that SELECT lists", extra)
+            refuse("with SELECT DISTINCT, ORDER BY takes only columns of SELECT", extra)
         if (on := distinct.args.get("on")) is not None:
             refuse(DISTINCT_ON, on)
         take(distinct)
@@ -245,7 +245,7 @@ def _key_sets(group: exp.Expr | None, read: SelectInput, values: SingleValues) -
 
 
 DISTINCT_ON = (
-    "DISTINCT ON is not supported: say GROUP BY with ARG_MIN(x, y), or QUALIFY ROW_NUMBER() OVER (...) = 1"
+    "DISTINCT ON is not supported: write GROUP BY with ARG_MIN(x, y), or QUALIFY ROW_NUMBER() OVER (...) = 1"
 )
 _READ = ("expressions", "from_", "joins", "where", "with_")
 """The clauses that `_read` reads."""
@@ -275,9 +275,9 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> SelectInput:
         unread=("group", "having", "distinct", "with_", "windows", "qualify"),
     )
     if not items:
-        refuse("SELECT wants columns", node)
+        refuse("SELECT needs columns", node)
     if from_ is None:
-        refuse("a query reads from a stream: FROM is missing; of constants say VALUES (1, 'a')", node)
+        refuse("a query reads from a stream: FROM is missing; for constants write VALUES (1, 'a')", node)
     parts = conditions(only(where, "this")) if where is not None else []
     plain = [part for part in parts if not is_subquery(part)]
     tables = FromClause(
@@ -334,13 +334,16 @@ def plan_single(node: exp.Expr, context: Context) -> Single:
     if not isinstance(node, exp.Select):
         return of_one_column(plan_query(node, context), node)
     if (order := node.args.get("order") or node.args.get("limit")) is not None:
-        refuse("a query that stands for a value has no order: say MIN or MAX", order)
+        refuse("a scalar subquery has no order: write MIN or MAX", order)
     context = _with(node.args.get("with_"), context)
     read = _read(node, context, True)
     if not read.correlated:
         return of_one_column(_plan_items(node, read, context), node)
     if (group := node.args.get("group")) is not None:
-        refuse("GROUP BY is left out here: a group is what equals the query around", group)
+        refuse(
+            "a scalar subquery needs no GROUP BY: its conditions with the outer query define the groups",
+            group,
+        )
     (having,) = take(node, "having", unread=_READ)
     if len(read.listed) != 1:
         refuse(ONE_COLUMN.format(len(read.listed)), node)

@@ -49,9 +49,12 @@ from xmlpunct.schema.change_columns import AT, DIFF
 from xmlpunct.schema.sql_errors import at, check_comparable, refuse
 from xmlpunct.types import INT, TIMESTAMP, Type
 
-NO_WINDOW = "stands beside windows or relations and has no window: say [NOW], [RANGE n] or [RANGE UNBOUNDED] behind it"
+NO_WINDOW = (
+    "is a stream without a window, but the query has windows or relations: write [NOW], [RANGE n] or "
+    "[RANGE UNBOUNDED] after it"
+)
 
-NO_ORDER = "a relation has no order, and so no first tuples: ORDER BY and LIMIT make no sense here"
+NO_ORDER = "a relation has no order: ORDER BY and LIMIT make no sense here"
 
 NO_STREAMS: Mapping[str, exp.Expr] = {}
 
@@ -81,7 +84,7 @@ def instants_read(read: Mapping[str, exp.Expr], streams: Mapping[str, Stream]) -
         if type_ != (first := next(iter(types.values()))):
             other = next(iter(types))
             refuse(
-                f"the timestamps of one query are of one type: that of {other} is {first}, that of {name} {type_}",
+                f"the timestamps of a query must have one type: that of {other} is {first}, that of {name} {type_}",
                 read[name],
             )
     type_ = next(iter(types.values()), INT)
@@ -138,19 +141,19 @@ def windowed(relation: PlannedRelation, window: exp.Expr, instants: Instants) ->
     """The relation of a window over a stream."""
     kind, size, slide, start, partition = take(window, "kind", "size", "slide", "origin", "by")
     if is_changing(relation.node):
-        refuse("a window is over a stream, and this is a relation: leave it out", window)
+        refuse("a window needs a stream, and this is a relation: leave the window out", window)
     stamp = _timestamp(relation, window)
     shown = next(f.name for f in relation.fields if f.column == stamp)
     if all(f.column == stamp for f in relation.listed()):
         refuse(
-            f"nothing is left beside the timestamp, which is no column of the relation: copy it first, in (SELECT "
+            f"no column is left: the timestamp is not a column of the relation. Copy it first, in (SELECT "
             f"{shown} AS t0, {shown} FROM ...)",
             window,
         )
     type_ = instants.type
     if kind == "ROWS":
         with at(size):
-            count = length_of(INT, size, "how many rows a window has")
+            count = length_of(INT, size, "the number of rows of a window")
         names = []
         for item in partition or ():
             field = (
@@ -159,7 +162,7 @@ def windowed(relation: PlannedRelation, window: exp.Expr, instants: Instants) ->
                 else None
             )
             if field is None or field.column == stamp:
-                refuse(f"PARTITION BY goes by columns of what is before it: no {item.sql()} here", item)
+                refuse(f"PARTITION BY takes columns of the stream before it: there is no {item.sql()}", item)
             check_comparable(relation.column(field).type, "PARTITION BY", item)
             names.append(field.column)
         node: Node = RowsWindow(relation.node, stamp, instants, shown, count, tuple(dict.fromkeys(names)))
@@ -202,17 +205,17 @@ def _timestamp(relation: PlannedRelation, window: exp.Expr) -> str:
         return chosen[0]
     if visible:
         copies = ", ".join(shown[column] for column in visible)
-        refuse(f"which one is the timestamp: {copies}? Keep its name for one of them", window)
+        refuse(f"the timestamp is ambiguous: {copies}. Keep its name for one of them", window)
     below = next((f for node in relation.node.inputs if (f := _timestamps(node))), candidates)
     if below and isinstance(relation.node, Project):
         name = next(iter(below.values()))
-        refuse(f"a window wants the timestamp: the query before it does not select {name}", window)
+        refuse(f"a window needs the timestamp: the query before it does not select {name}", window)
     if isinstance(relation.node, Scan | Key | Punctuate):
         name = next(relation.node.find(Scan)).stream.declared
-        refuse(f"a window wants a timestamp: CREATE STREAM {name} (...) WITH (timestamp = '...')", window)
+        refuse(f"a window needs a timestamp: CREATE STREAM {name} (...) WITH (timestamp = '...')", window)
     return refuse(
-        "a window is over a stream with a timestamp: one that is declared, ISTREAM, DSTREAM or RSTREAM of a query, or "
-        "a query that selects the timestamp of such a one tuple by tuple",
+        "a window needs a stream with a timestamp: a declared stream, ISTREAM, DSTREAM or RSTREAM of a query, or a "
+        "query that selects the timestamp of one of these tuple by tuple",
         window,
     )
 
@@ -247,15 +250,15 @@ def to_stream(node: exp.Expr, kind: str, relation: PlannedRelation, instants: In
     every, start = node.args.get("every"), node.args.get("origin")
     if not is_changing(relation.node):
         refuse(
-            f"{kind} is of a relation, and this is a stream: say [NOW], [RANGE n] or [RANGE UNBOUNDED] behind what "
-            "FROM reads",
+            f"{kind} needs a relation, and this is a stream: write [NOW], [RANGE n] or [RANGE UNBOUNDED] after the "
+            "stream in FROM",
             _table(relation, node),
         )
     lasting, type_ = relation.node.lasting, instants.type
     if kind == "RSTREAM" and every is None and type_ is TIMESTAMP and lasting is not Lasting.AN_INSTANT:
         refuse(
-            "RSTREAM without EVERY would tell what is there again each microsecond: say RSTREAM(... EVERY INTERVAL '1' "
-            "MINUTE), or have [NOW] on a side of a join",
+            "RSTREAM without EVERY would emit the whole relation again each microsecond: write RSTREAM(... EVERY "
+            "INTERVAL '1' MINUTE), or [NOW] on a side of a join",
             node,
         )
     step, first = (None, 0) if every is None else _slide(type_, every, start, "EVERY")
@@ -294,11 +297,11 @@ def _refuse_double(relation: PlannedRelation, names: Iterable[str], origin: str)
     for field in relation.fields:
         if field.name in names:
             refuse(
-                f"two outputs are named {field.name}, one of them is of {origin}: give this an alias",
+                f"two outputs have the name {field.name}, one of them from {origin}: give this an alias",
                 field.origin,
             )
         if field.name in names_so_far:
-            refuse(f"two output columns are named {field.name}: give one an alias", field.origin)
+            refuse(f"two output columns have the name {field.name}: give one an alias", field.origin)
         names_so_far.add(field.name)
 
 

@@ -25,7 +25,7 @@ from xmlpunct.expressions.expression import Column, Expression, replaced
 from xmlpunct.expressions.functions.conditions import CASE, COALESCE, SINGLE
 from xmlpunct.schema.sql_errors import check_comparable, refuse
 
-ONE_COLUMN = "a query that stands for a value has one column, and this one has {}"
+ONE_COLUMN = "a scalar subquery has one column, and this one has {}"
 
 ExpressionsByName = Mapping[str, exp.Expr]
 Above = Callable[[Expression, ExpressionsByName], Expression]
@@ -78,7 +78,7 @@ class SingleValues:
             return self._values[node][1]
         single = self._plan(node, self._context)
         if is_changing(self._relation.node) or is_changing(single.node):
-            refuse("over relations a query cannot stand for a value: join it", node)
+            refuse("scalar subqueries over relations are not supported: use a join", node)
         columns = [node_column(single.node, name) for name in single.node.schema.names]
         new = {c: self._unused.take(f"(subquery).{c.name}") for c in columns}
         self.names.update(new.values())
@@ -116,7 +116,10 @@ class SingleValues:
             read = {name for e in single.equalities for name in e.left.columns()}
             index = next((i for i, side in enumerate(sides) if read <= set(side.node.schema.names)), None)
             if index is None:
-                refuse("a query in ON refers to one side of the join: put its condition into WHERE", node)
+                refuse(
+                    "a subquery in ON can refer to one side of the join only: put its condition into WHERE",
+                    node,
+                )
             below = _with_value(sides[index].node, single, single.equalities)
             sides[index] = replace(sides[index], node=below)
         return sides[0], sides[1]
@@ -147,7 +150,7 @@ def of_each_key(
         equal, residual = split_conditions([part], outside, relation.outer.node, relation.node)
         if residual:
             refuse(
-                "a query that stands for a value refers to the one around it by equalities: else join, and GROUP BY",
+                "a scalar subquery can refer to the outer query by equalities only: otherwise use a join and GROUP BY",
                 part,
             )
         equalities += equal
@@ -191,7 +194,7 @@ def _counted(
     is_unique = columns.distinct_key is not None and columns.distinct_key <= {*names[:-1]}
     if is_unique:
         return Single(columns, of_value, joins, syntax_by_column=syntax_by_column)
-    check_comparable(of_value.type, "a query that stands for a value, unless by a key,", node)
+    check_comparable(of_value.type, "a scalar subquery without a unique key", node)
     least, count = unique([f"MIN({of_value})", "COUNT(*)"], names)
     aggregates = (
         ops.Aggregate("MIN", of_value.name, False, least),

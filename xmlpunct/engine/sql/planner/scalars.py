@@ -69,19 +69,19 @@ class Scalars:
             refuse(SUBQUERY, node)
         if is_aggregate(node):
             if self.aggregate is None:
-                refuse(f"an aggregate cannot stand in {self.where}", node)
+                refuse(f"an aggregate is not allowed in {self.where}", node)
             return self.aggregate(node)
         if kind is exp.Window:
             if self.over is None:
                 refuse(
-                    f"OVER cannot stand in {self.where}: put it in a subquery, or its condition in QUALIFY",
+                    f"OVER is not allowed in {self.where}: put it in a subquery, or its condition in QUALIFY",
                     node,
                 )
             return self.over(node)
         if isinstance(node, exp.Subquery):
             if self._subquery is None:
                 refuse(
-                    f"a query cannot stand for a value in {self.where}: compute it in FROM (SELECT ...)", node
+                    f"a scalar subquery is not allowed in {self.where}: compute it in FROM (SELECT ...)", node
                 )
             return self._subquery(node)
         if kind in _LEAVES:
@@ -118,7 +118,7 @@ class Scalars:
     def _column(self, node: exp.Expr) -> Reading:
         name, table = take(node, "this", "table")
         if isinstance(name, exp.Star):
-            refuse("* cannot stand in an expression", node)
+            refuse("* is not allowed in an expression", node)
         if FIELD in node.meta:
             return self._field_column(self.relation, node.meta[FIELD], node)
         if self.relation.sees(name, table, node):
@@ -132,8 +132,8 @@ class Scalars:
         while around is not None:
             if around.sees(name, table, node):
                 refuse(
-                    f"{node.sql()} belongs to the query around: conditions joined by AND can refer to it, in WHERE "
-                    "of an IN or EXISTS subquery without aggregates, or of one that stands for a value, one level deep",
+                    f"{node.sql()} belongs to the outer query: only conditions combined by AND can refer to it, in "
+                    "WHERE of a scalar subquery, or of an IN or EXISTS subquery without aggregates, one level deep",
                     node,
                 )
             around = around.outer
@@ -144,7 +144,10 @@ class Scalars:
             column_names = ", ".join(dict.fromkeys(f.name for f in self.relation.fields))
             hint = ""
             if is_changing(self.relation.node):
-                hint = ". The timestamp is no column of a relation: copy it below, (SELECT ts AS t0, ts ...) [...]"
+                hint = (
+                    ". The timestamp is not a column of a relation: copy it in a subquery, "
+                    "(SELECT ts AS t0, ts ...) [...]"
+                )
             refuse(f"no column {node.sql()} here: there are {column_names}{hint}", node)
         return self._field_column(self.relation, field, node)
 
@@ -186,7 +189,7 @@ class Scalars:
             return (yield from self._call(node, IS_NULL, operand))
         if isinstance(right, exp.Boolean):
             return (yield from self._call(node, NOT_DISTINCT, operand, right))
-        return refuse("IS goes with NULL, TRUE, FALSE and DISTINCT FROM", node)
+        return refuse("IS needs NULL, TRUE, FALSE or DISTINCT FROM", node)
 
     def _case(self, node: exp.Expr) -> Reading:
         subject, branches, default = take(node, "this", "ifs", "default")
@@ -206,7 +209,7 @@ class Scalars:
     def _if(self, node: exp.Expr) -> Reading:
         when, then, other = take(node, "this", "true", "false")
         if other is None:
-            refuse("IF takes 3 arguments: a condition, and what there is if it is true, and if not", node)
+            refuse("IF takes 3 arguments: a condition, the value if it is true, and the value if not", node)
         return (yield from self._call(node, CASE, when, then, other))
 
     def _between(self, node: exp.Expr) -> Reading:
@@ -221,7 +224,7 @@ class Scalars:
         like, escape = take(node, "this", "expression") if isinstance(node, exp.Escape) else (node, None)
         record = _LIKES.get(type(like))
         if record is None:
-            refuse("ESCAPE goes with LIKE and ILIKE", node)
+            refuse("ESCAPE needs LIKE or ILIKE", node)
         test = yield from self._function(like, record, escape)
         return NOT(test) if like.args.get("negate") else test
 
@@ -263,7 +266,7 @@ class Scalars:
     def _bucket(self, node: exp.Expr, interval: exp.Expr, *operands: exp.Expr) -> Reading:
         """TIME_BUCKET of an interval, a moment, and an optional origin."""
         if not 1 <= len(operands) <= 2:
-            refuse("TIME_BUCKET takes an interval, a moment and perhaps an origin", node)
+            refuse("TIME_BUCKET takes an interval, a DATE or TIMESTAMP, and optionally an origin", node)
         count, units = yield from self._interval(interval)
         moment = yield operands[0]
         origin = (yield operands[1]) if len(operands) > 1 else None
@@ -274,7 +277,7 @@ class Scalars:
         """The amount and unit of an INTERVAL."""
         amount, unit = take(interval, "this", "unit")
         if amount is None or unit is None:
-            refuse("an INTERVAL is a number and a unit: INTERVAL '10' MINUTE; join several by +", interval)
+            refuse("an INTERVAL has a number and a unit: INTERVAL '10' MINUTE; add several with +", interval)
         negative = isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal)
         constant = amount.this if negative else amount
         with at(interval):

@@ -102,7 +102,7 @@ def _sides(
         sides = matched(*sides)
     changing = is_changing(sides[0].node)
     if not (distinct or changing or isinstance(node, exp.Union)):
-        refuse(f"{name} ALL is not supported: {name} gives each tuple once", node)
+        refuse(f"{name} ALL is not supported: {name} emits each tuple once", node)
     a, b = (side.fields for side in sides)
     if len(a) != len(b):
         refuse(f"{name} of {len(a)} columns with {len(b)}", node)

@@ -17,10 +17,12 @@ def destination(statement: CreateSink) -> Destination:
     """The destination of a sink. Raises `SqlError` for missing or wrong options in WITH (...)."""
     options = options_of(statement)
     if "output" not in options:
-        refuse("a sink says where it writes: WITH (output = '...')", statement.this)
+        refuse("a sink needs an output: WITH (output = '...')", statement.this)
     format_ = options.get("format", "xml")
     if format_ not in OUTPUT_FORMATS:
-        refuse(f"format is one of {', '.join(OUTPUT_FORMATS)}", option_of(statement, "format") or statement)
+        refuse(
+            f"format must be one of {', '.join(OUTPUT_FORMATS)}", option_of(statement, "format") or statement
+        )
     pretty = flag(options, "pretty", statement)
     try:
         form = XmlForm.of(options.get("root"), options.get("row"), options.get("namespaces"), pretty)
@@ -41,12 +43,12 @@ def check_queries(queries: Sequence[exp.Expr]) -> frozenset[str]:
         raise SqlError("there is no query: SELECT ... is missing")
     for sink in queries:
         if isinstance(sink, CreateSink) and sink.this.name in names:
-            refuse(f"two sinks are named {sink.this.name}", sink.this)
+            refuse(f"two sinks have the name {sink.this.name}", sink.this)
         if isinstance(sink, CreateSink):
             names.add(sink.this.name)
     if len(plain_queries) > 1:
         refuse(
-            "more than one query: a second one begins here. Give it a place of its own: "
+            "a second query begins here. Give it an output: "
             "CREATE SINK name WITH (output = '...') AS SELECT ...",
             plain_queries[1],
         )

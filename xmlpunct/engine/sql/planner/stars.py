@@ -75,7 +75,7 @@ def matched(left: PlannedRelation, right: PlannedRelation) -> list[PlannedRelati
             for field in source_fields:
                 matches = side_fields.of(_identifier(field))
                 if len(matches) > 1:
-                    refuse(f"BY NAME: two columns are named {field.name}", matches[1].origin)
+                    refuse(f"BY NAME: two columns have the name {field.name}", matches[1].origin)
                 type_ = source.node.schema[field.column].type
                 columns.append((field.column, side.column(matches[0]) if matches else literal(type_, None)))
         names = unique([name for name, _ in columns])

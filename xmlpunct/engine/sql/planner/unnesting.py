@@ -24,16 +24,16 @@ def unnested(left: PlannedRelation, join: exp.Expr, outer: PlannedRelation | Non
         ("LEFT", ""),
         ("LEFT", "OUTER"),
     ):
-        refuse("UNNEST is joined by CROSS JOIN or LEFT JOIN", join)
+        refuse("UNNEST needs CROSS JOIN or LEFT JOIN", join)
     if using or (on is not None and not (isinstance(on, exp.Boolean) and on.this)):
-        refuse("an UNNEST has no condition: say ON TRUE, or WHERE", on or join)
+        refuse("UNNEST has no join condition: write ON TRUE, or WHERE", on or join)
     arrays, alias, offset = take(right, "expressions", "alias", "offset")
     label, column_names = take(alias, "this", "columns") if alias else (None, None)
     if len(arrays) != 1:
-        refuse("UNNEST of one array", right)
+        refuse("UNNEST takes one array", right)
     (array,) = arrays
     if not isinstance(array, exp.Column):
-        refuse("UNNEST is of a column that is an array: compute it in a subquery, FROM (SELECT ...)", array)
+        refuse("UNNEST takes an array column: compute it in a subquery, FROM (SELECT ...)", array)
     name, table = take(array, "this", "table")
     field = left.find(name, table, array)
     if field is None:
@@ -52,7 +52,7 @@ def unnested(left: PlannedRelation, join: exp.Expr, outer: PlannedRelation | Non
         names = [node.name for node in renamed]
     shown = label.name if label else field.name
     if shown in left.tables:
-        refuse(f"two tables are named {shown}: give one an alias", right)
+        refuse(f"two tables have the name {shown}: give one an alias", right)
     unused = Unused([*left.node.schema.names, *(outer.node.schema.names if outer else ())])
     columns = [unused.take(f"{shown}.{n}") for n in names]
     count = len(field_names)

@@ -45,7 +45,7 @@ def constant_stream(node: exp.Values) -> tuple[Stream, dict[int, Type]]:
     """
     rows = [_row(row) for row in only(node, "expressions", unread=("alias", "joins", "order", "limit"))]
     if len(rows) > MOST:
-        refuse(f"VALUES of {len(rows):,} rows, and at most {MOST:,} are possible: put them in a file", node)
+        refuse(f"VALUES has {len(rows):,} rows, and at most {MOST:,} are possible: put them in a file", node)
     first = rows[0]
     for row, syntax in zip(rows, node.expressions, strict=True):
         if len(row) != len(first):
@@ -95,7 +95,7 @@ def _row(row: exp.Expr) -> list[tuple[exp.Expr, Expression]]:
     items: Sequence[exp.Expr] = row.expressions if isinstance(row, exp.Tuple) else [row]
     for item in items:
         if (column := item.find(exp.Column, exp.Query)) is not None:
-            refuse("VALUES has constants, and this is none", column)
+            refuse("VALUES takes constants only", column)
     scalars = Scalars(PlannedRelation(Node(), ()), "VALUES")
     return [(item, scalars.read(item)) for item in items]
 

@@ -64,16 +64,16 @@ def _interval(type_: Type, node: exp.Interval, description: str) -> int:
     unit = unit if unit in TIME_UNITS else unit.removesuffix("S")
     if unit in _UNEVEN:
         raise ValueError(
-            f"a {unit.lower()} is no constant number of instants: say INTERVAL '30' DAY or the like"
+            f"a {unit.lower()} is no constant number of instants: write, for example, INTERVAL '30' DAY"
         )
     if unit not in TIME_UNITS:
-        raise ValueError(f"the unit of an INTERVAL is one of {', '.join(reversed(TIME_UNITS))}")
+        raise ValueError(f"the unit of an INTERVAL must be one of {', '.join(reversed(TIME_UNITS))}")
     try:
         exact = Decimal(node.this.name) * TIME_UNITS[unit] if node.this else None
     except InvalidOperation:
         exact = None
     if exact is None or not exact.is_finite():
-        raise ValueError("an INTERVAL is a number and a unit: INTERVAL '10' MINUTE")
+        raise ValueError("an INTERVAL has a number and a unit: INTERVAL '10' MINUTE")
     exact = exact / TIME_UNITS["DAY"] if type_ is DATE else exact
     if exact != int(exact):
         units = "days, or an INTERVAL in DAY" if type_ is DATE else "microseconds"

@@ -26,7 +26,7 @@ def with_windows(table: WindowTable, data: PlannedRelation) -> PlannedRelation:
     if is_changing(data.node):
         kind = table.args["kind"]
         refuse(
-            f"windows of {kind} are over a stream, and this is a relation: ISTREAM makes a stream of it",
+            f"windows of {kind} need a stream, and this is a relation: ISTREAM converts it to a stream",
             table,
         )
     timestamp = _timestamp(table.args["timestamp"], data)
@@ -56,16 +56,19 @@ def _timestamp(column: exp.Expr, data: PlannedRelation) -> Field:
     field = _column(column, data)
     attribute = data.node.schema[field.column]
     if attribute.type not in TIMES:
-        refuse(f"a timestamp is INT, DATE or TIMESTAMP: {field.name} is {attribute.type}", column)
+        refuse(f"a timestamp must be INT, DATE or TIMESTAMP: {field.name} is {attribute.type}", column)
     if attribute.nullable:
-        remedy = f"{field.name} may be null, and in no window: read (SELECT * FROM ... WHERE {field.name} IS NOT NULL)"
-        refuse(f"a timestamp is NOT NULL: {remedy}", column)
+        remedy = (
+            f"{field.name} may be null, and null is in no window: read (SELECT * FROM ... WHERE {field.name} IS NOT "
+            "NULL)"
+        )
+        refuse(f"a timestamp must be NOT NULL: {remedy}", column)
     return field
 
 
 def _column(column: exp.Expr, data: PlannedRelation) -> Field:
     if not isinstance(column, exp.Column):
-        refuse("a column is wanted here", column)
+        refuse("a column is expected here", column)
     name, table = take(column, "this", "table")
     field = data.find(name, table, column)
     return field or refuse(f"no column {column.sql()} here: there are {_names(data)}", column)
@@ -75,7 +78,9 @@ def _key(column: exp.Expr, data: PlannedRelation, timestamp: Field) -> str:
     """The column of PARTITION BY."""
     field = _column(column, data)
     if field.column == timestamp.column:
-        refuse("sessions are not partitioned by their timestamp: each instant would be one by itself", column)
+        refuse(
+            "sessions cannot be partitioned by their timestamp: each instant would be its own session", column
+        )
     check_comparable(data.node.schema[field.column].type, "PARTITION BY", column)
     return field.column
 
@@ -95,8 +100,8 @@ def _frame(table: WindowTable, type_: Type) -> HoppingWindows:
             slide = length_of(type_, args["slide"], "the slide of windows")
         if slide > size and not args.get("named"):
             refuse(
-                "HOP takes the slide, then the size, and this slide is the longer one: swap them; or, to leave gaps "
-                "between windows, say SLIDE => ..., SIZE => ...",
+                "HOP takes the slide, then the size, and this slide is longer than the size: swap them; or, to leave "
+                "gaps between windows, write SLIDE => ..., SIZE => ...",
                 args["slide"],
             )
         if size // slide > _MOST:
@@ -118,9 +123,7 @@ def watermark_order(watermark: Watermark, schema: Schema) -> AccessOrder:
     if isinstance(waited, exp.Sub):
         waited, length = waited.this, waited.expression
         with at(length):
-            slack = length_of(type_, length, "how long a watermark waits", least=0)
+            slack = length_of(type_, length, "the delay of a watermark", least=0)
     if not isinstance(waited, exp.Column) or waited.name != name or waited.table:
-        refuse(
-            f"a watermark for {name} is {name}, or {name} - how long to wait", watermark.args["expression"]
-        )
+        refuse(f"a watermark for {name} is {name}, or {name} minus a delay", watermark.args["expression"])
     return AccessOrder(name, slack, watermark=True)

@@ -82,10 +82,10 @@ def taken_apart(node: exp.Expr) -> Asked:
     if within:
         operands, items = _within(record, operands, within, node)
     elif record.name in _OF_ONE_ORDER and operands and isinstance(operands[-1], exp.Order):
-        refuse(f"ORDER BY in {record.name} sorts nothing: it goes by its values", operands[-1])
+        refuse(f"ORDER BY in {record.name} has no effect: it orders by its argument", operands[-1])
     elif isinstance(call, AggregateCall) and name in _WITHIN_ONLY:
         refuse(
-            f"{name} is written {name}(0.5) WITHIN GROUP (ORDER BY x); else say {record.name}(x, 0.5)", node
+            f"{name} is written {name}(0.5) WITHIN GROUP (ORDER BY x); or write {record.name}(x, 0.5)", node
         )
     if not operands and record.name == "COUNT":
         operands = [exp.Star()]
@@ -96,7 +96,7 @@ def taken_apart(node: exp.Expr) -> Asked:
         operands[:1] = only(operands[0], "expressions")
     least, most = _ARITY.get(record.name, (1, 1))
     if not operands:
-        refuse(f"{record.name} wants an argument", node)
+        refuse(f"{record.name} needs an argument", node)
     if not least <= len(operands) <= most:
         one = (
             "one argument"
@@ -115,9 +115,9 @@ def _within(
     """The operands and the items of ORDER BY of a call with WITHIN GROUP (ORDER BY ...)."""
     if record.name not in _OF_ONE_ORDER:
         if not record.gathers or record.name == "XMLAGG":
-            refuse("WITHIN GROUP goes with PERCENTILE_CONT, PERCENTILE_DISC, MODE and LISTAGG", node)
+            refuse("WITHIN GROUP needs PERCENTILE_CONT, PERCENTILE_DISC, MODE or LISTAGG", node)
         return operands, within
     if len(within) > 1:
-        refuse(f"{record.name} goes by one value: WITHIN GROUP (ORDER BY x)", within[1])
+        refuse(f"{record.name} orders by one value: WITHIN GROUP (ORDER BY x)", within[1])
     (item,) = within
     return [item.this, *operands], within if item.args.get("desc") else []

@@ -40,8 +40,10 @@ def bound(sql: str, literals: Mapping[str, str]) -> str:
         if not is_parameter or not _NAME.fullmatch(name.text) or sql[name.start] == '"':
             continue
         if name.text not in literals:
-            remedy = f"say --param {name.text}=..., or params={{'{name.text}': ...}} in Python"
-            raise SqlError(f"no value is given for :{name.text}: {remedy}", sql, colon.start, name.end + 1)
+            remedy = f"write --param {name.text}=..., or params={{'{name.text}': ...}} in Python"
+            raise SqlError(
+                f"the parameter :{name.text} has no value: {remedy}", sql, colon.start, name.end + 1
+            )
         before = sql[done : colon.start]
         # a sign or a word right before the colon stays by itself
         pieces += [before, " " * (before[-1:] not in ("", " ", "(", ",")), literals[name.text]]
@@ -49,9 +51,7 @@ def bound(sql: str, literals: Mapping[str, str]) -> str:
     for name_ in literals:
         if name_ not in used:
             there = ", ".join(f":{n}" for n in used) or "none"
-            raise UsageError(
-                f"a value is given for :{name_}, which the query does not have: there are {there}"
-            )
+            raise UsageError(f"the query has no parameter :{name_}: there are {there}")
     return "".join([*pieces, sql[done:]])
 
 

@@ -39,7 +39,7 @@ class PromiseParser(WindowFunctionParser):
             else:
                 return
             if part in create.args:
-                self._fail(f"{token.text.upper()} is said once", token)
+                self._fail(f"{token.text.upper()} can be written once only", token)
             create.set(part, found)
 
     def _parse_scheme(self) -> exp.Tuple:
@@ -59,7 +59,7 @@ class PromiseParser(WindowFunctionParser):
     def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
         """As sqlglot does; behind a name PUNCTUATE is no alias, and ORDER BY not that of the query."""
         if self._comes("PUNCTUATE", "ORDER BY"):
-            self._fail("PUNCTUATE stands behind a subquery, (SELECT ...) AS q, or in CREATE STREAM")
+            self._fail("PUNCTUATE must follow a subquery, (SELECT ...) AS q, or in CREATE STREAM")
         alias: exp.TableAlias | None = super()._parse_table_alias(*args, **kwargs)
         return alias
 
@@ -74,9 +74,9 @@ class PromiseParser(WindowFunctionParser):
         slack = self._parse_unary() if self._match_text_seq("SLACK") else None
         file = by = None
         if self._match(TokenType.FROM):
-            file = self._parse_string() or self._fail("FROM wants the quoted path of a list of senders")
+            file = self._parse_string() or self._fail("FROM needs the quoted path of a list of senders")
             if not self._match_text_seq("BY"):
-                self._fail("BY and the column that names the sender")
+                self._fail("BY and the column of the sender's name")
             by = self._parse_id_var() or self._fail("a column")
         found = OrderOf(attribute=attribute, slack=slack, file=file, by=by)
         found.meta.update(start=start.start, end=self._prev.end)

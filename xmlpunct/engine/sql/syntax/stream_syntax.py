@@ -46,7 +46,7 @@ class StreamParser(PromiseParser):
         if self._match_text_seq("VIEW"):
             return self._parse_view()
         if not (self._match_text_seq("STREAM") or self._match_text_seq("RELATION")):
-            self._fail("only CREATE STREAM, CREATE RELATION, CREATE VIEW and CREATE SINK are known here")
+            self._fail("only CREATE STREAM, CREATE RELATION, CREATE VIEW and CREATE SINK are supported")
         kind = self._prev.text.upper()
         name = self._parse_id_var() or self._fail(f"a {kind.lower()} needs a name")
         columns: list[exp.Expr] = []  # none: they are to be inferred
@@ -63,7 +63,7 @@ class StreamParser(PromiseParser):
         self._parse_promises(create)
         if self._curr and self._curr.token_type != TokenType.SEMICOLON:
             self._fail(
-                f"CREATE {kind} ends here, or goes on with WITH (...), PUNCTUATED BY (...) or "
+                f"CREATE {kind} ends here, or continues with WITH (...), PUNCTUATED BY (...) or "
                 "PUNCTUATE ORDER BY ..."
             )
         create.meta.update(start=start.start, end=self._prev.end)
@@ -75,7 +75,7 @@ class StreamParser(PromiseParser):
         columns = self._parse_names() if has_columns else []
         if not self._match(TokenType.ALIAS):
             self._fail("CREATE VIEW name AS SELECT ...")
-        query = self._parse_named_query() or self._fail("a view is of a query")
+        query = self._parse_named_query() or self._fail("a view needs a query")
         return CreateView(this=name, columns=columns, expression=query)
 
     def _parse_sink(self) -> CreateSink:
@@ -84,8 +84,8 @@ class StreamParser(PromiseParser):
             self._fail("CREATE SINK name WITH (output = '...') AS SELECT ...")
         options = exp.Properties(expressions=self._parse_options("SINK", SINK_OPTIONS))
         if not self._match(TokenType.ALIAS):
-            self._fail("CREATE SINK name WITH (...) goes on with AS SELECT ...")
-        query = self._parse_named_query() or self._fail("a sink is of a query")
+            self._fail("CREATE SINK name WITH (...) continues with AS SELECT ...")
+        query = self._parse_named_query() or self._fail("a sink needs a query")
         return CreateSink(this=name, properties=options, expression=query)
 
     def _parse_named_query(self) -> exp.Expr | None:
@@ -103,7 +103,7 @@ class StreamParser(PromiseParser):
         token = self._curr
         key = self._parse_var(any_token=True)
         if not key or key.name.lower() not in known:
-            self._fail(f"an option of CREATE {kind} is one of {', '.join(known)}", token)
+            self._fail(f"an option of CREATE {kind} must be one of {', '.join(known)}", token)
         if not self._match(TokenType.EQ):
             self._fail("key = value")
         value = self._parse_string()
@@ -115,7 +115,7 @@ class StreamParser(PromiseParser):
         if value is None and plain and key.name.lower() in UNQUOTED:
             self._advance()
             value = exp.Literal.string(self._prev.text)
-        value = value or self._fail(f"{key.name} wants a quoted value")
+        value = value or self._fail(f"{key.name} needs a quoted value")
         option = exp.Property(this=exp.var(key.name.lower()), value=value)
         option.meta.update(start=token.start, end=self._prev.end)
         return option

@@ -14,59 +14,60 @@ OVER_ONLY: tuple[type[exp.Expr], ...] = (
 """Functions that make no sense without OVER."""
 
 SUBQUERY = (
-    "IN (SELECT ...) and EXISTS (SELECT ...) stand in WHERE, joined to the rest of it by AND; elsewhere say "
+    "IN (SELECT ...) and EXISTS (SELECT ...) are allowed in WHERE, combined by AND; elsewhere write "
     "(SELECT COUNT(*) FROM ... WHERE ...) > 0"
 )
-PARAMETER = "a parameter is written :name, and given with --param name=value or params={...}"
+PARAMETER = "a parameter is written :name, and set by --param name=value or params={...}"
 
 _SHIFT = "t + INTERVAL '1' DAY"
 _GAP = "DATE_DIFF('day', a, b)"
-_CLOCK = "no clock decides a result; give the moment as a parameter, :now"
+_CLOCK = "a result does not depend on the clock; pass the time as a parameter, :now"
 _CHANCE = "a result does not depend on chance"
-_BITS = "there are no operators on bits"
+_BITS = "bit operators are not supported"
 
 FUNCTIONS: dict[str, str] = {
-    **dict.fromkeys(("DATE_SUB", "DATESUB", "AGE", "TIMESTAMPDIFF", "TIMESTAMP_DIFF"), f"say {_GAP}, or {_SHIFT}"),
-    **dict.fromkeys(("DATEADD", "TIMESTAMPADD", "TIMESTAMP_ADD", "TO_DAYS", "TO_HOURS"), f"say {_SHIFT}"),
-    "DATETRUNC": "say DATE_TRUNC('hour', t)",
+    **dict.fromkeys(("DATE_SUB", "DATESUB", "AGE", "TIMESTAMPDIFF", "TIMESTAMP_DIFF"), f"write {_GAP}, or {_SHIFT}"),
+    **dict.fromkeys(("DATEADD", "TIMESTAMPADD", "TIMESTAMP_ADD", "TO_DAYS", "TO_HOURS"), f"write {_SHIFT}"),
+    "DATETRUNC": "write DATE_TRUNC('hour', t)",
     **dict.fromkeys(("NOW", "CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME", "TODAY", "GETDATE"), _CLOCK),
     **dict.fromkeys(("LOCALTIME", "LOCALTIMESTAMP", "CURRENT_LOCALTIMESTAMP", "GET_CURRENT_TIMESTAMP"), _CLOCK),
     **dict.fromkeys(("RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID"), _CHANCE),
-    **dict.fromkeys(("FIRST", "ARBITRARY"), "say ARG_MIN(x, y), the x beside the least y, or ANY_VALUE(x)"),
-    "LAST": "say ARG_MAX(x, y), the x beside the greatest y",
-    **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "say COUNT(DISTINCT x), which is exact"),
-    "APPROX_QUANTILE": "say QUANTILE_CONT(x, 0.5), which is exact",
-    "FSUM": "say SUM(x)",
-    "ISNAN": "say x = 'NaN'::DOUBLE",
+    **dict.fromkeys(("FIRST", "ARBITRARY"), "write ARG_MIN(x, y), the x of the least y, or ANY_VALUE(x)"),
+    "LAST": "write ARG_MAX(x, y), the x of the greatest y",
+    **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "write COUNT(DISTINCT x), which is exact"),
+    "APPROX_QUANTILE": "write QUANTILE_CONT(x, 0.5), which is exact",
+    "FSUM": "write SUM(x)",
+    "ISNAN": "write x = 'NaN'::DOUBLE",
     "XOR": _BITS, "BIT_AND": _BITS, "BIT_OR": _BITS, "BIT_XOR": _BITS,
-    "CHAR_LENGTH": "say LENGTH(s)",
-    "STRLEN": "say LENGTH(s)",
-    "FORMAT": "say CONCAT(a, b, ...), or STRFTIME(t, format)",
-    "PRINTF": "say CONCAT(a, b, ...), or STRFTIME(t, format)",
-    "INITCAP": "say CONCAT(UPPER(LEFT(s, 1)), LOWER(SUBSTRING(s, 2)))",
-    "UNNEST": "say FROM s CROSS JOIN UNNEST(array)",
-    "COLUMNS": "name the columns, or say * EXCLUDE (a, b)",
-    "TYPEOF": "xmlpunct explain says which types the columns have",
+    "CHAR_LENGTH": "write LENGTH(s)",
+    "STRLEN": "write LENGTH(s)",
+    "FORMAT": "write CONCAT(a, b, ...), or STRFTIME(t, format)",
+    "PRINTF": "write CONCAT(a, b, ...), or STRFTIME(t, format)",
+    "INITCAP": "write CONCAT(UPPER(LEFT(s, 1)), LOWER(SUBSTRING(s, 2)))",
+    "UNNEST": "write FROM s CROSS JOIN UNNEST(array)",
+    "COLUMNS": "name the columns, or write * EXCLUDE (a, b)",
+    "TYPEOF": "xmlpunct explain shows the types of the columns",
 }  # fmt: skip
 """By the names of functions that are not supported."""
 
 NODES: dict[type[exp.Expr], str] = {
-    exp.Glob: "GLOB is not supported: say LIKE, or REGEXP_LIKE(s, pattern)",
-    exp.Bracket: "[...] is not supported here: say SUBSTRING(s, 1, 1), SPLIT_PART, or CROSS JOIN UNNEST(array)",
-    exp.Array: "an array stands in no expression: say SPLIT(s, ','), or ARRAY_AGG(x)",
-    exp.Struct: "there are no structs: list the columns, or say XMLELEMENT or XMLFOREST",
-    exp.Interval: f"an INTERVAL is added to a moment: {_SHIFT}",
-    exp.AtTimeZone: "a TIMESTAMP is in UTC: say t + INTERVAL '1' HOUR",
-    exp.Collate: "texts are compared by their characters: say LOWER(s)",
+    exp.Glob: "GLOB is not supported: write LIKE, or REGEXP_LIKE(s, pattern)",
+    exp.Bracket: "[...] is not supported here: write SUBSTRING(s, 1, 1), SPLIT_PART, or CROSS JOIN UNNEST(array)",
+    exp.Array: "an array cannot be part of an expression: write SPLIT(s, ','), or ARRAY_AGG(x)",
+    exp.Struct: "structs are not supported: list the columns, or write XMLELEMENT or XMLFOREST",
+    exp.Interval: f"an INTERVAL can only be added to a DATE or TIMESTAMP: {_SHIFT}",
+    exp.AtTimeZone: "a TIMESTAMP is in UTC: write t + INTERVAL '1' HOUR",
+    exp.Collate: "texts are compared by their characters: write LOWER(s)",
     exp.Placeholder: PARAMETER,
     exp.BitwiseAnd: _BITS, exp.BitwiseOr: _BITS, exp.BitwiseNot: _BITS, exp.BitwiseXor: _BITS,
     exp.BitwiseLeftShift: _BITS, exp.BitwiseRightShift: _BITS,
     exp.Dot: "a function is written before its arguments: LENGTH(s)",
-    exp.Tuple: "a row stands in (a, b) IN (SELECT ...) alone: else say a = 1 AND b = 2",
-    exp.Any: "x = ANY (SELECT ...) stands in WHERE; x > ANY is x > (SELECT MIN(...) ...), and of values say IN (1, 2)",
-    exp.All: "x <> ALL (SELECT ...) stands in WHERE; x > ALL is x > (SELECT MAX(...) ...)",
-    exp.Values: "VALUES stands in FROM, or is a whole query: say IN (1, 2)",
-    XmlAttributes: "XMLATTRIBUTES stands in XMLELEMENT",
+    exp.Tuple: "a row is only allowed in (a, b) IN (SELECT ...): write a = 1 AND b = 2",
+    exp.Any: "x = ANY (SELECT ...) is allowed in WHERE; for x > ANY write x > (SELECT MIN(...) ...), for values "
+    "IN (1, 2)",
+    exp.All: "x <> ALL (SELECT ...) is allowed in WHERE; for x > ALL write x > (SELECT MAX(...) ...)",
+    exp.Values: "VALUES is allowed in FROM, or as a query: write IN (1, 2)",
+    XmlAttributes: "XMLATTRIBUTES is allowed in XMLELEMENT only",
 }  # fmt: skip
 """By the nodes of syntax that is not supported in expressions."""
 
@@ -76,9 +77,9 @@ def instead(node: exp.Expr) -> str:
     if type(node) in NODES:
         return NODES[type(node)]
     if isinstance(node, StreamOf):
-        return f"{node.args['kind']}(...) is a whole query, or stands in FROM"
+        return f"{node.args['kind']}(...) must be the whole query, or in FROM"
     if isinstance(node, OVER_ONLY):
-        return f"{node.sql().partition('(')[0]} goes with OVER (... ORDER BY ...)"
+        return f"{node.sql().partition('(')[0]} needs OVER (... ORDER BY ...)"
     if isinstance(node, exp.Query | exp.Exists | exp.SubqueryPredicate):
         return SUBQUERY
     if isinstance(node, exp.Anonymous):

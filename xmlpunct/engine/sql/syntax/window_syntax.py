@@ -49,10 +49,10 @@ class WindowParser(XmlParser):
         name = self._tokens[self._index - 2]
         query = self._parse_set_operations(self._parse_select(nested=True, parse_subquery_alias=False))
         if query is None:
-            self._fail(f"{kind} wants a query: {kind}(SELECT ...)")
+            self._fail(f"{kind} needs a query: {kind}(SELECT ...)")
         every = origin = None
         if kind == "RSTREAM" and self._match_text_seq("EVERY"):
-            every = self._parse_unary() or self._fail("EVERY wants how many instants")
+            every = self._parse_unary() or self._fail("EVERY needs a number of instants")
             origin = self._parse_origin()
         found = StreamOf(this=query, kind=kind, every=every, origin=origin)
         found.meta.update(start=name.start, end=self._curr.end if self._curr else self._prev.end)
@@ -78,7 +78,7 @@ class WindowParser(XmlParser):
     def _parse_origin(self) -> exp.Expr | None:
         if not self._match_text_seq("ORIGIN"):
             return None
-        return self._parse_unary() or self._fail("ORIGIN wants an instant")
+        return self._parse_unary() or self._fail("ORIGIN needs an instant")
 
     def _parse_stream_window(self) -> WindowSpec | None:
         """A window, if one comes next."""
@@ -92,10 +92,10 @@ class WindowParser(XmlParser):
             parts["kind"] = "RANGE"
             if not self._match_text_seq("UNBOUNDED"):
                 parts["size"] = self._parse_unary() or self._fail(
-                    "RANGE wants how many instants, or UNBOUNDED"
+                    "RANGE needs a number of instants, or UNBOUNDED"
                 )
             if self._match_text_seq("SLIDE"):
-                parts["slide"] = self._parse_unary() or self._fail("SLIDE wants how many instants")
+                parts["slide"] = self._parse_unary() or self._fail("SLIDE needs a number of instants")
                 parts["origin"] = self._parse_origin()
         else:
             if self._match(TokenType.PARTITION_BY):
@@ -103,9 +103,9 @@ class WindowParser(XmlParser):
             if not self._match_text_seq("ROWS"):
                 self._fail(f"a window is {_WINDOWS}")
             parts["kind"] = "ROWS"
-            parts["size"] = self._parse_unary() or self._fail("ROWS wants how many")
+            parts["size"] = self._parse_unary() or self._fail("ROWS needs a number")
         if not self._match(TokenType.R_BRACKET):
-            self._fail(f"a window ends here with ]: it is {_WINDOWS}")
+            self._fail(f"] is expected here: a window is {_WINDOWS}")
         window = WindowSpec(**parts)
         window.meta.update(start=start.start, end=self._prev.end)
         return window
@@ -132,5 +132,5 @@ class WindowParser(XmlParser):
             return None
         alias: exp.TableAlias | None = super()._parse_table_alias(*args, **kwargs)
         if alias is not None and self._curr and self._curr.token_type is TokenType.L_BRACKET:
-            self._fail("a window stands before the alias: packet [NOW] p")
+            self._fail("a window is written before the alias: packet [NOW] p")
         return alias

@@ -89,10 +89,10 @@ class WindowFunctionParser(XmlParser):
     def _parse_argument_name(self, kind: str, names: tuple[str, ...], place: int, named: bool) -> str:
         """The name of the next argument, said or by its place."""
         if named != bool(self._next and self._next.token_type == TokenType.FARROW):
-            self._fail(f"the arguments of {kind} are all given by position, or all by name")
+            self._fail(f"the arguments of {kind} must be all by position, or all by name")
         if not named:
             if place >= len(names):
-                self._fail(f"{kind} has no further argument: {_FORMS[kind]}")
+                self._fail(f"{kind} has too many arguments: {_FORMS[kind]}")
             return names[place]
         said = self._curr.text.upper()
         name = _SYNONYMS.get(said, said)
@@ -110,7 +110,7 @@ class WindowFunctionParser(XmlParser):
                 self._fail(f"DESCRIPTOR(ts) names the timestamp: {_FORMS[kind]}")
             columns = self._parse_wrapped_csv(self._parse_column)
             if len(columns) != 1 or not isinstance(columns[0], exp.Column):
-                self._fail("DESCRIPTOR wants one column", start)
+                self._fail("DESCRIPTOR needs one column", start)
             return columns[0]
         length = self._parse_disjunction()
         if length is None:
@@ -121,13 +121,13 @@ class WindowFunctionParser(XmlParser):
     def _parse_data(self, kind: str) -> tuple[exp.Expr, list[exp.Expr]]:
         """TABLE and an item of FROM, or one in parentheses; and the columns of PARTITION BY."""
         if not self._match(TokenType.TABLE) and not self._comes("("):
-            self._fail(f"TABLE and what to read: {_FORMS[kind]}")
-        data: exp.Expr = self._parse_table() or self._fail("what to read: TABLE t, or TABLE (SELECT ...)")
+            self._fail(f"TABLE and an input: {_FORMS[kind]}")
+        data: exp.Expr = self._parse_table() or self._fail("an input: TABLE t, or TABLE (SELECT ...)")
         by: list[exp.Expr] = []
         token = self._curr
         if self._match(TokenType.PARTITION_BY):
             if kind != "SESSION":
-                self._fail(f"{kind} has no PARTITION BY: each row has its windows by itself", token)
+                self._fail(f"{kind} has no PARTITION BY: windows do not depend on other rows", token)
             by = self._parse_partition_columns()
         return data, by
 
@@ -136,10 +136,10 @@ class WindowFunctionParser(XmlParser):
         if self._curr and self._curr.token_type == TokenType.L_PAREN:
             columns: list[exp.Expr] = self._parse_wrapped_csv(self._parse_column)
             return columns
-        columns = [self._parse_column() or self._fail("PARTITION BY wants a column")]
+        columns = [self._parse_column() or self._fail("PARTITION BY needs a column")]
         while self._comes(",") and not self._comes(",", "DESCRIPTOR") and not self._comes_named():
             self._advance()
-            columns.append(self._parse_column() or self._fail("PARTITION BY wants a column"))
+            columns.append(self._parse_column() or self._fail("PARTITION BY needs a column"))
         return columns
 
     def _comes_named(self) -> bool:
@@ -164,7 +164,7 @@ def without_emit(tokens: list[Token], sql: str) -> list[Token]:
             if words == ["CHANGES"]:
                 reason = (
                     "EMIT CHANGES would show results that later tuples change: a result is released once, when "
-                    "punctuations say that it is final (EMIT FINAL)"
+                    "punctuations make it final (EMIT FINAL)"
                 )
                 raise SqlError(reason, sql, token.start, tokens[end - 1].end + 1)
             if words in _FINAL:

@@ -36,7 +36,7 @@ class XmlParser(ColumnListParser):
 
     FUNCTION_PARSERS: ClassVar = {
         **ColumnListParser.FUNCTION_PARSERS,
-        "XMLAGG": lambda self: XmlAgg(this=self._parse_lambda() or self._fail("XMLAGG wants an argument")),
+        "XMLAGG": lambda self: XmlAgg(this=self._parse_lambda() or self._fail("XMLAGG needs an argument")),
         "XMLATTRIBUTES": lambda self: XmlAttributes(expressions=self._parse_csv(self._parse_named)),
         "XMLFOREST": lambda self: XmlForest(expressions=self._parse_csv(self._parse_named)),
     }

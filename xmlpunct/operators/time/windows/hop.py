@@ -57,7 +57,7 @@ class Hop(Operator):
             tuples = tuples[positions]
         if misfits is not None:
             reason = pl.when(booleans(misfits)).then(
-                pl.lit(f"a window of {self._timestamp} is beyond its type")
+                pl.lit(f"a window of {self._timestamp} exceeds the range of its type")
             )
             tuples = self.reject_failures(tuples, tuples.select(reason.alias("reason")).to_series())
             starts, ends = starts[~misfits], ends[~misfits]

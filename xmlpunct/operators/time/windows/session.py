@@ -118,7 +118,7 @@ class Session(Operator):
         fits = distance(lasts, self._reach[1]) >= np.uint64(self._gap)
         if not fits.all():
             reason = pl.when(~booleans(fits)).then(
-                pl.lit(f"a window of {self._timestamp} is beyond its type")
+                pl.lit(f"a window of {self._timestamp} exceeds the range of its type")
             )
             tuples = self.reject_failures(tuples, tuples.select(reason.alias("reason")).to_series())
             firsts, lasts = firsts[fits], lasts[fits]

@@ -1,4 +1,4 @@
-"""Standard streams that are closed or full, and options that make no sense: a clear message, and no traceback."""
+"""Closed or full standard streams and invalid options cause a clear message, without a traceback."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_closed_output(cli: Cli, monkeypatch: pytest.MonkeyPatch, command: list[
 
 
 def closed(command: list[str], *numbers: int) -> subprocess.CompletedProcess[bytes]:
-    """A command that begins with some descriptors closed, as ``<&-`` does."""
+    """Run a command with some descriptors closed, as the shell's ``<&-`` does."""
 
     def close() -> None:
         for number in numbers:
@@ -57,21 +57,21 @@ def closed(command: list[str], *numbers: int) -> subprocess.CompletedProcess[byt
 
 
 def test_a_file_does_not_become_standard_output(tmp_path: Path) -> None:
-    """With all three closed, what is opened next would get their numbers, and what is said with them."""
+    """With descriptors 0 to 2 closed, opened files must not become standard output or error."""
     out = tmp_path / "out.xml"
     ran = closed([*RUN, "-o", str(out), "--rejects", str(tmp_path / "rejects")], 0, 1, 2)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
     assert out.read_text().endswith("</stream>\n")
 
 
-def test_closed_for_real() -> None:
+def test_closed_descriptors_of_a_process() -> None:
     ran = closed([*RUN, "-s", "sensor1=-"], 0)
     assert (ran.returncode, ran.stderr.decode()) == (1, CLOSED_INPUT)
     ran = closed(RUN, 1)
     assert (ran.returncode, ran.stderr.decode()) == (2, CLOSED_OUTPUT)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full does not exist")
 @pytest.mark.parametrize("command", [PARSE, CHECK, ["explain", str(WAREHOUSE)], ["--help"]])
 def test_full_output(cli: Cli, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
     with open("/dev/full", "w") as full, monkeypatch.context() as patch:
@@ -83,10 +83,10 @@ def test_full_output(cli: Cli, monkeypatch: pytest.MonkeyPatch, command: list[st
 
 
 @pytest.mark.parametrize("size", ["999999999999GiB", "1025MiB", "0", "0KiB", "-1", "1e400", "KiB", "", "nan"])
-def test_slices_of_no_size(cli: Cli, size: str) -> None:
+def test_invalid_slice_sizes(cli: Cli, size: str) -> None:
     ran = cli(*RUN, "--slice", size)
     assert (ran.code, ran.out) == (2, "")
-    assert ("size" in ran.err) or ("1GiB is the most" in ran.err)
+    assert ("size" in ran.err) or ("at most 1GiB" in ran.err)
     assert "internal" not in ran.err
 
 
@@ -95,7 +95,7 @@ def test_the_largest_slice(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "says"),
+    ("command", "message"),
     [
         (["run", ""], "empty"),
         (["run", "-q", ""], "empty"),
@@ -108,7 +108,7 @@ def test_the_largest_slice(cli: Cli) -> None:
         (["run", "-q", QUERY + " WHERE x = '\udcff'", "--engine", "local"], "not UTF-8"),
         (["run", "samples", "--engine", "local"], "cannot read samples: Is a directory"),
         (["explain", "samples"], "cannot read samples: Is a directory"),
-        (["run", "-q", STREAM.replace("samples/", "a\0b") + "SELECT x FROM t", "--engine", "local"], "no"),
+        (["run", "-q", STREAM.replace("samples/", "a\0b") + "SELECT x FROM t", "--engine", "local"], "NUL"),
         (["parse", "", "--element", "t"], "'' names no source"),
         (["parse", "samples/sensor1.xml", "--element", ""], "empty"),
         (["parse", "samples/sensor1.xml", "--element", "\udcff"], "not UTF-8"),
@@ -129,14 +129,14 @@ def test_the_largest_slice(cli: Cli) -> None:
         (["explain", str(WAREHOUSE), "--rule", "x=on"], "no rule x"),
     ],
 )
-def test_options_that_make_no_sense(cli: Cli, command: list[str], says: str) -> None:
+def test_options_that_make_no_sense(cli: Cli, command: list[str], message: str) -> None:
     ran = cli(*command)
     assert (ran.code, ran.out) == (2, "")
-    assert says in ran.err
+    assert message in ran.err
     assert "internal" not in ran.err
 
 
-def test_queries_that_are_no_text(cli: Cli, tmp_path: Path) -> None:
+def test_query_files_that_are_not_utf_8(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "q.sql"
     for data in (
         bytes(range(256)),
@@ -160,15 +160,15 @@ def test_a_byte_order_mark_is_no_part_of_the_query(cli: Cli, tmp_path: Path) -> 
 
 
 def test_a_name_that_is_not_utf_8(cli: Cli, tmp_path: Path) -> None:
-    """A file's name may be any bytes; what is said of it can be read."""
+    """A file's name may be any bytes; messages escape it."""
     folder = os.fsencode(tmp_path)
     path = os.fsdecode(folder + b"/\xff.xml")
     Path(path).write_text("<s><t><x>one</x></t><t><x>2</x></t></s>")
     query = "CREATE STREAM t (x INT) WITH (source = 'unset'); SELECT x FROM t"
     options = ["--engine", "local", "--rejects", tmp_path / "rejects", "--stats", tmp_path / "stats"]
-    kept = ["--checkpoint", os.fsdecode(folder + b"/\xfd"), "-o", os.fsdecode(folder + b"/\xfe.xml")]
-    for more in ([], kept):
-        ran = cli("run", "-q", query, "-s", f"t={path}", *options, *more)
+    checkpoint = ["--checkpoint", os.fsdecode(folder + b"/\xfd"), "-o", os.fsdecode(folder + b"/\xfe.xml")]
+    for extra_options in ([], checkpoint):
+        ran = cli("run", "-q", query, "-s", f"t={path}", *options, *extra_options)
         assert (ran.code, "1 tuple rejected" in ran.err) == (0, True), ran.err
         assert r"\\xff.xml" in (tmp_path / "rejects").read_text()
     ran = cli("run", "-q", query, "-s", f"t={path}2", *options)

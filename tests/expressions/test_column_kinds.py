@@ -1,9 +1,9 @@
-"""Every function over literals, null columns and scalar columns gives what it gives over plain columns.
+"""Every function has the same results over literals, null columns and scalar columns as over plain columns.
 
-polars has several kinds of columns that look alike: plain ones, literals (height 1) and *scalar columns* (one value and
-a height: what ``with_columns(pl.lit(...))`` makes, or COALESCE of a column that is null throughout). Its operators do
-not treat them alike: ``pl.lit(5) < scalar`` has height 1. The functions come from the registry, so a new one is tested
-without a new line here: over columns of all types that it takes, and in its example in docs/functions.md.
+polars has several similar kinds of columns: plain ones, literals (height 1) and *scalar columns* (one value and a
+height; for example ``with_columns(pl.lit(...))``, or COALESCE of an all-null column). Its operators treat them
+differently: ``pl.lit(5) < scalar`` has height 1. The registry lists the functions, so a new function is tested without
+a new line here: over columns of all types that it accepts, and in its example in docs/functions.md.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ VALUES: dict[Type, list[Any]] = {
         datetime(2024, 3, 1, tzinfo=UTC),
     ],
 }
-"""The values of a plain column. Literals and scalar columns have the first."""
+"""The values of a plain column. Literals and scalar columns have the first of them."""
 COLUMNS = ("plain", "nulls", "scalar", "scalar null")
 CONSTANTS = ("literal", "null", "coalesced")
-"""Arguments that are no columns. A coalesced one is COALESCE(a column of nulls, a literal)."""
+"""Arguments that are not columns. A coalesced one is COALESCE(a column of nulls, a literal)."""
 HEIGHTS = (0, 1, 3)
 NAMES = ("a", "b", "c", "d")
 
 Result = tuple[Any, str | None]
-"""A value, or why there is none."""
+"""A value, or the reason of a failure."""
 
 
 class Form(NamedTuple):
-    """A way to write a function: ``make`` takes its arguments; None where they have no type.
+    """A way to write a function: ``make`` takes its arguments; None if they are badly typed.
 
-    ``values`` has for each argument its type and the values of a plain column.
+    values: for each argument, its type and the values of a plain column.
     """
 
     make: Callable[[Sequence[Expression]], Expression | None]
@@ -80,7 +80,7 @@ class Form(NamedTuple):
         return arguments
 
     def frame(self, kinds: Sequence[str], height: int) -> pl.DataFrame:
-        """The columns that arguments of these kinds read, and a plain one beside them."""
+        """The columns that arguments of these kinds read, and a plain column ``row``."""
         frame = pl.DataFrame({"row": range(height)}, schema={"row": pl.Int64})
         for column, kind, (type_, values) in zip(self.columns(), kinds, self.values, strict=True):
             value = values[0] if kind == "scalar" else None
@@ -118,12 +118,12 @@ class Form(NamedTuple):
 
 
 def _key(value: Any) -> Any:
-    """A value as one that equals itself, and to the last bit."""
+    """A key that is equal for equal values only, to the last bit; NaN equals NaN."""
     return repr(value.to_list()) if isinstance(value, pl.Series) else repr(value)
 
 
 def results(program: Program, frame: pl.DataFrame) -> list[Result]:
-    """What a program gives for each tuple: as many results as there are tuples."""
+    """The result of a program for each tuple."""
     computed, reasons = program.run(frame)
     computed = computed.rename({"value": "r"}, strict=False)
     assert computed.height == frame.height
@@ -137,11 +137,11 @@ def results(program: Program, frame: pl.DataFrame) -> list[Result]:
 
 
 MOST_FORMS = 12
-"""Of more forms of a function only so many are tested, from all over."""
+"""The largest number of tested forms of a function, evenly chosen."""
 
 
 def signatures(record: Function) -> list[Form]:
-    """A function over columns of the types that it takes, with few arguments."""
+    """Forms of a function over columns of all accepted types, with few arguments."""
     forms: list[Form] = []
     if record.name in ("CAST", "TRY_CAST"):
         convert = fn.cast if record.name == "CAST" else fn.try_cast
@@ -150,8 +150,8 @@ def signatures(record: Function) -> list[Form]:
                 Form(partial(_attempt, lambda a, to=target: convert(a, to)), [(source, VALUES[source])])
             )
     else:
-        least, most = record.arity
-        for count in sorted({max(least, 1), min(max(least, 1) + 1, most, 3)}):
+        min_count, max_count = record.arity
+        for count in sorted({max(min_count, 1), min(max(min_count, 1) + 1, max_count, 3)}):
             for types in product(VALUES, repeat=count):
                 forms.append(Form(partial(_attempt, record), [(t, VALUES[t]) for t in types]))
     forms = [form for form in forms if isinstance(form.make(form.columns()), Call)]
@@ -159,7 +159,7 @@ def signatures(record: Function) -> list[Form]:
 
 
 def _attempt(make: Callable[..., Expression], args: Sequence[Expression]) -> Expression | None:
-    """None where arguments have no type together."""
+    """None if the arguments are badly typed."""
     try:
         return make(*args)
     except ValueError:
@@ -167,11 +167,11 @@ def _attempt(make: Callable[..., Expression], args: Sequence[Expression]) -> Exp
 
 
 def example(record: Function) -> list[Form]:
-    """The example of a function in docs/functions.md, with columns for all literals that may be columns."""
+    """The example of a function in docs/functions.md, with columns instead of as many literals as possible."""
     if record.doc is None:
         return []
     tree = parse_one(record.doc.example, dialect="duckdb")
-    holes = [hole for leaf in tree.find_all(exp.Literal) if (hole := _Hole.of(leaf)) is not None]
+    holes = [hole for leaf in tree.find_all(exp.Literal) if (hole := _Hole.for_literal(leaf)) is not None]
     for count in range(len(NAMES), 0, -1):
         for chosen in combinations(holes, min(count, len(holes))):
             form = Form(partial(_planned, tree, chosen), [(hole.type, hole.values) for hole in chosen])
@@ -181,14 +181,14 @@ def example(record: Function) -> list[Form]:
 
 
 class _Hole(NamedTuple):
-    """A literal of an example, with the type and the values of a column in its stead."""
+    """A literal of an example, with the type and the values of the column that replaces it."""
 
     node: exp.Expression
     type: Type
     values: Sequence[Any]
 
     @classmethod
-    def of(cls, leaf: exp.Literal) -> _Hole | None:
+    def for_literal(cls, leaf: exp.Literal) -> _Hole | None:
         text = leaf.this
         if isinstance(leaf.parent, exp.Interval):
             return cls(leaf, INT, [int(text), *VALUES[INT][:2]])
@@ -197,14 +197,14 @@ class _Hole(NamedTuple):
             return cls(leaf.parent, type_, [type_.parse_sql(text), *VALUES[type_][:2]])
         if leaf.is_string:
             return cls(leaf, STRING, [text, *VALUES[STRING][:2]])
-        known = fn.number(text)
-        return cls(leaf, known.type, [known.value, known.type.accept(known.value * 0), known.value])
+        number = fn.number(text)
+        return cls(leaf, number.type, [number.value, number.type.accept(number.value * 0), number.value])
 
 
 def _planned(tree: exp.Expression, holes: Sequence[_Hole], args: Sequence[Expression]) -> Expression | None:
-    """An example with other arguments in its holes."""
-    written = [f"CAST(NULL AS {a.type})" if str(a) == "NULL" else str(a) for a in args]
-    sql = _with(tree, {id(hole.node): text for hole, text in zip(holes, written, strict=True)})
+    """An example with other arguments in its holes; None if it cannot be planned."""
+    texts = [f"CAST(NULL AS {a.type})" if str(a) == "NULL" else str(a) for a in args]
+    sql = _with(tree, {id(hole.node): text for hole, text in zip(holes, texts, strict=True)})
     declared = ", ".join(f"{name} {hole.type}" for name, hole in zip(NAMES, holes, strict=False))
     try:
         root = plan(
@@ -213,63 +213,63 @@ def _planned(tree: exp.Expression, holes: Sequence[_Hole], args: Sequence[Expres
     except SqlError:
         return None
     if not isinstance(root, Project):
-        return None  # nothing is left to compute
-    made = dict([*root.columns, *root.derived])["r"]
-    return made.rewrite(
+        return None  # a plain column
+    expression = dict([*root.columns, *root.derived])["r"]
+    return expression.rewrite(
         lambda e: replace(e, name=e.name.removeprefix("s.")) if isinstance(e, Column) else None
     )
 
 
 def _with(tree: exp.Expression, texts: Mapping[int, str]) -> str:
-    """The SQL of a tree with other texts for some of its nodes."""
+    """The SQL of a tree in which some nodes are replaced by other SQL."""
     copy = tree.copy()
-    for mine, its in zip(list(tree.walk()), list(copy.walk()), strict=True):
-        if id(mine) in texts:
-            new = exp.Paren(this=parse_one(texts[id(mine)], dialect="duckdb"))
-            if its is copy:
-                return texts[id(mine)]
-            its.replace(new)
+    for node, copied in zip(list(tree.walk()), list(copy.walk()), strict=True):
+        if id(node) in texts:
+            replacement = exp.Paren(this=parse_one(texts[id(node)], dialect="duckdb"))
+            if copied is copy:
+                return texts[id(node)]
+            copied.replace(replacement)
     return copy.sql(dialect="duckdb")
 
 
 def variants(count: int) -> Iterator[tuple[str, ...]]:
-    """The kinds of so many arguments: each in turn of every kind, with the others all of one kind."""
-    for others, mine in product(("plain", "scalar", "literal"), (*COLUMNS, *CONSTANTS)):
-        for place in range(count):
-            yield tuple(mine if i == place else others for i in range(count))
+    """Kinds of ``count`` arguments: one argument of any kind, the remaining ones of one common kind."""
+    for common_kind, kind in product(("plain", "scalar", "literal"), (*COLUMNS, *CONSTANTS)):
+        for position in range(count):
+            yield tuple(kind if i == position else common_kind for i in range(count))
 
 
 def check(form: Form) -> None:
-    """The same height, values and failures, whatever the arguments are; in every way that operators compute them."""
+    """Height, values and failures do not depend on the kinds of arguments, nor on how operators compute them."""
     expected = form.expected()
     of_columns = form.make(form.columns())
     assert of_columns is not None
     programs: dict[tuple[str, ...], Expression | None] = {}
-    beside: dict[tuple[str, ...], Program] = {}
+    row_programs: dict[tuple[str, ...], Program] = {}
     for kinds in dict.fromkeys(variants(len(form.values))):
         spelled = tuple(kind if kind in CONSTANTS else "column" for kind in kinds)
         if spelled not in programs:
-            made = form.make(form.arguments(kinds))
-            programs[spelled] = made and fn.cast(made, of_columns.type)
+            expression = form.make(form.arguments(kinds))
+            programs[spelled] = expression and fn.cast(expression, of_columns.type)
         e = programs[spelled]
         for height in HEIGHTS:
-            wanted = [expected[tuple(map(_key, row))] for row in form.rows(kinds, height)]
-            if e is None:  # a literal that is no such value is refused before anything runs
-                assert all(why for _, why in wanted), kinds
+            expected_results = [expected[tuple(map(_key, row))] for row in form.rows(kinds, height)]
+            if e is None:  # an invalid literal is refused before the run
+                assert all(why for _, why in expected_results), kinds
                 continue
             frame, context = form.frame(kinds, height), f"{e} over {kinds}, height {height}"
-            assert results(compiled(e), frame) == wanted, context
+            assert results(compiled(e), frame) == expected_results, context
             if height < HEIGHTS[-1]:
                 continue
-            if spelled not in beside:
+            if spelled not in row_programs:
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(compiler, "REPEATED", 0)  # so operands become columns of their own
-                    beside[spelled] = Program([("row", Column(INT, False, "row")), ("r", e)])
-            assert results(beside[spelled], frame) == wanted, context
+                    row_programs[spelled] = Program([("row", Column(INT, False, "row")), ("r", e)])
+            assert results(row_programs[spelled], frame) == expected_results, context
             if e.type is BOOLEAN:
-                passed = Select(Schema.parse("row INT"), e).step(0, frame)
-                true = [n for n, (value, _) in enumerate(wanted) if value == "True"]
-                assert passed["row"].to_list() == true, context
+                output = Select(Schema.parse("row INT"), e).step(0, frame)
+                true = [n for n, (value, _) in enumerate(expected_results) if value == "True"]
+                assert output["row"].to_list() == true, context
 
 
 @pytest.mark.parametrize("record", FUNCTIONS.values(), ids=lambda f: f.name)

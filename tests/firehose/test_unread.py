@@ -1,4 +1,4 @@
-"""What looks like data and is not read is counted, the same by every way of reading."""
+"""Elements and attributes that are not read are counted, identically by both parsers."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def documents(draw: st.DrawFn) -> str:
     return f"{OPEN}{''.join(body)}</r>"
 
 
-def told(document: str, spec: StreamSpec) -> Overlooked:
-    """What is overlooked in a document, by its tree."""
-    found: Overlooked = {}
+def overlooked_in(document: str, spec: StreamSpec) -> Overlooked:
+    """Expected counts of overlooked elements and attributes, from the document's tree."""
+    overlooked: Overlooked = {}
 
     def see(kind: str, name: str) -> None:
-        names = found.setdefault(kind, {})
+        names = overlooked.setdefault(kind, {})
         names[name] = names.get(name, 0) + 1
 
     root = ElementTree.fromstring(document)
@@ -105,10 +105,10 @@ def told(document: str, spec: StreamSpec) -> Overlooked:
             for path in foreign:
                 if foreign[path] and not values[path]:
                     see("namespace", path)
-        for path, there in values.items():
-            if not there:
+        for path, is_present in values.items():
+            if not is_present:
                 see("absent", path)
-    return found
+    return overlooked
 
 
 def _outermost(element: ElementTree.Element) -> list[ElementTree.Element]:
@@ -116,12 +116,12 @@ def _outermost(element: ElementTree.Element) -> list[ElementTree.Element]:
 
 
 def _strangers(element: ElementTree.Element) -> list[str]:
-    """The elements named as tuples, in a namespace that nobody told, outside of tuples and punctuations."""
+    """Elements with a tuple's name in an undeclared namespace, outside of tuples and punctuations."""
     name = str(element.tag)
     if name in ("t", f"{{{PUNCT_NAMESPACE}}}t"):
         return []
-    own = [name] if name.endswith("}t") else []
-    return own + [found for child in element for found in _strangers(child)]
+    own_name = [name] if name.endswith("}t") else []
+    return own_name + [stranger for child in element for stranger in _strangers(child)]
 
 
 def counts(parsed: Parsed) -> Overlooked:
@@ -132,7 +132,7 @@ def counts(parsed: Parsed) -> Overlooked:
 @pytest.mark.parametrize("spec", [DECLARED, GUESSED], ids=["declared", "guessed"])
 @given(documents())
 def test_it_is_counted(spec: StreamSpec, document: str) -> None:
-    expected, data = told(document, spec), document.encode()
+    expected, data = overlooked_in(document, spec), document.encode()
     split = Split("doc", Position(), data, True)
     assert counts(parse_conforming(split, [spec])) == expected
     assert counts(parse_split(split, [spec])) == expected
@@ -143,13 +143,13 @@ def test_it_is_counted(spec: StreamSpec, document: str) -> None:
 
 
 @pytest.mark.skipif(not native.COMPILED, reason="there was no compiler when xmlpunct was installed")
-def test_what_is_overlooked_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlooked_elements_are_counted_natively(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "".join(f'<t j="{n}" o:i="{n}"><a>{n}</a><o:b>{n}</o:b><t><b>{n}</b></t></t>' for n in range(500))
     split = Split("doc", Position(), f"{OPEN}{body}</r>".encode(), True)
     monkeypatch.setattr("xmlpunct.firehose.parser._Parse.run", None)
-    found = parse_split(split, [DECLARED])
+    parsed = parse_split(split, [DECLARED])
     foreign, absent = {"@i": 500, "b": 500}, {"@i": 500, "b": 500, "d/c": 500}
-    assert found.overlooked == [{"nested": {"t": 500}, "namespace": foreign, "absent": absent}]
+    assert parsed.overlooked == [{"nested": {"t": 500}, "namespace": foreign, "absent": absent}]
 
 
 def test_tuples_of_another_stream_inside_tuples() -> None:
@@ -158,7 +158,7 @@ def test_tuples_of_another_stream_inside_tuples() -> None:
     for read in (parse_conforming, parse_split):
         parsed = read(Split("doc", Position(), document, True), [DECLARED, other])
         assert [s.tuples.height for s in parsed.slices] == [1, 1]
-        assert [found["nested"] for found in parsed.overlooked] == [{"t": 1}, {"q": 1}]
+        assert [overlooked["nested"] for overlooked in parsed.overlooked] == [{"t": 1}, {"q": 1}]
 
 
 def test_tuples_in_a_namespace() -> None:
@@ -172,28 +172,28 @@ def test_tuples_in_a_namespace() -> None:
         }
 
 
-def test_only_what_comes_before_an_error_counts() -> None:
+def test_only_elements_before_an_error_count() -> None:
     document = f"{OPEN}<t><t/></t><t><t/></t><p:t><a>[</a></p:t><t><t/></t></r>".encode()
     parsed = parse_split(Split("doc", Position(), document, True), [DECLARED])
     assert parsed.error is not None
     assert parsed.overlooked[0]["nested"] == {"t": 2}
 
 
-def test_columns_that_nobody_needs_may_be_absent() -> None:
+def test_unneeded_columns_may_be_absent() -> None:
     spec = StreamSpec("s", DECLARED.schema, "t", columns=frozenset({"b"}))
     parsed = parse_split(Split("doc", Position(), b"<r><t/></r>", True), [spec])
     assert parsed.overlooked == [{"absent": {"b": 1}}]
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    found = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    messages = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     caplog.clear()
-    return found
+    return messages
 
 
 STRANGE = (
-    "not read for its namespace: {urn:o}t; write --punct-namespace URI where it is that of punctuations, and "
-    "element = '{URI}name' where it is that of tuples"
+    "not read because of its namespace: {urn:o}t; if it is the namespace of punctuations, write --punct-namespace "
+    "URI; if it is the namespace of tuples, write element = '{URI}name'"
 )
 CASES = [
     ("<t><a>1</a></t>", []),
@@ -202,17 +202,17 @@ CASES = [
     ("<p:t/>", []),
     ("<t xmlns='urn:o'><a>1</a></t>", [f"s.xml: {STRANGE}", "s.xml: no element <t> was found"]),
     ("<t><a>1</a></t><o:t><a>*</a></o:t>", [f"s.xml: {STRANGE}"]),
-    ("<t><o:a>1</o:a></t>" * 3, ["s.xml: what is in another namespace is not read at PATH a"]),
+    ("<t><o:a>1</o:a></t>" * 3, ["s.xml: elements in another namespace are not read at PATH a"]),
     ("<t><a>1</a><o:a>1</o:a></t>", []),
-    ("<t><a>1</a><t/></t>" * 3, ["s.xml: <t> inside a tuple is part of it, and no tuple"]),
+    ("<t><a>1</a><t/></t>" * 3, ["s.xml: <t> inside a tuple is part of that tuple, not a separate tuple"]),
     ("<t><b>1</b></t>" * 3, ["s.xml: nothing was found in any tuple at PATH a"]),
     ("<t><b>1</b></t><t><a>1</a></t>", []),
     ("<t><a>x</a></t>", []),
     (
         "<t/><p:t><z>1</z><a>*</a></p:t><t><a>1</a></t>",
-        ["s.xml: punctuations of <t> that constrain what is not declared are dropped"],
+        ["s.xml: punctuations of <t> that constrain undeclared attributes are dropped"],
     ),
-    ("<p:t><z>1</z></p:t>", ["s.xml: punctuations of <t> that constrain what is not declared are dropped"]),
+    ("<p:t><z>1</z></p:t>", ["s.xml: punctuations of <t> that constrain undeclared attributes are dropped"]),
 ]
 
 
@@ -232,7 +232,7 @@ def test_it_is_logged_once(body: str, expected: list[str], caplog: pytest.LogCap
 
 
 def test_an_element_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
-    """That punctuations have its name does not say that it is where it is looked for."""
+    """Punctuations with the element's name do not suppress the warning for a path without tuples."""
     body = f"{OPEN}<t><a>1</a></t><p:t><a>1</a></p:t></r>".encode()
     (slice_,) = slices(Source.of(body, "s.xml"), Schema.parse("a INT"), element="x/t")
     assert slice_.tuples.is_empty()
@@ -250,14 +250,14 @@ def test_before_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     assert warnings(caplog) == []
 
 
-def test_it_is_told_when_it_is_met(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_warning_comes_with_the_first_occurrence(caplog: pytest.LogCaptureFixture) -> None:
     body = "<t><a>1</a></t><t><t/></t><t><o:a/></t>" * 50
-    found = slices(
+    remaining = slices(
         Source.of(f"{OPEN}{body}</r>".encode(), "s.xml"), Schema.parse("a INT"), element="t", size=100
     )
-    next(found)
+    next(remaining)
     assert len(warnings(caplog)) == 1
-    list(found)
+    list(remaining)
     assert len(warnings(caplog)) == 1
 
 
@@ -275,13 +275,14 @@ def test_beside_columns_that_were_guessed(
     body: str, rows: int, names: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     schema, source = sniff(Source.of(f"{OPEN}{body}</r>".encode(), "s.xml"), "t")
-    found: list[Slice] = list(slices(source, schema, element="t", guessed=True))
-    assert sum(s.tuples.height for s in found) == rows
-    expected = f"s.xml: not read: {names}; the columns are what it began with: declare others (CREATE STREAM, --schema)"
+    parts: list[Slice] = list(slices(source, schema, element="t", guessed=True))
+    assert sum(s.tuples.height for s in parts) == rows
+    columns = "the columns are those of the first tuple: declare more (CREATE STREAM, --schema)"
+    expected = f"s.xml: not read: {names}; {columns}"
     assert warnings(caplog) == [expected]
 
 
-def test_so_many_names_that_nobody_declared(caplog: pytest.LogCaptureFixture) -> None:
+def test_many_undeclared_names(caplog: pytest.LogCaptureFixture) -> None:
     body = "".join(f"<t><a/><b{n}/></t>" for n in range(1000))
     source = Source.of(f"{OPEN}{body}</r>".encode(), "s.xml")
     list(slices(source, Schema.parse("a STRING"), element="t", guessed=True, size=30))

@@ -1,4 +1,4 @@
-"""Reading ahead in several threads changes nothing of what a run gives, slice by slice."""
+"""A run that reads ahead in several threads gives the same results slice by slice."""
 
 from __future__ import annotations
 
@@ -41,83 +41,83 @@ ODD = ("<!-- <t> -->", "<![CDATA[ <t> ]]>", "<?t <t> ?>", "<other/>", "\n", "<t>
 
 
 def document(chance: random.Random, hours: int) -> bytes:
-    """Tuples in rooms, a punctuation for each hour, things that look like tuples, and perhaps an early end."""
-    found = [f"<r xmlns:punct='{PUNCT_NAMESPACE}'>"]
+    """Tuples in rooms, a punctuation per hour, text that looks like tuples; sometimes malformed."""
+    parts = [f"<r xmlns:punct='{PUNCT_NAMESPACE}'>"]
     for hour in range(hours):
         for _ in range(chance.randrange(4)):
             tuples = "".join(
                 f"<t><hour>{hour}</hour><n>{chance.randrange(3)}</n></t>" for _ in range(chance.randrange(12))
             )
-            found.append(f"<in room='{chance.choice('xyz')}'>{chance.choice(ODD)}{tuples}</in>")
-        found.append(f"<punct:t><hour>{hour}</hour></punct:t>")
-    whole = "".join([*found, "</r>"]).encode()
+            parts.append(f"<in room='{chance.choice('xyz')}'>{chance.choice(ODD)}{tuples}</in>")
+        parts.append(f"<punct:t><hour>{hour}</hour></punct:t>")
+    text = "".join([*parts, "</r>"]).encode()
     if chance.random() < 0.3:
-        at = chance.randrange(len(whole))
-        return whole[:at] + chance.choice([b"", b"</wrong>", b"&nothing;", b"\x00"])
-    return whole
+        at = chance.randrange(len(text))
+        return text[:at] + chance.choice([b"", b"</wrong>", b"&nothing;", b"\x00"])
+    return text
 
 
 def sources(chance: random.Random, folder: Path) -> dict[str, str]:
-    """A file, or a directory of some, for each stream."""
-    found = {}
+    """For each stream a file or a directory of files."""
+    paths = {}
     for name in "ab":
-        place = folder / name
+        path = folder / name
         if chance.random() < 0.5:
-            place.mkdir()
+            path.mkdir()
             for i in range(chance.randrange(1, 4)):
-                (place / f"{i}.xml").write_bytes(document(chance, 5))
-            found[name] = f"{place}/"
+                (path / f"{i}.xml").write_bytes(document(chance, 5))
+            paths[name] = f"{path}/"
         else:
-            place.write_bytes(document(chance, 9))
-            found[name] = str(place)
-    return found
+            path.write_bytes(document(chance, 9))
+            paths[name] = str(path)
+    return paths
 
 
-def story(sql: str, given: dict[str, str], size: int, threads: int) -> list[object]:
-    """All that a run gives, slice by slice: results, rejects, counts, where its inputs stand, and how it ends."""
-    query, stats, told = plan(STREAMS + sql, given), RunStats("local"), list[object]()
+def outcome(sql: str, sources: dict[str, str], size: int, threads: int) -> list[object]:
+    """Results, rejects, counts and input positions after each slice, and the final error."""
+    query, stats, events = plan(STREAMS + sql, sources), RunStats("local"), list[object]()
     running = LocalRun(query, open_sources(query), size, stats, PUNCT_NAMESPACE, threads=threads)
     with closing(running):
         try:
             while (result := running.advance()) is not None:
-                told += [sorted(result.tuples.rows(), key=repr), sorted(map(str, result.punctuations))]
-                told += [[*map(str, running.rejects)], running.snapshot()[0], running.behind()]
-                told += [{name: vars(counts).copy() for name, counts in stats.inputs.items()}]
-                told += [asdict(counts) for counts in stats.operators]
+                events += [sorted(result.tuples.rows(), key=repr), sorted(map(str, result.punctuations))]
+                events += [[*map(str, running.rejects)], running.snapshot()[0], running.behind()]
+                events += [{name: vars(counts).copy() for name, counts in stats.inputs.items()}]
+                events += [asdict(counts) for counts in stats.operators]
                 running.rejects.clear()
                 assert sum(f.reader.begun for f in running._feeds if not f.done) <= SLICES_AHEAD * threads
         except SourceError as error:
-            told.append(str(error))
-    return told
+            events.append(str(error))
+    return events
 
 
 @pytest.mark.parametrize("seed", range(2000 if LONG else 40))
 def test_threads_change_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    given, size = sources(chance, tmp_path), chance.choice([20, 50, 300, 2000, 2**20])
+    paths, size = sources(chance, tmp_path), chance.choice([20, 50, 300, 2000, 2**20])
     sql = QUERIES[seed % len(QUERIES)]
-    expected = story(sql, given, size, 1)
+    expected = outcome(sql, paths, size, 1)
     for threads in (2, 3, 8):
-        assert story(sql, given, size, threads) == expected
+        assert outcome(sql, paths, size, threads) == expected
     assert not [t for t in threading.enumerate() if t.name == "read ahead"]
 
 
-def test_runs_that_are_not_told_take_turns_in_tests() -> None:
-    """Those of tests that kill and cut, that is: see `tests.threads`."""
+def test_runs_without_a_thread_count_take_turns_in_tests() -> None:
+    """In tests, runs without a thread count use the next of `COUNTS`; see `tests.threads`."""
     query = plan("CREATE STREAM a (n INT) WITH (element = 't'); SELECT n FROM a", {"a": ""})
-    found = []
+    counts = []
     for _ in COUNTS:
-        given = {"a": Source.of(b"<s/>", "a")}
-        with closing(LocalRun(query, given, None, RunStats("local"), PUNCT_NAMESPACE)) as run:
-            found.append(run._helpers.count)
-    assert sorted(found) == sorted(COUNTS)
-    assert str(TURNS) == " ".join(map(str, found))
+        sources = {"a": Source.of(b"<s/>", "a")}
+        with closing(LocalRun(query, sources, None, RunStats("local"), PUNCT_NAMESPACE)) as run:
+            counts.append(run._helpers.count)
+    assert sorted(counts) == sorted(COUNTS)
+    assert str(TURNS) == " ".join(map(str, counts))
     commands = ("run --engine local", "run --engine local --threads 3", "run --engine spark", "say local")
-    told = [TURNS.options(command.split()) for command in commands]
-    assert told == [["--threads", str(found[0])], [], [], []]
+    options = [TURNS.options(command.split()) for command in commands]
+    assert options == [["--threads", str(counts[0])], [], [], []]
 
 
-def test_what_nobody_has_begun_is_done_by_the_one_who_waits() -> None:
+def test_the_waiting_thread_runs_tasks_that_no_helper_began() -> None:
     helpers, done = Helpers(1), list[int]()
     for i in range(3):
         helpers.do(lambda i=i: done.append(i))  # type: ignore[misc]
@@ -126,7 +126,7 @@ def test_what_nobody_has_begun_is_done_by_the_one_who_waits() -> None:
     assert done == [0, 1, 2]
 
 
-def test_there_are_no_more_threads_than_asked_for() -> None:
+def test_there_are_no_more_threads_than_requested() -> None:
     helpers, begun, go = Helpers(4), set[int](), threading.Event()
 
     def task() -> None:
@@ -141,24 +141,24 @@ def test_there_are_no_more_threads_than_asked_for() -> None:
     assert len(begun) <= 3
 
 
-def test_one_of_them_may_collect_a_run_that_somebody_left() -> None:
-    helpers, told, over = Helpers(2), list[object](), threading.Event()
+def test_a_helper_thread_may_close_its_own_pool() -> None:
+    helpers, outcomes, over = Helpers(2), list[object](), threading.Event()
 
     def task() -> None:
         try:
-            told.append(helpers.close())
+            outcomes.append(helpers.close())
         except RuntimeError as error:
-            told.append(error)
+            outcomes.append(error)
         over.set()
 
     helpers.do(task)
     assert over.wait(10)
-    assert told == [None]
+    assert outcomes == [None]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_fork_says_that_what_was_begun_is_another_process(tmp_path: Path) -> None:
+def test_reading_a_run_in_a_forked_process_is_an_error(tmp_path: Path) -> None:
     chance = random.Random(1)
     (tmp_path / "a").write_bytes(document(chance, 9))
     query = plan("CREATE STREAM a (n INT) WITH (element = 't'); SELECT n FROM a", {"a": str(tmp_path / "a")})
@@ -175,14 +175,14 @@ def test_a_fork_says_that_what_was_begun_is_another_process(tmp_path: Path) -> N
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-@pytest.mark.parametrize(("most", "each"), [(10**6, SLICES_AHEAD), (2000, 2), (100, 1)])
-def test_of_large_slices_fewer_are_read_ahead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, each: int
+@pytest.mark.parametrize(("limit", "per_thread"), [(10**6, SLICES_AHEAD), (2000, 2), (100, 1)])
+def test_fewer_large_slices_are_read_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, per_thread: int
 ) -> None:
-    monkeypatch.setattr(running_, "MOST_BYTES", most)
+    monkeypatch.setattr(running_, "MOST_BYTES", limit)
     (tmp_path / "a").write_bytes(document(random.Random(1), 300))
     query = plan(STREAMS + "SELECT hour FROM a", {"a": str(tmp_path / "a")})
     running = LocalRun(query, open_sources(query), 2500, RunStats("local"), PUNCT_NAMESPACE, threads=2)
     with closing(running):
         begun = [running._feeds[0].reader.begun for _ in range(5) if running.advance() is not None]
-    assert max(begun) == 2 * each
+    assert max(begun) == 2 * per_thread

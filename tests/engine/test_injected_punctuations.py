@@ -1,4 +1,4 @@
-"""What is said to a run in a stream's place: it releases what waits, and a replay says it again where it was said."""
+"""Punctuations injected into a run release results, and a replay repeats them at the same position."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def t(hour: int, x: int) -> str:
 
 
 class Killed(BaseException):
-    """Nothing catches it, so a run ends as if it had been killed."""
+    """Ends a run as a kill would: no handler catches it."""
 
 
 class Talk:
-    """Says one punctuation once a run has read two tuples, which may die when a result can be seen in ``out``."""
+    """Injects one punctuation after two tuples; ``dies``: kills the run once ``out`` has a result."""
 
     def __init__(self, query: Query, out: Path, *, dies: bool = False, says: bool = True) -> None:
         self.sayings, self._query, self._out, self._dies, self._says = Sayings(), query, out, dies, says
@@ -43,11 +43,11 @@ class Talk:
         if self._dies and stats.tuples_out:
             if "<result>" in self._out.read_text():
                 raise Killed
-            time.sleep(GROUP_SECONDS)  # then the next slice makes visible what was held back
+            time.sleep(GROUP_SECONDS)  # the next slice commits the pending output
 
 
 def feed(path: Path) -> Query:
-    """A stream without punctuations, whose hour 17 comes first, and once more at the end."""
+    """A stream without punctuations; hour 17 is first, and occurs again at the end."""
     parts = [f"<s xmlns:p='{PUNCT_NAMESPACE}'>", t(17, 1), *(t(18, n) for n in range(40)), t(17, 2), "</s>"]
     path.write_text("".join(parts))
     return plan(COUNT.format(path))
@@ -67,26 +67,28 @@ def running(query: Query, folder: Path, rejects: bool, *, dies: bool = False, sa
 
 
 @pytest.mark.parametrize("rejects", [False, True])
-def test_it_releases_what_waits_and_a_replay_repeats_it(tmp_path: Path, rejects: bool) -> None:
+def test_an_injected_punctuation_releases_results_and_is_replayed(tmp_path: Path, rejects: bool) -> None:
     query = feed(tmp_path / "a.xml")
     running(query, tmp_path / "whole", rejects)
-    whole = (tmp_path / "whole" / "out.xml").read_text()
-    results = [line for line in whole.splitlines() if line.startswith("<result>")]
+    expected = (tmp_path / "whole" / "out.xml").read_text()
+    results = [line for line in expected.splitlines() if line.startswith("<result>")]
     assert results == [
         "<result><hour>17</hour><n>1</n></result>",
         "<result><hour>18</hour><n>40</n></result>",
     ]
-    assert whole.index("<punct:result><hour>17</hour>") < whole.index("<hour>18</hour>")
+    assert expected.index("<punct:result><hour>17</hour>") < expected.index("<hour>18</hour>")
     with pytest.raises(Killed):
         running(query, tmp_path / "killed", rejects, dies=True)
-    assert whole.startswith((tmp_path / "killed" / "out.xml").read_text())
+    assert expected.startswith((tmp_path / "killed" / "out.xml").read_text())
     stats = running(query, tmp_path / "killed", rejects, says=False)
-    assert (tmp_path / "killed" / "out.xml").read_text() == whole
-    assert (stats.rejected, stats.late) == ((1, 0) if rejects else (0, 1)), "what contradicts it is late"
+    assert (tmp_path / "killed" / "out.xml").read_text() == expected
+    assert (stats.rejected, stats.late) == ((1, 0) if rejects else (0, 1)), (
+        "a tuple that matches the injected punctuation is late"
+    )
 
 
-def test_what_was_taken_is_durable_before_it_is_answered(tmp_path: Path) -> None:
-    """The run is killed at the moment at which a word is reported as durable; another run says it again."""
+def test_an_injected_punctuation_is_durable_before_it_is_confirmed(tmp_path: Path) -> None:
+    """After a kill when an injected punctuation becomes durable, the next run replays it."""
     query = feed(tmp_path / "a.xml")
     talk = Talk(query, tmp_path / "out.xml", says=False)
     durable = talk.sayings.put(*read_said(query, "a", {"hour": "17"}))
@@ -100,7 +102,7 @@ def test_what_was_taken_is_durable_before_it_is_answered(tmp_path: Path) -> None
     assert "<punct:result><hour>17</hour>" in (tmp_path / "out.xml").read_text()
 
 
-def test_a_word_that_is_not_waited_for_is_not_taken() -> None:
+def test_a_cancelled_punctuation_is_not_taken() -> None:
     query = plan(COUNT.format("a.xml"))
     sayings = Sayings()
     first, second = (sayings.put(*read_said(query, "a", {"hour": hour})) for hour in ("1", "2"))
@@ -111,7 +113,7 @@ def test_a_word_that_is_not_waited_for_is_not_taken() -> None:
     assert second.done()
 
 
-def test_what_cannot_be_said() -> None:
+def test_invalid_punctuations_are_refused() -> None:
     query = plan(COUNT.format("a.xml"))
     with pytest.raises(UsageError, match="reads no stream b: it reads a"):
         read_said(query, "b", {"hour": "17"})
@@ -119,5 +121,5 @@ def test_what_cannot_be_said() -> None:
         read_said(query, "a", {"hur": "17"})
     with pytest.raises(PatternError):
         read_said(query, "a", {"hour": "[17"})
-    with pytest.raises(UsageError, match="not one punctuation"):
+    with pytest.raises(UsageError, match="not a punctuation"):
         read_said(query, "a", t(17, 1))

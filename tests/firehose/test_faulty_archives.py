@@ -1,4 +1,4 @@
-"""Archives whose headers lie: what comes of one is its members, or our error behind those before it."""
+"""Archives with wrong headers: members are read, or the members before it and then a `SourceError`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from tests.firehose.test_archives import tarred, zipped
-from tests.firehose.test_packed import everything
+from tests.firehose.test_compression import read_part
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors.open_source import open_source
@@ -26,7 +26,7 @@ FIRST = b"<r><t><a>1</a></t></r>"
 
 
 def header(name: bytes, kind: bytes, size: bytes, sparse: bytes = b"") -> bytes:
-    """The header of a tar's member, whose size is written as it is given."""
+    """The header of a tar's member; ``size`` is written verbatim."""
     block = bytearray(512)
     block[0 : len(name)] = name
     block[100:124] = b"0000644\x000000000\x000000000\x00"
@@ -82,8 +82,8 @@ TARS = {
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["tar", "tar.gz"])
 @pytest.mark.parametrize("name", TARS)
-def test_headers_of_a_tar_that_lie(name: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    """The member before them is read; what is behind is an error that names the archive and the byte, or is read."""
+def test_wrong_headers_of_a_tar(name: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """Members before a wrong header are read; then an error names the byte, except for sparse and non-UTF-8 ones."""
     path = tmp_path / "odd.tar"
     path.write_bytes(pack(GOOD + TARS[name] + bytes(1024)))
     rows, error = [], None
@@ -108,7 +108,7 @@ def test_a_tar_may_nest_some_headers() -> None:
 
 
 def zip64(offset: int, size: int, stored: int) -> bytes:
-    """A zip whose directory says in 64 bits where its member is, and how large."""
+    """A zip whose directory has the offset and size of its member as 64-bit numbers."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as file:
         file.writestr("1.xml", FIRST)
@@ -126,10 +126,10 @@ def zip64(offset: int, size: int, stored: int) -> bytes:
 
 @pytest.mark.parametrize("offset", [0, 1, 2**31, 2**62, 2**63 - 1, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("size", [len(FIRST), 0, 2**63, 2**64 - 1])
-def test_a_zip64_that_lies(offset: int, size: int) -> None:
+def test_a_zip64_with_a_wrong_directory(offset: int, size: int) -> None:
     data = zip64(offset, size, size)
     if (offset, size) == (0, len(FIRST)):
-        assert everything(Source.of(data)) == (FIRST, None)
+        assert read_part(Source.of(data)) == (FIRST, None)
         return
     with pytest.raises(SourceError):
         list(parse(data, A, element="t"))
@@ -137,7 +137,7 @@ def test_a_zip64_that_lies(offset: int, size: int) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_archives_with_changed_bytes(seed: int, tmp_path: Path) -> None:
-    """Compressed over, cut and changed at random: nothing but our own errors, and no wrong tuple before them."""
+    """Recompressed, truncated and damaged archives raise only `SourceError`."""
     random = Random(seed)
     data = bytearray(random.choice([zipped, tarred])())
     for _ in range(random.randrange(4)):

@@ -1,4 +1,4 @@
-"""Datasets as Spark's tasks write them, without Spark: what they put aside, what is made of it, and what counts."""
+"""Datasets as Spark's tasks write them, but without Spark: staged files, published files, and which attempts count."""
 
 from __future__ import annotations
 
@@ -57,22 +57,32 @@ ORDERED = "SELECT x, hour, t FROM a ORDER BY hour, x DESC, t"
 T = TypeVar("T")
 
 
-class Here(Cluster):
-    """A cluster of this process."""
+class InProcess(Cluster):
+    """A cluster that runs its tasks in this process."""
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         return [task() for task in tasks]
 
 
 class Run:
-    """A query whose answer goes to a dataset, and its micro-batches, as Spark would compute them."""
+    """A query whose answer goes to a dataset, and its micro-batches, computed as on Spark."""
 
     def __init__(
-        self, folder: Path, sql: str = BOTH, by: tuple[str, ...] = ("hour",), shards: int = 2, **options: Any
+        self,
+        folder: Path,
+        sql: str = BOTH,
+        partition_by: tuple[str, ...] = ("hour",),
+        shards: int = 2,
+        **options: Any,
     ) -> None:
         self.out, self.log = folder / "out", folder / "log"
-        named: dict[str, Any] = {"format": "parquet", "partition_by": by, "slice_bytes": 300, **options}
-        self.options = RunOptions(output=f"{self.out}/", **named)
+        settings: dict[str, Any] = {
+            "format": "parquet",
+            "partition_by": partition_by,
+            "slice_bytes": 300,
+            **options,
+        }
+        self.options = RunOptions(output=f"{self.out}/", **settings)
         query = plan(DECLARED.format(folder=folder) + sql)
         self.query = with_guards(query) if self.options.guarded else query
         self.job, batches = job_of(self.query, folder, shards, self.options.slice_bytes), Batches()
@@ -80,13 +90,13 @@ class Run:
         self.batches = batches.rows
 
     def begin(self, opened: ExitStack, death: int = -1, run: str = "run") -> MicroBatchSink:
-        """A sink as a run would make it now; one that dies between writing a micro-batch and committing it."""
+        """A sink that continues from the last commit, and dies before the commit of micro-batch ``death``."""
         commit, self.stats = (
             (committed(self.log) if self.log.exists() else Commit.begun(self.query)),
             RunStats("spark"),
         )
         (output,) = make_outputs(self.query, self.options)
-        target = ColumnsTarget(self.options, output.schema, Here())
+        target = ColumnsTarget(self.options, output.schema, InProcess())
         opened.callback(target.close)
         target.open(run, commit.batch)
         metrics = RunMetrics(self.query, self.job.inputs, self.stats, commit.stats, commit.held)
@@ -96,11 +106,11 @@ class Run:
         )
 
     def rows(self, sink: MicroBatchSink, number: int) -> list[StageRow]:
-        """What comes to the driver of a micro-batch."""
+        """The rows of a micro-batch that the driver receives."""
         return [*sink.aside(number).rows(combined(self.job, self.batches[number]))]
 
     def live(self, death: int = -1, after: int = 0) -> RunStats:
-        """One life, which sees the micro-batches from the last commit on, or from one that is given."""
+        """Run from the last commit, or from micro-batch ``after`` if that is later."""
         with ExitStack() as opened:
             sink = self.begin(opened, death)
             first = max(after, committed(self.log).batch if self.log.exists() else 0)
@@ -112,66 +122,70 @@ class Run:
 
 
 def rows(out: Path) -> list[tuple[Any, ...]]:
-    """What readers find, in no order."""
+    """The rows that readers see, in a canonical order."""
     paths = [p for p in out.rglob("*.parquet") if "_xmlpunct" not in p.parts]
-    found = [pl.read_parquet(p, hive_partitioning=True) for p in paths]
-    return sorted(pl.concat(found).rows(), key=repr) if found else []
+    frames = [pl.read_parquet(p, hive_partitioning=True) for p in paths]
+    return sorted(pl.concat(frames).rows(), key=repr) if frames else []
 
 
-def left(out: Path) -> list[str]:
-    """What is there that is not to be seen, but what always is."""
-    own = out / "_xmlpunct"
-    return sorted(n for n in os.listdir(own) if n not in ("lock", "run") and not n.startswith("done-"))
+def temporary_files(out: Path) -> list[str]:
+    """The temporary files of a dataset."""
+    folder = out / "_xmlpunct"
+    return sorted(n for n in os.listdir(folder) if n not in ("lock", "run") and not n.startswith("done-"))
 
 
 def locally(run: Run) -> RunStats:
-    """The same by the local engine."""
+    """Run the same query on the local engine."""
     stats = RunStats("local")
     local.run(run.query, run.options, stats)
     return stats
 
 
 @pytest.mark.parametrize("sql", [BOTH, COUNTED, TEXTS], ids=["union", "groups", "one stream"])
-@pytest.mark.parametrize("by", [("hour",), ("x", "hour"), ()], ids=["by hour", "by two", "not"])
+@pytest.mark.parametrize("partition_by", [("hour",), ("x", "hour"), ()], ids=["by hour", "by two", "not"])
 @pytest.mark.parametrize("shards", [1, 4])
 def test_the_same_as_of_one_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, by: tuple[str, ...], shards: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, partition_by: tuple[str, ...], shards: int
 ) -> None:
-    """What many shards say is combined before."""
+    """Punctuations of many shards are combined before they are written."""
     monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 200)
     monkeypatch.setattr(combining, "MANY", 2)
     (tmp_path / "feed.xml").write_text(feed(shards))
-    run = Run(tmp_path, sql, by, shards)
-    got = run.live().outputs[""]
-    found, names = rows(run.out), seen(run.out)
-    assert left(run.out) == []
+    run = Run(tmp_path, sql, partition_by, shards)
+    totals = run.live().outputs[""]
+    published_rows, names = rows(run.out), seen(run.out)
+    assert temporary_files(run.out) == []
     shutil.rmtree(run.out)
-    wanted = locally(run).outputs[""]
-    assert found == rows(run.out)
-    assert names == seen(run.out) or not by
-    assert (got.tuples, got.punctuations, got.complete) == (wanted.tuples, wanted.punctuations, True)
-    assert got.tuples == len(found) >= 10
-    assert got.bytes > 0
+    expected = locally(run).outputs[""]
+    assert published_rows == rows(run.out)
+    assert names == seen(run.out) or not partition_by
+    assert (totals.tuples, totals.punctuations, totals.complete) == (
+        expected.tuples,
+        expected.punctuations,
+        True,
+    )
+    assert totals.tuples == len(published_rows) >= 10
+    assert totals.bytes > 0
 
 
 def test_late_tuples_are_dropped_and_counted(tmp_path: Path) -> None:
-    """By tasks, which know what was written before their micro-batch."""
+    """Tasks drop them, by the punctuations of earlier micro-batches."""
     (tmp_path / "feed.xml").write_text(feed(1, late=True))
     run = Run(tmp_path, "SELECT hour, x FROM a")
     stats = run.live().outputs[""]
-    found, written = list[tuple[Any, ...]](), Promised(run.job.fragments.schema)
+    timely, promised = list[tuple[Any, ...]](), Promised(run.job.fragments.schema)
     for batch in run.batches:
         for row in batch:
             if row.port == 0:
-                slice_ = Slice.from_bytes(written.schema, row.payload)
-                found += slice_.tuples.filter(~written.mask(slice_.tuples)).rows()
-                written.add(slice_.punctuations)
-    assert rows(run.out) == sorted(((x, hour) for hour, x in found), key=repr)
-    assert stats.late == run.stats.inputs["a"].tuples - len(found) > 0
+                slice_ = Slice.from_bytes(promised.schema, row.payload)
+                timely += slice_.tuples.filter(~promised.mask(slice_.tuples)).rows()
+                promised.add(slice_.punctuations)
+    assert rows(run.out) == sorted(((x, hour) for hour, x in timely), key=repr)
+    assert stats.late == run.stats.inputs["a"].tuples - len(timely) > 0
 
 
 def test_no_tuple_comes_to_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does is as large for a hundred times as many tuples."""
+    """The size of the driver's rows does not depend on the number of tuples."""
     monkeypatch.setattr("xmlpunct.engine.spark.job.PAYLOAD_BYTES", 2**20)
     sizes = []
     for hundreds in (1, 100):
@@ -186,59 +200,63 @@ def test_no_tuple_comes_to_the_driver(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sizes[1] < 1.1 * sizes[0] < 5000
 
 
-@pytest.mark.parametrize("many", [2, 64])
-def test_a_part_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
-    monkeypatch.setattr(shared, "MANY", many)
+@pytest.mark.parametrize("file_limit", [2, 64])
+def test_a_part_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_limit: int) -> None:
+    monkeypatch.setattr(shared, "MANY", file_limit)
     (tmp_path / "feed.xml").write_text(feed(3))
     run = Run(tmp_path, ORDERED, ())
     run.live()
     (path,) = run.out.glob("part-*")
-    found = pl.read_parquet(path).rows()
-    assert found == sorted(found, key=lambda row: (row[1], -row[0], row[2] is None, row[2]))
-    assert len(found) > 5
+    file_rows = pl.read_parquet(path).rows()
+    assert file_rows == sorted(file_rows, key=lambda row: (row[1], -row[0], row[2] is None, row[2]))
+    assert len(file_rows) > 5
 
 
-@pytest.mark.parametrize("by", [("hour",), ("x",), ()], ids=["by hour", "at the end", "as files fill"])
+@pytest.mark.parametrize(
+    "partition_by", [("hour",), ("x",), ()], ids=["by hour", "at the end", "as files fill"]
+)
 @pytest.mark.parametrize("power", [False, True], ids=["to die at", "to lose power"])
 def test_every_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...], power: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partition_by: tuple[str, ...], power: bool
 ) -> None:
-    """Whoever goes on has all of it once, and what could be seen stays as it is."""
+    """After a restart each row is written once; visible files never change."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(shared, "FILE_BYTES", 1500)
     monkeypatch.setattr(shared, "MANY", 3)
     (tmp_path / "feed.xml").write_text(feed(6, hours=4))
-    run, chance = Run(tmp_path, COUNTED, by, 3), random.Random(7)
+    run, rng = Run(tmp_path, COUNTED, partition_by, 3), random.Random(7)
     assert len(run.batches) > 3
     stats = run.live().outputs
     expected, names = rows(run.out), seen(run.out)
     assert len(names) > 2
 
-    number, came = 0, True
-    while came:
+    number, has_died = 0, True
+    while has_died:
         shutil.rmtree(run.out)
         run.log.unlink(missing_ok=True)
         disk, death = Disk(), Death(number, torn=bool(number % 2))
-        disk.forgets = lambda luck=number % 3: chance.random() >= 0.5 * luck  # type: ignore[misc]
+        disk.forgets = lambda luck=number % 3: rng.random() >= 0.5 * luck  # type: ignore[misc]
         with disk.watched() if power else nullcontext(), death.awaited():
             run.live()
-        came = death.came
+        has_died = death.came
         if power:
             disk.crash()
         before = content(run.out)
         assert set(rows(run.out)) <= set(expected), death
-        assert run.live().outputs == stats or not came, death
+        assert run.live().outputs == stats or not has_died, death
         after = content(run.out)
         assert {path: after[path] for path in before} == before, death
-        assert (rows(run.out), seen(run.out), left(run.out)) == (expected, names, []), death
+        assert (rows(run.out), seen(run.out), temporary_files(run.out)) == (expected, names, []), death
         number += 1 if LONG else 7
     assert number > 70
 
 
-@pytest.mark.parametrize("by", [("hour",), ("x",), ()], ids=["by hour", "at the end", "as files fill"])
-def test_a_death_between_writing_and_committing(tmp_path: Path, by: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "partition_by", [("hour",), ("x",), ()], ids=["by hour", "at the end", "as files fill"]
+)
+def test_a_death_between_writing_and_committing(tmp_path: Path, partition_by: tuple[str, ...]) -> None:
     (tmp_path / "feed.xml").write_text(feed(6, hours=4))
-    run = Run(tmp_path, COUNTED, by)
+    run = Run(tmp_path, COUNTED, partition_by)
     for death in range(len(run.batches)):
         with pytest.raises(OSError, match="died"):
             run.live(death)
@@ -246,39 +264,39 @@ def test_a_death_between_writing_and_committing(tmp_path: Path, by: tuple[str, .
     stats = run.live()
     after = content(run.out)
     assert {path: after[path] for path in before} == before
-    found = rows(run.out)
-    assert len(found) == len(set(found)) == stats.tuples_out > 10
-    assert left(run.out) == []
+    published_rows = rows(run.out)
+    assert len(published_rows) == len(set(published_rows)) == stats.tuples_out > 10
+    assert temporary_files(run.out) == []
 
 
-@pytest.mark.parametrize("by", [("hour",), ()], ids=["by hour", "as files fill"])
-def test_what_is_read_behind_a_failure_counts_for_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...]
+@pytest.mark.parametrize("partition_by", [("hour",), ()], ids=["by hour", "as files fill"])
+def test_tuples_after_a_failure_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partition_by: tuple[str, ...]
 ) -> None:
-    """Tasks have put it aside: those that read on where another found that the input has failed."""
+    """Tasks have staged tuples after the position at which another task found a malformed element."""
     monkeypatch.setattr("xmlpunct.engine.spark.spark_source.LEAST_PIECE", 200)
     (tmp_path / "feed.xml").mkdir()
     for number in range(4):
         tuples = "".join(f"<a><x>{100 * number + i}</x><hour>{number}</hour></a>\n" for i in range(100))
-        said = f"<punct:a><hour>{number}</hour></punct:a>"
-        text = f'<s xmlns:punct="{PUNCT_NAMESPACE}">\n{tuples}{said}</s>'
+        punctuation = f"<punct:a><hour>{number}</hour></punct:a>"
+        text = f'<s xmlns:punct="{PUNCT_NAMESPACE}">\n{tuples}{punctuation}</s>'
         wrong = text.replace("<x>150</x>", "<y><x>150</x>")
         (tmp_path / "feed.xml" / f"{number}.xml").write_text(wrong)
-    run = Run(tmp_path, "SELECT x, hour FROM a", by, 3, slice_bytes=2**20)
+    run = Run(tmp_path, "SELECT x, hour FROM a", partition_by, 3, slice_bytes=2**20)
     with ExitStack() as opened:
         sink = run.begin(opened)
-        given = run.rows(sink, 0)
-        put = sum(PutAside.from_bytes(row.payload)[1].tuples for row in given if row.port == 0)
-        assert put > 150
-        sink.take(given, 0)
+        stage_rows = run.rows(sink, 0)
+        staged = sum(PutAside.from_bytes(row.payload)[1].tuples for row in stage_rows if row.port == 0)
+        assert staged > 150
+        sink.take(stage_rows, 0)
     assert isinstance(sink.failure, SourceError)
-    assert sorted(x for x, _ in rows(run.out)) == [*range(100 if by else 150)]
+    assert sorted(x for x, _ in rows(run.out)) == [*range(100 if partition_by else 150)]
     assert run.stats.tuples_out == 150
     assert not (run.out / "_SUCCESS").exists()
 
 
 def test_a_task_that_runs_twice_counts_once(tmp_path: Path) -> None:
-    """The driver hears of one attempt; what others left is removed."""
+    """The driver receives the rows of one attempt; files of other attempts are removed."""
     (tmp_path / "feed.xml").write_text(feed(2, hours=3))
     run = Run(tmp_path, COUNTED, ("x",))
     with ExitStack() as opened:
@@ -286,32 +304,32 @@ def test_a_task_that_runs_twice_counts_once(tmp_path: Path) -> None:
         for number in range(len(run.batches) - 1):
             run.rows(sink, number)
             sink.take(run.rows(sink, number), number)
-            run.rows(sink, number)  # seen: nothing is put aside any more
-    kept = left(run.out)
+            run.rows(sink, number)  # already committed: nothing is staged
+    staged = temporary_files(run.out)
     with ExitStack() as opened:
         run.begin(opened)
-        assert 0 < len([name for name in left(run.out) if name.startswith(ASIDE)]) < len(kept)
+        assert 0 < len([name for name in temporary_files(run.out) if name.startswith(ASIDE)]) < len(staged)
     run.live()
-    found = rows(run.out)
-    assert len(found) == len(set(found)) == run.stats.tuples_out
-    assert left(run.out) == []
+    published_rows = rows(run.out)
+    assert len(published_rows) == len(set(published_rows)) == run.stats.tuples_out
+    assert temporary_files(run.out) == []
 
 
-def test_what_is_open_is_in_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many micro-batches it came in."""
+def test_open_partitions_are_in_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of staged files does not grow with the number of micro-batches."""
     monkeypatch.setattr(shared, "MANY", 4)
     (tmp_path / "feed.xml").write_text(feed(2, hours=40))
     run = Run(tmp_path, "SELECT 1 AS one, x, hour FROM a", ("one",), slice_bytes=100)
-    most = 0
+    max_files = 0
     with ExitStack() as opened:
         sink = run.begin(opened)
         for number in range(len(run.batches)):
             sink.take(run.rows(sink, number), number)
-            most = max(most, len(left(run.out)))
+            max_files = max(max_files, len(temporary_files(run.out)))
     assert len(run.batches) > 40
-    assert most <= 2 * 4 + 1, "those that are there, and those that the last commit needs"
+    assert max_files <= 2 * 4 + 1, "current files, and files of the last commit"
     assert len(rows(run.out)) == run.stats.tuples_out > 80
-    assert left(run.out) == []
+    assert temporary_files(run.out) == []
 
 
 def test_a_dataset_is_complete_before_its_inputs(tmp_path: Path) -> None:
@@ -323,12 +341,12 @@ def test_a_dataset_is_complete_before_its_inputs(tmp_path: Path) -> None:
             sink.take(run.rows(sink, number), number)
     assert len(rows(run.out)) == 5
     assert (run.out / "_SUCCESS").exists()
-    assert left(run.out) == []
+    assert temporary_files(run.out) == []
 
 
 @pytest.mark.parametrize("options", [{"strict": True}, {"max_rejects": RejectLimit.parse("1")}, {}], ids=str)
 def test_rejects_of_tasks(tmp_path: Path, options: dict[str, Any]) -> None:
-    """What can name no directory is found by a task, and judged by the driver."""
+    """A task detects values that cannot name a directory; the driver applies the reject options."""
     body = "".join(f"<a><x>{i}</x><hour>1</hour><t>{t}</t></a>" for i, t in enumerate(["p", "", "", "q"]))
     (tmp_path / "feed.xml").write_text(f"<s>{body}</s>")
     run = Run(tmp_path, "SELECT t, x FROM a", ("t",), **options)
@@ -341,8 +359,8 @@ def test_rejects_of_tasks(tmp_path: Path, options: dict[str, Any]) -> None:
     assert seen(run.out) == []
 
 
-def test_who_was_thought_dead_lets_nothing_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The locks are lost, as on a network's file system they may be."""
+def test_a_superseded_run_publishes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks have no effect, as on some network file systems."""
     (tmp_path / "feed.xml").write_text(feed(6, hours=4))
     run = Run(tmp_path, COUNTED, ("x",))
     with ExitStack() as opened:
@@ -353,31 +371,31 @@ def test_who_was_thought_dead_lets_nothing_be_seen(tmp_path: Path, monkeypatch: 
     with ExitStack() as opened:
         first = run.begin(opened)
         first.take(run.rows(first, 0), 0)
-        late = run.rows(first, 1)
+        first_rows = run.rows(first, 1)
         WriteAheadLog(run.log).take_over()
         second = run.begin(opened)
-        given = run.rows(second, 1)
+        second_rows = run.rows(second, 1)
         with pytest.raises(XmlPunctError, match="another run has taken over"):
-            first.take(late, 1)
-        second.take(given, 1)
+            first.take(first_rows, 1)
+        second.take(second_rows, 1)
         for number in range(2, len(run.batches)):
             second.take(run.rows(second, number), number)
-    found = rows(run.out)
-    assert len(found) == len(set(found)) == run.stats.tuples_out
+    published_rows = rows(run.out)
+    assert len(published_rows) == len(set(published_rows)) == run.stats.tuples_out
 
 
-def test_what_was_put_aside_and_is_gone_is_missed(tmp_path: Path) -> None:
+def test_lost_staged_files_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "feed.xml").write_text(feed(6, hours=4))
     run = Run(tmp_path, COUNTED, ("x",))
     with pytest.raises(OSError, match="died"):
         run.live(death=2)
     for path in (run.out / "_xmlpunct").glob(f"{ASIDE}*"):
         path.unlink()
-    with pytest.raises(XmlPunctError, match="does not hold what this run committed"):
+    with pytest.raises(XmlPunctError, match="does not contain the committed"):
         run.live()
 
 
-def test_what_machines_do_not_share_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_machines_do_not_share_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "feed.xml").write_text(feed(6, hours=4))
     run = Run(tmp_path, COUNTED, ("x",))
     with ExitStack() as opened:
@@ -388,28 +406,28 @@ def test_what_machines_do_not_share_is_told(tmp_path: Path) -> None:
 
 
 def test_a_dataset_of_xml_has_one_writer(tmp_path: Path) -> None:
-    """Who begins removes the slices that were not committed, and what was put aside."""
+    """A new run removes slices that were not committed, and staged files."""
     out = tmp_path / "out"
     for name in ("slice-000000000003", "slice-000000000004", "_xmlpunct/slice-000000000005"):
         (out / name).mkdir(parents=True)
     options = RunOptions(output=f"{out}/")
-    one, other = XmlTarget(options, Here()), XmlTarget(options, Here())
-    one.open("run", 3)
+    first, second = XmlTarget(options, InProcess()), XmlTarget(options, InProcess())
+    first.open("run", 3)
     assert sorted(p.name for p in out.rglob("*")) == ["_xmlpunct", "slice-000000000003"]
     with pytest.raises(UsageError, match="another run is writing the dataset"):
-        other.open("run", 3)
-    other.close()
-    one.close()
+        second.open("run", 3)
+    second.close()
+    first.close()
     assert os.listdir(out) == ["slice-000000000003"]
 
 
-def test_texts_of_what_was_put_aside(tmp_path: Path) -> None:
+def test_texts_of_staged_rows(tmp_path: Path) -> None:
     schema = Schema.parse("d DOUBLE, n DECIMAL(9,2), at TIMESTAMP")
     moment = dt.datetime(2024, 2, 29, 23, 59, 59, 123456, tzinfo=dt.UTC)
     frames = [schema.frame([(float("inf"), Decimal("7.50"), moment)]), schema.frame([(None, None, None)])]
     chunks = put_aside(tmp_path, "0-0", frames)
-    asked = pa.RecordBatch.from_pydict({"id": [1, 0]})
-    texts = ChunkTexts(tmp_path, tuple(chunks), schema)(iter([asked]))
+    request = pa.RecordBatch.from_pydict({"id": [1, 0]})
+    texts = ChunkTexts(tmp_path, tuple(chunks), schema)(iter([request]))
     assert [tuple(row.values()) for batch in texts for row in batch.to_pylist()] == [
         (None, None, None),
         ("INF", "7.50", "2024-02-29T23:59:59.123456Z"),

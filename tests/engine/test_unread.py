@@ -1,4 +1,4 @@
-"""What is overlooked, in the numbers of a run: the same for all slices and engines, and after a restart."""
+"""Statistics of unread elements are the same for all slices, engines and restarts."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def query(tmp_path: Path) -> Query:
 
 
 def overlooked(stats: RunStats) -> dict[str, Any]:
-    found = json.loads(json.dumps(stats.as_dict()))["inputs"]
-    return {name: counts["overlooked"] for name, counts in found.items() if "overlooked" in counts}
+    inputs = json.loads(json.dumps(stats.as_dict()))["inputs"]
+    return {name: counts["overlooked"] for name, counts in inputs.items() if "overlooked" in counts}
 
 
 def on_spark(query: Query, options: RunOptions, stats: RunStats) -> None:
-    """What Spark does, without it."""
+    """Run the query on a simulated Spark."""
     out = Path(str(options.output)).parent
     job = job_of(query, out, 2, options.slice_bytes)
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.root.ordered)
@@ -76,7 +76,7 @@ Engine = Callable[[Query, RunOptions, RunStats], None]
 
 @ENGINES
 @pytest.mark.parametrize("size", [100, 3000, None])
-def test_it_is_counted_and_told_once(
+def test_unread_elements_are_counted_and_reported_once(
     engine: Engine, size: int | None, query: Query, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stats = RunStats("test")
@@ -85,14 +85,14 @@ def test_it_is_counted_and_told_once(
     assert stats.finish() == []
     assert sorted(caplog.messages) == [
         "e: no element <e> was found",
-        "q: <q> inside a tuple is part of it, and no tuple",
-        "s: <t> inside a tuple is part of it, and no tuple",
+        "q: <q> inside a tuple is part of that tuple, not a separate tuple",
+        "s: <t> inside a tuple is part of that tuple, not a separate tuple",
+        "s: elements in another namespace are not read at PATH b",
         "s: nothing was found in any tuple at PATH d/@d",
-        "s: what is in another namespace is not read at PATH b",
     ]
 
 
-def test_on_after_a_restart(query: Query, tmp_path: Path) -> None:
+def test_counts_continue_after_a_restart(query: Query, tmp_path: Path) -> None:
     options = RunOptions(
         output=str(tmp_path / "out.xml"), slice_bytes=500, checkpoint=str(tmp_path / "checkpoint")
     )
@@ -109,9 +109,9 @@ def test_on_after_a_restart(query: Query, tmp_path: Path) -> None:
     stats = RunStats("local")
     local.run(query, options, stats)
     assert overlooked(stats) == EXPECTED
-    again = RunStats("local")
-    local.run(query, options, again)
-    assert overlooked(again) == EXPECTED
+    second_stats = RunStats("local")
+    local.run(query, options, second_stats)
+    assert overlooked(second_stats) == EXPECTED
 
 
 STREAM = "CREATE STREAM s (a INT, b INT) WITH (source = '{source}', element = 't'); SELECT a, b FROM s"
@@ -123,12 +123,12 @@ GOOD = "<t><a>1</a><b>1</b></t>" * 20
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        ("<t><o:a>1</o:a></t>", "s: what is in another namespace is not read at PATH a"),
-        ("<t><t/></t>", "s: <t> inside a tuple is part of it, and no tuple"),
+        ("<t><o:a>1</o:a></t>", "s: elements in another namespace are not read at PATH a"),
+        ("<t><t/></t>", "s: <t> inside a tuple is part of that tuple, not a separate tuple"),
         (None, "s: no element <t> was found"),
     ],
 )
-def test_who_is_strict(
+def test_with_strict_unread_elements_are_an_error(
     engine: Engine, size: int | None, bad: str | None, reason: str, tmp_path: Path
 ) -> None:
     body = "<x/>" * 100 if bad is None else f"{GOOD}{bad}{GOOD}"
@@ -145,8 +145,8 @@ def test_who_is_strict(
 
 
 @ENGINES
-def test_what_may_be_is_no_error(engine: Engine, tmp_path: Path) -> None:
-    """A column that is always null may be optional."""
+def test_a_column_that_is_always_null_is_no_error(engine: Engine, tmp_path: Path) -> None:
+    """The column may be optional, so --strict accepts it."""
     source, out = tmp_path / "s.xml", tmp_path / "out.xml"
     source.write_text("<s><t><a>1</a></t><t z='1'/></s>")
     stats = RunStats("test")
@@ -154,7 +154,7 @@ def test_what_may_be_is_no_error(engine: Engine, tmp_path: Path) -> None:
     assert overlooked(stats) == {"s": {"path": {"b": 2}}}
 
 
-def test_only_what_is_needed_may_be_missed(tmp_path: Path) -> None:
+def test_only_columns_that_the_query_reads_are_reported(tmp_path: Path) -> None:
     source = tmp_path / "s.xml"
     source.write_text("<s><t><a>1</a></t></s>")
     stats = RunStats("local")
@@ -163,24 +163,24 @@ def test_only_what_is_needed_may_be_missed(tmp_path: Path) -> None:
     assert overlooked(stats) == {}
 
 
-@pytest.mark.parametrize(("body", "found"), [("<s><u>", True), ("<s><t/>", False), ("", False)])
+@pytest.mark.parametrize(("body", "is_reported"), [("<s><u>", True), ("<s><t/>", False), ("", False)])
 def test_a_source_that_fails(
-    body: str, found: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    body: str, is_reported: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = tmp_path / "s.xml"
     source.write_text(body)
     stats = RunStats("local")
     with pytest.raises(SourceError):
         local.run(plan(STREAM.format(source=source)), RunOptions(output=str(tmp_path / "out.xml")), stats)
-    assert [str(notice) for notice in stats.finish()] == ["s: no element <t> was found"] * found
-    assert overlooked(stats) == ({"s": {"element": {"t": 1}}} if found else {})
+    assert [str(notice) for notice in stats.finish()] == ["s: no element <t> was found"] * is_reported
+    assert overlooked(stats) == ({"s": {"element": {"t": 1}}} if is_reported else {})
     with pytest.raises(SourceError):
         list(xmlpunct.query(STREAM.format(source=source)))
-    assert caplog.messages == ["s: no element <t> was found"] * found
+    assert caplog.messages == ["s: no element <t> was found"] * is_reported
 
 
 def test_an_output_that_ends_before_its_inputs(tmp_path: Path) -> None:
-    """Of an input that was read in part it is told only that nothing was found, and that is no error."""
+    """Nothing is reported about an input that was not read to its end."""
     (tmp_path / "s.xml").write_text(f"<s>{GOOD}</s>")
     query = plan(
         STREAM.format(source=tmp_path / "s.xml").replace("b INT", "z INT").replace("a, b", "a, z")
@@ -198,7 +198,7 @@ def test_queries_from_python(query: Query, caplog: pytest.LogCaptureFixture) -> 
 
 
 @pytest.mark.parametrize("second", ["", t(1, 5)])
-def test_one_sender_of_several_may_have_nothing(second: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_of_several_senders_may_have_no_tuples(second: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("WARNING", "xmlpunct")
     with closing(Running(COUNT.replace("'unset'", LISTENING), {})) as run:
         peers = connected(run, caplog)
@@ -212,8 +212,8 @@ def test_one_sender_of_several_may_have_nothing(second: str, caplog: pytest.LogC
         assert overlooked(run.stats) == ({} if second else {"a": {"element": {"t": 1}}})
 
 
-def test_old_numbers_are_read() -> None:
-    """Those of a checkpoint from before anything of this was counted."""
+def test_old_statistics_are_read() -> None:
+    """A checkpoint from before these counts existed can be resumed."""
     stats = RunStats("local")
     stats.resume({"inputs": {"s": {"tuples": 1, "punctuations": 0, "rejected": 0, "bytes": 5}}})
     assert stats.overlooked == {}

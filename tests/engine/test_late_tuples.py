@@ -1,4 +1,4 @@
-"""Late tuples of real sources: the same rejects from both engines, however the source is cut and spread."""
+"""Late tuples: both engines report the same rejects for all slice sizes and shard counts."""
 
 from __future__ import annotations
 
@@ -50,59 +50,61 @@ QUERIES = {
 
 
 def document(rng: random.Random, element: str, columns: Sequence[str], size: int) -> str:
-    """Tuples in about the order of k and a few wrong ones, with punctuations of all kinds that not all of them heed."""
+    """Tuples roughly ordered by k, some with wrong values, and punctuations that make some of them late."""
     lines = [f'<s xmlns:p="{NAMESPACE}">']
     for n in range(size):
         k = n // 8 + rng.choice([0, 0, 0, 0, -1, 1, 3])
         values = {"k": k, "v": rng.randrange(9), "w": rng.randrange(9), "t": rng.choice("xyz")}
         if rng.random() < 0.03:
             values["k"] = "many"
-        said = "".join(f"<{c}>{values[c]}</{c}>" for c in columns)
-        lines.append(f"<{element}>{said}</{element}>" + " " * rng.randrange(3) + "\n" * (rng.random() < 0.2))
+        fields = "".join(f"<{c}>{values[c]}</{c}>" for c in columns)
+        lines.append(
+            f"<{element}>{fields}</{element}>" + " " * rng.randrange(3) + "\n" * (rng.random() < 0.2)
+        )
         other = columns[1]
         if rng.random() < 0.2:
-            told = rng.choice(
+            patterns = rng.choice(
                 [
                     f"<k>{n // 8 - 1}</k>",
                     f"<k>(,{n // 8 - 2}]</k>",
                     f"<k>{n // 8}</k><{other}>[2,4]</{other}>",
                 ]
             )
-            lines.append(f"<p:{element}>{told}</p:{element}>")
+            lines.append(f"<p:{element}>{patterns}</p:{element}>")
     return "\n".join([*lines, "</s>\n"])
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng, found = random.Random(5), tmp_path_factory.mktemp("feeds")
-    (found / "a").mkdir()
+    rng, root = random.Random(5), tmp_path_factory.mktemp("feeds")
+    (root / "a").mkdir()
     for name in ("1.xml", "2.xml"):
-        (found / "a" / name).write_text(document(rng, "a", ["k", "v", "t"], 50))
-    (found / "b.xml").write_text(document(rng, "b", ["k", "w"], 40))
-    return found
+        (root / "a" / name).write_text(document(rng, "a", ["k", "v", "t"], 50))
+    (root / "b.xml").write_text(document(rng, "b", ["k", "w"], 40))
+    return root
 
 
 def planned(folder: Path, sql: str) -> Query:
     return plan(STREAMS.format(folder=folder) + sql)
 
 
-Found = tuple[list[dict[str, Any]], list[Any], dict[str, Any]]
+RunOutput = tuple[list[dict[str, Any]], list[Any], dict[str, Any]]
 
 
-def found_in(folder: Path, query: Query, stats: RunStats, *, ordered: bool = False) -> Found:
-    """The rejects that have a place, sorted; the tuples; and what was counted of the inputs."""
+def run_output(folder: Path, query: Query, stats: RunStats, *, ordered: bool = False) -> RunOutput:
+    """The sorted rejects, the result tuples, and the counts of each input."""
     rejects = [json.loads(line) for line in (folder / "rejects").read_text().splitlines()]
-    assert len({(r["source"], r["byte"]) for r in rejects}) == len(rejects), "a tuple is told twice"
+    assert len({(r["source"], r["byte"]) for r in rejects}) == len(rejects), "a tuple is rejected twice"
     tuples = [t for t in read_back(folder / "out.xml", query.root.schema) if isinstance(t, tuple)]
     counts = {name: (i.tuples, i.punctuations, i.rejected) for name, i in stats.inputs.items()}
     return sorted(rejects, key=str), tuples if ordered else sorted(tuples, key=repr), counts
 
 
-def by_local(query: Query, out: Path, size: int | None, ordered: bool) -> Found:
+def by_local(query: Query, out: Path, size: int | None, ordered: bool) -> RunOutput:
     stats = RunStats("local")
     options = RunOptions(output=str(out / "out.xml"), rejects=str(out / "rejects"), slice_bytes=size)
     local.run(query, options, stats)
-    return found_in(out, query, stats, ordered=ordered)
+    return run_output(out, query, stats, ordered=ordered)
 
 
 def by_spark(
@@ -113,8 +115,8 @@ def by_spark(
     ordered: bool,
     strict: bool = False,
     limit: RejectLimit | None = None,
-) -> Found:
-    """What Spark would do, without it: every stage's shards in turn, each restored from its last state."""
+) -> RunOutput:
+    """Simulate Spark: run each stage's shards in turn, each restored from its last state."""
     guarded = with_guards(query)
     job = replace(job_of(guarded, out, shards, size), shares=limit is not None)
     stats, commit = RunStats("spark"), Commit()
@@ -128,7 +130,7 @@ def by_spark(
     assert sink.done.is_set()
     if sink.failure is not None:
         raise sink.failure
-    return found_in(out, query, stats, ordered=ordered)
+    return run_output(out, query, stats, ordered=ordered)
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -137,7 +139,7 @@ def test_the_same_rejects_everywhere(
 ) -> None:
     query, ordered = planned(folder, QUERIES[name]), name == "sorted"
     runs = [(None, 0), (200, 0), (2500, 1), (1500, 3)]
-    found = []
+    outputs = []
     for size, shards in runs:
         out = tmp_path / f"{size}-{shards}"
         out.mkdir()
@@ -145,22 +147,22 @@ def test_the_same_rejects_everywhere(
             "xmlpunct.engine.spark.spark_source.LEAST_PIECE", 700
         )  # several tasks in a micro-batch
         if shards:
-            found.append(by_spark(query, out, size, shards, ordered))
+            outputs.append(by_spark(query, out, size, shards, ordered))
         else:
-            found.append(by_local(query, out, size, ordered))
-    rejects, tuples, counts = found[0]
+            outputs.append(by_local(query, out, size, ordered))
+    rejects, tuples, counts = outputs[0]
     assert sum(r["reason"].startswith("late: <") for r in rejects) > 5
     assert sum("not of type INT" in r["reason"] for r in rejects) > 0
     assert all(r["line"] is not None and r["text"] for r in rejects)
     assert any("out of order" in r["reason"] for r in rejects) == (name == "in order")
-    told = sum(rejected for _, _, rejected in counts.values())
-    assert told == sum("out of order" not in r["reason"] for r in rejects)
+    rejected_count = sum(rejected for _, _, rejected in counts.values())
+    assert rejected_count == sum("out of order" not in r["reason"] for r in rejects)
     assert tuples
-    for other in found[1:]:
+    for other in outputs[1:]:
         assert other == (rejects, tuples, counts)
 
 
-def test_a_reject_says_where_the_tuple_stood(folder: Path, tmp_path: Path) -> None:
+def test_a_reject_has_the_position_of_its_tuple(folder: Path, tmp_path: Path) -> None:
     rejects, _, _ = by_local(planned(folder, QUERIES["join"]), tmp_path, 500, False)
     for reject in rejects:
         data = Path(reject["source"]).read_bytes()
@@ -170,19 +172,19 @@ def test_a_reject_says_where_the_tuple_stood(folder: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("size", [1, 200, 5000])
 def test_strict_stops_at_the_first(folder: Path, tmp_path: Path, size: int) -> None:
-    """What earlier slices gave is written, of its own slice nothing; doing it over gives the same."""
+    """Output of earlier slices is written, but none of the failing slice; a rerun gives the same."""
     query = planned(folder, QUERIES["no state"])
-    told = by_local(query, tmp_path, None, False)[0]
-    first = min(told, key=lambda r: (r["source"], r["byte"]))
+    all_rejects = by_local(query, tmp_path, None, False)[0]
+    first = min(all_rejects, key=lambda r: (r["source"], r["byte"]))
     rejects, out = tmp_path / "first", tmp_path / "strict.xml"
     options = RunOptions(output=str(out), rejects=str(rejects), slice_bytes=size, strict=True)
-    place = f"{first['source']}, line {first['line']}, byte {first['byte']}: {first['reason']}"
+    message = f"{first['source']}, line {first['line']}, byte {first['byte']}: {first['reason']}"
     for checkpoint in (None, "checkpoint", "checkpoint"):
         folder_ = None if checkpoint is None else str(tmp_path / checkpoint)
         before = out.read_bytes() if out.exists() else b""
         with pytest.raises(StrictError) as raised:
             local.run(query, replace(options, checkpoint=folder_), RunStats("local"))
-        assert str(raised.value) == f"--strict: {place}"
+        assert str(raised.value) == f"--strict: {message}"
         assert json.loads(rejects.read_text()) == first
         if checkpoint is None:
             assert (out.read_bytes().count(b"<result>") > 0) == (size < 5000)
@@ -195,7 +197,9 @@ def test_strict_stops_at_the_first(folder: Path, tmp_path: Path, size: int) -> N
 
 
 @pytest.mark.parametrize(("size", "shards"), [(200, 1), (250, 3), (10**6, 2)])
-def test_strict_stops_at_the_same_one_on_spark(folder: Path, tmp_path: Path, size: int, shards: int) -> None:
+def test_strict_stops_at_the_same_reject_on_spark(
+    folder: Path, tmp_path: Path, size: int, shards: int
+) -> None:
     query = planned(folder, QUERIES["groups"])
     first = min(by_local(query, tmp_path, None, False)[0], key=lambda r: (r["source"], r["byte"]))
     out = tmp_path / "strict"
@@ -203,12 +207,12 @@ def test_strict_stops_at_the_same_one_on_spark(folder: Path, tmp_path: Path, siz
     with pytest.raises(StrictError, match=f"line {first['line']}, byte {first['byte']}: "):
         by_spark(query, out, size, shards, False, strict=True)
     assert json.loads((out / "rejects").read_text()) == first
-    assert (out / "log").exists() == (size < 10**6), "what came in earlier slices is committed"
+    assert (out / "log").exists() == (size < 10**6), "earlier slices are committed"
 
 
 def test_guards_stand_first_in_the_fragments_that_need_their_streams(folder: Path) -> None:
-    """They go by what is above them; a plan without state gets a fragment for them."""
-    found = {}
+    """The operators above decide a guard's shard key; a stateless plan gets a fragment for guards."""
+    keys = {}
     for name, sql in QUERIES.items():
         query = with_guards(planned(folder, sql))
         parts = cut_plan(query.root, [s.name for s in query.streams])
@@ -217,12 +221,12 @@ def test_guards_stand_first_in_the_fragments_that_need_their_streams(folder: Pat
         assert len(guards) == len(parts.edges)
         numbers = [n.number for f in parts.fragments for n in f.root.walk()]
         assert len({n for n in numbers if n}) == sum(map(bool, numbers))
-        found[name] = [tuple(feed.keys for feed in f.feeds) for f in parts.fragments]
-    assert found["no state"] == [(("k", "v", "t"),)]
-    assert found["groups"] == [(("k",),)]
-    assert found["join"] == [(("k",), ("k",))]
-    assert found["sorted"] == [((),)]
-    assert found["in order"][0] == ((),)
+        keys[name] = [tuple(feed.keys for feed in f.feeds) for f in parts.fragments]
+    assert keys["no state"] == [(("k", "v", "t"),)]
+    assert keys["groups"] == [(("k",),)]
+    assert keys["join"] == [(("k",), ("k",))]
+    assert keys["sorted"] == [((),)]
+    assert keys["in order"][0] == ((),)
     assert [
         guard.drops_rejects
         for guard in with_guards(planned(folder, QUERIES["twice"])).root.walk()

@@ -1,4 +1,4 @@
-"""Compressed sources: unpacked by their first bytes, cut and corrupted anywhere, fed a few bytes at a time."""
+"""Compressed sources: recognized by their first bytes; truncated, corrupt, or fed a few bytes at a time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DOCUMENT = "".join(["<r>", *(f"<t><a>{n * n}</a></t>\n" for n in range(40)), "</
 
 
 class Drops(io.RawIOBase):
-    """A pipe: some bytes at a time, and no way back."""
+    """A pipe: returns up to ``step`` bytes at a time, and cannot seek."""
 
     def __init__(self, data: bytes, step: int) -> None:
         self._data, self._step = io.BytesIO(data), step
@@ -61,27 +61,27 @@ class Drops(io.RawIOBase):
         return self._data.read(min(size, self._step))
 
 
-def everything(source: Source, size: int = 1 << 20, part: int = 0) -> tuple[bytes, SourceError | None]:
-    """What can be read of a part, and why that is not all."""
+def read_part(source: Source, size: int = 1 << 20, part: int = 0) -> tuple[bytes, SourceError | None]:
+    """The readable data of a part, and the error that ended it, if any."""
     data = bytearray()
     try:
         with source.open(part) as reader:
-            while more := reader.read(size):
-                data += more
+            while chunk := reader.read(size):
+                data += chunk
     except SourceError as error:
         return bytes(data), error
     return bytes(data), None
 
 
-def taken(parsing: Callable[[], Iterator[Any]]) -> tuple[list[Any], SourceError | None]:
-    """What is parsed of a source, and how it failed, if it did."""
-    found: list[Any] = []
+def parse_until_error(parsing: Callable[[], Iterator[Any]]) -> tuple[list[Any], SourceError | None]:
+    """The tuples and punctuations before an error, and the error, if any."""
+    tuples: list[Any] = []
     try:
-        for one in parsing():
-            found.append(one)
+        for tuple_ in parsing():
+            tuples.append(tuple_)
     except SourceError as error:
-        return found, error
-    return found, None
+        return tuples, error
+    return tuples, None
 
 
 @EVERY
@@ -93,7 +93,7 @@ def test_unpacked_by_the_first_bytes(tmp_path: Path, pack: Pack, size: int) -> N
     sources = [open_source(path), Source.of(data), Source.of(io.BytesIO(data))]
     sources += [Source.of(Drops(data, step)) for step in (1, 7, 1 << 20)]  # type: ignore[arg-type]
     for source in sources:
-        assert everything(source, size) == (DOCUMENT, None)
+        assert read_part(source, size) == (DOCUMENT, None)
     with sources[0].open(offset=50) as reader:
         assert reader.read(20) == DOCUMENT[50:70]
         assert reader.transcoded
@@ -104,20 +104,20 @@ def test_unpacked_by_the_first_bytes(tmp_path: Path, pack: Pack, size: int) -> N
 
 
 @EVERY
-def test_streams_one_behind_another_are_one(pack: Pack) -> None:
+def test_concatenated_streams_are_one(pack: Pack) -> None:
     data = pack(DOCUMENT[:100]) + pack(b"") + pack(DOCUMENT[100:])
-    assert everything(Source.of(data)) == (DOCUMENT, None)
-    assert everything(Source.of(Drops(data, 3))) == (DOCUMENT, None)
+    assert read_part(Source.of(data)) == (DOCUMENT, None)
+    assert read_part(Source.of(Drops(data, 3))) == (DOCUMENT, None)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 def test_zeros_may_follow(pack: Pack) -> None:
-    assert everything(Source.of(pack(DOCUMENT) + bytes(512))) == (DOCUMENT, None)
+    assert read_part(Source.of(pack(DOCUMENT) + bytes(512))) == (DOCUMENT, None)
 
 
 @EVERY
-def test_what_follows_and_is_none_of_it_is_an_error(pack: Pack) -> None:
-    data, error = everything(Source.of(pack(DOCUMENT) + b"<r><t>lost</t></r>"))
+def test_trailing_garbage_is_an_error(pack: Pack) -> None:
+    data, error = read_part(Source.of(pack(DOCUMENT) + b"<r><t>lost</t></r>"))
     assert data == DOCUMENT
     assert error is not None
     assert error.byte == len(DOCUMENT)
@@ -127,39 +127,39 @@ def test_what_follows_and_is_none_of_it_is_an_error(pack: Pack) -> None:
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
 def test_another_encoding_inside(encoding: str) -> None:
     text = f'<?xml version="1.0" encoding="{encoding}"?><r>é</r>'
-    assert everything(Source.of(gzip.compress(text.encode(encoding))))[0] == text.encode()
+    assert read_part(Source.of(gzip.compress(text.encode(encoding))))[0] == text.encode()
 
 
-def test_a_byte_that_cannot_be_decoded_is_told_as_unpacked() -> None:
+def test_a_decoding_error_counts_unpacked_bytes() -> None:
     text = b'<?xml version="1.0" encoding="ascii"?><r>' + b"x" * 5000
     wrong = text.replace(b"ascii", b"cp1252") + b"\x81"
-    _, error = everything(Source.of(gzip.compress(wrong)))
+    _, error = read_part(Source.of(gzip.compress(wrong)))
     assert error is not None
     assert error.byte == len(wrong) - 1
 
 
 @EVERY
 def test_cut_at_every_byte(pack: Pack) -> None:
-    """What can be unpacked comes, and then an error that tells the byte; it is the same however the bytes come."""
-    whole = pack(DOCUMENT)
-    for length in range(1, len(whole)):
-        cut = whole[:length]
-        data, error = everything(Source.of(cut), size=64)
+    """A truncated file gives a prefix of the document, then an error at its end; a pipe gives the same."""
+    packed = pack(DOCUMENT)
+    for length in range(1, len(packed)):
+        cut = packed[:length]
+        data, error = read_part(Source.of(cut), size=64)
         assert error is not None, length
         assert DOCUMENT.startswith(data)
         assert error.byte == len(data)
         assert "cut short" in str(error)
-        piped, failure = everything(Source.of(Drops(cut, 7)))
+        piped, failure = read_part(Source.of(Drops(cut, 7)))
         assert (piped, str(failure)) == (data, str(error).replace("<bytes>", "<file>"))
     if pack is gzip.compress:
-        assert everything(Source.of(whole[:-1]))[0] == DOCUMENT
+        assert read_part(Source.of(packed[:-1]))[0] == DOCUMENT
 
 
 @EVERY
 def test_tuples_before_a_cut_count(pack: Pack) -> None:
     document = b"<r>" + b"".join(b"<t><a>%d</a></t>" % n for n in range(100_000)) + b"</r>"
-    whole = pack(document)
-    tuples, error = taken(lambda: parse(whole[: len(whole) * 2 // 3], A, element="t"))
+    packed = pack(document)
+    tuples, error = parse_until_error(lambda: parse(packed[: len(packed) * 2 // 3], A, element="t"))
     assert error is not None
     assert "cut short at byte" in str(error)
     assert error.byte is not None
@@ -169,60 +169,62 @@ def test_tuples_before_a_cut_count(pack: Pack) -> None:
 
 @EVERY
 @given(st.data())
-def test_corrupt_data_gives_the_same_however_it_comes(pack: Pack, data: st.DataObject) -> None:
+def test_corrupt_data_from_a_file_and_from_a_pipe(pack: Pack, data: st.DataObject) -> None:
     raw = data.draw(st.binary(min_size=1, max_size=300))
     packed = bytearray(pack(DOCUMENT + raw))
     at = data.draw(st.integers(10, len(packed) - 1))
     packed[at] ^= data.draw(st.integers(1, 255))
-    found = everything(Source.of(bytes(packed)))
+    expected = read_part(Source.of(bytes(packed)))
     for step in (1, 7):
-        dropped = everything(Source.of(Drops(bytes(packed), step)))
-        assert dropped[0] == found[0]
-        assert str(dropped[1]).replace("<file>", "<bytes>") == str(found[1])
+        dropped = read_part(Source.of(Drops(bytes(packed), step)))
+        assert dropped[0] == expected[0]
+        assert str(dropped[1]).replace("<file>", "<bytes>") == str(expected[1])
     if pack is gzip.compress:
-        assert found[1] is not None
+        assert expected[1] is not None
 
 
 @EVERY
-@pytest.mark.parametrize("kept", [1000, 1 << 22])
-def test_little_is_lost_of_what_came_long_ago(monkeypatch: pytest.MonkeyPatch, pack: Pack, kept: int) -> None:
-    """Of what comes from a pipe and is too much to remember, nearly all is kept that comes before what is wrong."""
-    monkeypatch.setattr("xmlpunct.connectors.compression.KEPT_BYTES", kept)
+@pytest.mark.parametrize("kept_bytes", [1000, 1 << 22])
+def test_little_is_lost_before_corrupt_data(
+    monkeypatch: pytest.MonkeyPatch, pack: Pack, kept_bytes: int
+) -> None:
+    """From a pipe, nearly all data before the corrupt bytes is read, even if it exceeds the buffer."""
+    monkeypatch.setattr("xmlpunct.connectors.compression.KEPT_BYTES", kept_bytes)
     text = b"<r>" + b"".join(b"<t>%d</t>" % (n * n) for n in range(30_000))
-    whole = bytearray(bz2.compress(text, 1) if pack is bz2.compress else pack(text))
-    at = len(whole) * 3 // 4
-    whole[at : at + 40] = Random(7).randbytes(40)
-    of_file, error = everything(Source.of(bytes(whole)))
+    packed = bytearray(bz2.compress(text, 1) if pack is bz2.compress else pack(text))
+    at = len(packed) * 3 // 4
+    packed[at : at + 40] = Random(7).randbytes(40)
+    of_file, error = read_part(Source.of(bytes(packed)))
     assert error is not None
     assert "corrupt" in str(error)
     assert len(of_file) > 100_000
-    found, failure = everything(Source.of(Drops(bytes(whole), 1 << 20)))
+    piped, failure = read_part(Source.of(Drops(bytes(packed), 1 << 20)))
     assert failure is not None
-    assert failure.byte == len(found)
-    assert of_file.startswith(found)
-    assert len(found) >= len(of_file) - (4096 if kept < at else 0)
+    assert failure.byte == len(piped)
+    assert of_file.startswith(piped)
+    assert len(piped) >= len(of_file) - (4096 if kept_bytes < at else 0)
 
 
 @EVERY
 def test_a_checksum_that_is_wrong(pack: Pack) -> None:
-    """Everything was unpacked by then, and is kept."""
+    """A wrong checksum at the end of the data is an error."""
     packed = bytearray(pack(DOCUMENT))
     if pack is zstd:
         packed = bytearray(subprocess.run(["zstd", "-qc"], input=DOCUMENT, capture_output=True).stdout)
     packed[{gzip.compress: -5, bz2.compress: -1, lzma.compress: -14}.get(pack, -1)] ^= 0x55
     if pack is bz2.compress:
-        packed[10] ^= 0x55  # of the block
-    _, error = everything(Source.of(bytes(packed)))
+        packed[10] ^= 0x55  # the checksum of the block
+    _, error = read_part(Source.of(bytes(packed)))
     assert error is not None
     assert "corrupt" in str(error)
 
 
-def test_what_is_lost_with_an_error_is_unpacked_again() -> None:
-    """The second of two xz streams is corrupt: of a file, all of the first comes, and of the second what can."""
+def test_data_before_a_corrupt_stream_is_unpacked_again() -> None:
+    """If the second of two streams is corrupt, all data of the first is read."""
     second = bytearray(lzma.compress(os.urandom(1000)))
     second[-20:-14] = b"wrong!"
     for pack in (bz2.compress, lzma.compress):
-        data, error = everything(Source.of(pack(DOCUMENT) + bytes(second)))
+        data, error = read_part(Source.of(pack(DOCUMENT) + bytes(second)))
         assert error is not None
         assert data[: len(DOCUMENT)] == DOCUMENT
 
@@ -231,21 +233,21 @@ def test_too_many_layers() -> None:
     packed = DOCUMENT
     for _ in range(MOST_LAYERS):
         packed = gzip.compress(packed)
-    assert everything(Source.of(packed)) == (DOCUMENT, None)
-    _, error = everything(Source.of(gzip.compress(packed)))
+    assert read_part(Source.of(packed)) == (DOCUMENT, None)
+    _, error = read_part(Source.of(gzip.compress(packed)))
     assert error is not None
     assert "compressed more than 4 times over" in str(error)
 
 
 def test_sniffed_and_checked() -> None:
     for source in (Source.of(gzip.compress(DOCUMENT)), Source.of(Drops(gzip.compress(DOCUMENT), 50))):
-        schema, again = sniff(source, "t")
+        schema, rewound = sniff(source, "t")
         assert schema.names == ("a",)
-        report = check(again, schema, "t")
+        report = check(rewound, schema, "t")
         assert (report.tuples, report.fine) == (40, True)
 
 
-def test_progress_counts_what_is_stored() -> None:
+def test_progress_counts_compressed_bytes() -> None:
     packed = gzip.compress(DOCUMENT * 1)
     reader = FirehoseReader(Source.of(packed), [spec("a INT")])
     assert reader.remaining == len(packed)
@@ -269,7 +271,7 @@ print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])
 
 @EVERY
 def test_a_bomb_takes_no_memory(tmp_path: Path, pack: Pack) -> None:
-    """A text that unpacks to far more than may be, from few bytes."""
+    """A small file that unpacks to far more than the limit is refused in bounded memory."""
     path = tmp_path / "bomb"
     path.write_bytes(pack(b"<r><t><a>" + b" " * (1 << 26)))
     assert path.stat().st_size < 1 << 17
@@ -285,12 +287,12 @@ def test_xz_may_not_ask_for_much_memory() -> None:
     del greedy  # making one takes gigabytes; a header that asks for as much is enough
     header = bytearray(lzma.compress(b""))
     packed = bytearray(lzma.compress(DOCUMENT))
-    place = packed.index(b"\x21\x01", 12) + 2
-    packed[place] = 39  # a dictionary of 3 GiB
+    dictionary_offset = packed.index(b"\x21\x01", 12) + 2
+    packed[dictionary_offset] = 39  # a dictionary of 3 GiB
     end = 12 + (packed[12] + 1) * 4
     packed[end - 4 : end] = zlib.crc32(packed[12 : end - 4]).to_bytes(4, "little")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    _, error = everything(Source.of(bytes(packed)))
+    _, error = read_part(Source.of(bytes(packed)))
     assert error is not None
     assert "Memory usage limit exceeded" in str(error)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000

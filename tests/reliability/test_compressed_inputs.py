@@ -1,4 +1,4 @@
-"""Compressed files as inputs of runs with a checkpoint: spooled one after another, under a bound, and given again."""
+"""Compressed inputs of runs with a checkpoint: spooled one after another within a bound, and repeated after a stop."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tuples(bench: Bench) -> list[bytes]:
 
 
 def document(begin: int, hours: int) -> bytes:
-    """A document without punctuations: whatever follows it is in time."""
+    """A document without punctuations, so that no tuple after it is late."""
     lines = [
         f"<t><x>{n % 7}</x><hour>{hour}</hour></t>" for hour in range(begin, begin + hours) for n in range(3)
     ]
@@ -53,7 +53,7 @@ def document(begin: int, hours: int) -> bytes:
 
 
 def of_kind(kind: str, bench: Bench) -> str:
-    """Some documents, one after another, in something that is spooled."""
+    """Three documents in an input that is spooled."""
     texts = {f"{n}.xml": document(4 * n, 4) for n in range(3)}
     path = bench.out.with_name("packed")
     match kind:
@@ -77,7 +77,7 @@ KINDS = pytest.mark.parametrize("kind", ["gzip", "zip", "tar", "pattern"])
 
 
 def run_until(bench: Bench, source: str, slices: int) -> bool:
-    """Start, or go on, and be interrupted after so many slices; whether it was."""
+    """Start or continue a run, and interrupt it after ``slices`` slices. True if it was interrupted."""
 
     def stop(stats: RunStats) -> None:
         nonlocal slices
@@ -112,32 +112,32 @@ def test_the_same_however_often_it_is_interrupted(
 
 
 @KINDS
-def test_a_spool_goes_on_only_with_the_same(tmp_path: Path, kind: str) -> None:
+def test_a_spool_continues_only_with_the_same_input(tmp_path: Path, kind: str) -> None:
     source = of_kind(kind, Bench(tmp_path, SQL))
     spool = tmp_path / "0-0.xml"
     with open_source(source).open() as reader:
-        whole = reader.read(100)
-        while more := reader.read(1000):
-            whole += more
+        content = reader.read(100)
+        while data := reader.read(1000):
+            content += data
     with SpoolWriter(spool, threading.Event()) as out:
-        out.append(whole[:50])
+        out.append(content[:50])
     paths = [Path(source)] if kind != "pattern" else sorted((tmp_path / "packed").iterdir())
-    kept = paths[0].read_bytes()
+    original = paths[0].read_bytes()
     paths[0].write_bytes(other_of(kind))
-    going_on = Spool(open_source(source), 0, spool)
-    going_on.run()
+    spooling = Spool(open_source(source), 0, spool)
+    spooling.run()
     with pytest.raises(ChangedError, match="an input has changed"):
-        going_on.check()
-    paths[0].write_bytes(kept)
-    going_on = Spool(open_source(source), 0, spool)
-    going_on.run()
-    going_on.check()
+        spooling.check()
+    paths[0].write_bytes(original)
+    spooling = Spool(open_source(source), 0, spool)
+    spooling.run()
+    spooling.check()
     with segments.open_at(spool, 0) as file:
-        assert file.read() == whole
+        assert file.read() == content
 
 
 def other_of(kind: str) -> bytes:
-    """Of the same kind, with another document at its beginning."""
+    """An input of the same kind, with another first document."""
     text = document(100, 40)
     out = io.BytesIO()
     match kind:
@@ -151,11 +151,11 @@ def other_of(kind: str) -> bytes:
 
 
 def test_truncated(tmp_path: Path) -> None:
-    """What came before is there, and the failure names the byte."""
+    """Earlier results are written, and the error names the byte."""
     bench = Bench(tmp_path, SQL)
     source = of_kind("gzip", bench)
-    whole = Path(source).read_bytes()
-    Path(source).write_bytes(whole[: len(whole) - 40])
+    content = Path(source).read_bytes()
+    Path(source).write_bytes(content[: len(content) - 40])
     with pytest.raises(SourceError, match=r"its gzip data is cut short at byte [0-9]+ of what it unpacks to"):
         run(bench, source)
     assert 24 <= len(tuples(bench)) < 36
@@ -172,16 +172,16 @@ def test_many_files_take_one_thread_and_little_room(tmp_path: Path, monkeypatch:
     for n in range(60):
         (folder / f"{n:02d}").write_bytes(gzip.compress(document(n, 200)))
     bench = Bench(tmp_path, SQL, slice_bytes=20_000)
-    most_threads = most_held = 0
+    max_threads = max_bytes = 0
 
-    def look(stats: RunStats) -> None:
-        nonlocal most_threads, most_held
-        most_threads = max(most_threads, sum(isinstance(t, Spool) for t in threading.enumerate()))
+    def measure(stats: RunStats) -> None:
+        nonlocal max_threads, max_bytes
+        max_threads = max(max_threads, sum(isinstance(t, Spool) for t in threading.enumerate()))
         parts = (segments.held_bytes(path) for path in bench.checkpoint.rglob("0-*.xml"))
-        most_held = max(most_held, sum(parts))
+        max_bytes = max(max_bytes, sum(parts))
 
     planned = plan(bench.sql, {"a": str(folder), "b": "unused"})
-    local.run(planned, bench.options, RunStats("local"), look)
+    local.run(planned, bench.options, RunStats("local"), measure)
     assert len(tuples(bench)) == 60 * 200 * 3
-    assert most_threads == 1
-    assert 0 < most_held < 2**17
+    assert max_threads == 1
+    assert 0 < max_bytes < 2**17

@@ -1,4 +1,4 @@
-"""What is known from the start, on the way that Spark would drive it, without Spark: said once, whatever restarts."""
+"""Punctuations that hold from the start, without Spark: emitted once, despite restarts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUP BY hour HAVING MAX(currtmp) > 10
 
 
 def run(query: Query, folder: Path, size: int, shards: int) -> list[object]:
-    """The output, each micro-batch by a new sink over shards whose state went through bytes."""
+    """The output; each micro-batch has a new sink, and the state of shards is serialized after each."""
     job = job_of(query, folder, shards, size)
     bench, cluster = Bench(folder, job), Cluster(job)
     for number, rows in enumerate(micro_batches(job)):
@@ -34,27 +34,29 @@ def run(query: Query, folder: Path, size: int, shards: int) -> list[object]:
 
 @pytest.mark.parametrize("shards", [1, 2, 3])
 @pytest.mark.parametrize("size", [700, 10**6])
-def test_shards_say_it_once(tmp_path: Path, warehouse: Warehouse, size: int, shards: int) -> None:
+def test_shards_emit_opening_punctuations_once(
+    tmp_path: Path, warehouse: Warehouse, size: int, shards: int
+) -> None:
     sources = {name: str(warehouse.folder / f"sensor{n}.xml") for name, n in (("a", 1), ("b", 2))}
     query = plan(GROUPED.format(**sources))
-    tuples, said = split(run(query, tmp_path, size, shards))
+    tuples, punctuations = split(run(query, tmp_path, size, shards))
     locally(query, tmp_path / "local.xml")
     expected = split(read_back(tmp_path / "local.xml", query.root.schema))
     assert tuples == expected[0]
     assert len(tuples) == 12
-    spelled = list(map(str, said))
-    assert [spelled.count(p) for p in ("<(,-1], *>", "<*, (,10]>")] == [1, 1]
+    texts = list(map(str, punctuations))
+    assert [texts.count(p) for p in ("<(,-1], *>", "<*, (,10]>")] == [1, 1]
     for hour in range(-3, 30):
         for top in (5, 20):
             t = (hour, top)
-            assert any(match(t, p) for p in said) == any(match(t, p) for p in expected[1]), t
+            assert any(match(t, p) for p in punctuations) == any(match(t, p) for p in expected[1]), t
 
 
-def test_a_query_without_state_says_it_first(tmp_path: Path, warehouse: Warehouse) -> None:
+def test_a_stateless_query_emits_it_in_the_first_micro_batch(tmp_path: Path, warehouse: Warehouse) -> None:
     query = hot(warehouse.folder / "sensor1.xml")
     tuples, punctuations = split(run(query, tmp_path, 700, 2))
-    said = list(map(str, punctuations))
-    assert said.count("<*, *, *, (,60]>") == 1
-    assert said.index("<*, *, *, (,60]>") < said.index("<*, 1, *, *>"), "in the first micro-batch"
+    texts = list(map(str, punctuations))
+    assert texts.count("<*, *, *, (,60]>") == 1
+    assert texts.index("<*, *, *, (,60]>") < texts.index("<*, 1, *, *>"), "in the first micro-batch"
     locally(query, tmp_path / "local.xml")
     assert tuples == split(read_back(tmp_path / "local.xml", query.root.schema))[0]

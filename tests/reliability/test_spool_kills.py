@@ -1,4 +1,4 @@
-"""A spool that dies between any two calls of the system while it rolls over a segment, and goes on."""
+"""A spool that dies between any two system calls while it starts a new segment, and is restarted."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SEGMENT = 64
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments that fill often; and that a disk keeps what it was given is not for these tests to find out."""
+    """Use small segments, and skip slow syncs."""
     monkeypatch.setattr(segments, "SEGMENT_BYTES", SEGMENT)
     monkeypatch.setattr(segments, "MOST_BYTES", 2**20)
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 class Chunks(io.RawIOBase):
-    """A peer: its bytes come a few at a time, and cannot be gone back in."""
+    """A peer: its bytes come a few at a time, and cannot be read again."""
 
     def __init__(self, data: bytes, step: int) -> None:
         self._data, self._step = io.BytesIO(data), step
@@ -36,21 +36,21 @@ class Chunks(io.RawIOBase):
 
 
 def spool(path: Path, data: bytes, step: int = 16) -> None:
-    """Spool what a peer sends, from where an earlier life left off."""
+    """Spool the bytes of a peer, continuing an earlier spool."""
     source = Source("peer", (("peer", None),), lambda _: (Chunks(data, step), False))  # type: ignore[return-value]
-    running = Spool(source, 0, path)
-    running.run()
-    running.check()
+    spooling = Spool(source, 0, path)
+    spooling.run()
+    spooling.check()
 
 
-def held(path: Path, begin: int) -> bytes:
+def spooled_bytes(path: Path, begin: int) -> bytes:
     with segments.open_at(path, begin) as file:
         return file.read()
 
 
 @pytest.mark.parametrize("released", [False, True], ids=["all kept", "what was read is released"])
 def test_every_step_of_rolling_over(tmp_path: Path, released: bool) -> None:
-    """A peer that sends the same bytes again is never refused; one that does not always is, if that can be known."""
+    """After every death, a peer that repeats the same bytes is accepted, and its input is complete."""
     deaths = [Death(0)]
     for number, death in enumerate(deaths):
         path = tmp_path / f"{number}.xml"
@@ -64,13 +64,13 @@ def test_every_step_of_rolling_over(tmp_path: Path, released: bool) -> None:
             segments.release(path, begin)
         spool(path, DATA)
         assert segments.end_of(path) == segments.End(None), death
-        assert held(path, begin) == DATA[begin:], death
+        assert spooled_bytes(path, begin) == DATA[begin:], death
         deaths.append(death.next())
     assert len(deaths) > 60
 
 
 def test_dying_again_and_again(tmp_path: Path) -> None:
-    """The restart itself is among what is killed."""
+    """Restarts are killed as well."""
     path, lives = tmp_path / "0.xml", 0
     while True:
         with (death := Death(5 + lives, torn=bool(lives % 2))).awaited():
@@ -79,12 +79,12 @@ def test_dying_again_and_again(tmp_path: Path) -> None:
             break
         lives += 1
     assert lives > 3
-    assert held(path, 0) == DATA
+    assert spooled_bytes(path, 0) == DATA
 
 
 def test_another_peer_is_refused_at_every_step(tmp_path: Path) -> None:
     deaths = [Death(0)]
-    refused = 0
+    refusals = 0
     for number, death in enumerate(deaths):
         path = tmp_path / f"{number}.xml"
         with death.awaited():
@@ -95,6 +95,6 @@ def test_another_peer_is_refused_at_every_step(tmp_path: Path) -> None:
         if not path.exists() or segments.end_of(path) or not segments.extent(path)[0]:
             continue
         spool(path, DATA.replace(b"<t>0", b"<t>9", 1) if path.stat().st_size > 6 else b"<x>" + DATA)
-        refused += segments.end_of(path) != segments.End(None)
-        assert refused, death
-    assert refused > 30
+        refusals += segments.end_of(path) != segments.End(None)
+        assert refusals, death
+    assert refusals > 30

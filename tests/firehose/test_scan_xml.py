@@ -1,4 +1,4 @@
-"""XML as a lazy source of polars: what is read, and how far."""
+"""`scan_xml`: which columns, and how much of a source, polars reads."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def wanted(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str] | None]:
-    """The columns that each reader is asked for."""
-    seen: list[frozenset[str] | None] = []
+def requested_columns(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str] | None]:
+    """The columns that polars requests from each reader."""
+    requests: list[frozenset[str] | None] = []
     real = polars_scan.FirehoseReader
 
     class Reader(real):  # type: ignore[misc,valid-type]
-        def __init__(self, source: Any, specs: list[StreamSpec], *rest: Any) -> None:
-            seen.append(specs[0].columns)
-            super().__init__(source, specs, *rest)
+        def __init__(self, source: Any, specs: list[StreamSpec], *arguments: Any) -> None:
+            requests.append(specs[0].columns)
+            super().__init__(source, specs, *arguments)
 
     monkeypatch.setattr(polars_scan, "FirehoseReader", Reader)
-    return seen
+    return requests
 
 
 def test_tuples_and_their_columns() -> None:
@@ -58,13 +58,13 @@ def test_tuples_and_their_columns() -> None:
     assert scan_xml(FEED, Schema.parse("c STRING")).collect().rows() == [(c,) for _, _, c in ROWS]
 
 
-def test_only_the_columns_that_are_asked_for_are_read(wanted: list[frozenset[str] | None]) -> None:
+def test_only_the_columns_that_are_asked_for_are_read(requested_columns: list[frozenset[str] | None]) -> None:
     frame = scan_xml(FEED, SCHEMA, element="t")
     assert frame.select("a").collect().height == len(ROWS)
     assert frame.filter(pl.col("b") == 3).select("a").collect().rows() == [(a,) for a, b, _ in ROWS if b == 3]
     assert frame.select(pl.len()).collect().item() == len(ROWS)
-    assert [*map(sorted, wanted[1:3])] == [["a"], ["a", "b"]]  # type: ignore[arg-type]
-    assert len(wanted[3] or "abc") <= 1
+    assert [*map(sorted, requested_columns[1:3])] == [["a"], ["a", "b"]]  # type: ignore[arg-type]
+    assert len(requested_columns[3] or "abc") <= 1
 
 
 STEPS = {
@@ -81,7 +81,7 @@ STEPS = {
 
 
 @given(st.lists(st.sampled_from([*STEPS]), max_size=4), st.sampled_from(["in-memory", "streaming"]))
-def test_whatever_polars_does_is_done_as_to_a_frame(names: list[str], engine: str) -> None:
+def test_lazy_operations_equal_those_of_a_frame(names: list[str], engine: str) -> None:
     of_xml: Any = scan_xml(FEED, SCHEMA, element="t")
     plain: Any = pl.DataFrame(ROWS, schema=SCHEMA.dtypes, orient="row").lazy()
     for name in names:
@@ -97,27 +97,27 @@ def test_a_head_reads_no_further() -> None:
         frame.collect()
 
 
-def test_the_head_of_what_never_ends() -> None:
+def test_the_head_of_an_endless_source() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        gone = threading.Event()
+        disconnected = threading.Event()
 
         def send() -> None:
             with server.accept()[0] as peer:
-                with suppress(OSError):  # what it did not read makes it a reset
+                with suppress(OSError):  # unread data resets the connection
                     peer.sendall(FEED[:-4])
                     peer.recv(1)
-                gone.set()
+                disconnected.set()
 
         thread = threading.Thread(target=send)
         thread.start()
         frame = scan_xml(f"tcp://127.0.0.1:{server.getsockname()[1]}", SCHEMA, element="t")
         assert frame.head(3).collect().rows() == ROWS[:3]
         gc.collect()
-        assert gone.wait(20)
+        assert disconnected.wait(20)
         thread.join()
 
 
-def test_a_file_is_closed_when_nobody_reads_on(tmp_path: Path) -> None:
+def test_a_file_is_closed_after_its_queries(tmp_path: Path) -> None:
     path = tmp_path / "t.xml"
     path.write_bytes(FEED)
     frame = scan_xml(path)
@@ -128,14 +128,14 @@ def test_a_file_is_closed_when_nobody_reads_on(tmp_path: Path) -> None:
     assert str(path) not in [os.readlink(link) for link in links if os.path.islink(link)]
 
 
-def test_what_can_be_read_once_only() -> None:
+def test_a_pipe_can_be_read_only_once() -> None:
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as sender:
         sender.write(b"<s><t><a>1</a></t><t><a>2</a></t></s>")
     with os.fdopen(reading, "rb") as file:
-        frame = scan_xml(file)  # with a sample of it
+        frame = scan_xml(file)  # without a schema, from a sample
         assert frame.collect().rows() == [(1,), (2,)]
-        with pytest.raises(UsageError, match="can be read once only"):
+        with pytest.raises(UsageError, match="can be read only once"):
             frame.collect()
 
 
@@ -151,10 +151,10 @@ def test_a_file_object_is_read_by_several_at_once() -> None:
 
 def test_rejects(caplog: pytest.LogCaptureFixture) -> None:
     feed = b"<s><t><a>x</a></t><t><a>1</a></t></s>"
-    schema, found = Schema.parse("a INT"), list[Reject]()
-    frame = scan_xml(feed, schema, element="t", on_reject=found.append)
+    schema, rejects = Schema.parse("a INT"), list[Reject]()
+    frame = scan_xml(feed, schema, element="t", on_reject=rejects.append)
     assert frame.collect().rows() == [(1,)]
-    assert [r.byte for r in found] == [3]
+    assert [r.byte for r in rejects] == [3]
     with caplog.at_level(logging.WARNING, "xmlpunct"):
         assert scan_xml(feed, schema, element="t").select(pl.len()).collect().item() == 1
     assert "'x' is not of type INT" in caplog.text
@@ -167,7 +167,7 @@ def test_duckdb_reads_it() -> None:
     assert frame.collect().to_pandas().shape == (3000, 3)
 
 
-def test_wrong_calls_are_told_at_once(tmp_path: Path) -> None:
+def test_wrong_calls_are_refused_before_reading(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"none\.xml"):
         scan_xml(tmp_path / "none.xml", SCHEMA, element="t")
     with pytest.raises(SourceError, match="u"):

@@ -1,4 +1,4 @@
-"""Projects whose columns are COALESCEs: what they promise, against all tuples that can still come (semantics 7.4)."""
+"""Projects with COALESCE columns: their punctuations, against all tuples that can still arrive (semantics 7.4)."""
 
 from __future__ import annotations
 
@@ -43,12 +43,14 @@ CHOICES: dict[str, Sequence[tuple[str, Expression]]] = {
 
 
 SOUND_ONLY = ("with a", "with b", "two", "of a sum")
-"""What these columns are together, as that c = b where a is null, no punctuation can say; and a + 1 may be what no a of
-these streams gives."""
+"""Choices that need not emit all justified punctuations.
+
+No punctuation expresses that c = b where a is null, and a value of a + 1 may belong to no a of these streams.
+"""
 
 
 def columns(space: Space, choice: Sequence[tuple[str, Expression]]) -> list[tuple[str, Expression]]:
-    """The columns as a space declares those that they read."""
+    """The columns, with the nullability that a space declares for their attributes."""
 
     def declared(e: Expression) -> Expression | None:
         if not isinstance(e, Column):
@@ -60,7 +62,7 @@ def columns(space: Space, choice: Sequence[tuple[str, Expression]]) -> list[tupl
 
 
 def largest(space: Space, choice: Sequence[tuple[str, Expression]], owes: bool) -> Oracle:
-    """Whatever no tuple that can still come has as its result; it is owed, too, if it ``owes`` that."""
+    """An oracle that closes all results that no later tuple has; with ``owes`` it requires them."""
 
     def row(t: Row) -> Row:
         read: dict[str, Any] = dict(zip(space.schema.names, t, strict=True))
@@ -78,11 +80,11 @@ def largest(space: Space, choice: Sequence[tuple[str, Expression]], owes: bool) 
 
 @pytest.mark.parametrize("name", CHOICES)
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_all_that_can_be_promised_is(space: Space, name: str) -> None:
+def test_all_justified_punctuations_are_emitted(space: Space, name: str) -> None:
     choice = columns(space, CHOICES[name])
     expected = largest(space, choice, name not in SOUND_ONLY)
     rows = {tuple(map(same, t)): t for t in expected.cpass([Port(space.tuples(), [])])}
-    probes = list(rows.values())  # what can come at all
+    probes = list(rows.values())  # all possible results
 
     def make() -> Project:
         operator = Project(space.schema, choice)
@@ -95,14 +97,14 @@ def test_all_that_can_be_promised_is(space: Space, name: str) -> None:
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
         stream = data.draw(streams(space))
-        one, two = drive_twice(data, make, expected, [stream], probes)
-        assert bag(one.tuples) == bag(two.tuples)
+        first_run, second_run = drive_twice(data, make, expected, [stream], probes)
+        assert bag(first_run.tuples) == bag(second_run.tuples)
 
     check()
 
 
 def test_table() -> None:
-    """b's punctuations count where a is null: that is matched by `*` alone."""
+    """Punctuations on b count where a is null, which only `*` matches."""
     schema = Schema.parse("a INT, b INT, v INT")
     check_table(
         Project(schema, [("c", EITHER), ("v", Column(INT, True, "v"))]),

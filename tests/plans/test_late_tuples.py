@@ -1,4 +1,4 @@
-"""Random plans over feeds that are not grammatical: what comes too late never matters, and is told once."""
+"""Random plans over feeds that are not grammatical: guards reject each late tuple once, and no result changes."""
 
 from __future__ import annotations
 
@@ -39,43 +39,43 @@ LATE = "closed before it"
 
 
 def spoiled(rng: random.Random, stream: Stream, elements: Sequence[Element]) -> list[Element]:
-    """A feed with more tuples anywhere before its end, some of them again."""
-    found = list(elements)
+    """A feed with additional tuples at random positions before its end; some are duplicates."""
+    spoiled_feed = list(elements)
     for _ in range(rng.randint(1, 8)):
         pools = [
             [v for v in (*VALUES[a.type], None) if (a.nullable if v is None else a.domain.matches(v))]
             for a in stream.schema
         ]
-        again = tuples_of(found)
-        t = rng.choice(again) if again and rng.random() < 0.3 else tuple(map(rng.choice, pools))
-        found.insert(rng.randint(0, len(found) - 1), t)
-    return found
+        sent = tuples_of(spoiled_feed)
+        t = rng.choice(sent) if sent and rng.random() < 0.3 else tuple(map(rng.choice, pools))
+        spoiled_feed.insert(rng.randint(0, len(spoiled_feed) - 1), t)
+    return spoiled_feed
 
 
 def judged(elements: Iterable[Element]) -> tuple[list[Element], dict[int, str]]:
-    """A feed without its late tuples, and of each of these, by number, the reason."""
-    said: list[Punctuation] = []
-    kept: list[Element] = []
+    """A feed without its late tuples, and the reason of each late tuple by its number."""
+    punctuations: list[Punctuation] = []
+    grammatical: list[Element] = []
     late: dict[int, str] = {}
     number = 0
     for e in elements:
         if isinstance(e, Punctuation):
-            said.append(e)
-            kept.append(e)
+            punctuations.append(e)
+            grammatical.append(e)
             continue
         number += 1
-        violated = [p for p in said if match(e, p)]
+        violated = [p for p in punctuations if match(e, p)]
         if not violated:
-            kept.append(e)
+            grammatical.append(e)
             continue
         p = min(violated, key=lambda p: ",".join(p.as_dict()))
         values = {p.schema.names[i]: pt.constant(p.schema.attributes[i].type, e[i]) for i in p.constrained}
         late[number] = f"late: {Punctuation.of(p.schema, **values)} was closed before it"
-    return kept, late
+    return grammatical, late
 
 
 class Guarded:
-    """An engine whose plan has guards, fed by position. ``rejects`` gather."""
+    """An engine whose plan has guards; it numbers the tuples of each stream and collects the rejects."""
 
     def __init__(self, running: Engine, streams: Sequence[Stream]) -> None:
         self.running, self.streams = running, streams
@@ -84,16 +84,16 @@ class Guarded:
     def open(self) -> Iterable[Slice]:
         return self.running.open()
 
-    def push(self, stream: int, given: Slice) -> Iterator[Slice]:
-        first, self.at[stream] = self.at[stream], self.at[stream] + given.tuples.height
+    def push(self, stream: int, slice_: Slice) -> Iterator[Slice]:
+        first, self.at[stream] = self.at[stream], self.at[stream] + slice_.tuples.height
         lines = list(range(first + 1, self.at[stream] + 1))
-        tuples = placed(given.tuples, self.streams[stream].name, lines, lines)
-        taken = self.streams[stream].taken(Slice(tuples, given.punctuations, given.before))
-        yield from self.running.push(stream, taken)
+        tuples = placed(slice_.tuples, self.streams[stream].name, lines, lines)
+        accepted = self.streams[stream].taken(Slice(tuples, slice_.punctuations, slice_.before))
+        yield from self.running.push(stream, accepted)
         self.collect()
 
-    def fresh(self) -> Guarded:
-        return Guarded(self.running.fresh(), self.streams)
+    def rebuilt(self) -> Guarded:
+        return Guarded(self.running.rebuilt(), self.streams)
 
     def restarted(self) -> Guarded:
         self.running = self.running.restarted()
@@ -116,7 +116,7 @@ class Guarded:
 
 
 class Case:
-    """A plan, and feeds of which some are not grammatical."""
+    """A plan and its feeds; some feeds are not grammatical."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -132,46 +132,48 @@ class Case:
             for number, reason in judged(elements)[1].items()
         }
 
-    def wanted(self) -> Counter[tuple[object, ...]]:
-        kept = [judged(elements)[0] for elements in self.inputs]
-        tables = {s.name: (s.schema, rows_of(s, es)) for s, es in zip(STREAMS, kept, strict=True)}
+    def expected(self) -> Counter[tuple[object, ...]]:
+        grammatical_feeds = [judged(elements)[0] for elements in self.inputs]
+        tables = {
+            s.name: (s.schema, rows_of(s, es)) for s, es in zip(STREAMS, grammatical_feeds, strict=True)
+        }
         return bag(answer(self.root.inputs[0] if isinstance(self.root, Limit) else self.root, tables))
 
     def guarded(self, shards: int) -> tuple[list[Row], list[Reject]]:
-        """What comes out of a plan with guards, and what is rejected by position."""
+        """The output of the plan with guards, and the rejects that have a position."""
         query = with_guards(Query.of(optimize(self.root), STREAMS))
         running = Guarded(engine(query.root, NAMES, shards), query.streams)
-        seen = watch(running, query.streams, self.feeds, self.rng, query.root.schema, [])
-        return seen.tuples, sorted((r for r in running.rejects if r.byte is not None), key=Reject.place)
+        recording = watch(running, query.streams, self.feeds, self.rng, query.root.schema, [])
+        return recording.tuples, sorted((r for r in running.rejects if r.byte is not None), key=Reject.place)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_late_tuples_are_rejected_and_make_no_difference(seed: int) -> None:
-    """Whatever the slices, shards and restarts."""
+def test_late_tuples_are_rejected_and_change_no_result(seed: int) -> None:
+    """For random slices, shards and restarts, the rows equal the result without late tuples."""
     case = Case(seed)
-    told = []
+    rejects_of_runs = []
     for shards in (0, case.rng.choice([1, 2, 3])):
-        found, rejects = case.guarded(shards)
-        told.append(rejects)
+        rows, rejects = case.guarded(shards)
+        rejects_of_runs.append(rejects)
         late = {(r.source, r.line or 0): r.reason for r in rejects if r.reason.endswith(LATE)}
         assert late == case.late
-        assert len({(r.source, r.line) for r in rejects}) == len(rejects), "a tuple is told twice"
-        wanted = case.wanted()
+        assert len({(r.source, r.line) for r in rejects}) == len(rejects), "a tuple is reported twice"
+        expected = case.expected()
         if isinstance(case.root, Limit):
-            assert not bag(found) - wanted
-            assert len(found) == min(case.root.count, sum(wanted.values()))
+            assert not bag(rows) - expected
+            assert len(rows) == min(case.root.count, sum(expected.values()))
         else:
-            assert bag(found) == wanted
-    assert told[0] == told[1]
+            assert bag(rows) == expected
+    assert rejects_of_runs[0] == rejects_of_runs[1]
 
 
-def test_there_are_late_tuples_at_all() -> None:
+def test_the_feeds_contain_late_tuples() -> None:
     assert sum(bool(Case(seed).late) for seed in range(20)) > 10
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_without_guards_what_was_given_stays_true(seed: int) -> None:
-    """Late tuples may add to what is yet to come, but what is written is never contradicted, and nothing breaks."""
+def test_without_guards_the_written_output_stays_grammatical(seed: int) -> None:
+    """Late tuples may change later results, but the written output stays grammatical, and no operator fails."""
     case = Case(seed)
     root = optimize(case.root)
     schema = root.schema
@@ -186,8 +188,8 @@ def test_without_guards_what_was_given_stays_true(seed: int) -> None:
                 for port, elements in cuts(case.rng, part)
             ),
         ]
-        for given in (one for several in slices for one in several):
-            ready = output.prepare(given)
+        for slice_ in (output_slice for outputs in slices for output_slice in outputs):
+            ready = output.prepare(slice_)
             assert_proper(ready.tuples.rows(), written)
             written += ready.punctuations
 
@@ -196,34 +198,34 @@ def test_without_guards_what_was_given_stays_true(seed: int) -> None:
 
 
 class Tardy(Guarded):
-    """Behind each slice, a tuple that was there before comes again, if its stream has closed it meanwhile."""
+    """After each slice, repeats an earlier tuple that its stream has closed since, as a late tuple."""
 
     def __init__(self, running: Engine, streams: Sequence[Stream], rng: random.Random) -> None:
         super().__init__(running, streams)
         self.rng, self.late = rng, 0
-        self.given: list[list[Element]] = [[] for _ in streams]
+        self.elements: list[list[Element]] = [[] for _ in streams]
 
-    def push(self, stream: int, given: Slice) -> Iterator[Slice]:
-        yield from super().push(stream, given)
-        elements = self.given[stream]
-        elements += [*given.tuples.rows(), *given.punctuations]
-        said = [p for p in elements if isinstance(p, Punctuation)]
-        again = [t for t in tuples_of(elements) if any(match(t, p) for p in said)]
-        if again and not any(p.is_everything for p in said):
+    def push(self, stream: int, slice_: Slice) -> Iterator[Slice]:
+        yield from super().push(stream, slice_)
+        elements = self.elements[stream]
+        elements += [*slice_.tuples.rows(), *slice_.punctuations]
+        punctuations = [p for p in elements if isinstance(p, Punctuation)]
+        closed = [t for t in tuples_of(elements) if any(match(t, p) for p in punctuations)]
+        if closed and not any(p.is_everything for p in punctuations):
             self.late += 1
-            yield from super().push(stream, slice_of(self.streams[stream].schema, [self.rng.choice(again)]))
+            yield from super().push(stream, slice_of(self.streams[stream].schema, [self.rng.choice(closed)]))
 
 
 def guard(planned: Planned, shards: int) -> tuple[Guarded, Tardy]:
-    """A query with guards, on feeds that are grammatical, and on others."""
+    """A query with guards as two engines: one for grammatical feeds, one that adds late tuples."""
     query = with_guards(plan(planned.sql))
     streams = sorted(query.streams, key=lambda s: planned.names.index(s.name))
-    made = engine(query.root, planned.names, shards)
-    return Guarded(made, streams), Tardy(made.fresh(), streams, planned.rng)
+    engine_ = engine(query.root, planned.names, shards)
+    return Guarded(engine_, streams), Tardy(engine_.rebuilt(), streams, planned.rng)
 
 
 def judge(planned: Planned, shards: int) -> int:
-    """What comes out is what M says, with late tuples or without; only these are rejected, and how many they are."""
+    """Assert M's answer with and without late tuples, and that only these are rejected; return their number."""
     guarded, tardy = guard(planned, shards)
     runs = [planned.run(running, planned.case.slices()) for running in (guarded, tardy)]
     assert planned.checker.check(*runs) is None, f"seed {planned.case.seed}: {planned.sql}"
@@ -232,7 +234,7 @@ def judge(planned: Planned, shards: int) -> int:
     return tardy.late
 
 
-def test_guards_of_relation_queries_find_what_is_late_and_nothing_else() -> None:
+def test_guards_of_relation_queries_reject_exactly_the_late_tuples() -> None:
     late = 0
     for seed in SEEDS:
         planned = Planned(cql.Case(seed))
@@ -242,6 +244,6 @@ def test_guards_of_relation_queries_find_what_is_late_and_nothing_else() -> None
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_window_over_copied_timestamps_is_not_sharded_by_its_instants(seed: int) -> None:
-    """A tuple goes at another instant than it came at."""
+    """A tuple leaves the window at another instant than it enters it."""
     copied = Project(Window(Stamped(NamedStream("s0")), "RANGE", 2), (Column(2),))
     judge(Planned(cql.Case(seed, query=IStream(copied))), 2)

@@ -1,4 +1,4 @@
-"""Web servers that answer against the rules: what comes of it is the document, or an error."""
+"""Web servers that violate HTTP: the result is the document or an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from tests.firehose.test_packed import everything
+from tests.firehose.test_compression import read_part
 from tests.firehose.test_web import DOCUMENT, Site, serving
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError
@@ -26,7 +26,7 @@ OK = 'HTTP/1.1 200 OK\r\nETag: "1"\r\n'
 
 
 class Asked:
-    """What the server was asked: the byte of each request, None for all of the document."""
+    """The requested byte of each request to the server; None for the complete document."""
 
     def __init__(self) -> None:
         self.bytes: list[int | None] = []
@@ -34,7 +34,7 @@ class Asked:
 
 @contextmanager
 def answering(answer: Callable[[int, int | None], bytes]) -> Iterator[tuple[str, Asked]]:
-    """A server that sends an answer, by the number of the request and the byte that it asks for, and closes."""
+    """A server that closes after each response; ``answer`` maps a request's number and byte to its response."""
     asked, listening = Asked(), socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -48,8 +48,8 @@ def answering(answer: Callable[[int, int | None], bytes]) -> Iterator[tuple[str,
                 head = b""
                 while b"\r\n\r\n" not in head:
                     head += connection.recv(2**16)
-                wanted = [line for line in head.split(b"\r\n") if line.lower().startswith(b"range:")]
-                byte = int(wanted[0].rpartition(b"=")[2].rstrip(b"-")) if wanted else None
+                range_headers = [line for line in head.split(b"\r\n") if line.lower().startswith(b"range:")]
+                byte = int(range_headers[0].rpartition(b"=")[2].rstrip(b"-")) if range_headers else None
                 asked.bytes.append(byte)
                 connection.sendall(answer(len(asked.bytes) - 1, byte))
 
@@ -69,10 +69,10 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(answer: Callable[[int, int | None], bytes]) -> tuple[bytes, str, list[int | None]]:
-    """What comes of a document, the error, and what the server was asked."""
+    """The data that is read, the error, and the requested bytes."""
     with answering(answer) as (url, asked):
         try:
-            data, error = everything(open_source(url))
+            data, error = read_part(open_source(url))
         except SourceError as failure:
             data, error = b"", failure
         return data, str(error or "").removeprefix(f"{url}: "), asked.bytes
@@ -83,7 +83,7 @@ def once(head: str, body: bytes = DOCUMENT) -> Callable[[int, int | None], bytes
 
 
 @pytest.mark.parametrize(
-    ("headers", "told"),
+    ("headers", "description"),
     [
         (
             f"Content-Range: bytes 5000-{SIZE - 1}/{SIZE}\r\n",
@@ -94,16 +94,16 @@ def once(head: str, body: bytes = DOCUMENT) -> Callable[[int, int | None], bytes
         (f"Content-Range: bytes 0-{SIZE}/{SIZE}\r\n", f"'bytes 0-{SIZE}/{SIZE}' as Content-Range"),
         (f"Content-Range: bytes {'9' * 5000}-{SIZE}/{SIZE}\r\n", "'bytes 999"),
         (f"Content-Range: items 0-{SIZE - 1}/{SIZE}\r\n", "'items 0-"),
-        ("Content-Type: multipart/byteranges; boundary=x\r\n", "a part of it that has no Content-Range"),
+        ("Content-Type: multipart/byteranges; boundary=x\r\n", "a part of it without Content-Range"),
     ],
 )
-def test_a_part_that_was_not_asked_for_is_no_document(headers: str, told: str) -> None:
-    """It is refused at the first request: another one would not change it."""
+def test_an_unrequested_part_is_refused(headers: str, description: str) -> None:
+    """An unrequested part is refused without a second request."""
     tail = DOCUMENT[5000:]
     data, error, asked = read(once(f"{PART}{headers}", b"<r>" + tail[tail.index(b"<t>") :]))
     assert (data, asked) == (b"", [None])
-    assert error.startswith(f"the server sends {told}")
-    assert error.endswith(", and all of it was asked for")
+    assert error.startswith(f"the server sent {description}")
+    assert error.endswith(", but the whole document was requested")
 
 
 def test_a_part_that_is_all_of_a_document() -> None:
@@ -121,13 +121,13 @@ def test_another_part_than_was_asked_for(byte: int) -> None:
     data, error, asked = read(answer)
     assert (data, asked) == (DOCUMENT[:5000], [None, 5000])
     assert error == (
-        f"the server sends 'bytes {byte}-{SIZE - 1}/{SIZE}' as Content-Range, and bytes 5000- were asked for"
+        f"the server sent 'bytes {byte}-{SIZE - 1}/{SIZE}' as Content-Range, but bytes 5000- were requested"
     )
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
 def test_a_document_of_unknown_length_goes_on_in_short_parts(is_chunked: bool) -> None:
-    """The end of a part is not the end of the document."""
+    """Requests continue after the end of each part until the end of the document."""
 
     def answer(number: int, asked: int | None) -> bytes:
         begin = asked or 0
@@ -144,7 +144,7 @@ def test_a_document_of_unknown_length_goes_on_in_short_parts(is_chunked: bool) -
 
 
 def test_another_document_when_it_is_read_again() -> None:
-    """Its length and columns are those of the first one, so that it would be cut, or read as something else."""
+    """A changed document is an error: the length and columns are known from the first read."""
     longer = DOCUMENT.replace(b"</r>", b"<t><a>1000</a></t></r>")
 
     def answer(number: int, asked: int | None) -> bytes:
@@ -153,18 +153,18 @@ def test_another_document_when_it_is_read_again() -> None:
 
     with answering(answer) as (url, _):
         source = open_source(url)
-        assert everything(source) == (DOCUMENT, None)
-        data, error = everything(source)
+        assert read_part(source) == (DOCUMENT, None)
+        data, error = read_part(source)
     assert data == b""
     assert str(error).endswith(
-        "an input has changed: the server had another document when byte 0 was asked for"
+        "an input has changed: the server had another document when byte 0 was requested"
     )
 
 
 @pytest.mark.parametrize(
     "lengths", [["9" * 5000], ["-1"], ["x"], ["5", str(SIZE)], [f"5, {SIZE}"], ["+5"], ["1_0"], ["٥"]]
 )
-def test_a_length_that_is_none(lengths: list[str]) -> None:
+def test_an_invalid_length(lengths: list[str]) -> None:
     lines = "".join(f"Content-Length: {length.encode().decode('latin-1')}\r\n" for length in lengths)
     data, error, asked = read(once(f"{OK}{lines}"))
     assert (data, asked) == (b"", [None])
@@ -178,65 +178,67 @@ def test_the_same_length_twice(lengths: list[str]) -> None:
     assert read(once(f"{OK}{lines}")) == (DOCUMENT, "", [None])
 
 
-@pytest.mark.parametrize("told", ["GZIP", "X-Gzip", " gzip ", "gzip, identity", "Identity", ""])
-def test_encodings_in_any_case(told: str) -> None:
+@pytest.mark.parametrize("encoding", ["GZIP", "X-Gzip", " gzip ", "gzip, identity", "Identity", ""])
+def test_encodings_in_any_case(encoding: str) -> None:
     body = gzip.compress(DOCUMENT)
-    head = f"{OK}Content-Encoding: {told}\r\nContent-Length: {len(body)}\r\n"
+    head = f"{OK}Content-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n"
     assert read(once(head, body)) == (DOCUMENT, "", [None])
 
 
 def test_an_encoding_that_was_not_asked_for() -> None:
     data, error, asked = read(once(f"{WHOLE}Content-Encoding: gzip, br\r\n"))
     assert (data, asked) == (b"", [None])
-    assert error == "the server sends it encoded as br, gzip, which it was not asked for"
+    assert error == "the server sent it with the encoding br, gzip, which was not requested"
 
 
 @pytest.mark.parametrize(
-    "place",
+    "location",
     [
         *("http://[::1", "http://a..b/", "http://:80/", "http://h:x/", "http://h:99999/"),
         *(f"http://{'a' * 64}.b/", "ftp://localhost/x", "file:///etc/passwd", "data:,x", "mailto:a@b"),
     ],
 )
-def test_redirected_to_what_is_no_address(place: str) -> None:
-    data, error, asked = read(once(f"HTTP/1.1 302 Found\r\nLocation: {place}\r\n", b""))
+def test_redirected_to_an_invalid_address(location: str) -> None:
+    data, error, asked = read(once(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n", b""))
     assert (data, asked) == (b"", [None])
-    assert error == f"the server says 302 Found, to {place!r}, which is no address of a web server"
+    assert error == f"the server answered 302 Found, to {location!r}, which is no address of a web server"
 
 
-@pytest.mark.parametrize("places", [["feed"], ["a", "b"], ["a", "a"], ["http://"]])
-def test_redirected_in_a_circle(places: list[str]) -> None:
+@pytest.mark.parametrize("locations", [["feed"], ["a", "b"], ["a", "a"], ["http://"]])
+def test_redirected_in_a_circle(locations: list[str]) -> None:
     _, error, asked = read(
-        lambda number, _: f"HTTP/1.1 302 Found\r\nLocation: {places[number % len(places)]}\r\n\r\n".encode()
+        lambda number, _: (
+            f"HTTP/1.1 302 Found\r\nLocation: {locations[number % len(locations)]}\r\n\r\n".encode()
+        )
     )
-    assert error == "the server says 302 in a circle of redirections: Found"
+    assert error == "the server answered 302 in a circle of redirections: Found"
     assert len(asked) <= 3
 
 
 def test_redirected_ever_further() -> None:
     _, error, asked = read(lambda number, _: f"HTTP/1.1 302 Found\r\nLocation: /{number}\r\n\r\n".encode())
-    assert error.startswith("the server says 302")
+    assert error.startswith("the server answered 302")
     assert len(asked) <= 11
 
 
 def test_beyond_ascii() -> None:
-    """In a URL, and in where it leads, letters are percent-encoded, and a host is written as IDNA."""
+    """Letters in a URL or redirection are percent-encoded, and its host is encoded with IDNA."""
     site = Site()
     with serving(site) as url:
         port = url.split(":")[2].split("/")[0]
-        assert everything(open_source(f"http://localhost:{port}/mü/ü?q=ä b".replace(" ", "%20"))) == (
+        assert read_part(open_source(f"http://localhost:{port}/mü/ü?q=ä b".replace(" ", "%20"))) == (
             DOCUMENT,
             None,
         )
         source = open_source(f"http://ｌｏｃａｌｈｏｓｔ:{port}/ü")
         assert source.name == f"http://ｌｏｃａｌｈｏｓｔ:{port}/ü"
-        assert everything(source) == (DOCUMENT, None)
+        assert read_part(source) == (DOCUMENT, None)
         site.moved = f"http://localhost:{port}/über".encode().decode("latin-1")
-        assert everything(open_source(url.replace("feed", "moved"))) == (DOCUMENT, None)
+        assert read_part(open_source(url.replace("feed", "moved"))) == (DOCUMENT, None)
 
 
 @pytest.mark.parametrize("wrong", ["http://[::1", "http://a..b/", f"http://{'ü' * 64}/", "http://h/\udc80"])
-def test_what_is_no_address(wrong: str) -> None:
+def test_invalid_addresses(wrong: str) -> None:
     with pytest.raises(UsageError, match="is no address"):
         open_source(wrong)
 
