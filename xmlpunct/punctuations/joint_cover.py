@@ -18,7 +18,7 @@ from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.cut_points import between
-from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, Range
+from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, Range, Values
 
 
 class Closed(Fused):
@@ -231,17 +231,16 @@ class JointCover:
         place = fresh.place
         if place is not None and any(outline.patterns[place] is WILDCARD for outline in outlines.values()):
             self._closed.extend(fresh)
-            touched = list(outlines)
+            near, touched = {}, list(outlines)
         else:
             near = {c: self._open.near(c) for c in fresh}
             self._closed.update(c for c, rows in near.items() if rows)
             touched = list(dict.fromkeys(row for rows in near.values() for row in rows))
         covered = [row for row in touched if self._closed.cover(outlines[row])]
         self._open.discard(covered)
-        if not len(self._open):
-            self._closed = Closed(self.schema)
-        for outline in dict.fromkeys(outlines[row] for row in covered) if len(self._closed) else ():
-            self._closed.leave(outline, lambda c: bool(self._open.near(c)))
+        lists = (c for c in near if any(isinstance(q, Values) for q in c.patterns))
+        for p in dict.fromkeys((*(outlines[row] for row in covered), *lists)):
+            self._closed.leave(p, lambda c: bool(self._open.near(c)))  # some values of a list overlap no row
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed) + (0 if self._past.complete else len(self._past))
