@@ -317,7 +317,7 @@ PLANNED = CASES | {
     "full join using, counted": replace(USING, operation=counted_using, closing=[["k"], ["k"]], keys=1),
     "count where": replace(CASES["select some"], operation=counted_above, closing=[["v"]], keys=1),
 }
-"""The cases, and those of plans of several operators (`test_sharded_judges`)."""
+"""`CASES`, and cases of plans with several operators (`test_sharded_judges`)."""
 
 
 @cache

@@ -86,3 +86,13 @@ def test_the_end_marker_is_retained_beside_others_that_match_all_tuples() -> Non
     closed = ClosedSet(s, drops_implied=True)
     closed.update([Punctuation.everything(s), Punctuation.of(s, hour="(,9]"), Punctuation.of(s, hour="(,)")])
     assert closed.has_end
+
+
+def test_values_of_a_list_that_overlap_no_open_punctuation_are_not_retained() -> None:
+    s = Schema.parse("hour INT, done BOOLEAN NOT NULL")
+    joint = JointCover(s, [1])
+    for hour in range(0, 1000, 20):
+        joint.add([Punctuation.of(s, hour=n, done=True) for n in (hour, hour + 20)])
+        closed = Punctuation.of(s, hour=f"{{{hour},{hour + 7}}}")
+        assert list(joint.add([closed])) == [closed]
+        assert len(joint) == 1, "only the punctuation of the next hour is open"

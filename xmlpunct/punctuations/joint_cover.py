@@ -15,7 +15,7 @@ from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
-from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, Range
+from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, Range, Values
 
 
 class JointCover:
@@ -177,17 +177,16 @@ class JointCover:
         place = fresh.place
         if place is not None and any(outline.patterns[place] is WILDCARD for outline in outlines.values()):
             self._closed.update(fresh)
-            touched = list(outlines)
+            near, touched = {}, list(outlines)
         else:
             near = {c: self._open.overlapping_rows(c) for c in fresh}
             self._closed.update(c for c, rows in near.items() if rows)
             touched = list(dict.fromkeys(row for rows in near.values() for row in rows))
         covered = [row for row in touched if self._closed.cover(outlines[row])]
         self._open.remove(covered)
-        if not len(self._open):
-            self._closed = ClosedSet(self.schema, drops_implied=True)
-        for outline in dict.fromkeys(outlines[row] for row in covered) if len(self._closed) else ():
-            self._closed.leave(outline, lambda c: bool(self._open.overlapping_rows(c)))
+        lists = (c for c in near if any(isinstance(q, Values) for q in c.patterns))
+        for p in dict.fromkeys((*(outlines[row] for row in covered), *lists)):
+            self._closed.leave(p, lambda c: bool(self._open.overlapping_rows(c)))  # some values overlap no row
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed) + (0 if self._past.has_end else len(self._past))
