@@ -27,9 +27,9 @@ def expected(rows: list[tuple[Any, Any]], order: AccessOrder) -> tuple[list[int]
     highest: dict[Any, int] = {}
     accepted, late = [], []
     for i, (sid, a) in enumerate(rows):
-        if order.by is not None and sid not in order.senders:
+        if order.sender_column is not None and sid not in order.senders:
             continue
-        sender = sid if order.by is not None else None
+        sender = sid if order.sender_column is not None else None
         top = highest.get(sender)
         if a is not None and top is not None and a < top - order.slack + order.watermark:
             late.append(i)

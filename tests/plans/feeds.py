@@ -111,7 +111,7 @@ def rows_of(stream: Stream, elements: Iterable[Element]) -> list[Row]:
     rows, order = tuples_of(elements), stream.order
     if order is None:
         return rows
-    sender_column = None if order.by is None else stream.schema.index(order.by)
+    sender_column = None if order.sender_column is None else stream.schema.index(order.sender_column)
     return in_time(rows, stream.schema.index(order.attribute), order.slack, sender_column, order.senders)
 
 

@@ -90,15 +90,17 @@ class Grower:
         """A scan. Many streams have arrays, which are unnested at once: few operators accept arrays."""
         stream = self.rng.choice(ARRAYS if self.coin(0.25) else STREAMS)
         names, order = stream.schema.names, stream.order
-        needed = [names[0]] if order is None or order.by is None else [names[0], order.by]
+        needed = (
+            [names[0]] if order is None or order.sender_column is None else [names[0], order.sender_column]
+        )
         optional = [name for name in names if name not in needed]
         picked = [*needed, *self.rng.sample(optional, self.rng.randint(0, len(optional)))]
         named = {name: self.name() for name in picked}
         scan: Node = Scan(stream, tuple(picked), tuple(named.values()))
         if order is None:
             return self.unnested(scan)
-        sender_column = None if order.by is None else named[order.by]
-        return Punctuate(scan, replace(order, attribute=named[order.attribute], by=sender_column))
+        sender_column = None if order.sender_column is None else named[order.sender_column]
+        return Punctuate(scan, replace(order, attribute=named[order.attribute], sender_column=sender_column))
 
     def unnested(self, below: Node) -> Node:
         """Unnest all arrays, including nested ones."""

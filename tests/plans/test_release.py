@@ -142,8 +142,10 @@ def coarse(below: Node) -> Expression:
 def in_order(stream: int, *names: str) -> Node:
     order = STREAMS[stream].order
     assert order is not None
-    sender_column = None if order.by is None else names[STREAMS[stream].schema.index(order.by)]
-    return Punctuate(scan(stream, *names), replace(order, attribute=names[0], by=sender_column))
+    sender_column = (
+        None if order.sender_column is None else names[STREAMS[stream].schema.index(order.sender_column)]
+    )
+    return Punctuate(scan(stream, *names), replace(order, attribute=names[0], sender_column=sender_column))
 
 
 ORDERED: dict[str, tuple[Callable[[], Node], Callable[[int, int], list[Element]], int, int]] = {

@@ -56,7 +56,7 @@ class ChildStep:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """``up`` to an ancestor, down some children, then an ``attribute``, all text, or only the element's ``own`` text.
+    """``up`` to an ancestor, down some children, then an ``attribute`` or text (``own_text``: not that of children).
 
     >>> str(read_path("../g:a[@rel='self']/@id", {"g": "urn:g"}))
     "../{urn:g}a[@rel='self']/@id"
@@ -65,11 +65,11 @@ class Path:
     up: int
     hops: tuple[ChildStep, ...]
     attribute: str | None = None
-    own: bool = False
+    own_text: bool = False
 
     def __str__(self) -> str:
         last = [] if self.attribute is None else [f"@{self.attribute}"]
-        steps = [*[".."] * self.up, *map(str, self.hops), *last, *(["text()"] if self.own else [])]
+        steps = [*[".."] * self.up, *map(str, self.hops), *last, *(["text()"] if self.own_text else [])]
         return "/".join(steps) or "."
 
 
@@ -86,7 +86,7 @@ def read_path(path: str, namespaces: Mapping[str, str] | None = None) -> Path:
     hops: list[ChildStep] = []
     while offset < len(path):
         if path[offset:] == "text()" and (hops or not up):
-            return Path(up, tuple(hops), own=True)
+            return Path(up, tuple(hops), own_text=True)
         match = _STEP.match(path, offset)
         if match is None or not is_xml_name(match["local"]) or (match["at"] and match["test"]):
             break
@@ -148,7 +148,7 @@ def read_element(element: str, namespaces: Mapping[str, str] | None = None) -> t
         path.up
         or not path.hops
         or path.attribute is not None
-        or path.own
+        or path.own_text
         or not all(h.is_plain for h in path.hops)
     ):
         raise ValueError(f"{element} is no name of an XML element: name, {{uri}}name or parent/name")

@@ -32,7 +32,7 @@ The type of an array is a list of its columns.
 class Inference:
     """Infers columns while a query is planned, with one sample per source.
 
-    ``recorded`` has the results of an earlier run by stream; these are reused. ``given`` maps streams to sources. A
+    ``recorded`` has the results of an earlier run by stream; these are reused. ``sources`` maps streams to sources. A
     source that can be read only once is replaced by one that replays the sample. If the query names such a source, its
     replacement is in ``opened``, for the run. ``records`` has the results by stream.
     """
@@ -41,10 +41,10 @@ class Inference:
         self,
         punct_namespace: str = PUNCT_NAMESPACE,
         recorded: Mapping[str, InferredStream] | None = None,
-        given: Mapping[str, Source] | None = None,
+        sources: Mapping[str, Source] | None = None,
     ) -> None:
         self.punct_namespace = punct_namespace
-        self.given = dict(given or {})
+        self.sources = dict(sources or {})
         self.opened = Opened()
         self.records: dict[str, InferredStream] = {}
         self._recorded = recorded or {}
@@ -82,8 +82,8 @@ class Inference:
     def _sample(self, stream: str, spec: str) -> Sample:
         from xmlpunct.firehose.infer.document import take_sample
 
-        if stream in self.given:
-            sample, self.given[stream] = take_sample(self.given[stream])
+        if stream in self.sources:
+            sample, self.sources[stream] = take_sample(self.sources[stream])
         elif spec in self._samples:
             sample = self._samples[spec]
         else:

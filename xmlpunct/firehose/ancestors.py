@@ -141,7 +141,7 @@ def _texts(up: Up, branch: Branch, space: str) -> Iterator[str]:
         elements = [child for parent in elements for child in _matching(hop, parent, space)]
     for element in elements:
         if up.path.attribute is None:
-            yield element.text if up.path.own else element.all_text
+            yield element.text if up.path.own_text else element.all_text
         elif up.path.attribute in element.attributes:
             yield element.attributes[up.path.attribute]
 

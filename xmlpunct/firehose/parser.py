@@ -152,7 +152,7 @@ def _punctuations_in(spec: StreamSpec, shape: Shape, walked: Walked) -> Sequence
     """The punctuations of a stream, as a columnar batch if possible. Raises `PunctuationError`."""
     schema, count, texts = spec.schema, len(walked.before), walked.patterns_of(spec.schema, shape)
     is_for_others = np.zeros(count, np.bool_)
-    if spec.where is not None and len(walked.patterns) > shape.width + len(shape.said):
+    if spec.where is not None and len(walked.patterns) > shape.width + len(shape.pattern_slots):
         patterns = walked.patterns[-1].listed("*")
         is_for_others = np.array([reading.is_of_others(spec.where[1], text) for text in patterns], np.bool_)
     if walked.dropped.any() or is_for_others.any():

@@ -111,14 +111,14 @@ class _Reader:
 
     def __init__(self, shape: Shape, namespaces: frozenset[str], punct_namespace: str) -> None:
         self.shape, self.namespaces, self.punct_namespace = shape, namespaces, punct_namespace
-        self.texts: list[str | None] = [None] * (shape.width + len(shape.said))
+        self.texts: list[str | None] = [None] * (shape.width + len(shape.pattern_slots))
         self.undeclared = False
 
     def by_attribute(self) -> list[str | None]:
         """The texts of the patterns, by attribute; None for an attribute without a pattern."""
         texts = []
         for a, slot in zip(self.shape.tables[0].schema, self.shape.slots, strict=True):
-            name_slot = self.shape.said.get(a.name)
+            name_slot = self.shape.pattern_slots.get(a.name)
             under_name = None if name_slot is None else self.texts[name_slot]
             at_path = self.texts[slot] if slot >= 0 else None
             if under_name is not None and at_path is not None:
@@ -135,7 +135,7 @@ class _Reader:
                 self.give(slot, text)
             if not slots and name[:1] != "{" and text.strip(SPACE) != "*":
                 self.undeclared = True
-        values = {slot for step in steps for slot in (step.text, step.own) if slot >= 0}
+        values = {slot for step in steps for slot in (step.text, step.own_text) if slot >= 0}
         values = values or {step.raw for step in steps if step.raw >= 0}
         below = any(step.named for step in steps)
         for slot in values if branch.text.strip(SPACE) or not (below or is_root) else ():
@@ -150,10 +150,10 @@ class _Reader:
             child_steps = self.reached(child, steps, counts)
             if child_steps:
                 self.read(child, child_steps)
-            elif is_root and self.said(child) in self.shape.said:
+            elif is_root and self.said(child) in self.shape.pattern_slots:
                 if child.children or child.attributes:
                     raise PunctuationError(f"wrong punctuation: <{self.said(child)}> has only a pattern")
-                self.give(self.shape.said[self.said(child)], child.text)
+                self.give(self.shape.pattern_slots[self.said(child)], child.text)
             elif values and not is_root:
                 path = self.shape.paths[min(values)]
                 raise PunctuationError(
@@ -193,7 +193,7 @@ class _Reader:
 
     def give(self, slot: int, text: str) -> None:
         if self.texts[slot] is not None:
-            names = [*self.shape.names, *self.shape.said]
+            names = [*self.shape.names, *self.shape.pattern_slots]
             self.twice(names[slot])
         self.texts[slot] = text
 

@@ -18,13 +18,13 @@ from xmlpunct.types import XML
 class Step:
     """A node in the tree of paths: the slots of an element's values (-1: none), and its declared descendants.
 
-    ``text`` is the slot of all its text, ``own`` of the text outside of children, ``raw`` of its source text. ``item``
-    is the table in which the element is a row. ``rows`` has the steps of array items. They are separate from
+    ``text`` is the slot of all its text, ``own_text`` of the text outside of children, ``raw`` of its source text.
+    ``item`` is the table in which the element is a row. ``rows`` has the steps of array items. They are separate from
     ``children``, even for the same element.
     """
 
     text: int = -1
-    own: int = -1
+    own_text: int = -1
     raw: int = -1
     item: int = -1
     children: dict[ChildStep, Step] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Step:
 
     def slots(self) -> Iterator[int]:
         """The slots of this step and all descendants."""
-        yield from (slot for slot in (self.text, self.own, self.raw) if slot >= 0)
+        yield from (slot for slot in (self.text, self.own_text, self.raw) if slot >= 0)
         yield from self.attributes.values()
         for _, child in self.below():
             yield from child.slots()
@@ -91,8 +91,8 @@ class Up:
 class Shape:
     """The paths of a schema. Attributes with the same path share a slot. Immutable.
 
-    ``paths`` and ``names`` have, by slot, the path and an attribute with this path. ``said`` has the slots of patterns
-    in elements with a column's name; they follow all other slots.
+    ``paths`` and ``names`` have, by slot, the path and an attribute with this path. ``pattern_slots`` has the slots of
+    patterns in elements with a column's name; they follow all other slots.
     """
 
     root: Step
@@ -100,7 +100,7 @@ class Shape:
     names: tuple[str, ...]
     tables: tuple[ShapeTable, ...]
     ups: tuple[Up, ...]
-    said: dict[str, int]
+    pattern_slots: dict[str, int]
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -186,7 +186,7 @@ class _Growing:
             step.attributes[path.attribute] = slot
         elif attribute.type is XML:
             step.raw = slot
-        elif path.own:
-            step.own = slot
+        elif path.own_text:
+            step.own_text = slot
         else:
             step.text = slot

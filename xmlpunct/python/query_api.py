@@ -83,10 +83,10 @@ def query(
         else:
             opened[name] = source if isinstance(source, Source) else Source.of(source, name)
             names[name] = opened[name].name
-    inference = Inference(given=opened)
+    inference = Inference(sources=opened)
     planned = plan(sql, names, inference=inference, tables=tables, parameters=of_values(params or {}))
     planned.refuse_sinks()
     for stream in planned.streams:
         if stream.declared in tables:
             tables[stream.declared].check(stream.schema)
-    return QueryResults(planned, {**inference.given, **tables})
+    return QueryResults(planned, {**inference.sources, **tables})

@@ -10,7 +10,7 @@ import polars as pl
 
 from xmlpunct.base.doubles import canonical_column
 from xmlpunct.base.errors import SchemaError
-from xmlpunct.schema.attribute import Attribute, places_by_name
+from xmlpunct.schema.attribute import Attribute, positions_by_name
 from xmlpunct.types import DOUBLE
 
 
@@ -45,7 +45,7 @@ class Schema:
     _indices: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_indices", places_by_name(self.attributes))
+        object.__setattr__(self, "_indices", positions_by_name(self.attributes))
 
     @classmethod
     def parse(cls, text: str) -> Schema:

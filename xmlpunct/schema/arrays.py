@@ -10,7 +10,7 @@ import polars as pl
 
 from xmlpunct.base.errors import SchemaError
 from xmlpunct.base.paths import Path, read_path
-from xmlpunct.schema.attribute import Attribute, places_by_name
+from xmlpunct.schema.attribute import Attribute, positions_by_name
 from xmlpunct.types import XML, Type, Value
 from xmlpunct.types.pattern import WILDCARD
 
@@ -59,7 +59,7 @@ def array_of(attributes: Iterable[Attribute]) -> ArrayType:
     columns = tuple(attributes)
     type_ = _ARRAY_TYPES.get(columns)
     if type_ is None:
-        if not places_by_name(columns):
+        if not positions_by_name(columns):
             raise SchemaError("an array needs a column")
         parts = [_column(a) for a in columns]
         dtype = pl.List(pl.Struct({a.name: a.type.dtype for a in columns}))
@@ -90,10 +90,10 @@ def check_path(attribute: Attribute, path: Path, inside: bool) -> None:
         error = ".. leads out of the array"
     elif path.up and path.hops and path.hops[0].position:
         error = ".. cannot have a position"
-    elif attribute.type is XML and (path.up or path.own or path.attribute is not None):
+    elif attribute.type is XML and (path.up or path.own_text or path.attribute is not None):
         error = "XML is an element of the tuple, or itself"
     elif isinstance(attribute.type, ArrayType) and (
-        path.up or path.own or path.attribute is not None or not path.hops
+        path.up or path.own_text or path.attribute is not None or not path.hops
     ):
         error = "the items of an array must be elements inside the tuple"
     if error:

@@ -87,24 +87,24 @@ class Attribute:
         """
         if isinstance(self.domain, Values):
             return self.type.ordinal(self.domain.members[0]), self.type.ordinal(self.domain.members[-1])
-        found = bounds(self.domain)
-        return found or (self.type.ordinal(self.type.lowest), self.type.ordinal(self.type.highest))
+        range_bounds = bounds(self.domain)
+        return range_bounds or (self.type.ordinal(self.type.lowest), self.type.ordinal(self.type.highest))
 
     def weakened(self) -> Attribute:
         """The same attribute without NOT NULL and domain (the null-supplied side of an outer join)."""
         return replace(self, nullable=True, domain=WILDCARD)
 
 
-def places_by_name(attributes: Iterable[Attribute]) -> dict[str, int]:
-    """The place of each attribute, by its name. Raises `SchemaError` if two have the same name.
+def positions_by_name(attributes: Iterable[Attribute]) -> dict[str, int]:
+    """The position of each attribute, by its name. Raises `SchemaError` if two have the same name.
 
     >>> from xmlpunct.types import INT
-    >>> places_by_name([Attribute("a", INT), Attribute("b", INT)])
+    >>> positions_by_name([Attribute("a", INT), Attribute("b", INT)])
     {'a': 0, 'b': 1}
     """
-    places: dict[str, int] = {}
-    for place, attribute in enumerate(attributes):
-        if attribute.name in places:
+    positions: dict[str, int] = {}
+    for position, attribute in enumerate(attributes):
+        if attribute.name in positions:
             raise SchemaError(f"two attributes have the name {attribute.name}")
-        places[attribute.name] = place
-    return places
+        positions[attribute.name] = position
+    return positions

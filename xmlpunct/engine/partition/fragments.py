@@ -218,18 +218,18 @@ def _with_exchanges(node: Node, in_order: bool = False) -> Node:
     """
     in_order = in_order or isinstance(node, Punctuate)
     children = [_with_exchanges(child, in_order) for child in node.inputs]
-    wanted = _choices(node)
-    if wanted is None:
+    choices = _choices(node)
+    if choices is None:
         return node.over(children)
-    kept = node.over([Exchange(c) if _available_keys(c) is None else c for c in children])
+    with_exchanges = node.over([Exchange(c) if _available_keys(c) is None else c for c in children])
     below = [_top_state(c) for c in children if _available_keys(c) is not None]
     # a guard accepts the partitioning of its consumer
     spread = [bool(_agreed_choices(top)) for top in below if not isinstance(top, Guard)]
     if in_order or (isinstance(node, Merge) and len(spread) == len(children) and not any(spread)):
         agree = True  # a merge holds no tuples, so a fragment for each input would gain nothing
     else:
-        agree = bool(_agreed_choices(kept)) if wanted else not any(spread)
-    return kept if agree else node.over([Exchange(c) for c in children])
+        agree = bool(_agreed_choices(with_exchanges)) if choices else not any(spread)
+    return with_exchanges if agree else node.over([Exchange(c) for c in children])
 
 
 def _choices(node: Node) -> list[PartitionChoice] | None:

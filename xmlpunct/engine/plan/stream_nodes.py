@@ -224,7 +224,11 @@ class Punctuate(Unary):
             name = self.order.attribute
             waits = in_words(self.input.schema[name].type, int(self.order.slack))
             return f"by {name}, watermark {name}{f' - {waits}' if self.order.slack else ''}"
-        of_each = f", each of {len(self.order.senders)} {self.order.by}" if self.order.by else ""
+        of_each = (
+            f", each of {len(self.order.senders)} {self.order.sender_column}"
+            if self.order.sender_column
+            else ""
+        )
         return f"by {self.order.attribute}, slack {self.order.slack:g}{of_each}"
 
 

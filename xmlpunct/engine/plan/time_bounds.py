@@ -32,7 +32,7 @@ def bounded_by(condition: Expression | None, schema: Schema, other: Schema) -> t
     around = {a.name for a in schema if a.type.discrete} & lows & highs | {
         b.attribute
         for b in below
-        if any(b.subject == c.subject and b.own == c.own for c in above) and not b.image
+        if any(b.subject == c.subject and b.limit == c.limit for c in above) and not b.image
     }
     return [n for n in schema.names if n in around], [n for n in schema.names if n in highs]
 

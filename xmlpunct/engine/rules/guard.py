@@ -89,8 +89,8 @@ def _origins(scan: Scan) -> dict[str, str]:
 
 def _in_stream_names(order: AccessOrder, origins: dict[str, str]) -> AccessOrder:
     """An access order in the names of the stream's schema."""
-    sender_attribute = None if order.by is None else origins[order.by]
-    return replace(order, attribute=origins[order.attribute], by=sender_attribute)
+    sender_attribute = None if order.sender_column is None else origins[order.sender_column]
+    return replace(order, attribute=origins[order.attribute], sender_column=sender_attribute)
 
 
 def _columns(node: Node, scan: Scan) -> Iterator[tuple[str, Expression]]:

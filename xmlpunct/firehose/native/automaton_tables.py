@@ -135,7 +135,7 @@ class _Tree:
         self.item_kinds: dict[tuple[int, int], int] = {}
         self.widths = []
         for spec, shape in zip(specs, shapes, strict=True):
-            self.widths += [shape.width, shape.width + len(shape.said) + (spec.where is not None)]
+            self.widths += [shape.width, shape.width + len(shape.pattern_slots) + (spec.where is not None)]
         self.widths = self.widths or [0, 0]
         for i, shape in enumerate(shapes):
             for number, table in enumerate(shape.tables[1:], 1):
@@ -147,7 +147,7 @@ class _Tree:
         )
         self.nodes[0][0] |= Flag.OUTSIDE
         self.punctuation_nodes = [
-            self.punctuation(2 * i + 1, shape.root, allowed, Flag.ROW, shape.said, specs[i].where)
+            self.punctuation(2 * i + 1, shape.root, allowed, Flag.ROW, shape.pattern_slots, specs[i].where)
             for i, (shape, allowed) in enumerate(zip(shapes, own_spaces, strict=True))
         ]
 
@@ -351,7 +351,7 @@ class _Tree:
 
         A part that can hold patterns in more than one way becomes a WRONG node, which leaves it to libxml2.
         """
-        slots = [slot for slot in (step.text, step.own) if slot >= 0] or [step.raw]
+        slots = [slot for slot in (step.text, step.own_text) if slot >= 0] or [step.raw]
         attributes, slot = step.attributes, -1 if flags & Flag.ROW else slots[0]
         if step.item >= 0:
             return self.open_part(row)

@@ -295,8 +295,8 @@ class _States:
             says,
             around.is_retained or name in self.retained_names,
             around.all_text,
-            around.all_text or not all(path.own for path in texts),
-            any(path.own for path in texts),
+            around.all_text or not all(path.own_text for path in texts),
+            any(path.own_text for path in texts),
             name in self.uncut,
             level,
         )
@@ -315,7 +315,7 @@ class _States:
         node = PathState(kind, self.names, lambda name: self.below(node, stream, steps, path, name))
         node.stream, node.flows = stream, flows
         node.texts = tuple(step.text for step in steps if step.text >= 0)
-        node.owns = tuple(step.own for step in steps if step.own >= 0)
+        node.owns = tuple(step.own_text for step in steps if step.own_text >= 0)
         node.raws = tuple(step.raw for step in steps if step.raw >= 0)
         node.items = tuple(step.item for step in steps if step.item >= 0)
         node.counts = any(hop.position for hop in hops)

@@ -40,8 +40,8 @@ class Walked:
         columns: list[Cells | None] = []
         for a, slot in zip(schema, shape.slots, strict=True):
             texts = self.patterns[slot] if slot >= 0 else None
-            if texts is not None and a.name in shape.said:
-                named = self.patterns[shape.said[a.name]]
+            if texts is not None and a.name in shape.pattern_slots:
+                named = self.patterns[shape.pattern_slots[a.name]]
                 if not named.missing.all():
                     if not (named.missing | texts.missing).all():
                         raise PunctuationError  # libxml2's reader then reports details

@@ -252,7 +252,7 @@ class Walker:
         """The rows that a walk filled for one stream, which has the index ``place`` in its group."""
         spec, shape = self.specs[stream], self.shapes[stream]
         paths, width = shape.paths, shape.width
-        pattern_width = width + len(shape.said) + (spec.where is not None)
+        pattern_width = width + len(shape.pattern_slots) + (spec.where is not None)
         row_kinds = walk.rows[2 * index : 2 * index + 2]
         tuples, punctuations = (np.frombuffer(heads, np.int32).reshape(-1, 4) for heads, _ in row_kinds)
         cells = _columns(data, walk.side, width, row_kinds[0][1])

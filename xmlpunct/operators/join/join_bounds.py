@@ -36,29 +36,29 @@ Term = tuple[bool, Expression]
 
 @dataclass(frozen=True)
 class BoundCondition:
-    """``subject compared_by own``, where the subject reads only columns of one side and ``own`` none of that side."""
+    """``subject compared_by limit``: the subject reads only columns of one side, the limit none of them."""
 
     subject: Expression
     compared_by: Function
-    own: Expression
+    limit: Expression
 
     @property
     def expression(self) -> Expression:
         """The comparison as a condition."""
-        return self.compared_by.call(BOOLEAN, self.subject, self.own)
+        return self.compared_by.call(BOOLEAN, self.subject, self.limit)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The other side's ``subject`` is at least (``is_low``) or at most the stored tuple's ``own``.
+    """The other side's ``subject`` is at least (``is_low``) or at most the stored tuple's ``limit``.
 
-    The subject is the column ``attribute``, or its ``image``. With ``strict``, it is not equal to ``own``.
+    The subject is the column ``attribute``, or its ``image``. With ``strict``, it is not equal to ``limit``.
     """
 
     attribute: str
     subject: Expression
     image: Monotone | None
-    own: Expression
+    limit: Expression
     is_low: bool
     strict: bool
 
@@ -83,7 +83,7 @@ def bounds_of(
     >>> from xmlpunct.expressions.functions import call, number
     >>> u, ts = Column(INT, False, "u"), Column(INT, False, "ts")
     >>> x, y = Schema.parse("ts INT"), Schema.parse("u INT")
-    >>> [(str(b.subject), b.is_low, str(b.own)) for b in bounds_of(call("<", call("-", u, ts), number("5")), x, y)[0]]
+    >>> [(str(b.subject), b.is_low, str(b.limit)) for b in bounds_of(call("<", call("-", u, ts), number("5")), x, y)[0]]
     [('u', False, 'ts + 5')]
     """
     bounds, conditions = list[Bound](), list[Expression]()
@@ -140,16 +140,16 @@ def _isolate_subject(
     if len(subjects) != 1 or not set(subjects[0][1].columns()) <= names:
         return
     ((plus, subject),) = subjects
-    own_terms = [(added != plus, e) for added, e in terms if e is not subject]
+    other_terms = [(added != plus, e) for added, e in terms if e is not subject]
     try:
-        own = _sum(own_terms)
-        converted, exact = _common_type(subject, own)
+        limit = _sum(other_terms)
+        converted, exact = _common_type(subject, limit)
     except ValueError:  # no type holds it
         return
     compared_by = compared_by if plus else _MIRRORED[compared_by]
     if not exact:
         compared_by = {LESS: AT_MOST, GREATER: AT_LEAST}.get(compared_by, compared_by)
-    yield BoundCondition(converted, compared_by, cast(own, converted.type))
+    yield BoundCondition(converted, compared_by, cast(limit, converted.type))
 
 
 def _terms(e: Expression, plus: bool) -> Iterator[Term]:
@@ -180,12 +180,12 @@ def _sum(terms: Sequence[Term]) -> Expression:
     return total
 
 
-def _common_type(subject: Expression, own: Expression) -> tuple[Expression, bool]:
-    """The subject, cast to a type that ``own`` can be cast to, and whether that is exact. Raises ValueError."""
-    if subject.type == own.type:
+def _common_type(subject: Expression, limit: Expression) -> tuple[Expression, bool]:
+    """The subject, cast to a type that ``limit`` can be cast to, and whether that is exact. Raises ValueError."""
+    if subject.type == limit.type:
         return subject, True
     try:
-        type_: Type = common_type((subject, own))
+        type_: Type = common_type((subject, limit))
     except ValueError:
         type_ = DOUBLE
     return cast(subject, type_), type_ is not DOUBLE
@@ -202,7 +202,7 @@ def _bounds(c: BoundCondition, other: Schema) -> Iterator[Bound]:
     assert c.compared_by.holds is not None
     below, at, above = c.compared_by.holds
     for is_low, is_open in ((True, below), (False, above)):
-        bound = Bound(attribute, c.subject, image, c.own, is_low, not at)
+        bound = Bound(attribute, c.subject, image, c.limit, is_low, not at)
         # a decreasing f of NaN, the greatest value, is NaN: no bound from above
         has_nan = other[attribute].type is DOUBLE and not bound.rises and not bound.bounds_below
         if not is_open and not has_nan:
@@ -212,7 +212,7 @@ def _bounds(c: BoundCondition, other: Schema) -> Iterator[Bound]:
 def _has_value_outside(bound: Bound, other: Schema) -> Iterator[Expression]:
     """The condition that the subject has a value if the attribute is well outside of the bound.
 
-    ``a + INTERVAL '5' DAY <= own`` does not hold for the last days, although the sum has no value there.
+    ``a + INTERVAL '5' DAY <= limit`` does not hold for the last days, although the sum has no value there.
     """
     if bound.image is None or not can_fail(bound.subject):
         return

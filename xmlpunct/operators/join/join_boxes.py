@@ -31,7 +31,7 @@ Only tuples that arrive later need them: without them, some tuples are retained 
 class Box:
     """The interval of one attribute of the other side in which a stored tuple's partners lie.
 
-    Each of its bounds has a column, with the value of the bound's ``own`` for each stored tuple. If that fails, the
+    Each of its bounds has a column, with the value of the bound's ``limit`` for each stored tuple. If that fails, the
     column is null and there is no bound.
     """
 
@@ -140,7 +140,7 @@ class BoxColumn:
         self.subject, self.is_low = self._bound.subject, self._bound.is_low
         self.strict = all(b.strict for b in bounds)
         self.attribute = Attribute(name, self.subject.type, True)
-        self._programs = [compiled(b.own) for b in bounds]
+        self._programs = [compiled(b.limit) for b in bounds]
 
     def values(self, tuples: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
         """The bounds of tuples, and a mask of bounds that are null without failing: those tuples have no partner."""

@@ -13,7 +13,7 @@ from xmlpunct.types import DOUBLE, DecimalType, Type
 
 @dataclass(frozen=True)
 class AccessOrder:
-    """PUNCTUATE ORDER BY ``attribute`` SLACK ``slack``, and FROM ``senders`` BY ``by`` if there are any.
+    """PUNCTUATE ORDER BY ``attribute`` SLACK ``slack``, and FROM ``senders`` BY ``sender_column`` if there are any.
 
     ``slack`` counts the steps of a discrete attribute: days, microseconds, units of the last decimal. Over DOUBLE it
     is a difference. A STRING has none.
@@ -24,7 +24,7 @@ class AccessOrder:
 
     attribute: str
     slack: float = 0
-    by: str | None = None
+    sender_column: str | None = None
     senders: tuple[Any, ...] = ()
     watermark: bool = False
 

@@ -48,33 +48,35 @@ class Punctuate(Operator):
 
     def __init__(self, schema: Schema, order: AccessOrder) -> None:
         attributes = list(schema)
-        if order.by is not None:
-            position = schema.index(order.by)
-            listed = values(schema[order.by].type, order.senders)
+        if order.sender_column is not None:
+            position = schema.index(order.sender_column)
+            listed = values(schema[order.sender_column].type, order.senders)
             attributes[position] = replace(attributes[position], nullable=False, domain=listed)
         super().__init__((schema,), Schema.of(attributes))
         self.order, self._type = order, schema[order.attribute].type
         if self._type is STRING and order.slack:
             raise ValueError("SLACK makes no sense over STRING")
-        sender = schema[order.by].type.dtype if order.by is not None else pl.Int32()
+        sender = schema[order.sender_column].type.dtype if order.sender_column is not None else pl.Int32()
         self._reached = StateCell(pl.DataFrame(schema={"sender": sender, "value": self._type.dtype}))
         self._emitted = StateCell(self._reached.value)  # the maxima at the last emitted punctuation
         self.state = State(reached=self._reached, said=self._emitted)
 
     def opening(self) -> list[Punctuation]:
         """Punctuations that close all senders that are not listed."""
-        by = self.order.by
+        column = self.order.sender_column
         return (
-            [] if by is None else news(self.inputs[0], only_within(self.schema, by, self.schema[by].domain))
+            []
+            if column is None
+            else news(self.inputs[0], only_within(self.schema, column, self.schema[column].domain))
         )
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         order, sender = self.order, pl.lit(0, dtype=pl.Int32())
-        if order.by is not None:
-            sender = pl.col(order.by)
-            listed = pl.Series(order.senders, dtype=self.schema[order.by].type.dtype).implode()
+        if order.sender_column is not None:
+            sender = pl.col(order.sender_column)
+            listed = pl.Series(order.senders, dtype=self.schema[order.sender_column].type.dtype).implode()
             is_unlisted = pl.when(~sender.is_in(listed).fill_null(False))
-            reason = is_unlisted.then(pl.lit(f"{order.by} is not a listed sender"))
+            reason = is_unlisted.then(pl.lit(f"{order.sender_column} is not a listed sender"))
             tuples = self.reject_failures(tuples, tuples.select(reason).to_series())
         sender_values = tuples.select(sender.alias("sender"), pl.col(order.attribute).alias("value"))
         earlier, self._reached.value = sender_maxima(self._reached.value, sender_values)
@@ -90,21 +92,22 @@ class Punctuate(Operator):
 
     def _new_bounds(self) -> Iterator[Punctuation]:
         """Punctuations for the bounds of each sender, and of all, that have risen since the last emitted ones."""
-        by, old, new = self.order.by, self._bounds(self._emitted.value), self._bounds(self._reached.value)
+        column = self.order.sender_column
+        old, new = self._bounds(self._emitted.value), self._bounds(self._reached.value)
         for sender, bound in new.items():
             if self._has_risen(old.get(sender), bound):
-                patterns = {} if by is None else {by: constant(self.schema[by].type, sender)}
+                patterns = {} if column is None else {column: constant(self.schema[column].type, sender)}
                 yield self._below(bound, **patterns)
-        if by is not None:
+        if column is not None:
             lowest = self.order.lowest(self._type, new)
             if self._has_risen(self.order.lowest(self._type, old), lowest):
                 yield self._below(lowest)
 
     def _bounds(self, reached: pl.DataFrame) -> dict[Any, Any]:
         """For each sender its maximum less the slack; omitted if that is below all values."""
-        by = INT if self.order.by is None else self.schema[self.order.by].type
+        type_ = INT if self.order.sender_column is None else self.schema[self.order.sender_column].type
         return {
-            by.accept(sender): bound  # a canonical NaN, which equals itself
+            type_.accept(sender): bound  # a canonical NaN, which equals itself
             for sender, value in reached.iter_rows()
             if (bound := self.order.bound(self._type, value)) is not None
         }

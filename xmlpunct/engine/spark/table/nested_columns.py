@@ -203,6 +203,6 @@ def steps_of(path: str) -> Iterable[str]:
     steps = [*[".."] * read.up, *map(str, read.hops)]
     if read.attribute is not None:
         steps.append(f"@{read.attribute}")
-    elif read.own or not steps:
+    elif read.own_text or not steps:
         steps.append(_OWN_TEXT)
     return steps

@@ -12,11 +12,11 @@ from xmlpunct.engine.plan import Key, Node, Punctuate, Scan, Stream, is_changing
 from xmlpunct.engine.sql.planner.file_tables import READ_XML, FileTables
 from xmlpunct.engine.sql.planner.join_planner import (
     SubqueryValues,
-    both,
     conditions,
     join_on,
     join_using,
     joined,
+    side_by_side,
 )
 from xmlpunct.engine.sql.planner.promises import punctuate_relation
 from xmlpunct.engine.sql.planner.relation_planner import (
@@ -295,7 +295,7 @@ def _pooled(
         return relations[0], where
     all_columns = relations[0]
     for relation in relations[1:]:
-        all_columns = both(all_columns, relation)
+        all_columns = side_by_side(all_columns, relation)
     links: list[tuple[exp.Expr, set[int]]] = []
     scalars = Scalars(all_columns, "WHERE", outer=correlated)
     for node in where:
@@ -350,8 +350,10 @@ def _scan(stream: Stream, label: str, origin: exp.Expr) -> PlannedRelation:
     if stream.keys:
         node = Key(node, tuple(tuple(f"{label}.{name}" for name in key) for key in stream.keys))
     if stream.order is not None:
-        sender_column = stream.order.by and f"{label}.{stream.order.by}"
-        order = replace(stream.order, attribute=f"{label}.{stream.order.attribute}", by=sender_column)
+        sender_column = stream.order.sender_column and f"{label}.{stream.order.sender_column}"
+        order = replace(
+            stream.order, attribute=f"{label}.{stream.order.attribute}", sender_column=sender_column
+        )
         node = Punctuate(node, order)
     return PlannedRelation(node, tuple(fields))
 

@@ -13,7 +13,7 @@ from xmlpunct.engine.sql.planner.aliases import Aliases
 from xmlpunct.engine.sql.planner.grouping_sets import KeySet
 from xmlpunct.engine.sql.planner.scalars import Scalars, SubqueryHandler
 from xmlpunct.engine.sql.planner.scope import PlannedRelation, Unused
-from xmlpunct.engine.sql.syntax.aggregate_syntax import Asked, taken_apart
+from xmlpunct.engine.sql.syntax.aggregate_syntax import AggregateParts, aggregate_parts
 from xmlpunct.engine.sql.syntax.arguments import only, take
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Absent, Column, Expression, Literal, replaced
@@ -57,8 +57,8 @@ class Grouping:
         """The result of an aggregate or of GROUPING: a column, or an expression over it."""
         if isinstance(node, exp.Grouping | exp.GroupingId):
             return self._grouping(node)
-        asked = taken_apart(node)
-        record, function = asked.record, asked.record.stands_for or asked.record.name
+        parts = aggregate_parts(node)
+        record, function = parts.record, parts.record.stands_for or parts.record.name
         target = FUNCTIONS[function]
         if is_changing(self.relation.node) and target.accumulator is not None:
             refuse(
@@ -69,8 +69,8 @@ class Grouping:
             refuse(
                 "XMLAGG over a relation is not supported: it would be computed again at each instant", node
             )
-        operand, distinct = asked.operands[0], asked.distinct
-        condition = None if asked.condition is None else self._arguments.condition(asked.condition)
+        operand, distinct = parts.operands[0], parts.distinct
+        condition = None if parts.condition is None else self._arguments.condition(parts.condition)
         expression: Expression | None = None
         if isinstance(operand, exp.Star):
             take(operand)
@@ -92,13 +92,13 @@ class Grouping:
             else:
                 with at(node):
                     expression = CASE(condition, expression, fn.NULL)
-        order = tuple(map(self._sort_key, asked.items))
+        order = tuple(map(self._sort_key, parts.items))
         argument = None if expression is None else self._input(expression)
         if distinct and any(key.column != argument for key in order):
-            refuse(f"ORDER BY in {record.name}(DISTINCT ...) must be its argument", asked.items[0])
-        parameter = self._parameter(asked)
+            refuse(f"ORDER BY in {record.name}(DISTINCT ...) must be its argument", parts.items[0])
+        parameter = self._parameter(parts)
         if target.best:
-            ordering = self._arguments.read(asked.operands[1])
+            ordering = self._arguments.read(parts.operands[1])
             check_comparable(ordering.type, record.name, node)
             order = (ops.SortKey(self._input(ordering), function == "ARG_MAX"),)
         aggregate = ops.Aggregate(function, argument, distinct, "", order, parameter, where)
@@ -119,9 +119,9 @@ class Grouping:
         result = self._results[aggregate]
         return result if record.after is None else record.after(result)
 
-    def _parameter(self, asked: Asked) -> str:
+    def _parameter(self, parts: AggregateParts) -> str:
         """The separator of STRING_AGG, or the fraction of a quantile."""
-        name, operands = asked.record.name, asked.operands
+        name, operands = parts.record.name, parts.operands
         if name == "MEDIAN":
             return "0.5"
         if name == "STRING_AGG":

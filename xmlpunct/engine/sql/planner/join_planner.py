@@ -171,12 +171,12 @@ def joined(
     right: PlannedRelation,
     kind: str,
     equalities: Iterable[Equality] = (),
-    others: Sequence[Expression] = (),
+    extra: Sequence[Expression] = (),
 ) -> PlannedRelation:
     """Join two relations with disjoint column names; ``kind`` may also be semi or anti."""
     sides = Sides(left.node, right.node, equalities)
     inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), sides.keys
-    parts = [*sides.residual, *others]
+    parts = [*sides.residual, *extra]
     residual = conjunction(parts) if parts else None
     if is_changing(left.node):
         return joined_relations(left, right, kind, inputs, keys, residual)
@@ -223,7 +223,7 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
     return Select(node, conjunction(tests))
 
 
-def both(left: PlannedRelation, right: PlannedRelation) -> PlannedRelation:
+def side_by_side(left: PlannedRelation, right: PlannedRelation) -> PlannedRelation:
     """The relation in scope of a condition between two relations."""
     if is_changing(left.node):
         return joined_relations(left, right, "inner", (left.node, right.node), (), None)
@@ -236,7 +236,7 @@ class SubqueryValues(Protocol):
     def add(self, node: exp.Expr) -> Expression:
         """The value of a scalar subquery."""
 
-    def beside(
+    def with_columns(
         self, left: PlannedRelation, right: PlannedRelation
     ) -> tuple[PlannedRelation, PlannedRelation]:
         """The two sides of a join, with the columns of the subqueries."""
@@ -250,12 +250,12 @@ def join_on(
     values_over: Callable[[PlannedRelation], SubqueryValues] | None = None,
 ) -> PlannedRelation:
     """left kind JOIN right ON the conditions. ``values_over`` creates a collector of scalar subqueries."""
-    scope = both(left, right)
+    scope = side_by_side(left, right)
     values = values_over(scope) if values_over is not None else None
     scalars = Scalars(scope, "ON", subquery=values.add if values is not None else None)
     equalities, residual = split_conditions(nodes, scalars, left.node, right.node)
     if values is not None:
-        left, right = values.beside(left, right)
+        left, right = values.with_columns(left, right)
     return joined(left, right, kind, equalities, residual)
 
 

@@ -13,7 +13,7 @@ from xmlpunct.engine.sql.planner.aliases import Aliases
 from xmlpunct.engine.sql.planner.scalars import Scalars
 from xmlpunct.engine.sql.planner.scope import Names, PlannedRelation, Unused
 from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of
-from xmlpunct.engine.sql.syntax.aggregate_syntax import taken_apart
+from xmlpunct.engine.sql.syntax.aggregate_syntax import aggregate_parts
 from xmlpunct.engine.sql.syntax.arguments import only, take
 from xmlpunct.engine.sql.syntax.dialect import AggregateCall
 from xmlpunct.expressions import functions as fn
@@ -240,14 +240,14 @@ class Overs:
         if isinstance(node, exp.IgnoreNulls):
             refuse("IGNORE NULLS is not supported", node)
         function = FUNCTIONS.get(type(node))
-        asked = taken_apart(node) if isinstance(node, AggregateCall) else None
-        if asked is not None:
-            function = asked.record.stands_for
-            if function not in AGGREGATES or asked.record.after is not None:
+        parts = aggregate_parts(node) if isinstance(node, AggregateCall) else None
+        if parts is not None:
+            function = parts.record.stands_for
+            if function not in AGGREGATES or parts.record.after is not None:
                 refuse(
-                    f"{asked.record.name} with OVER is not supported: GROUP BY TUMBLE, HOP or SESSION", node
+                    f"{parts.record.name} with OVER is not supported: GROUP BY TUMBLE, HOP or SESSION", node
                 )
-            if asked.distinct and function not in EXTREMES:
+            if parts.distinct and function not in EXTREMES:
                 refuse("DISTINCT is not supported with OVER", node)
         if function is None:
             *all_but_last, last = FUNCTIONS.values()
@@ -259,8 +259,8 @@ class Overs:
             take(node, unread=("expressions",) if not node.expressions else ())
             return ops.OverCall(function, "")
         operand, count, default = None, None, None
-        if asked is not None:
-            (operand,) = asked.operands
+        if parts is not None:
+            (operand,) = parts.operands
         else:
             operand, count, default = take(node, "this", "offset", "default", unread=("big_int",))
         if function == "NTILE":
@@ -281,9 +281,9 @@ class Overs:
             expression: Expression = fn.literal(BOOLEAN, True)
         else:
             expression = self._scalars.read(operand)
-            if asked is not None:
+            if parts is not None:
                 with at(node):
-                    expression = asked.record.before(asked.record.name, expression)
+                    expression = parts.record.before(parts.record.name, expression)
         if function in AGGREGATES and function != "COUNT":
             check_comparable(expression.type, function, node)
         if condition is not None:

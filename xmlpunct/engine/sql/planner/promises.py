@@ -79,7 +79,7 @@ def punctuate_relation(relation: PlannedRelation, order: OrderOf) -> PlannedRela
 
 def _order(order: OrderOf, find: Callable[[exp.Expr], Attribute]) -> AccessOrder:
     """The access order of PUNCTUATE. The file of senders, which is read here, has one value per line."""
-    column, slack_said, file, sender = (order.args[part] for part in ("attribute", "slack", "file", "by"))
+    column, slack_said, file, sender = (order.args[part] for part in ("attribute", "slack", "file", "sender"))
     attribute, key = find(column), None if sender is None else find(sender)
     for checked, syntax in ((attribute, column), (key, sender)):
         if checked is not None:

@@ -107,7 +107,7 @@ class SingleValues:
             below = _with_value(below, single, equalities)
         return below
 
-    def beside(
+    def with_columns(
         self, left: PlannedRelation, right: PlannedRelation
     ) -> tuple[PlannedRelation, PlannedRelation]:
         """The two sides of a join, each with its correlated subqueries; the left one also with uncorrelated ones."""

@@ -38,7 +38,7 @@ def with_windows(table: WindowTable, data: PlannedRelation) -> PlannedRelation:
     prefix = f"{timestamp.table}." if timestamp.table else ""
     start, end = (unused.take(f"{prefix}{name}") for name in (START, END))
     if table.args["kind"] == "SESSION":
-        keys = tuple(dict.fromkeys(_key(column, data, timestamp) for column in table.args.get("by") or ()))
+        keys = tuple(dict.fromkeys(_key(column, data, timestamp) for column in table.args.get("keys") or ()))
         with at(table.args["gap"]):
             gap = length_of(type_, table.args["gap"], "the gap between sessions")
         node: Node = Session(data.node, timestamp.column, gap, keys, start, end)

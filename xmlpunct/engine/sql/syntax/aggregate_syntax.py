@@ -1,4 +1,4 @@
-"""Calls of aggregates: what sqlglot reads of them, taken apart alike."""
+"""Calls of aggregates: sqlglot's different nodes for them become one record."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _OF_ONE_ORDER = ("QUANTILE_CONT", "QUANTILE_DISC", "MEDIAN", "MODE")
 """Aggregates that go by the order of their values."""
 
 
-class Asked(NamedTuple):
-    """An aggregate as it stands: its function, operands, DISTINCT, items of ORDER BY, and condition of FILTER."""
+class AggregateParts(NamedTuple):
+    """A parsed aggregate: its function, operands, DISTINCT, items of ORDER BY, and condition of FILTER."""
 
     record: AggregateFunction
     operands: list[exp.Expr]
@@ -58,8 +58,8 @@ def is_aggregate(node: exp.Expr) -> bool:
     )
 
 
-def taken_apart(node: exp.Expr) -> Asked:
-    """A call of an aggregate. Refuses what has no meaning."""
+def aggregate_parts(node: exp.Expr) -> AggregateParts:
+    """The parts of a call of an aggregate; calls without a meaning are refused."""
     call, condition = node, None
     if isinstance(call, exp.Filter):
         call, where = take(call, "this", "expression")
@@ -94,19 +94,19 @@ def taken_apart(node: exp.Expr) -> Asked:
     distinct = bool(operands) and isinstance(operands[0], exp.Distinct)
     if distinct:
         operands[:1] = only(operands[0], "expressions")
-    least, most = _ARITY.get(record.name, (1, 1))
+    minimum, maximum = _ARITY.get(record.name, (1, 1))
     if not operands:
         refuse(f"{record.name} needs an argument", node)
-    if not least <= len(operands) <= most:
-        one = (
+    if not minimum <= len(operands) <= maximum:
+        count = (
             "one argument"
-            if most == 1
-            else f"{least} to {most} arguments"
-            if least < most
-            else f"{most} arguments"
+            if maximum == 1
+            else f"{minimum} to {maximum} arguments"
+            if minimum < maximum
+            else f"{maximum} arguments"
         )
-        refuse(f"{record.name}({'DISTINCT ...' if distinct else '...'}) takes {one}", node)
-    return Asked(record, operands, distinct, items, condition)
+        refuse(f"{record.name}({'DISTINCT ...' if distinct else '...'}) takes {count}", node)
+    return AggregateParts(record, operands, distinct, items, condition)
 
 
 def _within(

@@ -1,4 +1,4 @@
-"""The syntax of what a stream promises: PUNCTUATED BY and PUNCTUATE."""
+"""The syntax of a stream's promises: PUNCTUATED BY and PUNCTUATE."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from xmlpunct.engine.sql.syntax.window_tables import WindowFunctionParser
 
 
 class OrderOf(exp.Expression):
-    """PUNCTUATE ORDER BY ``attribute`` [SLACK ``slack``] [FROM ``file`` BY ``by``]."""
+    """PUNCTUATE ORDER BY ``attribute`` [SLACK ``slack``] [FROM ``file`` BY ``sender``]."""
 
-    arg_types: ClassVar = {"attribute": True, "slack": False, "file": False, "by": False}
+    arg_types: ClassVar = {"attribute": True, "slack": False, "file": False, "sender": False}
 
 
 SCHEMES = "schemes"
-"""The argument of a CREATE STREAM that has what PUNCTUATED BY says."""
+"""The argument of a CREATE STREAM that holds the schemes of PUNCTUATED BY."""
 ORDER_OF = "punctuate"
-"""The argument of a CREATE STREAM, or of a subquery in FROM, that has its `OrderOf`."""
+"""The argument of a CREATE STREAM, or of a subquery in FROM, that holds its `OrderOf`."""
 
 
 class PromiseParser(WindowFunctionParser):
-    """Reads them."""
+    """Parses the promises of streams."""
 
     def _parse_promises(self, create: exp.Create) -> None:
         """PUNCTUATED BY (a), (b, c) and PUNCTUATE ORDER BY ..., in either order, as arguments of its own."""
@@ -33,14 +33,14 @@ class PromiseParser(WindowFunctionParser):
                 part = SCHEMES
                 if not self._match_text_seq("BY"):
                     self._fail("PUNCTUATED BY (a), (b, c)")
-                found: object = self._parse_csv(self._parse_scheme)
-            elif (found := self._parse_access_order()) is not None:
+                argument: object = self._parse_csv(self._parse_scheme)
+            elif (argument := self._parse_access_order()) is not None:
                 part = ORDER_OF
             else:
                 return
             if part in create.args:
                 self._fail(f"{token.text.upper()} can be written once only", token)
-            create.set(part, found)
+            create.set(part, argument)
 
     def _parse_scheme(self) -> exp.Tuple:
         start = self._curr
@@ -72,12 +72,12 @@ class PromiseParser(WindowFunctionParser):
             self._fail("PUNCTUATE ORDER BY a [SLACK n] [FROM 'senders.txt' BY b]")
         attribute = self._parse_id_var() or self._fail("a column")
         slack = self._parse_unary() if self._match_text_seq("SLACK") else None
-        file = by = None
+        file = sender = None
         if self._match(TokenType.FROM):
             file = self._parse_string() or self._fail("FROM needs the quoted path of a list of senders")
             if not self._match_text_seq("BY"):
                 self._fail("BY and the column of the sender's name")
-            by = self._parse_id_var() or self._fail("a column")
-        found = OrderOf(attribute=attribute, slack=slack, file=file, by=by)
-        found.meta.update(start=start.start, end=self._prev.end)
-        return found
+            sender = self._parse_id_var() or self._fail("a column")
+        order = OrderOf(attribute=attribute, slack=slack, file=file, sender=sender)
+        order.meta.update(start=start.start, end=self._prev.end)
+        return order

@@ -17,11 +17,11 @@ from sqlglot.tokenizer_core import TokenType
 from xmlpunct.engine.sql.syntax.promise_syntax import PromiseParser
 
 OPTIONS = ("source", "element", "where", "nested", "xsd", "connections", "follow", "timestamp", "change")
-"""The keys that WITH (...) of a CREATE STREAM or CREATE RELATION knows."""
+"""The keys of WITH (...) in CREATE STREAM and CREATE RELATION."""
 SINK_OPTIONS = ("output", "format", "partition_by", "root", "row", "namespaces", "pretty")
-"""The keys that WITH (...) of a CREATE SINK knows."""
+"""The keys of WITH (...) in CREATE SINK."""
 UNQUOTED = ("nested", "connections", "follow", "pretty")
-"""Those whose values may stand without quotes: a number, true or false."""
+"""The keys whose values need no quotes: a number, true or false."""
 
 
 class CreateView(exp.Expression):
@@ -37,7 +37,7 @@ class CreateSink(exp.Expression):
 
 
 class StreamParser(PromiseParser):
-    """Reads them."""
+    """Parses CREATE STREAM, RELATION, VIEW and SINK."""
 
     def _parse_create(self) -> exp.Create | CreateView | CreateSink:  # type: ignore[override]
         start = self._prev
@@ -49,12 +49,13 @@ class StreamParser(PromiseParser):
             self._fail("only CREATE STREAM, CREATE RELATION, CREATE VIEW and CREATE SINK are supported")
         kind = self._prev.text.upper()
         name = self._parse_id_var() or self._fail(f"a {kind.lower()} needs a name")
-        columns: list[exp.Expr] = []  # none: they are to be inferred
+        columns: list[exp.Expr] = []  # empty: the columns are inferred
         if self._match(TokenType.L_PAREN):
             columns = self._parse_column_list()
         elif not (self._curr and self._curr.token_type == TokenType.WITH):
-            what = kind.lower()
-            self._fail(f"the {what}'s column list is missing: (name TYPE, ...), or WITH (source = '...')")
+            self._fail(
+                f"the {kind.lower()}'s column list is missing: (name TYPE, ...), or WITH (source = '...')"
+            )
         schema = exp.Schema(this=exp.Table(this=name), expressions=columns)
         options = []
         if self._match_text_seq("WITH"):
@@ -94,16 +95,16 @@ class StreamParser(PromiseParser):
         )
         return query
 
-    def _parse_options(self, kind: str, known: Sequence[str]) -> list[exp.Expr]:
-        """WITH (key = value, ...), of which these keys are ``known``."""
-        options: list[exp.Expr] = self._parse_wrapped_csv(lambda: self._parse_option(kind, known))
+    def _parse_options(self, kind: str, allowed: Sequence[str]) -> list[exp.Expr]:
+        """WITH (key = value, ...) with keys among ``allowed``."""
+        options: list[exp.Expr] = self._parse_wrapped_csv(lambda: self._parse_option(kind, allowed))
         return options
 
-    def _parse_option(self, kind: str, known: Sequence[str]) -> exp.Expr:
+    def _parse_option(self, kind: str, allowed: Sequence[str]) -> exp.Expr:
         token = self._curr
         key = self._parse_var(any_token=True)
-        if not key or key.name.lower() not in known:
-            self._fail(f"an option of CREATE {kind} must be one of {', '.join(known)}", token)
+        if not key or key.name.lower() not in allowed:
+            self._fail(f"an option of CREATE {kind} must be one of {', '.join(allowed)}", token)
         if not self._match(TokenType.EQ):
             self._fail("key = value")
         value = self._parse_string()

@@ -1,4 +1,4 @@
-"""What to write instead of what is not supported."""
+"""Advice for unsupported syntax: the reason, and the supported form to write."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FUNCTIONS: dict[str, str] = {
     "COLUMNS": "name the columns, or write * EXCLUDE (a, b)",
     "TYPEOF": "xmlpunct explain shows the types of the columns",
 }  # fmt: skip
-"""By the names of functions that are not supported."""
+"""Advice by the name of an unsupported function."""
 
 NODES: dict[type[exp.Expr], str] = {
     exp.Glob: "GLOB is not supported: write LIKE, or REGEXP_LIKE(s, pattern)",
@@ -69,11 +69,11 @@ NODES: dict[type[exp.Expr], str] = {
     exp.Values: "VALUES is allowed in FROM, or as a query: write IN (1, 2)",
     XmlAttributes: "XMLATTRIBUTES is allowed in XMLELEMENT only",
 }  # fmt: skip
-"""By the nodes of syntax that is not supported in expressions."""
+"""Advice by the node of syntax that is not supported in expressions."""
 
 
 def instead(node: exp.Expr) -> str:
-    """Why an expression is refused, and what to write instead."""
+    """The reason why an expression is refused, with the supported form to write."""
     if type(node) in NODES:
         return NODES[type(node)]
     if isinstance(node, StreamOf):
@@ -83,10 +83,10 @@ def instead(node: exp.Expr) -> str:
     if isinstance(node, exp.Query | exp.Exists | exp.SubqueryPredicate):
         return SUBQUERY
     if isinstance(node, exp.Anonymous):
-        known = FUNCTIONS.get(str(node.name).upper())
-        return f"there is no function {node.name}{f': {known}' if known else ''}"
+        advice = FUNCTIONS.get(str(node.name).upper())
+        return f"there is no function {node.name}{f': {advice}' if advice else ''}"
     if isinstance(node, exp.Func):
         name = str(node.meta.get("name") or node.sql_name())
-        known = FUNCTIONS.get(name.upper())
-        return f"the function {name} is not supported{f': {known}' if known else ''}"
+        advice = FUNCTIONS.get(name.upper())
+        return f"the function {name} is not supported{f': {advice}' if advice else ''}"
     return f"{' '.join(node.sql().split())[:40]} is not supported here"

@@ -28,13 +28,13 @@ _OPTIONAL = "ORIGIN"
 
 
 class WindowTable(exp.Expression):
-    """TUMBLE, HOP or SESSION (``kind``) of the item of FROM ``this``; ``named``: arguments by name."""
+    """TUMBLE, HOP or SESSION (``kind``) over the item of FROM ``this``; ``named``: the arguments are by name."""
 
     arg_types: ClassVar = {
         "this": True,
         "kind": True,
         "timestamp": True,
-        "by": False,
+        "keys": False,
         "named": False,
         "slide": False,
         "size": False,
@@ -44,7 +44,7 @@ class WindowTable(exp.Expression):
 
 
 class WindowFunctionParser(XmlParser):
-    """Reads them."""
+    """Parses window table functions."""
 
     def _parse_table_parts(self, *args: Any, **kwargs: Any) -> exp.Table | exp.Dot | None:
         """As sqlglot does; or a window table function."""
@@ -55,10 +55,10 @@ class WindowFunctionParser(XmlParser):
         if kwargs.get("fast"):
             return None
         self._advance(wrapped)
-        found = exp.Table(this=self._parse_window_table())
+        window_table = exp.Table(this=self._parse_window_table())
         if wrapped:
             self._match_r_paren()
-        return found
+        return window_table
 
     def _parse_window_table(self) -> WindowTable:
         start = self._curr
@@ -79,25 +79,27 @@ class WindowFunctionParser(XmlParser):
             self._fail(f"{kind} lacks {missing[0]}: {_FORMS[kind]}")
         if not self._match(TokenType.R_PAREN):
             self._fail(f"a comma, or the end of {kind}: {_FORMS[kind]}")
-        data, by = parts.pop("DATA")
+        data, keys = parts.pop("DATA")
         timestamp = parts.pop("TIMECOL")
         lengths = {name.lower(): node for name, node in parts.items()}
-        found = WindowTable(this=data, kind=kind, timestamp=timestamp, by=by, named=bool(named), **lengths)
-        found.meta.update(start=start.start, end=self._prev.end)
-        return found
+        table = WindowTable(
+            this=data, kind=kind, timestamp=timestamp, keys=keys, named=bool(named), **lengths
+        )
+        table.meta.update(start=start.start, end=self._prev.end)
+        return table
 
-    def _parse_argument_name(self, kind: str, names: tuple[str, ...], place: int, named: bool) -> str:
-        """The name of the next argument, said or by its place."""
+    def _parse_argument_name(self, kind: str, names: tuple[str, ...], position: int, named: bool) -> str:
+        """The name of the next argument, as written or by its position."""
         if named != bool(self._next and self._next.token_type == TokenType.FARROW):
             self._fail(f"the arguments of {kind} must be all by position, or all by name")
         if not named:
-            if place >= len(names):
+            if position >= len(names):
                 self._fail(f"{kind} has too many arguments: {_FORMS[kind]}")
-            return names[place]
-        said = self._curr.text.upper()
-        name = _SYNONYMS.get(said, said)
+            return names[position]
+        written = self._curr.text.upper()
+        name = _SYNONYMS.get(written, written)
         if name not in names:
-            self._fail(f"{kind} has no argument {said}: there are {', '.join(names)}")
+            self._fail(f"{kind} has no argument {written}: there are {', '.join(names)}")
         self._advance(2)
         return name
 
@@ -123,13 +125,13 @@ class WindowFunctionParser(XmlParser):
         if not self._match(TokenType.TABLE) and not self._comes("("):
             self._fail(f"TABLE and an input: {_FORMS[kind]}")
         data: exp.Expr = self._parse_table() or self._fail("an input: TABLE t, or TABLE (SELECT ...)")
-        by: list[exp.Expr] = []
+        keys: list[exp.Expr] = []
         token = self._curr
         if self._match(TokenType.PARTITION_BY):
             if kind != "SESSION":
                 self._fail(f"{kind} has no PARTITION BY: windows do not depend on other rows", token)
-            by = self._parse_partition_columns()
-        return data, by
+            keys = self._parse_partition_columns()
+        return data, keys
 
     def _parse_partition_columns(self) -> list[exp.Expr]:
         """The columns of PARTITION BY, up to the next argument."""
@@ -144,8 +146,8 @@ class WindowFunctionParser(XmlParser):
 
     def _comes_named(self) -> bool:
         """Whether a comma and an argument by name come next."""
-        behind = self._tokens[self._index + 2 : self._index + 3]
-        return bool(behind) and behind[0].token_type == TokenType.FARROW
+        token_behind = self._tokens[self._index + 2 : self._index + 3]
+        return bool(token_behind) and token_behind[0].token_type == TokenType.FARROW
 
 
 _FINAL = (["FINAL"], ["ON", "WINDOW", "CLOSE"])
@@ -153,14 +155,14 @@ _FINAL = (["FINAL"], ["ON", "WINDOW", "CLOSE"])
 
 def without_emit(tokens: list[Token], sql: str) -> list[Token]:
     """The tokens without EMIT FINAL or EMIT ON WINDOW CLOSE behind queries; EMIT CHANGES is refused."""
-    kept: list[Token] = []
-    place = 0
-    while place < len(tokens):
-        token = tokens[place]
+    remaining: list[Token] = []
+    position = 0
+    while position < len(tokens):
+        token = tokens[position]
         if token.token_type is TokenType.VAR and token.text.upper() == "EMIT":
-            rest = range(place, len(tokens))
-            end = next((i for i in rest if tokens[i].token_type is TokenType.SEMICOLON), len(tokens))
-            words = [t.text.upper() for t in tokens[place + 1 : min(end, place + 5)]]
+            indices = range(position, len(tokens))
+            end = next((i for i in indices if tokens[i].token_type is TokenType.SEMICOLON), len(tokens))
+            words = [t.text.upper() for t in tokens[position + 1 : min(end, position + 5)]]
             if words == ["CHANGES"]:
                 reason = (
                     "EMIT CHANGES would show results that later tuples change: a result is released once, when "
@@ -168,8 +170,8 @@ def without_emit(tokens: list[Token], sql: str) -> list[Token]:
                 )
                 raise SqlError(reason, sql, token.start, tokens[end - 1].end + 1)
             if words in _FINAL:
-                place = end
+                position = end
                 continue
-        kept.append(token)
-        place += 1
-    return kept
+        remaining.append(token)
+        position += 1
+    return remaining
