@@ -30,7 +30,7 @@ from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.run.datasets import shared
+from xmlpunct.engine.run.datasets import dataset, open_partitions
 from xmlpunct.engine.run.datasets.chunks import ASIDE, put_aside
 from xmlpunct.engine.run.local import local_run as local
 from xmlpunct.engine.run.reject_limit import RejectLimit
@@ -88,7 +88,7 @@ class Run:
         (output,) = make_outputs(self.query, self.options)
         target = ColumnsTarget(self.options, output.schema, Here())
         opened.callback(target.close)
-        target.open(run, commit.batch)
+        target.open(run, commit.batch, commit.outputs[0].position)
         metrics = RunMetrics(self.query, self.job.inputs, self.stats, commit.stats, commit.held)
         strict, limit = self.options.strict, self.options.max_rejects
         return MicroBatchSink(
@@ -188,7 +188,7 @@ def test_no_tuple_comes_to_the_driver(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("many", [2, 64])
 def test_a_part_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
-    monkeypatch.setattr(shared, "MANY", many)
+    monkeypatch.setattr(open_partitions, "MANY", many)
     (tmp_path / "feed.xml").write_text(feed(3))
     run = Run(tmp_path, ORDERED, ())
     run.live()
@@ -205,8 +205,8 @@ def test_every_moment(
 ) -> None:
     """Whoever goes on has all of it once, and what could be seen stays as it is."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(shared, "FILE_BYTES", 1500)
-    monkeypatch.setattr(shared, "MANY", 3)
+    monkeypatch.setattr(dataset, "FILE_BYTES", 1500)
+    monkeypatch.setattr(open_partitions, "MANY", 3)
     (tmp_path / "feed.xml").write_text(feed(6, hours=4))
     run, chance = Run(tmp_path, COUNTED, by, 3), random.Random(7)
     assert len(run.batches) > 3
@@ -299,7 +299,7 @@ def test_a_task_that_runs_twice_counts_once(tmp_path: Path) -> None:
 
 def test_what_is_open_is_in_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many micro-batches it came in."""
-    monkeypatch.setattr(shared, "MANY", 4)
+    monkeypatch.setattr(open_partitions, "MANY", 4)
     (tmp_path / "feed.xml").write_text(feed(2, hours=40))
     run = Run(tmp_path, "SELECT 1 AS one, x, hour FROM a", ("one",), slice_bytes=100)
     most = 0
@@ -382,7 +382,7 @@ def test_what_machines_do_not_share_is_told(tmp_path: Path) -> None:
     run = Run(tmp_path, COUNTED, ("x",))
     with ExitStack() as opened:
         aside = run.begin(opened).aside(1)
-    assert not (run.out / "_xmlpunct").exists()
+    shutil.rmtree(run.out / "_xmlpunct", ignore_errors=True)
     with pytest.raises(XmlPunctError, match=r"cannot write .*_xmlpunct: No such file or directory"):
         [*aside.rows(run.batches[1])]
 
@@ -395,7 +395,7 @@ def test_a_dataset_of_xml_has_one_writer(tmp_path: Path) -> None:
     options = RunOptions(output=f"{out}/")
     one, other = XmlTarget(options, Here()), XmlTarget(options, Here())
     one.open("run", 3)
-    assert sorted(p.name for p in out.rglob("*")) == ["_xmlpunct", "slice-000000000003"]
+    assert sorted(p.name for p in out.rglob("*")) == ["_xmlpunct", "lock", "slice-000000000003"]
     with pytest.raises(UsageError, match="another run is writing the dataset"):
         other.open("run", 3)
     other.close()

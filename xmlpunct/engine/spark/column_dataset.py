@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
-from xmlpunct.connectors.outlet import Results, chained
-from xmlpunct.engine.run.checkpoint.commit import Frames
-from xmlpunct.engine.run.datasets import SharedDataset
+from xmlpunct.connectors.outlet import Form, Results, chained
+from xmlpunct.engine.run.datasets import Dataset
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.spark.aside import AsideFolder
 from xmlpunct.engine.spark.outputs import Group, Taken
+from xmlpunct.firehose.writer import JsonlWriter
 from xmlpunct.schema import Schema
 
 T = TypeVar("T")
@@ -44,35 +44,32 @@ def _run(task: Callable[[], T]) -> T:
 class ColumnsTarget:
     """The dataset of ``options.output``, for results with this schema."""
 
-    position: Any = 0
-
     def __init__(self, options: RunOptions, schema: Schema, cluster: Cluster) -> None:
         self._options, self._schema = options, schema
         path, by = str(options.output), options.partition_by
-        self._dataset = SharedDataset(path, options.format, by, cluster)
+        self._dataset = Dataset(path, options.format, by, cluster)
+        self.position: Any = None
 
-    def open(self, run: str, committed: int, begun: bool = True) -> None:
+    def open(self, run: str, committed: int, position: Any = None) -> None:
         """Claim the directory for this run. Raises `UsageError` if the results cannot be written there."""
-        self._dataset.open(self._schema, run, self._options.existing)
+        form = Form(
+            run, self._schema, JsonlWriter(self._schema), self._options.format, self._options.existing
+        )
+        self._dataset.open(form, position)
         self._dataset.check_last(committed + 1)
+        self.position = self._dataset.commit() if position is None else position
 
     def place(self) -> AsideFolder:
         """The directory of staged rows, which readers skip."""
-        return AsideFolder(self._dataset.folder, self._options)
-
-    def begin(self, state: Frames) -> None:
-        """Restore the open partitions."""
-        self._dataset.restore(state)
-
-    def snapshot(self) -> Frames:
-        """The open partitions."""
-        return self._dataset.snapshot()
+        return AsideFolder(self._dataset.staging, self._options)
 
     def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
-        punctuations = output.prepare(batch_results.slice_).punctuations
+        ready = output.prepare(batch_results.slice_)
         keyed = [pair for outcome in batch_results.put for pair in outcome.keyed]
         digest = chained(group.written.digest, group.offset.encode())
-        self._dataset.write(keyed, punctuations, closes, Results(group.batch, (), b"", digest=digest))
+        self._dataset.stage(keyed)
+        self._dataset.write(Results(group.batch, (ready,), b"", last=closes, digest=digest))
+        self.position = self._dataset.commit()
         return group.written.length + sum(chunk.length for _, chunk in keyed), digest
 
     def break_off(self) -> None:

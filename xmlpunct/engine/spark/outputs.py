@@ -19,7 +19,7 @@ from xmlpunct.engine.spark.job import Job, StageRow
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.slice import Slice, concat
 
-_GATHER, _TARGET = "gather", "target"
+_GATHER = "gather"
 
 
 class Taken(NamedTuple):
@@ -52,12 +52,6 @@ class OutputTarget(Protocol):
     def place(self) -> AsideFolder | None:
         """The staging folder of tasks; None if the driver writes the tuples."""
 
-    def begin(self, state: Frames) -> None:
-        """Restore a `snapshot`; an empty one begins a new output."""
-
-    def snapshot(self) -> Frames:
-        """The state for `begin`, beside the position."""
-
     def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
         """Write a micro-batch, the last one if it ``closes`` the output; returns the new length and digest.
 
@@ -80,13 +74,6 @@ class OutletTarget:
 
     def place(self) -> None:
         """None: the driver writes all tuples."""
-
-    def begin(self, state: Frames) -> None:
-        """Nothing to do: the outlet was opened at its position."""
-
-    def snapshot(self) -> Frames:
-        """Empty: the position suffices."""
-        return {}
 
     def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
         data = output.writer.start() if group.first else b""
@@ -145,7 +132,6 @@ class AnswerSink:
             self.output.restore(state)
             if self._gather is not None:
                 self._gather.state.restore(parts.get(_GATHER, {}))
-        self._target.begin(parts.get(_TARGET, {}))
 
     def take(self, rows: list[StageRow], opens: bool) -> Taken:
         """Combine the rows of a micro-batch to one slice, which is empty once the answer is complete.
@@ -190,8 +176,6 @@ class AnswerSink:
         self._target.finish()
 
     def snapshot(self) -> Frames:
-        """The state of the gather, and of the target."""
-        states = {_TARGET: self._target.snapshot()}
-        if self._gather is not None:
-            states[_GATHER] = dict(self._gather.state.snapshot())
-        return {f"{part}/{name}": frame for part, state in states.items() for name, frame in state.items()}
+        """The state of the gather."""
+        frames = {} if self._gather is None else self._gather.state.snapshot()
+        return {f"{_GATHER}/{name}": frame for name, frame in frames.items()}

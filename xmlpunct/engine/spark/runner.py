@@ -159,7 +159,7 @@ class Runner:
                     else XmlTarget(answer_options, cluster)
                 )
                 opened.enter_context(ended_by(dataset.close))
-                dataset.open(run_of(run, number), commit.batch, written.position is not None)
+                dataset.open(run_of(run, number), commit.batch, written.position)
                 targets.append(dataset)
         return targets
 

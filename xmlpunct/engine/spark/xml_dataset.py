@@ -12,8 +12,6 @@ visible.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,10 +26,9 @@ from xmlpunct.base.errors import UsageError
 from xmlpunct.base.escapes import UNHOLDABLE
 from xmlpunct.base.xml_names import is_xml_name
 from xmlpunct.connectors.outlet import Existing
-from xmlpunct.engine.run.checkpoint.commit import Frames
 from xmlpunct.engine.run.datasets.chunks import Chunk, read_chunks
-from xmlpunct.engine.run.datasets.directory import OWN
-from xmlpunct.engine.run.durable_files import make_folder, sync_folder, sync_tree, writing
+from xmlpunct.engine.run.datasets.staged_directory import StagedDirectory
+from xmlpunct.engine.run.durable_files import writing
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.spark.aside import AsideFolder
@@ -97,43 +94,32 @@ class XmlTarget:
 
     def __init__(self, options: RunOptions, cluster: Cluster) -> None:
         self._options, self._cluster = options, cluster
-        self.path = Path(str(options.output)).absolute()
-        self._staging = self.path / OWN
-        self._lock = -1
+        self._directory = StagedDirectory(str(options.output))
+        self.path, self._staging = self._directory.path, self._directory.staging
 
-    def open(self, run: str, committed: int, begun: bool = True) -> None:
+    def open(self, run: str, committed: int, position: Any = None) -> None:
         """Remove the slices after micro-batch ``committed``. Raises `UsageError` if the dataset cannot be written.
 
-        If the run has not ``begun``, the directory may hold slices of another run.
+        Without a ``position`` the run is new, and the directory may hold slices of another run.
         """
         refuses = self._options.existing is Existing.REFUSE
-        if not begun and refuses and (existing := sorted(self.path.glob("slice-*"))):
+        if position is None and refuses and (existing := sorted(self.path.glob("slice-*"))):
             raise UsageError(
                 f"{self._options.output} holds {existing[0].name}, and the checkpoint is new: give the --checkpoint of "
                 "the run that wrote it, name another directory, or remove its slices with --replace"
             )
         try:
-            make_folder(self.path)
-            self._lock = os.open(self.path, os.O_RDONLY)
-            self._acquire_lock()
+            self._directory.lock()
             for folder in self.path.glob("slice-*"):
                 if int(folder.name.removeprefix("slice-")) > committed:
                     shutil.rmtree(folder)
-            shutil.rmtree(self._staging, ignore_errors=True)
-            self._staging.mkdir()
+            self._directory.empty_staging()
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the dataset {self._options.output}: {error}") from None
 
     def place(self) -> AsideFolder:
         """The directory of staged rows, which readers skip."""
         return AsideFolder(self._staging, self._options)
-
-    def begin(self, state: Frames) -> None:
-        """Nothing to do: all slices up to the commit are visible."""
-
-    def snapshot(self) -> Frames:
-        """Empty: no state is left after a slice."""
-        return {}
 
     def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
         length, digest = group.written.length, group.written.digest
@@ -154,10 +140,8 @@ class XmlTarget:
         if not folder.exists():
             return length, digest
         with writing(self.path):
-            sync_tree(folder)  # Spark's writer does not sync
             length += sum(path.stat().st_size for path in folder.glob("*/part-*"))
-            os.rename(folder, self.path / name)
-            sync_folder(self.path)
+            self._directory.publish(folder, name)
             for file in {chunk.file for chunk in chunks}:
                 (self._staging / file).unlink()
         return length, digest
@@ -170,26 +154,14 @@ class XmlTarget:
 
     def close(self) -> None:
         """Release the directory."""
-        if self._lock >= 0:
-            shutil.rmtree(self._staging, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = -1
+        if self._directory.is_locked:
+            self._directory.remove_staging()
+            self._directory.close()
 
     @property
     def _session(self) -> Any:
         assert self._cluster.session is not None
         return self._cluster.session
-
-    def _acquire_lock(self) -> None:
-        """Lock the dataset. Raises `UsageError` while another run writes it."""
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock)
-            self._lock = -1
-            raise UsageError(f"another run is writing the dataset {self._options.output}") from None
-        except OSError:  # a file system without locks
-            return
 
     def _tuples(self, schema: Schema, chunks: Sequence[Chunk]) -> DataFrame:
         """A frame of the tuples of chunks, with one partition per chunk."""
