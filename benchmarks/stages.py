@@ -166,8 +166,8 @@ def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
     from xmlpunct.engine.partition.routing import route
     from xmlpunct.engine.run.output import Output
     from xmlpunct.engine.spark.combining import Combiner, ShardOutput
-    from xmlpunct.engine.spark.job import RESULT, StageRow
     from xmlpunct.engine.spark.processor import gather_of
+    from xmlpunct.engine.spark.stage_messages import RESULT, StageRow
     from xmlpunct.firehose import writer_for
     from xmlpunct.punctuations.punctuation import Punctuation
     from xmlpunct.slice import Slice
@@ -220,8 +220,8 @@ def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
     from xmlpunct.engine.run.stats import RunStats
     from xmlpunct.engine.spark.aside import Aside
     from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
-    from xmlpunct.engine.spark.job import RESULT, StageRow
     from xmlpunct.engine.spark.outputs import AnswerSink
+    from xmlpunct.engine.spark.stage_messages import RESULT, StageRow
     from xmlpunct.slice import Slice
 
     class Here(Cluster):

@@ -25,10 +25,10 @@ from xmlpunct.engine.run.local import local_run as local
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.sink import make_outputs
 from xmlpunct.engine.run.stats import RunStats
-from xmlpunct.engine.spark.job import StageRow
 from xmlpunct.engine.spark.outputs import OutletTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
+from xmlpunct.engine.spark.stage_messages import StageRow
 from xmlpunct.engine.sql import plan
 
 DECLARED = """CREATE STREAM a (x INT, hour INT NOT NULL, t STRING) WITH (source = '{folder}/feed.xml', element = 'a');

@@ -40,9 +40,9 @@ from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import combining
 from xmlpunct.engine.spark.aside import PutAside
 from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
-from xmlpunct.engine.spark.job import StageRow
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
+from xmlpunct.engine.spark.stage_messages import StageRow
 from xmlpunct.engine.spark.xml_dataset import ChunkTexts, XmlTarget
 from xmlpunct.engine.sql import plan
 from xmlpunct.punctuations.promised import Promised
@@ -172,7 +172,7 @@ def test_late_tuples_are_dropped_and_counted(tmp_path: Path) -> None:
 
 def test_no_tuple_comes_to_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does is as large for a hundred times as many tuples."""
-    monkeypatch.setattr("xmlpunct.engine.spark.job.PAYLOAD_BYTES", 2**20)
+    monkeypatch.setattr("xmlpunct.engine.spark.stage_messages.PAYLOAD_BYTES", 2**20)
     sizes = []
     for hundreds in (1, 100):
         folder = tmp_path / str(hundreds)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from tests.spark.test_ranges import micro_batches
 from xmlpunct.base.codec import pack, unpack
 from xmlpunct.engine.spark.combining import Combiner
-from xmlpunct.engine.spark.job import Job, StageRow, batch_to_rows, rows_to_batch
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
+from xmlpunct.engine.spark.stage_messages import StageRow, batch_to_rows, rows_to_batch
 
 
 def without_spark(job: Job, sink: MicroBatchSink) -> None:

@@ -15,8 +15,9 @@ from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark.aside import AsideFolder, PutAside
 from xmlpunct.engine.spark.combining import ShardOutput
 from xmlpunct.engine.spark.edge import edge_pipeline
-from xmlpunct.engine.spark.job import Job, StageRow
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.processor import gather_of
+from xmlpunct.engine.spark.stage_messages import StageRow
 from xmlpunct.slice import Slice, concat
 
 _GATHER = "gather"

@@ -29,7 +29,7 @@ from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.cutting import cut_large_files
-from xmlpunct.engine.spark.job import Job, batch_to_rows
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.offsets import SparkOffsets
 from xmlpunct.engine.spark.outputs import OutletTarget, OutputTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
@@ -45,6 +45,7 @@ from xmlpunct.engine.spark.spark_session import (
 )
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.spark.spark_source import cursors_of
+from xmlpunct.engine.spark.stage_messages import batch_to_rows
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.spark.worker_stubs import NAME, QuerySource, with_fragments
 from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset

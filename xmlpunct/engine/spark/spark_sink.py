@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-import polars as pl
-
-from xmlpunct.base.codec import unpack
 from xmlpunct.base.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.base.frames import nested_snapshot
 from xmlpunct.connectors.outlet import Outlet, Results, chained
@@ -23,21 +19,12 @@ from xmlpunct.engine.run.sink import rejected, snapshot_of_outputs, tell_complet
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark.aside import Aside
 from xmlpunct.engine.spark.backpressure import COMING_BYTES, Wish
-from xmlpunct.engine.spark.edge import counts, rejects_from_bytes, voided
-from xmlpunct.engine.spark.job import (
-    COUNTS,
-    EDGE_OPERATORS,
-    EDGE_REJECTS,
-    FAILURE,
-    PLACES,
-    REJECTS,
-    SAID,
-    Job,
-    StageRow,
-)
+from xmlpunct.engine.spark.edge import counts, voided
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.offsets import SparkOffsets
 from xmlpunct.engine.spark.outputs import AnswerSink, OutputTarget, Taken
 from xmlpunct.engine.spark.run_metrics import RunMetrics
+from xmlpunct.engine.spark.stage_messages import Failure, Port, StageRow, TaskReport, received, rejects_in
 
 
 class Keeper(Protocol):
@@ -143,12 +130,12 @@ class MicroBatchSink:
 
     def _take(self, rows: list[StageRow], batch: int) -> None:
         self._came = sum(len(row.payload) for row in rows)
-        failures = sorted((row for row in rows if row.port == FAILURE), key=lambda row: row.seq)
-        void = voided(failures)
+        failures = received(Failure, rows)
+        void = voided(row for row in rows if row.port == Port.FAILURE)
         rows = [row for row in rows if not self._from_reader(row) or counts(row, void)]
         taken = [answer.take(rows, self._commit.batch < 0) for answer in self._answers]
         rejects = [reject for of in taken for reject in of.rejects]
-        rejects += rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
+        rejects += rejects_in(rows)
         rejects.sort(key=Reject.place)
         if self.strict and rejects:
             self._put_rejects(batch, rejects[:1], self._commit, False)
@@ -169,35 +156,29 @@ class MicroBatchSink:
         ]
         # The output may be complete before the place where an input fails: then nobody asks for what lies behind.
         matters = bool(failures) and (self._judges or not all(closed))
-        failure = json.loads(failures[0].payload) if matters else None
+        failure = failures[0][1].error if matters else None
         if excess is not None and failure is None:
-            closed, failure = before, list(excess.__reduce__()[1])
+            closed, failure = before, excess
         self._write(batch, taken, rejects, closed, failure)
         if failure is not None:
-            self.failure = SourceError(*failure)
+            self.failure = failure
 
     def _judge(self, limit: RejectLimit, rows: list[StageRow], rejects: list[Reject]) -> SourceError | None:
         """The failure that a micro-batch is if an input has too large a share of rejects."""
         if limit.percent is None:
             return None
-        failure, counts = None, self._metrics.stats.judged
-        for row in sorted((row for row in rows if row.port in (PLACES, COUNTS)), key=_told):
-            if row.port == PLACES:
-                for stream, tuples in unpack(row.payload).items():
-                    name = self.job.query.streams[int(stream)].name
-                    bad = rejected_flags(tuples, rejects)
-                    failure = failure or limit.share(name, counts.setdefault(name, [0, 0]), bad, False)
-            elif json.loads(row.payload)["ended"]:
-                for number in self.job.inputs[row.seq >> 32].streams:
-                    name = self.job.query.streams[number].name
-                    nothing = pl.Series(dtype=pl.Boolean())
-                    failure = failure or limit.share(name, counts.setdefault(name, [0, 0]), nothing, True)
+        failure, judged = None, self._metrics.stats.judged
+        for seq, task in received(TaskReport, rows):
+            for stream in self.job.inputs[seq >> 32].streams:
+                name = self.job.query.streams[stream].name
+                counts_of = judged.setdefault(name, [0, 0])
+                if stream in task.positions:
+                    bad = rejected_flags(task.positions[stream], rejects)
+                    failure = failure or limit.share(name, counts_of, bad, task.has_ended)
         return failure
 
     def _from_reader(self, row: StageRow) -> bool:
-        return row.port in (COUNTS, EDGE_OPERATORS, EDGE_REJECTS, PLACES, SAID) or (
-            row.port >= 0 and self._answers[row.port].from_reader
-        )
+        return row.port == Port.TASK_REPORT or (row.port >= 0 and self._answers[row.port].from_reader)
 
     def _write(
         self,
@@ -205,10 +186,10 @@ class MicroBatchSink:
         taken: Sequence[Taken],
         rejects: list[Reject],
         closed: Sequence[bool],
-        failure: list[Any] | None,
+        failure: SourceError | None,
     ) -> None:
         old, stats = self._commit, self._metrics.stats
-        new = Commit(batch, failure=failure)
+        new = Commit(batch, failure=None if failure is None else list(failure.__reduce__()[1]))
         new.offset = "" if self._offsets is None else self._offsets.end(batch)
         new.outputs = [
             answer.write(of, batch, new.offset, closes, failure is not None, stats)
@@ -250,8 +231,3 @@ class MicroBatchSink:
             answer.finish()
         if fresh and self._commit.closed:
             tell_complete()
-
-
-def _told(row: StageRow) -> tuple[int, bool]:
-    """The order of what a reader says: task after task, and last of each whether its input has ended."""
-    return row.seq, row.port == COUNTS
