@@ -9,6 +9,7 @@ import random
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +28,7 @@ from tests.spark.simulated import combined, without_spark
 from tests.spark.test_ranges import job_of
 from xmlpunct.base.errors import SourceError, StrictError, UsageError, XmlPunctError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.outlet import Form
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
@@ -35,16 +37,18 @@ from xmlpunct.engine.run.datasets.chunks import ASIDE, put_aside
 from xmlpunct.engine.run.local import local_run as local
 from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.engine.run.run_options import RunOptions
-from xmlpunct.engine.run.sink import make_outputs
+from xmlpunct.engine.run.sink import make_outputs, open_sink
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import combining
 from xmlpunct.engine.spark.aside import PutAside
-from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
+from xmlpunct.engine.spark.runner import staged_outlet
+from xmlpunct.engine.spark.spark_executor import SparkExecutor
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.spark.stage_messages import StageRow
-from xmlpunct.engine.spark.xml_dataset import ChunkTexts, XmlTarget
+from xmlpunct.engine.spark.xml_dataset import ChunkTexts, XmlDataset
 from xmlpunct.engine.sql import plan
+from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -57,8 +61,8 @@ ORDERED = "SELECT x, hour, t FROM a ORDER BY hour, x DESC, t"
 T = TypeVar("T")
 
 
-class Here(Cluster):
-    """A cluster of this process."""
+class Here(SparkExecutor):
+    """Runs tasks in this process."""
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         return [task() for task in tasks]
@@ -85,15 +89,14 @@ class Run:
             (committed(self.log) if self.log.exists() else Commit.begun(self.query)),
             RunStats("spark"),
         )
-        (output,) = make_outputs(self.query, self.options)
-        target = ColumnsTarget(self.options, output.schema, Here())
-        opened.callback(target.close)
-        target.open(run, commit.batch, commit.outputs[0].position)
+        outputs, options = make_outputs(self.query, self.options), replace(self.options, rejects=None)
         metrics = RunMetrics(self.query, self.job.inputs, self.stats, commit.stats, commit.held)
-        strict, limit = self.options.strict, self.options.max_rejects
-        return MicroBatchSink(
-            self.job, Dying(self.log, death), commit, [(output, target)], None, metrics, strict, limit=limit
+        sink = opened.enter_context(
+            open_sink(
+                self.query, options, outputs, self.stats, commit, run, lambda to: staged_outlet(to, Here())
+            )
         )
+        return MicroBatchSink(self.job, Dying(self.log, death), commit, sink, metrics)
 
     def rows(self, sink: MicroBatchSink, number: int) -> list[StageRow]:
         """What comes to the driver of a micro-batch."""
@@ -382,7 +385,7 @@ def test_what_machines_do_not_share_is_told(tmp_path: Path) -> None:
     run = Run(tmp_path, COUNTED, ("x",))
     with ExitStack() as opened:
         aside = run.begin(opened).aside(1)
-    shutil.rmtree(run.out / "_xmlpunct", ignore_errors=True)
+    assert not (run.out / "_xmlpunct").exists()
     with pytest.raises(XmlPunctError, match=r"cannot write .*_xmlpunct: No such file or directory"):
         [*aside.rows(run.batches[1])]
 
@@ -393,11 +396,13 @@ def test_a_dataset_of_xml_has_one_writer(tmp_path: Path) -> None:
     for name in ("slice-000000000003", "slice-000000000004", "_xmlpunct/slice-000000000005"):
         (out / name).mkdir(parents=True)
     options = RunOptions(output=f"{out}/")
-    one, other = XmlTarget(options, Here()), XmlTarget(options, Here())
-    one.open("run", 3)
+    one, other = XmlDataset(options, Here()), XmlDataset(options, Here())
+    schema = Schema.parse("x INT")
+    form = Form("run", schema, writer_for("xml", schema))
+    one.open(form, 3)
     assert sorted(p.name for p in out.rglob("*")) == ["_xmlpunct", "lock", "slice-000000000003"]
     with pytest.raises(UsageError, match="another run is writing the dataset"):
-        other.open("run", 3)
+        other.open(form, 3)
     other.close()
     one.close()
     assert os.listdir(out) == ["slice-000000000003"]

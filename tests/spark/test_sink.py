@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.checkpoints import Keeping, committed
+from tests.spark.simulated import run_sink
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, select_all
 from tests.spark.test_ranges import job_of
 from xmlpunct.base.codec import pack, pieces
@@ -25,7 +26,6 @@ from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import InputStats, OperatorStats, RunStats
 from xmlpunct.engine.spark.job import Job
-from xmlpunct.engine.spark.outputs import OutletTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.spark.stage_messages import (
@@ -64,15 +64,11 @@ class Bench:
             FileOutlet(str(self.rejects), commit.rejects.length),
         ]
         writer = writer_for("xml", self.schema, punct_namespace=NAMESPACE)
-        return MicroBatchSink(
-            self.job,
-            Keeping(self.folder / "log"),
-            commit,
-            [(Output(self.schema, writer), OutletTarget(self._opened[0]))],
-            self._opened[1],
-            RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats, commit.held),
-            strict,
-        )
+        outlet, rejects = self._opened
+        metrics = RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats, commit.held)
+        outputs = [(Output(self.schema, writer), outlet)]
+        sink = run_sink(self.job.query, outputs, rejects, self.stats, commit, strict)
+        return MicroBatchSink(self.job, Keeping(self.folder / "log"), commit, sink, metrics)
 
     def result(self, ordinal: int, *hours: int, closed: str = "", end: bool = False) -> StageRow:
         """A result row: a tuple for each hour, a punctuation on the hour, and the end."""

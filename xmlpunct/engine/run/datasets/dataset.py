@@ -24,12 +24,13 @@ import polars as pl
 from xmlpunct.base.codec import pack, unpack
 from xmlpunct.base.errors import UsageError, XmlPunctError
 from xmlpunct.connectors.last_group import LastGroup
-from xmlpunct.connectors.outlet import Form, Outlet, Results
+from xmlpunct.connectors.outlet import Form, Results
 from xmlpunct.engine.run.datasets.chunks import KeyedChunk, Making, in_groups
 from xmlpunct.engine.run.datasets.dataset_files import FILE_BYTES
 from xmlpunct.engine.run.datasets.open_partitions import Executor, OpenPartition, OpenPartitions, PartitionKey
 from xmlpunct.engine.run.datasets.partition_names import check_columns, directory, unfit
 from xmlpunct.engine.run.datasets.staged_directory import COMPLETE, StagedDirectory
+from xmlpunct.engine.run.datasets.staged_outlet import StagedOutlet
 from xmlpunct.engine.run.durable_files import save_durably, writing
 from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.joint_cover import JointCover
@@ -45,7 +46,7 @@ _PUBLISHED = re.compile(r"part-[0-9]{6,}-[0-9]+\.(parquet|arrow|csv)|[^=]+=.*", 
 T = TypeVar("T")
 
 
-class Dataset(Outlet):
+class Dataset(StagedOutlet):
     """The dataset in directory ``path``, in one file format, partitioned by the columns ``by``.
 
     With an ``executor``, tasks stage the rows (see `stage`) and make the files.
@@ -66,7 +67,6 @@ class Dataset(Outlet):
 
     @property
     def staging(self) -> Path:
-        """The folder in which tasks stage rows."""
         return self._directory.staging
 
     def check(self, schema: Schema) -> None:
@@ -96,11 +96,11 @@ class Dataset(Outlet):
         self._open.remove_strays()
 
     def stage(self, chunks: Sequence[KeyedChunk]) -> None:
-        """Add rows that tasks have staged to the next group."""
         self._staged = chunks
 
     def write(self, results: Results, *, again: bool = False) -> None:
         chunks, self._staged = self._staged, ()
+        self.group_bytes = sum(chunk.length for _, chunk in chunks)
         if self._directory.is_done:
             return
         with writing(self._directory.path):
@@ -114,7 +114,7 @@ class Dataset(Outlet):
                 self._add(slice_)
                 if self._by and slice_.punctuations:
                     self._publish_promised(slice_.punctuations)
-            self._measure += len(results.data) + sum(chunk.length for _, chunk in chunks)
+            self._measure += len(results.data) + self.group_bytes
             if results.last:
                 self._end()
                 return
