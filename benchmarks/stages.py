@@ -166,8 +166,8 @@ def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
     from xmlpunct.engine.partition.routing import route
     from xmlpunct.engine.run.output import Output
     from xmlpunct.engine.spark.combining import Combiner, ShardOutput
-    from xmlpunct.engine.spark.job import RESULT, StageRow
     from xmlpunct.engine.spark.processor import gather_of
+    from xmlpunct.engine.spark.stage_messages import RESULT, StageRow
     from xmlpunct.firehose import writer_for
     from xmlpunct.punctuations.punctuation import Punctuation
     from xmlpunct.slice import Slice
@@ -214,17 +214,21 @@ def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
 
     import polars as pl
 
+    from xmlpunct.base.codec import pack
     from xmlpunct.engine.partition.routing import route
+    from xmlpunct.engine.run.channel import StagedChannel
+    from xmlpunct.engine.run.checkpoint.commit import Written
+    from xmlpunct.engine.run.datasets import Dataset
     from xmlpunct.engine.run.run_options import RunOptions
-    from xmlpunct.engine.run.sink import make_output
+    from xmlpunct.engine.run.sink import form_of, make_output
     from xmlpunct.engine.run.stats import RunStats
-    from xmlpunct.engine.spark.aside import Aside
-    from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
-    from xmlpunct.engine.spark.job import RESULT, StageRow
-    from xmlpunct.engine.spark.outputs import AnswerSink
+    from xmlpunct.engine.spark.answer_gather import AnswerGather
+    from xmlpunct.engine.spark.aside import Aside, AsideFolder
+    from xmlpunct.engine.spark.spark_executor import SparkExecutor
+    from xmlpunct.engine.spark.stage_messages import RESULT, StageRow
     from xmlpunct.slice import Slice
 
-    class Here(Cluster):
+    class Here(SparkExecutor):
         def run(self, tasks: Any) -> list[Any]:
             return [task() for task in tasks]
 
@@ -237,19 +241,24 @@ def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
         rows = [StageRow(0, job.sink, RESULT, shard, part.to_bytes()) for shard, part in parts.items()]
         with TemporaryDirectory() as folder:
             options = RunOptions(output=f"{folder}/out/", format="parquet")
-            output = make_output(options, answer)
-            target = ColumnsTarget(options, output.schema, Here())
-            target.open("run", -1)
-            taking, stats = AnswerSink(job, 0, output, target), RunStats("spark")
-            put, rows = timed(lambda: [*Aside(job, 0, {0: taking.place_aside()}).rows(rows)])
+            output, outlet = make_output(options, answer), Dataset(f"{folder}/out/", "parquet", (), Here())
+            outlet.open(form_of(options, output, "run"), None)
+            channel = StagedChannel("", outlet, output, RunStats("spark"), Written(), {}, options)
+            gather = AnswerGather(job, 0, channel)
+            aside = Aside(job, 0, {0: AsideFolder(outlet.staging, options, pack(output.snapshot()))})
+            put, rows = timed(lambda: [*aside.rows(rows)])
 
             def take() -> None:
-                taking.write(taking.take(rows, False), 0, "", False, False, stats)
-                taking.snapshot()
+                gathered = gather.take(rows, False)
+                chunks = [chunk for outcome in gathered.staged for chunk in outcome.keyed]
+                channel.stage(chunks, 0, 0, "")
+                channel.write(gathered.slice_)
+                channel.flush(write_empty=True)
+                gather.snapshot()
 
             seconds, _ = timed(take)
-            made, _ = timed(target.break_off)
-            target.close()
+            made, _ = timed(channel.break_off)
+            outlet.close()
         return put + made, seconds
 
     def fewest(given: Any) -> list[float]:

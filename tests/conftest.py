@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.threads import TURNS
 from xmlpunct.base import secrets
 from xmlpunct.engine.run.local import running
-from xmlpunct.engine.spark import job
+from xmlpunct.engine.spark import stage_messages
 
 running.cores = TURNS.next
-job.PAYLOAD_BYTES = 64  # slices of a few tuples travel in parts, too
+stage_messages.PAYLOAD_BYTES = 64  # slices of a few tuples travel in parts, too
 
 EXAMPLES = 20
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.checkpoints import Keeping
-from tests.spark.simulated import without_spark
+from tests.spark.simulated import run_sink, without_spark
 from tests.spark.support import NAMESPACE, read_back
 from tests.spark.test_ranges import job_of
 from xmlpunct.base.errors import StrictError, UsageError
@@ -26,7 +26,6 @@ from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import RunStats
-from xmlpunct.engine.spark.outputs import OutletTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.sql import plan
@@ -121,11 +120,10 @@ def by_spark(
     job = replace(job_of(guarded, out, shards, size), shares=limit is not None)
     stats, commit = RunStats("spark"), Commit()
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.root.ordered)
-    target, rejects = OutletTarget(FileOutlet(str(out / "out.xml"), 0)), FileOutlet(str(out / "rejects"), 0)
+    outlet, rejects = FileOutlet(str(out / "out.xml"), 0), FileOutlet(str(out / "rejects"), 0)
     metrics = RunMetrics(guarded, job.inputs, stats, {})
-    sink = MicroBatchSink(
-        job, Keeping(out / "log"), commit, [(output, target)], rejects, metrics, strict, limit=limit
-    )
+    outputs = run_sink(guarded, [(output, outlet)], rejects, stats, commit, strict, limit)
+    sink = MicroBatchSink(job, Keeping(out / "log"), commit, outputs, metrics)
     without_spark(job, sink)
     assert sink.done.is_set()
     if sink.failure is not None:

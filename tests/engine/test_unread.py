@@ -12,7 +12,7 @@ import pytest
 import xmlpunct
 from tests.checkpoints import Keeping
 from tests.engine.test_live import BEGIN, COUNT, LISTENING, Running, closing, connected, t, until
-from tests.spark.simulated import without_spark
+from tests.spark.simulated import run_sink, without_spark
 from tests.spark.test_ranges import job_of
 from xmlpunct.base.errors import SourceError, StrictError
 from xmlpunct.engine.plan import Query
@@ -23,7 +23,6 @@ from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.run.stop import Stop
-from xmlpunct.engine.spark.outputs import OutletTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.sql import plan
@@ -63,11 +62,9 @@ def on_spark(query: Query, options: RunOptions, stats: RunStats) -> None:
     out = Path(str(options.output)).parent
     job = job_of(query, out, 2, options.slice_bytes)
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.root.ordered)
-    target, metrics = OutletTarget(FileOutlet(options.output, 0)), RunMetrics(query, job.inputs, stats, {})
-    sink = MicroBatchSink(
-        job, Keeping(out / "log"), Commit(), [(output, target)], None, metrics, options.strict
-    )
-    without_spark(job, sink)
+    metrics, outlet = RunMetrics(query, job.inputs, stats, {}), FileOutlet(options.output, 0)
+    sink = run_sink(query, [(output, outlet)], None, stats, Commit(), options.strict)
+    without_spark(job, MicroBatchSink(job, Keeping(out / "log"), Commit(), sink, metrics))
 
 
 ENGINES = pytest.mark.parametrize("engine", [local.run, on_spark], ids=["local", "spark"])

@@ -13,7 +13,7 @@ import pytest
 
 from tests.checkpoints import Keeping, committed
 from tests.reliability.faults import Death
-from tests.spark.simulated import without_spark
+from tests.spark.simulated import run_sink, without_spark
 from tests.spark.test_ranges import job_of
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.plan import Query
@@ -25,10 +25,9 @@ from xmlpunct.engine.run.local import local_run as local
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.sink import make_outputs
 from xmlpunct.engine.run.stats import RunStats
-from xmlpunct.engine.spark.job import StageRow
-from xmlpunct.engine.spark.outputs import OutletTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
+from xmlpunct.engine.spark.stage_messages import StageRow
 from xmlpunct.engine.sql import plan
 
 DECLARED = """CREATE STREAM a (x INT, hour INT NOT NULL, t STRING) WITH (source = '{folder}/feed.xml', element = 'a');
@@ -123,16 +122,13 @@ def on_shards(
     options = RunOptions(output=str(folder / f"{last}.xml"), slice_bytes=size)
     query = with_guards(query) if guarded else query
     job, stats = job_of(query, folder, shards, size), RunStats("spark")
-    paths = [options.to(answer.destination).output for answer in query.answers]
-    targets = [OutletTarget(FileOutlet(path, 0)) for path in paths]
-    sink = MicroBatchSink(
-        job,
-        Keeping(folder / "log"),
-        Commit.begun(query),
-        list(zip(make_outputs(query, options), targets, strict=True)),
-        FileOutlet(str(folder / f"{last}.rejects"), 0) if guarded else None,
-        RunMetrics(query, job.inputs, stats, {}),
-    )
+    places = [options.to(answer.destination).output for answer in query.answers]
+    outlets, commit = [FileOutlet(place, 0) for place in places], Commit.begun(query)
+    rejects = FileOutlet(str(folder / f"{last}.rejects"), 0) if guarded else None
+    metrics = RunMetrics(query, job.inputs, stats, {})
+    pairs = list(zip(make_outputs(query, options), outlets, strict=True))
+    outputs = run_sink(query, pairs, rejects, stats, commit)
+    sink = MicroBatchSink(job, Keeping(folder / "log"), commit, outputs, metrics)
     without_spark(job, sink)
     assert sink.done.is_set()
     assert sink.failure is None
@@ -205,8 +201,9 @@ def test_a_death_between_writing_and_committing(tmp_path: Path) -> None:
             FileOutlet(str(path), written.length) for path, written in zip(paths, commit.outputs, strict=True)
         ]
         metrics = RunMetrics(query, job.inputs, stats, commit.stats, commit.held)
-        pairs = list(zip(make_outputs(query, options), map(OutletTarget, outlets), strict=True))
-        sink = MicroBatchSink(job, Dying(log, death), commit, pairs, None, metrics)
+        pairs = list(zip(make_outputs(query, options), outlets, strict=True))
+        outputs = run_sink(query, pairs, None, stats, commit)
+        sink = MicroBatchSink(job, Dying(log, death), commit, outputs, metrics)
         try:
             for number, rows in enumerate(batches.rows):
                 if number >= commit.batch:

@@ -26,7 +26,7 @@ from tests.reliability.faults import Death
 from tests.reliability.support import LONG
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.connectors.outlet import Form, Results
-from xmlpunct.engine.run.datasets import Dataset, dataset, dataset_files, staging
+from xmlpunct.engine.run.datasets import Dataset, dataset, dataset_files, open_partitions
 from xmlpunct.engine.run.datasets.partition_names import directory
 from xmlpunct.engine.run.local import ledger
 from xmlpunct.firehose.writer import JsonlWriter
@@ -192,7 +192,7 @@ def test_written_values_are_read_back(tmp_path: Path, format_: str, partition_by
 def test_files_and_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset_files, "GROUP_ROWS", 100)
     monkeypatch.setattr(dataset, "FILE_BYTES", 8_000)
-    monkeypatch.setattr(staging, "MEMORY_BYTES", 5_000)
+    monkeypatch.setattr(open_partitions, "MEMORY_BYTES", 5_000)
     by_hour, unpartitioned = (
         Writing(tmp_path / name, *by).open() for name, by in (("h", ("hour",)), ("w", ()))
     )
@@ -202,7 +202,7 @@ def test_files_and_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
         by_hour.put(*tuples)
         counts.append(len(unpartitioned.put(*tuples)))
         for writing in (by_hour, unpartitioned):
-            buffered = sum(p.held for p in writing.dataset._open.values())
+            buffered = sum(p.memory_bytes for p in writing.dataset._open)
             assert buffered <= 5_000
     assert counts[20] > 0, "files are published as they fill"
     assert sorted(counts) == counts
@@ -244,7 +244,7 @@ def test_lost_staged_rows_are_an_error(tmp_path: Path) -> None:
     writing.put(("S1", 17, 1))
     position = writing.dataset.commit()
     writing.close()
-    (staged,) = (tmp_path / "d" / "_xmlpunct").glob("open-*")
+    (staged,) = (tmp_path / "d" / "_xmlpunct").glob("aside-*")
     staged.write_bytes(b"")
     with pytest.raises(XmlPunctError, match="shorter than the committed"):
         Writing(tmp_path / "d", "hour").open(position)
@@ -342,5 +342,5 @@ def test_every_moment_to_die_at(
     assert len(deaths) > 5
     assert seen(bench.out) == names
     assert (
-        subprocess.run(["find", bench.out, "-name", "open-*"], capture_output=True, check=True).stdout == b""
+        subprocess.run(["find", bench.out, "-name", "aside-*"], capture_output=True, check=True).stdout == b""
     )

@@ -9,6 +9,7 @@ import random
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,24 +28,27 @@ from tests.spark.simulated import combined, without_spark
 from tests.spark.test_ranges import job_of
 from xmlpunct.base.errors import SourceError, StrictError, UsageError, XmlPunctError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.outlet import Form
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.run.datasets import shared
+from xmlpunct.engine.run.datasets import dataset, open_partitions
 from xmlpunct.engine.run.datasets.chunks import ASIDE, put_aside
 from xmlpunct.engine.run.local import local_run as local
 from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.engine.run.run_options import RunOptions
-from xmlpunct.engine.run.sink import make_outputs
+from xmlpunct.engine.run.sink import make_outputs, open_sink
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import combining
 from xmlpunct.engine.spark.aside import PutAside
-from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
-from xmlpunct.engine.spark.job import StageRow
 from xmlpunct.engine.spark.run_metrics import RunMetrics
+from xmlpunct.engine.spark.runner import staged_outlet
+from xmlpunct.engine.spark.spark_executor import SparkExecutor
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
-from xmlpunct.engine.spark.xml_dataset import ChunkTexts, XmlTarget
+from xmlpunct.engine.spark.stage_messages import StageRow
+from xmlpunct.engine.spark.xml_dataset import ChunkTexts, XmlDataset
 from xmlpunct.engine.sql import plan
+from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -57,8 +61,8 @@ ORDERED = "SELECT x, hour, t FROM a ORDER BY hour, x DESC, t"
 T = TypeVar("T")
 
 
-class InProcess(Cluster):
-    """A cluster that runs its tasks in this process."""
+class InProcess(SparkExecutor):
+    """Runs tasks in this process."""
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         return [task() for task in tasks]
@@ -95,15 +99,20 @@ class Run:
             (committed(self.log) if self.log.exists() else Commit.begun(self.query)),
             RunStats("spark"),
         )
-        (output,) = make_outputs(self.query, self.options)
-        target = ColumnsTarget(self.options, output.schema, InProcess())
-        opened.callback(target.close)
-        target.open(run, commit.batch)
+        outputs, options = make_outputs(self.query, self.options), replace(self.options, rejects=None)
         metrics = RunMetrics(self.query, self.job.inputs, self.stats, commit.stats, commit.held)
-        strict, limit = self.options.strict, self.options.max_rejects
-        return MicroBatchSink(
-            self.job, Dying(self.log, death), commit, [(output, target)], None, metrics, strict, limit=limit
+        sink = opened.enter_context(
+            open_sink(
+                self.query,
+                options,
+                outputs,
+                self.stats,
+                commit,
+                run,
+                lambda to: staged_outlet(to, InProcess()),
+            )
         )
+        return MicroBatchSink(self.job, Dying(self.log, death), commit, sink, metrics)
 
     def rows(self, sink: MicroBatchSink, number: int) -> list[StageRow]:
         """The rows of a micro-batch that the driver receives."""
@@ -186,7 +195,7 @@ def test_late_tuples_are_dropped_and_counted(tmp_path: Path) -> None:
 
 def test_no_tuple_comes_to_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The size of the driver's rows does not depend on the number of tuples."""
-    monkeypatch.setattr("xmlpunct.engine.spark.job.PAYLOAD_BYTES", 2**20)
+    monkeypatch.setattr("xmlpunct.engine.spark.stage_messages.PAYLOAD_BYTES", 2**20)
     sizes = []
     for hundreds in (1, 100):
         folder = tmp_path / str(hundreds)
@@ -202,7 +211,7 @@ def test_no_tuple_comes_to_the_driver(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("file_limit", [2, 64])
 def test_a_part_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_limit: int) -> None:
-    monkeypatch.setattr(shared, "MANY", file_limit)
+    monkeypatch.setattr(open_partitions, "MANY", file_limit)
     (tmp_path / "feed.xml").write_text(feed(3))
     run = Run(tmp_path, ORDERED, ())
     run.live()
@@ -221,8 +230,8 @@ def test_every_moment(
 ) -> None:
     """After a restart each row is written once; visible files never change."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(shared, "FILE_BYTES", 1500)
-    monkeypatch.setattr(shared, "MANY", 3)
+    monkeypatch.setattr(dataset, "FILE_BYTES", 1500)
+    monkeypatch.setattr(open_partitions, "MANY", 3)
     (tmp_path / "feed.xml").write_text(feed(6, hours=4))
     run, rng = Run(tmp_path, COUNTED, partition_by, 3), random.Random(7)
     assert len(run.batches) > 3
@@ -317,7 +326,7 @@ def test_a_task_that_runs_twice_counts_once(tmp_path: Path) -> None:
 
 def test_open_partitions_are_in_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of staged files does not grow with the number of micro-batches."""
-    monkeypatch.setattr(shared, "MANY", 4)
+    monkeypatch.setattr(open_partitions, "MANY", 4)
     (tmp_path / "feed.xml").write_text(feed(2, hours=40))
     run = Run(tmp_path, "SELECT 1 AS one, x, hour FROM a", ("one",), slice_bytes=100)
     max_files = 0
@@ -411,13 +420,15 @@ def test_a_dataset_of_xml_has_one_writer(tmp_path: Path) -> None:
     for name in ("slice-000000000003", "slice-000000000004", "_xmlpunct/slice-000000000005"):
         (out / name).mkdir(parents=True)
     options = RunOptions(output=f"{out}/")
-    first, second = XmlTarget(options, InProcess()), XmlTarget(options, InProcess())
-    first.open("run", 3)
-    assert sorted(p.name for p in out.rglob("*")) == ["_xmlpunct", "slice-000000000003"]
+    one, other = XmlDataset(options, InProcess()), XmlDataset(options, InProcess())
+    schema = Schema.parse("x INT")
+    form = Form("run", schema, writer_for("xml", schema))
+    one.open(form, 3)
+    assert sorted(p.name for p in out.rglob("*")) == ["_xmlpunct", "lock", "slice-000000000003"]
     with pytest.raises(UsageError, match="another run is writing the dataset"):
-        second.open("run", 3)
-    second.close()
-    first.close()
+        other.open(form, 3)
+    other.close()
+    one.close()
     assert os.listdir(out) == ["slice-000000000003"]
 
 

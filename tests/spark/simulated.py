@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.spark.test_ranges import micro_batches
 from xmlpunct.base.codec import pack, unpack
+from xmlpunct.base.frames import nested_snapshot
+from xmlpunct.connectors.outlet import Outlet
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.run.channel import Channel, ResultChannel
+from xmlpunct.engine.run.checkpoint.commit import Commit
+from xmlpunct.engine.run.output import Output
+from xmlpunct.engine.run.reject_limit import RejectLimit
+from xmlpunct.engine.run.sink import RunSink
+from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark.combining import Combiner
-from xmlpunct.engine.spark.job import Job, StageRow, batch_to_rows, rows_to_batch
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
+from xmlpunct.engine.spark.stage_messages import StageRow, batch_to_rows, rows_to_batch
+
+
+def run_sink(
+    query: Query,
+    outputs: Sequence[tuple[Output, Outlet]],
+    rejects: Outlet | None,
+    stats: RunStats,
+    commit: Commit,
+    strict: bool = False,
+    limit: RejectLimit | None = None,
+) -> RunSink:
+    """A sink over open outlets, which continues after a commit."""
+    states = nested_snapshot(commit.output)
+    channels = [
+        ResultChannel(answer.name, outlet, output, stats, written, states.get(str(number), {}))
+        for number, (answer, (output, outlet), written) in enumerate(
+            zip(query.answers, outputs, commit.outputs, strict=True)
+        )
+    ]
+    reject_channel = None if rejects is None else Channel(rejects, commit.rejects)
+    return RunSink(channels, reject_channel, stats, strict, limit)
 
 
 def without_spark(job: Job, sink: MicroBatchSink) -> None:

@@ -20,9 +20,9 @@ from tests.spark.test_ranges import job_of
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.engine.spark import combining, runner
 from xmlpunct.engine.spark.combining import Combiner, ShardOutput
-from xmlpunct.engine.spark.job import RESULT, StageRow
 from xmlpunct.engine.spark.spark_session import state_format
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
+from xmlpunct.engine.spark.stage_messages import RESULT, StageRow
 from xmlpunct.engine.sql import plan
 from xmlpunct.operators import run
 from xmlpunct.operators.merge.gather import Gather

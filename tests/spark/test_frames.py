@@ -21,11 +21,12 @@ from tests.spark.test_state import Store
 from xmlpunct import Punctuation, Schema, SourceError, StrictError, UsageError
 from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.run.inputs.tables import Table
-from xmlpunct.engine.spark.frame_queries import FrameEdge, MergeProcessor, ResultRows, rows_to_batch
-from xmlpunct.engine.spark.job import ANOTHER_JOB, FAILURE, PROMISES, RESULT, Job, StageRow
+from xmlpunct.engine.spark.frame_queries import FrameEdge, MergeProcessor, ResultRows
+from xmlpunct.engine.spark.job import ANOTHER_JOB, Job
 from xmlpunct.engine.spark.processor import check_owner
 from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.engine.spark.spark_source import QueryReader
+from xmlpunct.engine.spark.stage_messages import RESULT, Failure, Port, StageRow, rows_to_batch
 from xmlpunct.engine.spark.table.document_columns import Documents
 from xmlpunct.engine.spark.table.table_options import DOCUMENTS, TableOptions
 from xmlpunct.engine.spark.worker_stubs import LightProcessor
@@ -145,7 +146,7 @@ def test_failures_and_rejects_raise_errors_in_the_result() -> None:
     assert results(job, rows) == [{"hour": 5}]
     with pytest.raises(StrictError, match="NOT NULL"):
         list(ResultRows(job, strict=True)(iter([rows_to_batch(rows)])))
-    broken = StageRow(0, job.sink, FAILURE, 0, b'["a.xml", "malformed", 3, 40]')
+    broken = Failure(SourceError("a.xml", "malformed", 3, 40)).to_row(0, job.sink, 0)
     with pytest.raises(SourceError, match=r"a\.xml, line 3, byte 40: malformed"):
         results(job, [broken, broken])
 
@@ -155,7 +156,7 @@ def test_punctuations_have_their_own_rows_only_if_they_are_merged() -> None:
         job = frame_job("SELECT hour FROM readings", merges=merges)
         edge = FrameEdge(job, 0, 0, READINGS, "p")
         rows = [*edge.rows(pa.Table.from_batches([batch([("S1", 3, 4)] * 2, [None, "<*, 3, *>"])]), 0)]
-        assert ({row.port for row in rows} >= {RESULT, PROMISES}) == merges
+        assert ({row.port for row in rows} >= {RESULT, Port.PROMISES}) == merges
 
 
 def test_a_state_or_an_offset_of_another_job_is_refused(tmp_path: Path, warehouse: Warehouse) -> None:

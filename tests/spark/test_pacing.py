@@ -10,25 +10,25 @@ from tests.spark.test_ranges import job_of
 from xmlpunct.engine.run.inputs.pacing import Pace
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark.backpressure import COMING_BYTES, Wish
-from xmlpunct.engine.spark.job import COUNTS, WAITS, Job, StageRow
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_source import FIRST_BYTES, QueryReader
+from xmlpunct.engine.spark.stage_messages import Port, StageRow
 from xmlpunct.engine.sql import plan
 
 
 def reports(
     job: Job, read_inputs: set[int], start: dict[str, object], end: dict[str, object]
 ) -> list[StageRow]:
-    """A micro-batch's reports: the reader's counts and one shard's waits."""
+    """A micro-batch's reports: of the reader's tasks and of one shard."""
     reader = QueryReader(job)
     tasks = reader.partitions(start, end)
     rows = [StageRow(*row) for task in tasks if task.task.number in read_inputs for row in reader.read(task)]
     shard = Shard(replace(job, shards=1), 0, 0)
     stage_rows = [row for row in rows if row.stage == 0]
-    return [row for row in rows if row.port == COUNTS] + [
-        r for r in shard.push(stage_rows) if r.port == WAITS
-    ]
+    all_rows = [*rows, *shard.push(stage_rows)]
+    return [row for row in all_rows if row.port in (Port.TASK_REPORT, Port.SHARD_REPORT)]
 
 
 def test_a_starved_input_is_reported_and_read_alone(tmp_path: Path) -> None:

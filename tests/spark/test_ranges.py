@@ -24,9 +24,10 @@ from xmlpunct.engine.run.inputs.ranges import Cursor, Range, advance, budgets, g
 from xmlpunct.engine.run.inputs.segments import end_of, finish, log_of, open_at
 from xmlpunct.engine.run.inputs.spool import find_inputs, unfinished
 from xmlpunct.engine.spark.edge import RangeTask, read_task
-from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, RESULT, Job, StageRow
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.spark_source import QueryReader
+from xmlpunct.engine.spark.stage_messages import RESULT, Failure, Port, StageRow, TaskReport, received
 from xmlpunct.slice import Slice, concat
 
 TUPLE = "<tempdata><hour>{}</hour></tempdata>"
@@ -85,10 +86,9 @@ def test_every_slicing_reads_the_same(tmp_path: Path, size: int, restarts: bool)
     assert output.tuples["hour"].to_list() == hours
     assert [p.is_everything for p in output.punctuations][-2:] == [False, True]
     assert sum(p.is_everything for p in output.punctuations) == 1
-    assert not any(row.port == FAILURE for rows in batches for row in rows)
-    read_bytes = sum(
-        json.loads(r.payload)["streams"][0]["bytes"] for rows in batches for r in rows if r.port == COUNTS
-    )
+    assert not any(row.port == Port.FAILURE for rows in batches for row in rows)
+    reports = [task for rows in batches for _, task in received(TaskReport, rows)]
+    read_bytes = sum(task.streams[0].bytes for task in reports)
     assert read_bytes == sum((tmp_path / name).stat().st_size for name in ("a.xml", "b.xml"))
     assert (len(batches) == 1) == (size == 10**6)
 
@@ -189,13 +189,13 @@ def test_tuples_after_a_failure_do_not_count(tmp_path: Path, warehouse: Warehous
     ranges, _ = advance(broken_input, job.elements(0), Cursor(), len(text), 40)
     assert len(ranges) > 4
     rows = [row for n, r in enumerate(ranges) for row in read_task(job, RangeTask(0, n, (r,)))]
-    (first, *_) = failures = [row for row in rows if row.port == FAILURE and row.stage == job.sink]
-    assert json.loads(first.payload)[0] == str(path)
+    (first, *_) = failures = [row for row in rows if row.port == Port.FAILURE and row.stage == job.sink]
+    assert received(Failure, [first])[0][1].error.source == str(path)
     informed_shards = {
-        row.shard for row in rows if row.port == FAILURE and row.seq == first.seq and row.stage == 0
+        row.shard for row in rows if row.port == Port.FAILURE and row.seq == first.seq and row.stage == 0
     }
     assert len(informed_shards) == 2, "every shard receives the failure"
-    assert any(row.port == EDGE_REJECTS and row.seq > failures[0].seq for row in rows)
+    assert any(task.rejects and seq > failures[0].seq for seq, task in received(TaskReport, rows))
     hours = set()
     for number in range(2):
         key = sorted(informed_shards, reverse=True)[number]

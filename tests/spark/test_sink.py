@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.checkpoints import Keeping, committed
+from tests.spark.simulated import run_sink
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, select_all
 from tests.spark.test_ranges import job_of
 from xmlpunct.base.codec import pack, pieces
@@ -22,21 +24,19 @@ from xmlpunct.engine.run.durable_files import Appender
 from xmlpunct.engine.run.file_outlet import FileOutlet
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.run_options import RunOptions
-from xmlpunct.engine.run.stats import InputStats, RunStats
-from xmlpunct.engine.spark.edge import rejects_to_bytes
-from xmlpunct.engine.spark.job import (
-    COUNTS,
-    EDGE_REJECTS,
-    FAILURE,
-    OPERATORS,
-    RESULT,
-    Job,
-    StageRow,
-    task_seq,
-)
-from xmlpunct.engine.spark.outputs import OutletTarget
+from xmlpunct.engine.run.stats import InputStats, OperatorStats, RunStats
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
+from xmlpunct.engine.spark.stage_messages import (
+    RESULT,
+    Failure,
+    OperatorReport,
+    ShardReport,
+    StageRow,
+    TaskReport,
+    task_seq,
+)
 from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
@@ -64,15 +64,11 @@ class Bench:
             FileOutlet(str(self.rejects), commit.rejects.length),
         ]
         writer = writer_for("xml", self.schema, punct_namespace=NAMESPACE)
-        return MicroBatchSink(
-            self.job,
-            Keeping(self.folder / "log"),
-            commit,
-            [(Output(self.schema, writer), OutletTarget(self._opened[0]))],
-            self._opened[1],
-            RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats, commit.held),
-            strict,
-        )
+        outlet, rejects = self._opened
+        metrics = RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats, commit.held)
+        outputs = [(Output(self.schema, writer), outlet)]
+        sink = run_sink(self.job.query, outputs, rejects, self.stats, commit, strict)
+        return MicroBatchSink(self.job, Keeping(self.folder / "log"), commit, sink, metrics)
 
     def result(self, ordinal: int, *hours: int, closed: str = "", end: bool = False) -> StageRow:
         """A result row: a tuple for each hour, a punctuation on the hour, and the end."""
@@ -83,9 +79,15 @@ class Bench:
         seq = task_seq(0, ordinal) if not self.job.sink else ordinal
         return StageRow(0, self.job.sink, RESULT, seq, Slice(tuples, punctuations).to_bytes())
 
-    def report(self, port: int, ordinal: int, payload: object) -> StageRow:
-        data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-        return StageRow(0, self.job.sink, port, task_seq(0, ordinal), data)
+    def report(
+        self, ordinal: int, *rejects: Reject, number: int = 0, has_ended: bool = False, **counted: int
+    ) -> StageRow:
+        """The report of a task of input ``number``."""
+        report = TaskReport([InputStats(**counted)], [{}], has_ended, rejects=rejects)
+        return report.to_row(0, self.job.sink, task_seq(number, ordinal))
+
+    def failure(self, ordinal: int, *arguments: Any) -> StageRow:
+        return Failure(SourceError(*arguments)).to_row(0, self.job.sink, task_seq(0, ordinal))
 
 
 def test_micro_batches_are_written_once(tmp_path: Path) -> None:
@@ -137,18 +139,16 @@ def test_a_failed_source(tmp_path: Path) -> None:
     """The sink commits tuples before the failure, drops tuples after it, and does not end the output."""
     bench = Bench(tmp_path)
     sink = bench.sink()
-    counts = {"streams": [asdict(InputStats(tuples=1, bytes=10))], "ended": False}
     reject = Reject("in.xml", 1, 2, "why", "<t/>")
     rows = [
         row
         for n in range(3)
         for row in (
             bench.result(n, n, end=n == 2),
-            bench.report(COUNTS, n, counts),
-            bench.report(EDGE_REJECTS, n, rejects_to_bytes([reject])),
+            bench.report(n, reject, tuples=1, bytes=10),
         )
     ]
-    sink.take([*rows, bench.report(FAILURE, 1, ["in.xml", "broken", 3, 4])], 0)
+    sink.take([*rows, bench.failure(1, "in.xml", "broken", 3, 4)], 0)
     assert str(sink.failure) == "in.xml, line 3, byte 4: broken"
     assert isinstance(sink.failure, SourceError)
     assert bench.out.read_bytes().endswith(b"<result><hour>1</hour></result>\n")
@@ -164,7 +164,7 @@ def test_strict(tmp_path: Path) -> None:
     assert not sink.done.is_set()
     computed = Reject("project #3", None, None, "division by zero", "{}")
     rejects = [computed, *(Reject("in.xml", 1, byte, "why", "<t/>") for byte in (20, 2))]
-    rows = [bench.result(0, 2), bench.report(EDGE_REJECTS, 0, rejects_to_bytes(rejects))]
+    rows = [bench.result(0, 2), bench.report(0, *rejects)]
     with pytest.raises(StrictError):
         sink.take(rows, 1)
     assert isinstance(sink.failure, StrictError)
@@ -178,14 +178,15 @@ def test_strict(tmp_path: Path) -> None:
 def test_the_end_needs_every_shard(tmp_path: Path, warehouse: Warehouse) -> None:
     bench = Bench(tmp_path, job_of(warehouse.hottest(), tmp_path))
     sink = bench.sink()
-    state = {"id": 4, "operator": "group-by", "tuples_in": 2, "tuples_out": 1, "punctuations_in": 0}
-    state |= {"punctuations_out": 0, "state_rows": 3, "held_punctuations": 0, "forgotten": 0, "waits": [0]}
-    reports = [StageRow(0, 1, OPERATORS, shard, json.dumps([state]).encode()) for shard in (0, 1)]
-    sink.take([bench.result(0, 3, end=True), *reports], 0)
+
+    def report(shard: int, state_rows: int) -> StageRow:
+        stats = OperatorStats(tuples_in=2, tuples_out=1, state_rows=state_rows, id=4, operator="group-by")
+        return ShardReport(0, [OperatorReport(stats, [0])], [0, 0]).to_row(0, 1, shard)
+
+    sink.take([bench.result(0, 3, end=True), report(0, 3), report(1, 3)], 0)
     assert not sink.done.is_set()
     sink = bench.sink()
-    state["state_rows"] = 1
-    sink.take([bench.result(1, 4, end=True), StageRow(0, 1, OPERATORS, 1, json.dumps([state]).encode())], 1)
+    sink.take([bench.result(1, 4, end=True), report(1, 1)], 1)
     assert sink.done.is_set()
     (group_by,) = bench.stats.operators
     assert (group_by.tuples_in, group_by.state_rows, group_by.state_rows_peak) == (6, 4, 6)
@@ -244,8 +245,7 @@ def test_after_its_output_a_run_only_rejects(
     bench = Bench(tmp_path, job_of(with_guards(warehouse.hottest()), tmp_path))
     bench.sink().take([bench.result(shard, 3, end=True) for shard in range(2)], 0)
     expected_output = bench.out.read_bytes()
-    reject = rejects_to_bytes([Reject("in.xml", 1, 2, "late", "<t/>")])
-    rows = [bench.result(0, 5), bench.report(EDGE_REJECTS, 0, reject)]
+    rows = [bench.result(0, 5), bench.report(0, Reject("in.xml", 1, 2, "late", "<t/>"))]
 
     def reject_count() -> int:
         return len(bench.rejects.read_text().splitlines())
@@ -259,9 +259,8 @@ def test_after_its_output_a_run_only_rejects(
     assert (bench.out.read_bytes(), reject_count(), strict.done.is_set()) == (expected_output, 2, True)
     assert len(caplog.records) == 3, "each sink reports it"
 
-    counts = {"streams": [asdict(InputStats())], "ended": True}
     sink = bench.sink()
-    sink.take([bench.report(COUNTS, 0, counts)._replace(seq=task_seq(n, 0)) for n in range(2)], 2)
+    sink.take([bench.report(0, number=n, has_ended=True) for n in range(2)], 2)
     assert (bench.out.read_bytes(), reject_count(), sink.done.is_set()) == (expected_output, 1, True)
     assert committed(tmp_path / "log").ended
 
@@ -271,7 +270,7 @@ def test_an_input_that_fails_after_the_end_of_the_output(tmp_path: Path, ends: b
     """As on the local engine: a complete output stays complete."""
     bench = Bench(tmp_path)
     sink = bench.sink()
-    failure = bench.report(FAILURE, 0, ["in.xml", "it is cut short", 3, 40])
+    failure = bench.failure(0, "in.xml", "it is cut short", 3, 40)
     sink.take([bench.result(0, 5, end=ends), failure], 0)
     assert (sink.failure is None, committed(tmp_path / "log").ended) == (ends, ends)
     assert bench.out.read_bytes().endswith(b"</stream>\n") == ends
@@ -280,7 +279,7 @@ def test_an_input_that_fails_after_the_end_of_the_output(tmp_path: Path, ends: b
 def test_the_output_ends_with_all_inputs(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     sink = bench.sink()
-    sink.take([bench.report(COUNTS, 0, {"streams": [asdict(InputStats())], "ended": True})], 0)
+    sink.take([bench.report(0, has_ended=True)], 0)
     assert sink.done.is_set()
     assert bench.out.read_bytes().endswith(b"</stream>\n")
 

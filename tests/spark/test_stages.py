@@ -12,9 +12,10 @@ from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_sink import Bench
 from xmlpunct.base.codec import pack, unpack
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.spark.job import Job, StageRow
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.stage_messages import StageRow
 from xmlpunct.punctuations.punctuation import Punctuation, match
 
 

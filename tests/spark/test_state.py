@@ -17,8 +17,9 @@ from tests.spark.support import Warehouse
 from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_stages import Cluster
 from xmlpunct.engine.spark import processor, state_store
-from xmlpunct.engine.spark.job import Job, StageRow
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.stage_messages import StageRow
 from xmlpunct.engine.spark.state_store import HEAD, Cache, ShardState, StateKey
 from xmlpunct.engine.spark.worker_stubs import LightProcessor, LightReader
 from xmlpunct.engine.sql import plan

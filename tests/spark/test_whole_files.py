@@ -23,9 +23,10 @@ from xmlpunct.engine.run.inputs.ranges import Cursor, Range, advance
 from xmlpunct.engine.run.inputs.uncut import Uncut, save
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import spark_source
-from xmlpunct.engine.spark.job import COUNTS, FAILURE, Job, StageRow
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_source import Offset, QueryReader
+from xmlpunct.engine.spark.stage_messages import Failure, StageRow, TaskReport, received
 from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.native.walker import Known
 from xmlpunct.firehose.parser import Parser
@@ -80,9 +81,7 @@ def test_tasks_split_the_files_that_they_read(
     output = results(job, batches)
     assert output.tuples["hour"].to_list() == [hour for n in (3, 0, 5, 0, 7, 40, 2) for hour in range(n)]
     assert sum(p.is_everything for p in output.punctuations) == 1
-    sizes = [
-        json.loads(r.payload)["streams"][0]["bytes"] for rows in batches for r in rows if r.port == COUNTS
-    ]
+    sizes = [task.streams[0].bytes for rows in batches for _, task in received(TaskReport, rows)]
     assert sum(sizes) == sum(len(text) for text in texts)
     assert len(batches) > 3
 
@@ -165,12 +164,12 @@ def test_a_malformed_file_within_a_directory(tmp_path: Path, wrong: str) -> None
     files = directory(tmp_path / "in", documents(2), broken, documents(3))
     job = job_of(select_all(files, SCHEMA), tmp_path)
     (rows,) = micro_batches(job)
-    (failure,) = [row for row in rows if row.port == FAILURE]
-    name, _, line, byte = json.loads(failure.payload)
-    assert name == str(files / "001.xml")
-    assert line == 4
-    assert broken.index(wrong) <= byte < broken.index("</s>", broken.index(wrong) + 5)
-    before = [row for row in rows if row.seq <= failure.seq]
+    ((failed_seq, failure),) = received(Failure, rows)
+    assert failure.error.source == str(files / "001.xml")
+    assert failure.error.line == 4
+    assert failure.error.byte is not None
+    assert broken.index(wrong) <= failure.error.byte < broken.index("</s>", broken.index(wrong) + 5)
+    before = [row for row in rows if row.seq <= failed_seq]
     assert results(job, [before]).tuples["hour"].to_list() == [0, 1, 1, 2]
     assert not any(p.is_everything for p in results(job, [before]).punctuations)
 

@@ -13,8 +13,9 @@ from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.inputs.injected_punctuations import SaidLog, read_said
-from xmlpunct.engine.spark.job import Job, StageRow
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.spark_source import QueryReader
+from xmlpunct.engine.spark.stage_messages import StageRow
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.answer import why
 from xmlpunct.engine.why.holding import Holding

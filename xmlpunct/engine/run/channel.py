@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 from xmlpunct.connectors.outlet import Outlet, Results, chained
 from xmlpunct.engine.run.checkpoint.commit import Frames, Written
+from xmlpunct.engine.run.datasets.chunks import KeyedChunk
+from xmlpunct.engine.run.datasets.staged_outlet import StagedOutlet
 from xmlpunct.engine.run.output import Output
+from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.slice import Slice
 
@@ -46,24 +50,38 @@ class Channel:
         """Number of bytes that are visible after the next `flush`."""
         return self.length + len(self._data)
 
-    def flush(self, *, more: bool = False) -> None:
-        """Write the buffered output as one group. ``more``: it and the next group were visible before a restart."""
-        if not self.pending:
+    def flush(self, *, more: bool = False, write_empty: bool = False) -> None:
+        """Write the buffered output as one group, even an empty one if ``write_empty``.
+
+        ``more``: it and the next group were visible before a restart.
+        """
+        if not (self.pending or write_empty):
             return
         data, link = bytes(self._data), self._digest
-        digest = chained(link, data)
+        digest = chained(link, self._identity())
         results = Results(
             self.groups, tuple(self._slices), data, self.length, self._closes, digest=digest, link=link
         )
         self._outlet.write(results, again=more)
         self._digest = digest
         self.groups += 1
-        self.length = self.reach
+        self.length = self._new_length()
         self._data, self._slices, self._closes = bytearray(), [], False
 
-    def check_last(self) -> None:
-        """Raise `XmlPunctError` if the outlet holds groups of this run with higher numbers."""
-        self._outlet.check_last(self.groups - 1)
+    def _identity(self) -> bytes:
+        """Bytes that distinguish the buffered group from others."""
+        return bytes(self._data)
+
+    def _new_length(self) -> int:
+        """The number of visible bytes after a group was written."""
+        return self.reach
+
+    def check_last(self, pending: int = 0) -> None:
+        """Raise `XmlPunctError` if the outlet holds groups of this run with higher numbers.
+
+        ``pending``: a killed run may have written this many groups without a commit.
+        """
+        self._outlet.check_last(self.groups - 1 + pending)
 
     def finish(self) -> None:
         """Signal readers of the outlet that nothing follows."""
@@ -113,9 +131,9 @@ class ResultChannel(Channel):
             self._stats.wrote(self.name, complete=True)
         self.closed = True
 
-    def flush(self, *, more: bool = False) -> None:
-        if self.pending:
-            super().flush(more=more)
+    def flush(self, *, more: bool = False, write_empty: bool = False) -> None:
+        if self.pending or (write_empty and not self.closed):
+            super().flush(more=more, write_empty=write_empty)
             self._stats.wrote(self.name, bytes=self.length)
 
     def finish(self) -> None:
@@ -128,3 +146,51 @@ class ResultChannel(Channel):
         written = super().commit()
         written.closed = self.closed
         return written
+
+
+class StagedChannel(ResultChannel):
+    """Writes an answer whose tuples tasks have staged. Its groups consist of chunks and punctuations, without bytes.
+
+    ``options`` are those of its output.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        outlet: StagedOutlet,
+        output: Output,
+        stats: RunStats,
+        written: Written,
+        state: Frames,
+        options: RunOptions,
+    ) -> None:
+        super().__init__(name, outlet, output, stats, written, state)
+        self.outlet, self.options = outlet, options
+        self._offset = b""
+
+    def start(self) -> None:
+        """Files of a dataset have their own prologues."""
+
+    def stage(self, chunks: Sequence[KeyedChunk], tuples: int, late: int, offset: str) -> None:
+        """Add staged rows, and the counts of their tuples. The group contains all input up to ``offset``."""
+        self.outlet.stage(chunks)
+        self.output.count(tuples, late)
+        self._offset = offset.encode()
+
+    def write(self, results: Slice) -> None:
+        """Put the punctuations of a slice."""
+        if results and (ready := self.output.prepare(results)):
+            self.put(b"", ready)
+        self._stats.wrote(self.name, **self.output.counts)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.end()
+            self._stats.wrote(self.name, complete=True)
+        self.closed = True
+
+    def _identity(self) -> bytes:
+        return self._offset
+
+    def _new_length(self) -> int:
+        return self.length + self.outlet.group_bytes

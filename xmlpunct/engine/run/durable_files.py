@@ -104,16 +104,27 @@ class Appender:
 
     def _lock(self) -> None:
         """Lock the file. Raises `UsageError` while another run writes it."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(f"another run is writing {self.name}") from None
-        except OSError:  # a file system without locks
-            return
+        if not lock_exclusively(self._file):
+            raise UsageError(f"another run is writing {self.name}")
 
     def _cut(self, length: int) -> None:
         os.ftruncate(self._file, length)
         self._size = length
+
+
+def lock_exclusively(file: int, *, needs_locks: bool = False) -> bool:
+    """Lock an open file until it is closed; False while another process holds the lock.
+
+    ``needs_locks``: raises OSError on a file system without locks.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        if needs_locks:
+            raise
+    return True
 
 
 def standard_output() -> BinaryIO:

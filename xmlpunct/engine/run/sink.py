@@ -1,24 +1,28 @@
-"""Where results go: files, standard output or what connectors write to; and the rejects."""
+"""The sink of a run: its results and its rejects go to files, standard output, datasets or connectors."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-from xmlpunct.base.errors import Reject, UsageError, ended_by
+from xmlpunct.base.errors import Reject, SourceError, StrictError, UsageError, ended_by
 from xmlpunct.base.frames import nested_snapshot
+from xmlpunct.base.unread import Notice
 from xmlpunct.connectors.contract import connector_of, expand
 from xmlpunct.connectors.outlet import Existing, Form, Outlet
 from xmlpunct.engine.plan import Answer, Query
-from xmlpunct.engine.run.channel import Channel, ResultChannel
+from xmlpunct.engine.run.channel import Channel, ResultChannel, StagedChannel
 from xmlpunct.engine.run.checkpoint.commit import Commit, Frames, Written
 from xmlpunct.engine.run.datasets import FORMATS, Dataset
+from xmlpunct.engine.run.datasets.staged_outlet import StagedOutlet
 from xmlpunct.engine.run.file_outlet import FileOutlet
 from xmlpunct.engine.run.output import Output
+from xmlpunct.engine.run.reject_limit import RejectLimit
+from xmlpunct.engine.run.reject_log import log_notices
 from xmlpunct.engine.run.run_options import RunOptions, XmlForm, is_url
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.firehose import writer_for
@@ -35,49 +39,86 @@ REJECTS = Schema.of(Attribute(f.name, INT if f.name in ("line", "byte") else STR
 """Rejects as results."""
 
 
-class Sink:
-    """Turns results into outputs, one for each answer, and rejects into lines of their file, or rows of what else
-    takes them.
+class RunSink:
+    """The sink of a run on either engine: a channel for each answer, and one for rejects.
 
-    They are held back until `flush` makes them visible.
+    The channels buffer the output until `flush` makes it visible. With ``strict``, a reject ends the run; ``limit`` is
+    that of ``--max-rejects``.
     """
 
-    def __init__(self, results: Sequence[ResultChannel], rejects: Channel | None, stats: RunStats) -> None:
+    def __init__(
+        self,
+        results: Sequence[ResultChannel],
+        rejects: Channel | None,
+        stats: RunStats,
+        strict: bool = False,
+        limit: RejectLimit | None = None,
+    ) -> None:
         self.results, self.stats = results, stats
-        self._rejects = rejects
+        self._rejects, self._strict, self._limit = rejects, strict, limit
+        self.excess: SourceError | None = None
+        """The error if the rejects exceed the limit."""
+        self._is_announced = False
 
     def start(self) -> None:
-        """Put out what comes before everything."""
+        """Put the prologues."""
         for channel in self.results:
             channel.start()
 
-    def fitting(self, given: Sequence[Slice]) -> tuple[list[Slice], list[Reject]]:
-        """What of a slice of each answer its form can hold, and the rejects that the other tuples are."""
-        pairs = [c.output.fitting(slice_) for c, slice_ in zip(self.results, given, strict=True)]
+    def fitting(self, slices: Sequence[Slice]) -> tuple[list[Slice], list[Reject]]:
+        """Split a slice of each answer into the tuples that its output can represent, and rejects."""
+        pairs = [c.output.fitting(slice_) for c, slice_ in zip(self.results, slices, strict=True)]
         return [fits for fits, _ in pairs], [reject for _, unfit in pairs for reject in unfit]
 
-    def write(self, given: Sequence[Slice]) -> None:
-        """Put out a slice of each answer."""
-        for channel, slice_ in zip(self.results, given, strict=True):
+    def write(self, slices: Sequence[Slice]) -> None:
+        """Put a slice of each answer."""
+        for channel, slice_ in zip(self.results, slices, strict=True):
             channel.write(slice_)
 
-    def rejects(self, rejects: Sequence[Reject]) -> None:
-        """Put out rejects, a JSON object per line."""
+    def ends_run(self, rejects: Sequence[Reject], notices: Sequence[Notice]) -> bool:
+        """True if `report` raises `StrictError` for these rejects and notices."""
+        return self._strict and (bool(rejects) or any(notice.fails for notice in notices))
+
+    def report(
+        self,
+        rejects: list[Reject],
+        notices: Sequence[Notice],
+        share: Callable[[RejectLimit, list[Reject]], SourceError | None],
+    ) -> None:
+        """Put sorted rejects, and log notices. Raises `StrictError` for the first of them if the run is strict.
+
+        If they exceed the limit, the rejects after that are dropped, and `excess` is set. ``share`` judges the share
+        of rejects.
+        """
+        if self._limit is not None and self.excess is None:
+            rejects, excess = self._limit.first(rejects, self.stats.rejected)
+            self.excess = excess or share(self._limit, rejects)
+        self.stats.rejected += len(rejects)
+        if self._strict and rejects:
+            self._put_rejects(rejects[:1])
+            self.flush()
+            raise StrictError(f"--strict: {rejects[0]}")
+        if self._strict and (failing := [notice for notice in notices if notice.fails]):
+            raise StrictError(f"--strict: {failing[0]}")
+        log_notices(notices)
+        self._put_rejects(rejects)
+
+    def _put_rejects(self, rejects: Sequence[Reject]) -> None:
         if self._rejects is not None and rejects:
             self._rejects.put(*rejected(rejects))
 
     def close(self, closed: Iterable[bool]) -> None:
-        """Put out the ends of the outputs that are closed."""
+        """Put the ends of the outputs that are closed."""
         for channel, is_closed in zip(self.results, closed, strict=True):
             if is_closed:
                 channel.close()
 
     def end(self) -> None:
-        """Put out the ends of all outputs."""
+        """Put the ends of all outputs."""
         self.close([True] * len(self.results))
 
     def over(self) -> None:
-        """Put out that the run is over: no reject follows, and no result, whether or not there was an end."""
+        """Signal that the run is over: no reject and no result follows, also in outputs without an end."""
         if self._rejects is not None:
             self._rejects.end()
             self._rejects.flush()
@@ -87,7 +128,7 @@ class Sink:
 
     @property
     def ended(self) -> bool:
-        """Whether the end of all outputs was put out."""
+        """True if the ends of all outputs were put."""
         return all(channel.closed for channel in self.results)
 
     @property
@@ -96,45 +137,54 @@ class Sink:
 
     @property
     def pending(self) -> bool:
-        """Whether anything is held back."""
+        """True if `flush` has anything to write."""
         return any(channel.pending for channel in self._channels)
 
     @property
     def mark(self) -> list[int]:
-        """What tells one output from another: how long all will be, and a checksum of what is new."""
+        """The lengths of all outputs after the next `flush`, and a checksum of the buffered bytes."""
         checksum = 0
         for channel in self._channels:
             checksum = channel.checksum(checksum)
         return [*(channel.reach for channel in self._channels), checksum]
 
-    def flush(self, *, more: bool = False) -> None:
-        """Make visible what was held back. With ``more`` it was, before the run went on, and so was what follows."""
+    def flush(self, *, more: bool = False, write_empty: bool = False) -> None:
+        """Make the buffered output visible: see `Channel.flush`."""
         for channel in self._channels:
-            channel.flush(more=more)
+            channel.flush(more=more, write_empty=write_empty)
 
-    def check_last(self) -> None:
-        """Raise `XmlPunctError` if an output holds groups of this run that were not written by now."""
+    def check_last(self, pending: int = 0) -> None:
+        """Raise `XmlPunctError` if an output holds later groups of this run: see `Channel.check_last`."""
         for channel in self._channels:
-            channel.check_last()
+            channel.check_last(pending)
 
     def finish(self) -> None:
-        """Let who reads an output that is complete know that nothing follows."""
+        """Signal readers of complete outputs that nothing follows."""
         for channel in self.results:
             channel.finish()
+
+    def announce_complete(self) -> None:
+        """Log, once, that the run continues although its output is complete."""
+        if not self._is_announced:
+            self._is_announced = True
+            _log.warning(
+                "the output is complete; the inputs are read to the end because --rejects, --max-rejects and --strict "
+                "need all rejects"
+            )
 
     def snapshot(self) -> Frames:
         """The state of the outputs, for a checkpoint."""
         return snapshot_of_outputs(channel.output for channel in self.results)
 
     def commit(self, commit: Commit) -> None:
-        """Come back when all that is visible is durable; put into ``commit`` how far that is."""
+        """Make the visible output durable, and record its extent in ``commit``."""
         if self._rejects is not None:
             commit.rejects = self._rejects.commit()
         commit.outputs = [channel.commit() for channel in self.results]
 
 
 def snapshot_of_outputs(outputs: Iterable[Output]) -> Frames:
-    """The state of several outputs, by their places."""
+    """The state of several outputs, by index."""
     return {
         f"{i}/{name}": frame for i, output in enumerate(outputs) for name, frame in output.snapshot().items()
     }
@@ -151,40 +201,47 @@ def reject_line(reject: Reject) -> bytes:
     return json.dumps(asdict(reject), ensure_ascii=False).encode() + b"\n"
 
 
-def tell_complete() -> None:
-    """Say why a run goes on."""
-    _log.warning(
-        "the output is complete; the inputs are read to the end because --rejects, --max-rejects and --strict need "
-        "all rejects"
-    )
-
-
 @contextmanager
 def open_sink(
-    query: Query, options: RunOptions, outputs: Sequence[Output], stats: RunStats, commit: Commit, run: str
-) -> Iterator[Sink]:
-    """The sink that the options and the CREATE SINK statements ask for. Raises `UsageError` for what cannot be
-    written."""
+    query: Query,
+    options: RunOptions,
+    outputs: Sequence[Output],
+    stats: RunStats,
+    commit: Commit,
+    run: str,
+    staged_outlet: Callable[[RunOptions], StagedOutlet | None] = lambda _: None,
+) -> Iterator[RunSink]:
+    """The sink of the options and of the CREATE SINK statements. Raises `UsageError` if an output cannot be written.
+
+    ``staged_outlet`` makes the outlet of an output whose tuples tasks stage, and returns None for other outputs.
+    """
     states, channels = nested_snapshot(commit.output), list[ResultChannel]()
     with ExitStack() as opened:
         for number, (answer, output) in enumerate(zip(query.answers, outputs, strict=True)):
             own, written = options.to(answer.destination), commit.outputs[number]
-            with told_of(answer):
-                outlet = open_outlet(own, output, written, run_of(run, number), opened)
             state = states.get(str(number), {})
-            channels.append(ResultChannel(answer.name, outlet, output, stats, written, state))
-        rejects = open_rejects(options, commit, run, opened)
-        yield Sink(channels, None if rejects is None else Channel(rejects, commit.rejects), stats)
+            with told_of(answer):
+                staged, own_run = staged_outlet(own), run_of(run, number)
+                outlet = staged or _outlet(own, written)
+                opened.enter_context(ended_by(outlet.close))
+                outlet.open(form_of(own, output, own_run), written.position)
+            if staged is not None:
+                channels.append(StagedChannel(answer.name, staged, output, stats, written, state, own))
+            else:
+                channels.append(ResultChannel(answer.name, outlet, output, stats, written, state))
+        rejects = _open_rejects(options, commit, run, opened)
+        reject_channel = None if rejects is None else Channel(rejects, commit.rejects)
+        yield RunSink(channels, reject_channel, stats, options.strict, options.max_rejects)
 
 
 def run_of(run: str, number: int) -> str:
-    """The name of a run as the place knows it to which its answer of that number goes: each has one of its own."""
+    """The name of the run in the output of an answer: unique for each answer."""
     return f"{run}-{number}" if number else run
 
 
 @contextmanager
 def told_of(answer: Answer) -> Iterator[None]:
-    """Say in a `UsageError` which sink it is about, if that has a name."""
+    """Add the name of the sink, if it has one, to a `UsageError`."""
     try:
         yield
     except UsageError as error:
@@ -193,28 +250,26 @@ def told_of(answer: Answer) -> Iterator[None]:
         raise UsageError(f"{answer}: {error}") from None
 
 
-def open_outlet(options: RunOptions, output: Output, written: Written, run: str, opened: ExitStack) -> Outlet:
-    """Where results go, behind what was ``written``; ``opened`` closes it. Raises `UsageError`."""
+def _outlet(options: RunOptions, written: Written) -> Outlet:
+    """The outlet of an output, which continues after ``written``. Raises `UsageError`."""
     outlet = outlet_at(options.output, options)
     if outlet is None:
         begun, refuses = written.position is not None, options.existing is Existing.REFUSE
         outlet = FileOutlet(options.output, written.length, begun=begun, must_be_empty=refuses)
-    opened.enter_context(ended_by(outlet.close))
-    outlet.open(form_of(options, output, run), written.position)
     return outlet
 
 
 def form_of(options: RunOptions, output: Output, run: str) -> Form:
-    """What an outlet has to know of a run."""
+    """The parameters of an outlet."""
     return Form(run, output.schema, output.writer, options.format, options.existing)
 
 
-def open_rejects(options: RunOptions, commit: Commit, run: str, opened: ExitStack) -> Outlet | None:
-    """Where rejects go, if anywhere, from where a ``commit`` left off; ``opened`` closes it. Raises `UsageError`."""
+def _open_rejects(options: RunOptions, commit: Commit, run: str, opened: ExitStack) -> Outlet | None:
+    """The outlet of rejects, if any, which continues after a commit; ``opened`` closes it. Raises `UsageError`."""
     if not options.rejects:
         return None
     outlet = outlet_at(options.rejects, replace(options, format="parquet", partition_by=()))
-    if outlet is None:  # what a file holds of an earlier run was the report of that run: it is overwritten
+    if outlet is None:  # a report of an earlier run is overwritten
         begun = commit.rejects.position is not None
         outlet = FileOutlet(options.rejects, commit.rejects.length, begun=begun)
     opened.enter_context(ended_by(outlet.close))
@@ -226,23 +281,23 @@ def _form_of_rejects(options: RunOptions, run: str) -> Form:
     return Form(f"{run}-rejects", REJECTS, JsonlWriter(REJECTS), "jsonl", options.existing)
 
 
-def outlet_at(place: str | None, options: RunOptions) -> Outlet | None:
-    """What writes to a URL, or to a directory of files in columns; None for a file. It is not opened yet."""
-    if is_url(place):
-        spec = expand(str(place))
-        outlet = connector_of(spec).outlet(spec, str(place))
+def outlet_at(target: str | None, options: RunOptions) -> Outlet | None:
+    """The outlet of a URL or of a dataset, not opened; None for a file."""
+    if is_url(target):
+        spec = expand(str(target))
+        outlet = connector_of(spec).outlet(spec, str(target))
         if options.replaces and not outlet.can_replace:
-            raise UsageError(f"{place}: sent messages cannot be removed: leave out --replace")
+            raise UsageError(f"{target}: sent messages cannot be removed: leave out --replace")
         return outlet
-    if place is not None and place.endswith("/") and options.format in FORMATS:
-        return Dataset(place, options.format, options.partition_by)
+    if target is not None and target.endswith("/") and options.format in FORMATS:
+        return Dataset(target, options.format, options.partition_by)
     return None
 
 
 def check_complete(
     query: Query, options: RunOptions, outputs: Sequence[Output], commit: Commit, run: str
 ) -> None:
-    """Look whether the outputs hold what a complete run wrote: a warning for a file that has become shorter.
+    """Check the outputs of a complete run: log a warning for a file that has become shorter.
 
     Raises `XmlPunctError` for a database that was lost.
     """
@@ -268,16 +323,16 @@ def _warn_if_gone(options: RunOptions, length: int) -> None:
 
 
 def make_outputs(query: Query, options: RunOptions) -> list[Output]:
-    """What turns the results of each answer into bytes. Raises `UsageError` for options or names that do not go."""
-    found = []
+    """The `Output` of each answer. Raises `UsageError` for options or names that its format does not support."""
+    outputs = []
     for answer in query.answers:
         with told_of(answer):
-            found.append(make_output(options.to(answer.destination), answer))
-    return found
+            outputs.append(make_output(options.to(answer.destination), answer))
+    return outputs
 
 
 def make_output(options: RunOptions, answer: Answer) -> Output:
-    """What turns the results of an answer into bytes, with its own options."""
+    """The `Output` of an answer with its own options."""
     schema, ordered, say = answer.root.schema, answer.ordered, options.spelled
     if options.form is not None and options.format != "xml":
         xml = f"{say('root')}, {say('row')}, {say('namespaces')} and {say('pretty')}"
@@ -297,11 +352,13 @@ def make_output(options: RunOptions, answer: Answer) -> Output:
 
 
 def _refuse_format(options: RunOptions) -> None:
-    """Refuse what takes a directory of files in columns, which the output is not."""
-    said = options.spelled
+    """Raise `UsageError` for options of datasets, because the output is none."""
+    spelled = options.spelled
     folder = "output = 'DIR/'" if options.is_sink else "-o DIR/"
     if options.partition_by:
         kinds = f"{folder}, format =" if options.is_sink else f"{folder} --format"
-        raise UsageError(f"{said('partition-by')} needs a directory of files: {kinds} parquet, arrow or csv")
+        raise UsageError(
+            f"{spelled('partition-by')} needs a directory of files: {kinds} parquet, arrow or csv"
+        )
     if options.format in FORMATS and options.format != "csv":
-        raise UsageError(f"{said('format')} {options.format} is for a directory of files: {folder}")
+        raise UsageError(f"{spelled('format')} {options.format} is for a directory of files: {folder}")

@@ -24,8 +24,9 @@ from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.sink import make_output
 from xmlpunct.engine.spark.combining import ShardOutput
-from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, StageRow, batch_to_rows, rows_to_batch
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.processor import gather_of
+from xmlpunct.engine.spark.stage_messages import ROW_SCHEMA, StageRow, batch_to_rows, rows_to_batch
 from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice

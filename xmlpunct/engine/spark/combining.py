@@ -20,9 +20,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from xmlpunct.base.codec import load, pack, pieces
-from xmlpunct.engine.spark.job import PROMISES, ROW_SCHEMA, Job, StageRow, batch_to_rows, rows_to_batch
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.stage_messages import ROW_SCHEMA, Port, StageRow, batch_to_rows, rows_to_batch
 from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -134,7 +135,7 @@ class Combiner:
             for place, answer in enumerate(fragments.answers)
             if not answer.from_edge and not fragments.fragments[answer.source].single
         }
-        return {PROMISES: many[0]} if self.job.merges and many else many
+        return {Port.PROMISES: many[0]} if self.job.merges and many else many
 
 
 def _parts(rows: Iterable[StageRow]) -> Iterator[list[StageRow]]:

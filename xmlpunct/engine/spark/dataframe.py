@@ -32,9 +32,10 @@ from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.run.run_options import parse_size
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.frame_queries import FrameEdge, MergeProcessor, ResultRows
-from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.spark_session import PROVIDER, active, state_store
+from xmlpunct.engine.spark.stage_messages import ROW_SCHEMA
 from xmlpunct.engine.spark.table.datasource import XmlTable
 from xmlpunct.engine.spark.table.table_files import table_parts
 from xmlpunct.engine.spark.table.table_options import Mode

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 
-from xmlpunct.base.codec import pack
+import polars as pl
+
 from xmlpunct.base.errors import Reject
 from xmlpunct.engine.partition.routing import route
 from xmlpunct.engine.run.build import build
@@ -15,20 +15,17 @@ from xmlpunct.engine.run.inputs.injected_punctuations import Plain, punctuation_
 from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.run.inputs.ranges import Range
 from xmlpunct.engine.run.reject_limit import source_positions
-from xmlpunct.engine.run.stats import InputStats
-from xmlpunct.engine.spark.job import (
-    COUNTS,
-    EDGE_OPERATORS,
-    EDGE_REJECTS,
-    FAILURE,
-    PLACES,
-    SAID,
-    Job,
+from xmlpunct.engine.run.stats import InputStats, OperatorStats
+from xmlpunct.engine.spark.job import Job
+from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.stage_messages import (
+    Failure,
+    OperatorReport,
     StageRow,
-    rows_of,
+    TaskReport,
+    slice_rows,
     task_seq,
 )
-from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.firehose import Parser
 from xmlpunct.operators import Pipeline
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -64,67 +61,56 @@ def read_task(job: Job, task: RangeTask) -> Iterator[StageRow]:
     for counted, slice_, rejected in zip(streams, parsed.slices, parsed.rejects, strict=True):
         counted.take(slice_, len(rejected))
         rejects += rejected
-    keys = shard_keys(job.shards)
-    seq = task_seq(task.number, task.ordinal)
-    shard = keys[0]
+    positions: dict[int, pl.DataFrame] = {}
     if job.shares:
         parts = [part.name for part in input_.parts]
-        rows = (
-            source_positions(parts, *of_stream)
-            for of_stream in zip(parsed.slices, parsed.rejects, strict=True)
-        )
-        payload = pack({str(i): tuples for i, tuples in zip(input_.streams, rows, strict=True)})
-        yield StageRow(shard, job.sink, PLACES, seq, payload)
+        for stream, slice_, rejected in zip(input_.streams, parsed.slices, parsed.rejects, strict=True):
+            positions[stream] = source_positions(parts, slice_, rejected)
     for stream, patterns in task.said:
-        slice_ = parsed.slices[input_.streams.index(stream)]
         p = punctuation_of(job.query.streams[stream], patterns)
-        slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, [p]])
-        slice_.before.append(slice_.tuples.height)
-    ended = parsed.error is None and bool(task.ranges) and task.ranges[-1].last
-    if ended:
+        _add_last(parsed.slices[input_.streams.index(stream)], p)
+    has_ended = parsed.error is None and bool(task.ranges) and task.ranges[-1].last
+    if has_ended:
         for spec, slice_ in zip(specs, parsed.slices, strict=True):
-            end = [Punctuation.everything(spec.schema)]
-            slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, end])
-            slice_.before.append(slice_.tuples.height)
-    if any(slice_.punctuations for slice_ in parsed.slices):
-        payloads = {
-            str(i): Slice(slice_.tuples.clear(), slice_.punctuations).to_bytes()
-            for i, slice_ in zip(input_.streams, parsed.slices, strict=True)
-            if slice_.punctuations
-        }
-        yield StageRow(shard, job.sink, SAID, seq, pack(payloads))
-    onward = Onward(job, seq)
-    yield from onward.take(dict(zip(input_.streams, parsed.slices, strict=True)))
-    rejects += onward.rejects
-    # All reports go by way of one shard, because waking another shard costs more.
-    yield from onward.reported
-    by_stream = zip(streams, parsed.overlooked, strict=True)
-    report = {
-        "streams": [asdict(counted) | {"overlooked": overlooked} for counted, overlooked in by_stream],
-        "ended": ended,
-        "checksums": checksums,
+            _add_last(slice_, Punctuation.everything(spec.schema))
+    slices = dict(zip(input_.streams, parsed.slices, strict=True))
+    sent = {
+        i: Slice(s.tuples.clear(), s.punctuations).to_bytes() for i, s in slices.items() if s.punctuations
     }
-    yield StageRow(shard, job.sink, COUNTS, seq, json.dumps(report).encode())
-    if rejects:
-        yield StageRow(shard, job.sink, EDGE_REJECTS, seq, rejects_to_bytes(rejects))
+    seq = task_seq(task.number, task.ordinal)
+    onward = Onward(job, seq)
+    yield from onward.take(slices)
+    rejects += onward.rejects
+    report = TaskReport(
+        streams, parsed.overlooked, has_ended, checksums, onward.operators, rejects, sent, positions
+    )
+    # All reports go by way of one shard, because waking another shard costs more.
+    keys = shard_keys(job.shards)
+    yield report.to_row(keys[0], job.sink, seq)
     if parsed.error is not None:
-        failure = json.dumps(parsed.error.__reduce__()[1]).encode()
-        yield StageRow(shard, job.sink, FAILURE, seq, failure)
+        failure = Failure(parsed.error).to_row(keys[0], job.sink, seq)
+        yield failure
         for stage in range(job.sink):
             for to in range(job.shards_of(stage)):
-                yield StageRow(keys[to], stage, FAILURE, seq, failure)
+                yield failure._replace(shard=keys[to], stage=stage)
+
+
+def _add_last(slice_: Slice, p: Punctuation) -> None:
+    """Add a punctuation after all tuples and punctuations of a slice."""
+    slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, [p]])
+    slice_.before.append(slice_.tuples.height)
 
 
 class Onward:
     """Runs slices through the edges that read them, and routes the results to the next stages.
 
-    ``rejects`` collects the rejects of the edges, and ``reported`` the counters of their operators.
+    ``rejects`` collects the rejects of the edges, and ``operators`` the reports of their operators.
     """
 
     def __init__(self, job: Job, seq: int) -> None:
         self.job, self.seq = job, seq
         self.rejects: list[Reject] = []
-        self.reported: list[StageRow] = []
+        self.operators: list[OperatorReport] = []
 
     def take(self, slices: Mapping[int, Slice]) -> Iterator[StageRow]:
         """The rows for the next stages from slices by number of the stream."""
@@ -136,8 +122,7 @@ class Onward:
             pipeline = edge_pipeline(job, edge_number)
             output = pipeline.push(0, job.stream_of(edge_number).taken(slice_))
             self.rejects += pipeline.rejects
-            counters = operators_to_bytes(pipeline)
-            self.reported.append(StageRow(keys[0], job.sink, EDGE_OPERATORS, self.seq, counters))
+            self.operators += operator_reports(pipeline)
             for answer in job.answers_of(True, edge_number):
                 yield from job.results(answer, keys[self.seq % len(keys)], self.seq, output)
             for stage, fragment in enumerate(job.fragments.fragments):
@@ -145,7 +130,7 @@ class Onward:
                     if feed.from_edge and feed.source == edge_number and output:
                         routed = route(output, feed.schema, feed.keys, job.shards_of(stage), feed.whole)
                         for to, part in sorted(routed.items()):
-                            yield from rows_of(keys[to], stage, port, self.seq, part)
+                            yield from slice_rows(keys[to], stage, port, self.seq, part)
 
 
 def edge_pipeline(job: Job, number: int) -> Pipeline:
@@ -154,35 +139,25 @@ def edge_pipeline(job: Job, number: int) -> Pipeline:
     return build(edge.root, [job.query.streams[edge.stream].name])
 
 
-def operators_to_bytes(pipeline: Pipeline) -> bytes:
-    """Counters of a pipeline's operators since it was built, and the sizes of their state, as JSON."""
-    return json.dumps(
-        [
-            {
-                "id": operator.number,
-                "operator": operator.name,
-                "tuples_in": c.tuples_in,
-                "tuples_out": c.tuples_out,
-                "punctuations_in": c.punctuations_in,
-                "punctuations_out": c.punctuations_out,
-                "state_rows": operator.state.rows,
-                "held_punctuations": operator.state.held,
-                "forgotten": operator.forgotten,
-                "waits": list(operator.waits()),
-            }
-            for operator, c in zip(pipeline.operators, pipeline.counters, strict=True)
-        ]
-    ).encode()
-
-
-def rejects_to_bytes(rejects: Iterable[Reject]) -> bytes:
-    """Rejects as JSON."""
-    return json.dumps([asdict(r) for r in rejects]).encode()
-
-
-def rejects_from_bytes(payloads: Iterable[bytes]) -> list[Reject]:
-    """The inverse of `rejects_to_bytes`."""
-    return [Reject(**values) for payload in payloads for values in json.loads(payload)]
+def operator_reports(pipeline: Pipeline) -> list[OperatorReport]:
+    """The reports of a pipeline's operators, whose counters began when it was built."""
+    return [
+        OperatorReport(
+            OperatorStats(
+                tuples_in=counters.tuples_in,
+                tuples_out=counters.tuples_out,
+                punctuations_in=counters.punctuations_in,
+                punctuations_out=counters.punctuations_out,
+                state_rows=operator.state.rows,
+                held_punctuations=operator.state.held,
+                forgotten=operator.forgotten,
+                id=operator.number,
+                operator=operator.name,
+            ),
+            list(operator.waits()),
+        )
+        for operator, counters in zip(pipeline.operators, pipeline.counters, strict=True)
+    ]
 
 
 def voided(failures: Iterable[StageRow]) -> dict[int, int]:

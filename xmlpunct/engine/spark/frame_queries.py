@@ -6,7 +6,6 @@ same as the reader's tasks. A static frame is written as XML, once, and read as 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,24 +16,26 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import types as spark
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from xmlpunct.base.errors import Reject, SourceError, StrictError
+from xmlpunct.base.errors import Reject, StrictError
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.run.reject_log import RejectLog
 from xmlpunct.engine.spark.combining import ShardOutput
-from xmlpunct.engine.spark.edge import Onward, rejects_from_bytes, rejects_to_bytes
-from xmlpunct.engine.spark.job import (
-    EDGE_REJECTS,
-    FAILURE,
-    PROMISES,
-    REJECTS,
+from xmlpunct.engine.spark.edge import Onward
+from xmlpunct.engine.spark.job import Job
+from xmlpunct.engine.spark.processor import check_owner, gather_of
+from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.stage_messages import (
     RESULT,
-    Job,
+    Failure,
+    Port,
     StageRow,
+    TaskReport,
+    batch_to_rows,
+    received,
+    rejects_in,
     rows_to_batch,
     task_seq,
 )
-from xmlpunct.engine.spark.processor import check_owner, gather_of
-from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.engine.spark.state_store import KEY_SCHEMA, VALUE_SCHEMA, Cache
 from xmlpunct.engine.spark.table.spark_columns import Layout
 from xmlpunct.operators.merge.gather import Gather
@@ -93,9 +94,7 @@ class FrameEdge:
         onward = Onward(self.job, seq)
         yield from onward.take({self.stream: slice_})
         if rejects := [*rejects, *onward.rejects]:
-            yield StageRow(
-                shard_keys(self.job.shards)[0], self.job.sink, EDGE_REJECTS, seq, rejects_to_bytes(rejects)
-            )
+            yield TaskReport(rejects=rejects).to_row(shard_keys(self.job.shards)[0], self.job.sink, seq)
 
     def _read(self, text: str) -> Punctuation | None:
         """Parse a punctuation of the stream; None if it constrains other columns of the frame."""
@@ -135,7 +134,7 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         promises: list[StageRow] = []
         for row in rows:
-            if row.port == PROMISES:
+            if row.port == Port.PROMISES:
                 promises.append(
                     StageRow(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part)
                 )
@@ -154,7 +153,7 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
                 gather.state.restore(state.frames)
         merged = ShardOutput.of(gather, promises).met(gather)
         if merged:
-            yield _OUTPUT(*StageRow(key[0], self.job.sink, PROMISES, 0, merged.to_bytes()))
+            yield _OUTPUT(*StageRow(key[0], self.job.sink, Port.PROMISES, 0, merged.to_bytes()))
         state.write(self._values, dict(gather.state.snapshot()))
         _CACHE.put(cache_key, state, gather)
 
@@ -184,18 +183,15 @@ class ResultRows:
         layout, schema, log = self._layout, self.job.fragments.schema, RejectLog()
         try:
             for batch in batches:
-                for port, payload in zip(
-                    batch.column("port").to_pylist(), batch.column("payload"), strict=True
-                ):
-                    if port in (RESULT, PROMISES):
-                        yield self._rows(layout, Slice.from_bytes(schema, payload.as_py()))
-                    elif port == FAILURE:
-                        raise SourceError(*json.loads(payload.as_py()))
-                    elif port in (REJECTS, EDGE_REJECTS):
-                        for reject in rejects_from_bytes([payload.as_py()]):
-                            if self.strict:
-                                raise StrictError(f"mode FAILFAST: {reject}")
-                            log.add(reject)
+                for row in batch_to_rows(batch):
+                    if row.port in (RESULT, Port.PROMISES):
+                        yield self._rows(layout, Slice.from_bytes(schema, row.payload))
+                    for _, failure in received(Failure, [row]):
+                        raise failure.error
+                    for reject in rejects_in([row]):
+                        if self.strict:
+                            raise StrictError(f"mode FAILFAST: {reject}")
+                        log.add(reject)
         finally:
             log.end()
 

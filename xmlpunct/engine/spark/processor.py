@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
@@ -10,31 +9,15 @@ from typing import Any
 import polars as pl
 from pyspark.sql import Row as SparkRow
 
-from xmlpunct.base.codec import pack
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.frames import Snapshot, nested_snapshot, snapshot_of
 from xmlpunct.engine.partition.fragments import FragmentInput
 from xmlpunct.engine.partition.routing import owners_of, route
 from xmlpunct.engine.run.build import build
-from xmlpunct.engine.spark.edge import (
-    counts,
-    edge_pipeline,
-    operators_to_bytes,
-    rejects_to_bytes,
-    voided,
-)
-from xmlpunct.engine.spark.job import (
-    ANOTHER_JOB,
-    FAILURE,
-    OPERATORS,
-    REJECTS,
-    RETAINED,
-    WAITS,
-    Job,
-    StageRow,
-    rows_of,
-)
+from xmlpunct.engine.spark.edge import counts, edge_pipeline, operator_reports, voided
+from xmlpunct.engine.spark.job import ANOTHER_JOB, Job
 from xmlpunct.engine.spark.shard_keys import shard_keys
+from xmlpunct.engine.spark.stage_messages import Port, ShardReport, StageRow, slice_rows
 from xmlpunct.engine.spark.state_store import Cache, StateValues
 from xmlpunct.operators import run
 from xmlpunct.operators.merge.gather import Gather
@@ -77,7 +60,7 @@ class Shard:
     def push(self, rows: list[StageRow]) -> list[StageRow]:
         """Process the rows of a micro-batch; returns rows for later stages, and reports."""
         self.pipeline.recount()
-        void = voided(row for row in rows if row.port == FAILURE)
+        void = voided(row for row in rows if row.port == Port.FAILURE)
         output = [self.open()] if self._new else []
         self._new = False
         for port, feed in enumerate(self.fragment.feeds):
@@ -93,7 +76,7 @@ class Shard:
                 if slice_:
                     output.append(self.pipeline.push(port, slice_))
         result = concat(self.fragment.root.schema, output)
-        return [*self._send(result), *self._report()]
+        return [*self._send(result), self._report()]
 
     def _guards(self, feed: FragmentInput) -> bool:
         """True if a guard reads a feed."""
@@ -110,22 +93,18 @@ class Shard:
                 if not feed.from_edge and feed.source == self.stage:
                     routed = route(result, feed.schema, feed.keys, self.job.shards_of(stage), feed.whole)
                     for to, part in sorted(routed.items()):
-                        yield from rows_of(keys[to], stage, port, self.shard, part)
+                        yield from slice_rows(keys[to], stage, port, self.shard, part)
 
-    def _report(self) -> Iterator[StageRow]:
-        key = shard_keys(self.job.shards)[self.shard]
-        yield StageRow(key, self.job.sink, OPERATORS, self.shard, operators_to_bytes(self.pipeline))
-        yield StageRow(
-            key, self.job.sink, WAITS, self.shard, json.dumps([self.stage, self._waits()]).encode()
-        )
-        outlines: dict[str, pl.DataFrame | bytes] = {
-            f"{self.stage}/{operator.number}/{part}": boxes
+    def _report(self) -> StageRow:
+        outlines = {
+            operator.number: boxes
             for operator in self.pipeline.operators
-            for part, boxes in outline(operator.state).items()
+            if (boxes := outline(operator.state))
         }
-        yield StageRow(key, self.job.sink, RETAINED, self.shard, pack({str(self.stage): b"", **outlines}))
-        if self.pipeline.rejects:
-            yield StageRow(key, self.job.sink, REJECTS, self.shard, rejects_to_bytes(self.pipeline.rejects))
+        report = ShardReport(
+            self.stage, operator_reports(self.pipeline), self._waits(), outlines, self.pipeline.rejects
+        )
+        return report.to_row(shard_keys(self.job.shards)[self.shard], self.job.sink, self.shard)
 
     def _waits(self) -> list[int]:
         """For each input of the query, the amount of this shard's retained state that waits for it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -11,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.base.codec import load, pieces
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.frames import Snapshot
 from xmlpunct.base.unread import Notice
@@ -21,9 +19,8 @@ from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.ranges import behind, silence
 from xmlpunct.engine.run.run_options import NO_COPY
 from xmlpunct.engine.run.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
-from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, RETAINED, SAID, WAITS, StageRow
+from xmlpunct.engine.spark.stage_messages import OperatorReport, ShardReport, StageRow, TaskReport, received
 from xmlpunct.engine.why.holding import Holding
-from xmlpunct.operators.retained_outline import Outline
 from xmlpunct.slice import Slice
 
 _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
@@ -115,33 +112,28 @@ class RunMetrics:
                 idle.append(Idle(name, seconds, waits))
         self.stats.idle = idle
 
-    def take(self, rows: Iterable[StageRow]) -> None:
+    def take(self, rows: Sequence[StageRow]) -> None:
         """Add the reports of a micro-batch."""
         before = sum(i.tuples for i in self.stats.inputs.values())
         operators = {o.id: OperatorStats(**asdict(o)) for o in self.stats.operators}
         ended, self._checksums = set(self._ended), {}
-        for row in rows:
-            if row.port == COUNTS:
-                self._count(row)
-                self._checksums |= _checksums(row)
-            elif row.port == SAID:
-                for stream, payload in pieces(row.payload).items():
-                    sender = self._streams[int(stream)]
-                    self.stats.holding.say(sender.name, Slice.from_bytes(sender.sent, payload).punctuations)
-            elif row.port == RETAINED:
-                self._keep(row)
-            elif row.port == WAITS:
-                stage, waits = json.loads(row.payload)
-                self._waits[stage, row.seq] = waits
-            elif row.port in (EDGE_OPERATORS, OPERATORS):
-                for values in json.loads(row.payload):
-                    number = values["id"]
-                    o = operators.setdefault(number, OperatorStats(id=number, operator=values["operator"]))
-                    _add(o, values, _FLOWS)
-                    if row.port == OPERATORS:
-                        self._waits_by_shard.setdefault(number, {})[row.seq] = values["waits"]
-                        states = [values[name] for name in _STATES]
-                        self._states.setdefault(str(number), {})[str(row.seq)] = states
+        for seq, task in received(TaskReport, rows):
+            self._count(seq, task)
+            self._checksums |= _checksums(seq, task)
+            for stream, data in task.sent.items():
+                sender = self._streams[stream]
+                self.stats.holding.say(sender.name, Slice.from_bytes(sender.sent, data).punctuations)
+            for report in task.operators:
+                _add(_operator(operators, report), report.stats, _FLOWS)
+        for shard, at_shard in received(ShardReport, rows):
+            self._waits[at_shard.stage, shard] = list(at_shard.waits)
+            self.stats.holding.keep(f"{at_shard.stage}.{shard}", at_shard.outlines)
+            for report in at_shard.operators:
+                number = report.stats.id
+                _add(_operator(operators, report), report.stats, _FLOWS)
+                self._waits_by_shard.setdefault(number, {})[shard] = report.waits
+                sizes = [getattr(report.stats, name) for name in _STATES]
+                self._states.setdefault(str(number), {})[str(shard)] = sizes
         self._note_ends(ended)
         for o in operators.values():
             shards = self._states.get(str(o.id), {}).values()
@@ -152,34 +144,26 @@ class RunMetrics:
 
     def compare(self, rows: Iterable[StageRow]) -> None:
         """Raise `ChangedError` if a file has changed when the last micro-batch is read a second time."""
-        for row in rows:
-            if row.port == COUNTS:
-                for key, checksum in _checksums(row).items():
-                    if self._checksums.get(key, checksum) != checksum:
-                        number, part = map(int, key.split("/"))
-                        name = self._inputs[number].parts[part].name
-                        raise ChangedError.of(name, "its content has changed since an earlier run read it")
+        for seq, task in received(TaskReport, rows):
+            for key, checksum in _checksums(seq, task).items():
+                if self._checksums.get(key, checksum) != checksum:
+                    number, part = map(int, key.split("/"))
+                    name = self._inputs[number].parts[part].name
+                    raise ChangedError.of(name, "its content has changed since an earlier run read it")
 
-    def _keep(self, row: StageRow) -> None:
-        """Record the outline of the state that a shard retains."""
-        (stage, *names), (_, *boxes) = zip(*pieces(row.payload).items(), strict=True)
-        outlines: dict[int, Outline] = {}
-        for name, frame in zip(names, map(load, boxes), strict=True):
-            _, number, part = name.split("/")
-            outlines.setdefault(int(number), {})[part] = frame
-        self.stats.holding.keep(f"{stage}.{row.seq}", outlines)
-
-    def _count(self, row: StageRow) -> None:
-        number, counted = row.seq >> 32, json.loads(row.payload)
-        read = self._read.get(str(number), 0)
-        self._read[str(number)] = read + counted["streams"][0]["bytes"]
-        for stream, values in zip(self._inputs[number].streams, counted["streams"], strict=True):
+    def _count(self, seq: int, task: TaskReport) -> None:
+        """Add the counters of a task."""
+        number = seq >> 32
+        for stream, counted, overlooked in zip(
+            self._inputs[number].streams, task.streams, task.overlooked, strict=True
+        ):
             declared = self._streams[stream].declared
-            self.notices += self.stats.overlook(declared, values.pop("overlooked", {}))
-            _add(self.stats.inputs[declared], values, values)
-            if values["punctuations"]:
+            self.notices += self.stats.overlook(declared, overlooked)
+            _add(self.stats.inputs[declared], counted, vars(counted))
+            if counted.punctuations:
                 self.stats.spoke[declared] = time.time()
-        if counted["ended"]:
+        self._read[str(number)] = self._read.get(str(number), 0) + task.streams[0].bytes
+        if task.has_ended:
             self._ended.add(number)
 
     def _note_ends(self, before: set[int]) -> None:
@@ -205,12 +189,17 @@ class RunMetrics:
         }
 
 
-def _checksums(row: StageRow) -> dict[str, int]:
+def _checksums(seq: int, task: TaskReport) -> dict[str, int]:
     """Checksums of the files that a task has read completely, by ``input/part`` numbers."""
-    by_part: dict[str, int] = json.loads(row.payload).get("checksums", {})
-    return {f"{row.seq >> 32}/{part}": checksum for part, checksum in by_part.items()}
+    return {f"{seq >> 32}/{part}": checksum for part, checksum in task.checksums.items()}
 
 
-def _add(total: object, values: dict[str, int], names: Iterable[str]) -> None:
+def _operator(operators: dict[int, OperatorStats], report: OperatorReport) -> OperatorStats:
+    """The counters of the operator that a report is about."""
+    number = report.stats.id
+    return operators.setdefault(number, OperatorStats(id=number, operator=report.stats.operator))
+
+
+def _add(total: object, part: object, names: Iterable[str]) -> None:
     for name in names:
-        setattr(total, name, getattr(total, name) + values[name])
+        setattr(total, name, getattr(total, name) + getattr(part, name))

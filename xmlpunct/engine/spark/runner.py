@@ -17,23 +17,22 @@ from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, RestoredRun
-from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.run.checkpoint.log import DamagedError
-from xmlpunct.engine.run.datasets import FORMATS
+from xmlpunct.engine.run.datasets import FORMATS, Dataset
+from xmlpunct.engine.run.datasets.staged_outlet import StagedOutlet
 from xmlpunct.engine.run.inputs.injected_punctuations import SaidLog, Sayings
 from xmlpunct.engine.run.inputs.ranges import check_read
 from xmlpunct.engine.run.inputs.spool import warn_of_growth
 from xmlpunct.engine.run.run_options import RunOptions
-from xmlpunct.engine.run.sink import check_complete, make_outputs, open_outlet, open_rejects, run_of, told_of
+from xmlpunct.engine.run.sink import check_complete, make_outputs, open_sink, told_of
 from xmlpunct.engine.run.stats import RunStats
-from xmlpunct.engine.spark.column_dataset import Cluster, ColumnsTarget
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.cutting import cut_large_files
-from xmlpunct.engine.spark.job import Job, batch_to_rows
+from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.offsets import SparkOffsets
-from xmlpunct.engine.spark.outputs import OutletTarget, OutputTarget
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.scratch import Scratch
+from xmlpunct.engine.spark.spark_executor import SparkExecutor
 from xmlpunct.engine.spark.spark_session import (
     STATE_FORMAT,
     STREAMING,
@@ -45,9 +44,10 @@ from xmlpunct.engine.spark.spark_session import (
 )
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
 from xmlpunct.engine.spark.spark_source import cursors_of
+from xmlpunct.engine.spark.stage_messages import batch_to_rows
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.spark.worker_stubs import NAME, QuerySource, with_fragments
-from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset
+from xmlpunct.engine.spark.xml_dataset import XmlDataset, check_dataset
 from xmlpunct.firehose.spec import check_namespace
 
 _OWN_ERROR = re.compile(
@@ -99,33 +99,28 @@ class Runner:
             offsets.check(commit)
             for number, cursor in cursors_of(commit.offset).items():
                 check_read(restored.inputs[number], cursor)
-            rejects = open_rejects(self.options, commit, checkpoint.run, opened)
-            cluster = Cluster()
-            targets = self._targets(commit, checkpoint.run, cluster, opened)
+            executor = SparkExecutor()
+            run_sink = opened.enter_context(
+                open_sink(
+                    self.query,
+                    self.options,
+                    self._outputs,
+                    self.stats,
+                    commit,
+                    checkpoint.run,
+                    lambda options: staged_outlet(options, executor),
+                )
+            )
 
             def work(shared: SparkSession) -> None:
                 run_session = shared.newSession()  # a session of its own for the settings
-                cluster.session = run_session
+                executor.session = run_session
                 job = _job(checkpoint, restored, run_session.sparkContext.defaultParallelism)
-                begun = [written.position for written in commit.outputs]
-                for written, target in zip(commit.outputs, targets, strict=True):
-                    written.position = target.position if written.position is None else written.position
-                if rejects is not None and commit.rejects.position is None:
-                    commit.rejects.position = rejects.commit()
-                if begun != [written.position for written in commit.outputs]:
-                    checkpoint.commit(commit)  # before output is written after it
-                sink = MicroBatchSink(
-                    job,
-                    checkpoint,
-                    commit,
-                    list(zip(self._outputs, targets, strict=True)),
-                    rejects,
-                    metrics,
-                    self.options.strict,
-                    self.on_progress,
-                    self.options.max_rejects,
-                    offsets,
-                )
+                extents = [*commit.outputs, *([commit.rejects] if self.options.rejects else [])]
+                if any(written.position is None for written in extents):
+                    run_sink.commit(commit)
+                    checkpoint.commit(commit)  # claims the outputs before they are written
+                sink = MicroBatchSink(job, checkpoint, commit, run_sink, metrics, self.on_progress, offsets)
                 said_log = SaidLog(checkpoint.said)
                 with ended_by(said_log.close):
                     _stream(run_session, job, restored, sink, checkpoint.spark, self._sayings, said_log)
@@ -142,26 +137,14 @@ class Runner:
                 raise
             warn_of_growth(restored.inputs)
 
-    def _targets(self, commit: Commit, run: str, cluster: Cluster, opened: ExitStack) -> list[OutputTarget]:
-        """The output of each answer."""
-        targets: list[OutputTarget] = []
-        for number, (answer, output) in enumerate(zip(self.query.answers, self._outputs, strict=True)):
-            answer_options, written = self.options.to(answer.destination), commit.outputs[number]
-            with told_of(answer):
-                if not answer_options.dataset:
-                    outlet = open_outlet(answer_options, output, written, run_of(run, number), opened)
-                    targets.append(OutletTarget(outlet))
-                    continue
-                in_columns = answer_options.format in FORMATS
-                dataset = (
-                    ColumnsTarget(answer_options, output.schema, cluster)
-                    if in_columns
-                    else XmlTarget(answer_options, cluster)
-                )
-                opened.enter_context(ended_by(dataset.close))
-                dataset.open(run_of(run, number), commit.batch, written.position is not None)
-                targets.append(dataset)
-        return targets
+
+def staged_outlet(options: RunOptions, executor: SparkExecutor) -> StagedOutlet | None:
+    """The outlet of a dataset, whose files the executor makes; None for other outputs."""
+    if not options.dataset:
+        return None
+    if options.format in FORMATS:
+        return Dataset(str(options.output), options.format, options.partition_by, executor)
+    return XmlDataset(options, executor)
 
 
 def _stream(

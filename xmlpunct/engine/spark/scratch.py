@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
@@ -10,7 +9,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from xmlpunct.engine.run.durable_files import private
+from xmlpunct.engine.run.durable_files import lock_exclusively, private
 
 _PREFIX = "xmlpunct-"
 _LOCK = "lock"
@@ -25,8 +24,7 @@ class Scratch:
         sweep(base)
         folder = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=base))
         self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        with suppress(OSError):  # a file system without locks: `sweep` fails there too
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_exclusively(self._lock)  # without effect on a file system without locks: `sweep` fails there
         self.path = folder.rename(
             base / folder.name.removeprefix(".")
         )  # `sweep` finds this name; the lock is held by now
@@ -66,7 +64,7 @@ def sweep(base: Path) -> None:
                 continue
             lock = private(str(folder / _LOCK), os.O_RDWR)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+                if lock_exclusively(lock, needs_locks=True):
+                    shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(lock)

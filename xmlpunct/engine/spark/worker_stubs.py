@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from xmlpunct.engine.spark.job import ROW_SCHEMA
+from xmlpunct.engine.spark.stage_messages import ROW_SCHEMA
 from xmlpunct.engine.spark.state_store import KEY_SCHEMA, VALUE_SCHEMA
 
 if TYPE_CHECKING:

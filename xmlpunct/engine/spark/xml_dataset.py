@@ -12,8 +12,6 @@ visible.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,22 +25,20 @@ from pyspark.sql import DataFrame
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.escapes import UNHOLDABLE
 from xmlpunct.base.xml_names import is_xml_name
-from xmlpunct.connectors.outlet import Existing
-from xmlpunct.engine.run.checkpoint.commit import Frames
-from xmlpunct.engine.run.datasets.chunks import Chunk, read_chunks
-from xmlpunct.engine.run.datasets.directory import OWN
-from xmlpunct.engine.run.durable_files import make_folder, sync_folder, sync_tree, writing
-from xmlpunct.engine.run.output import Output
+from xmlpunct.connectors.outlet import Existing, Form, Results
+from xmlpunct.engine.run.datasets.chunks import Chunk, KeyedChunk, read_chunks
+from xmlpunct.engine.run.datasets.staged_directory import StagedDirectory
+from xmlpunct.engine.run.datasets.staged_outlet import StagedOutlet
+from xmlpunct.engine.run.durable_files import writing
 from xmlpunct.engine.run.run_options import RunOptions
-from xmlpunct.engine.spark.aside import AsideFolder
-from xmlpunct.engine.spark.column_dataset import Cluster
-from xmlpunct.engine.spark.outputs import Group, Taken
+from xmlpunct.engine.spark.spark_executor import SparkExecutor
 from xmlpunct.engine.spark.table.spark_columns import Layout
-from xmlpunct.punctuations.punctuation import to_frame
+from xmlpunct.punctuations.punctuation import Punctuation, to_frame
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import STRING
 
+_SLICE = "slice-"
 _ATTRIBUTE = "@"
 """Prefix of columns that become XML attributes; element names cannot begin with it, unlike with the default ``_``."""
 
@@ -90,110 +86,83 @@ class ChunkTexts:
         return Layout.flat(Schema.of(Attribute(name, STRING) for name in self.schema.names))
 
 
-class XmlTarget:
-    """The XML dataset at ``options.output``."""
+class XmlDataset(StagedOutlet):
+    """The XML dataset at ``options.output``, whose files ``executor`` makes. Its position is the last slice."""
 
-    position: Any = 0
+    can_replace = True
 
-    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
-        self._options, self._cluster = options, cluster
-        self.path = Path(str(options.output)).absolute()
-        self._staging = self.path / OWN
-        self._lock = -1
+    def __init__(self, options: RunOptions, executor: SparkExecutor) -> None:
+        self._options, self._executor = options, executor
+        self._directory = StagedDirectory(str(options.output))
+        self._last = -1
+        self._staged: Sequence[KeyedChunk] = ()
 
-    def open(self, run: str, committed: int, begun: bool = True) -> None:
-        """Remove the slices after micro-batch ``committed``. Raises `UsageError` if the dataset cannot be written.
+    @property
+    def staging(self) -> Path:
+        return self._directory.staging
 
-        If the run has not ``begun``, the directory may hold slices of another run.
-        """
-        refuses = self._options.existing is Existing.REFUSE
-        if not begun and refuses and (existing := sorted(self.path.glob("slice-*"))):
+    def open(self, form: Form, position: Any) -> None:
+        """Remove the slices after ``position``."""
+        self._schema, self._last = form.schema, -1 if position is None else position
+        refuses = position is None and form.existing is Existing.REFUSE
+        if refuses and (existing := sorted(self._directory.path.glob(f"{_SLICE}*"))):
             raise UsageError(
                 f"{self._options.output} holds {existing[0].name}, and the checkpoint is new: give the --checkpoint of "
                 "the run that wrote it, name another directory, or remove its slices with --replace"
             )
         try:
-            make_folder(self.path)
-            self._lock = os.open(self.path, os.O_RDONLY)
-            self._acquire_lock()
-            for folder in self.path.glob("slice-*"):
-                if int(folder.name.removeprefix("slice-")) > committed:
+            self._directory.lock()
+            for folder in self._directory.path.glob(f"{_SLICE}*"):
+                if int(folder.name.removeprefix(_SLICE)) > self._last:
                     shutil.rmtree(folder)
-            shutil.rmtree(self._staging, ignore_errors=True)
-            self._staging.mkdir()
+            self._directory.empty_staging()
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the dataset {self._options.output}: {error}") from None
 
-    def place(self) -> AsideFolder:
-        """The directory of staged rows, which readers skip."""
-        return AsideFolder(self._staging, self._options)
+    def stage(self, chunks: Sequence[KeyedChunk]) -> None:
+        self._staged = chunks
 
-    def begin(self, state: Frames) -> None:
-        """Nothing to do: all slices up to the commit are visible."""
-
-    def snapshot(self) -> Frames:
-        """Empty: no state is left after a slice."""
-        return {}
-
-    def write(self, output: Output, batch_results: Taken, group: Group, closes: bool) -> tuple[int, str]:
-        length, digest = group.written.length, group.written.digest
-        punctuations = output.prepare(batch_results.slice_).punctuations
-        chunks = [chunk for outcome in batch_results.put for _, chunk in outcome.keyed]
-        name = f"slice-{group.batch:012d}"
-        folder = self._staging / name
+    def write(self, results: Results, *, again: bool = False) -> None:
+        chunks, self._staged = [chunk for _, chunk in self._staged], ()
+        folder = self.staging / f"{_SLICE}{results.number:012d}"
+        self._last, self.group_bytes = results.number, 0
         if chunks:
-            self._write(self._tuples(output.schema, chunks), folder / "0-tuples", "result")
-        if punctuations:
-            patterns = to_frame(output.schema, punctuations)
-            # As our own writer does: a punctuation may always be omitted.
-            patterns = patterns.filter(~pl.any_horizontal(pl.all().str.contains(UNHOLDABLE)).fill_null(False))
-            namespace = pl.lit(self._options.punct_namespace).alias(f"{_ATTRIBUTE}xmlns:punct")
-            texts = patterns.with_columns(namespace).to_arrow(compat_level=pl.CompatLevel.oldest())
-            frame = self._session.createDataFrame(texts).coalesce(1)
-            self._write(frame, folder / "1-punctuations", "punct:result")
-        if not folder.exists():
-            return length, digest
-        with writing(self.path):
-            sync_tree(folder)  # Spark's writer does not sync
-            length += sum(path.stat().st_size for path in folder.glob("*/part-*"))
-            os.rename(folder, self.path / name)
-            sync_folder(self.path)
-            for file in {chunk.file for chunk in chunks}:
-                (self._staging / file).unlink()
-        return length, digest
+            self._write(self._tuples(chunks), folder / "0-tuples", "result")
+        if punctuations := [p for slice_ in results.slices for p in slice_.punctuations]:
+            self._write(self._patterns(punctuations), folder / "1-punctuations", "punct:result")
+        if folder.exists():
+            self.group_bytes = sum(path.stat().st_size for path in folder.glob("*/part-*"))
+            self._directory.publish(folder, folder.name)
+            with writing(self._directory.path):
+                for file in {chunk.file for chunk in chunks}:
+                    (self.staging / file).unlink()
 
-    def break_off(self) -> None:
-        """Nothing to do: all slices are written."""
-
-    def finish(self) -> None:
-        """Nothing to do: no reader waits at a directory."""
+    def commit(self) -> int:
+        return self._last
 
     def close(self) -> None:
-        """Release the directory."""
-        if self._lock >= 0:
-            shutil.rmtree(self._staging, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = -1
+        if self._directory.is_locked:
+            self._directory.remove_staging()
+            self._directory.close()
 
     @property
     def _session(self) -> Any:
-        assert self._cluster.session is not None
-        return self._cluster.session
+        assert self._executor.session is not None
+        return self._executor.session
 
-    def _acquire_lock(self) -> None:
-        """Lock the dataset. Raises `UsageError` while another run writes it."""
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock)
-            self._lock = -1
-            raise UsageError(f"another run is writing the dataset {self._options.output}") from None
-        except OSError:  # a file system without locks
-            return
+    def _patterns(self, punctuations: Sequence[Punctuation]) -> DataFrame:
+        """A frame of punctuations, with a single partition."""
+        patterns = to_frame(self._schema, punctuations)
+        # As our own writer does: a punctuation may always be omitted.
+        patterns = patterns.filter(~pl.any_horizontal(pl.all().str.contains(UNHOLDABLE)).fill_null(False))
+        namespace = pl.lit(self._options.punct_namespace).alias(f"{_ATTRIBUTE}xmlns:punct")
+        texts = patterns.with_columns(namespace).to_arrow(compat_level=pl.CompatLevel.oldest())
+        frame: DataFrame = self._session.createDataFrame(texts).coalesce(1)
+        return frame
 
-    def _tuples(self, schema: Schema, chunks: Sequence[Chunk]) -> DataFrame:
+    def _tuples(self, chunks: Sequence[Chunk]) -> DataFrame:
         """A frame of the tuples of chunks, with one partition per chunk."""
-        texts = ChunkTexts(self._staging, tuple(chunks), schema)
+        texts = ChunkTexts(self.staging, tuple(chunks), self._schema)
         numbers = self._session.range(0, len(chunks), 1, len(chunks))
         frame: DataFrame = numbers.mapInArrow(texts, texts.layout.columns)
         return frame

@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -33,7 +32,7 @@ from xmlpunct.engine.partition.hashing import VERSION as HASH_VERSION
 from xmlpunct.engine.plan import Node, Query
 from xmlpunct.engine.run.checkpoint.commit import COMMIT, HELD, Commit, Frames
 from xmlpunct.engine.run.checkpoint.log import DamagedError, WriteAheadLog
-from xmlpunct.engine.run.durable_files import PRIVATE_FOLDER, is_there, make_folder, private
+from xmlpunct.engine.run.durable_files import PRIVATE_FOLDER, is_there, lock_exclusively, make_folder, private
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.run.run_options import RunOptions
@@ -132,14 +131,13 @@ class Checkpoint:
                 self._make_private()
         except OSError as error:
             raise UsageError(f"cannot write the checkpoint {self.path}: {error.strerror}") from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            raise UsageError(f"another run is using the checkpoint {self.path}") from None
-        except OSError as error:
-            self._lock.close()
-            raise UsageError(f"cannot lock the checkpoint {self.path}: {error.strerror}") from None
+        with undoing(self._lock.close):
+            try:
+                is_free = lock_exclusively(self._lock.fileno(), needs_locks=True)
+            except OSError as error:
+                raise UsageError(f"cannot lock the checkpoint {self.path}: {error.strerror}") from None
+            if not is_free:
+                raise UsageError(f"another run is using the checkpoint {self.path}")
         return self
 
     def _refuse_links(self) -> None:

@@ -2,6 +2,5 @@
 
 from xmlpunct.engine.run.datasets.dataset import Dataset
 from xmlpunct.engine.run.datasets.dataset_files import FORMATS
-from xmlpunct.engine.run.datasets.shared import SharedDataset
 
-__all__ = ["FORMATS", "Dataset", "SharedDataset"]
+__all__ = ["FORMATS", "Dataset"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,6 +27,10 @@ class Chunk:
     file: str
     at: int
     length: int
+
+
+KeyedChunk = tuple[tuple[object, ...], Chunk]
+"""A chunk with the values of the partition columns."""
 
 
 def put_aside(folder: Path, name: str, frames: Iterable[pl.DataFrame]) -> list[Chunk]:
@@ -88,18 +93,31 @@ class Merging:
 
 @dataclass(frozen=True)
 class Making:
-    """Makes the dataset file ``path`` from chunks in ``folder``."""
+    """Makes dataset files in folder ``target``: from chunks in ``staging``, then from ``rows``.
 
-    folder: Path
+    The files are ``stem`` with a number from ``number`` on; each has about ``most`` bytes (None: one file).
+    """
+
+    staging: Path
     chunks: tuple[Chunk, ...]
-    path: Path
+    target: Path
+    stem: str
     format: str
     schema: Schema
+    number: int
+    rows: tuple[pl.DataFrame, ...] = ()
+    most: int | None = None
 
     def __call__(self) -> None:
-        """Make the file durably and atomically. Raises `XmlPunctError`."""
-        half = self.folder / f"{ASIDE}half-{uuid4().hex}"
-        with writing(self.folder):
-            rows = read_chunks(self.folder, self.chunks)
-            write_files(self.format, self.schema, rows, lambda _: half, None)
-            os.replace(half, self.path)
+        """Make the files durably, each atomically. Raises `XmlPunctError`."""
+        halves: list[Path] = []
+
+        def new_half(_: int) -> Path:
+            halves.append(self.staging / f"{ASIDE}half-{uuid4().hex}")
+            return halves[-1]
+
+        with writing(self.staging):
+            rows = chain(read_chunks(self.staging, self.chunks), self.rows)
+            write_files(self.format, self.schema, rows, new_half, self.most)
+            for number, half in enumerate(halves, self.number):
+                os.replace(half, self.target / f"{self.stem}{number}.{self.format}")

@@ -9,7 +9,6 @@ from typing import Any, BinaryIO, Protocol
 
 import polars as pl
 
-from xmlpunct.engine.run.durable_files import write_all
 from xmlpunct.firehose import writer_for
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -122,15 +121,3 @@ def _regrouped(rows: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 def _table(rows: pl.DataFrame) -> Any:
     """Rows as an Arrow table, with types that all readers support."""
     return rows.to_arrow(compat_level=pl.CompatLevel.oldest())
-
-
-def append(path: Path, data: bytes, length: int) -> int:
-    """Truncate a file to ``length`` bytes and append ``data``; returns the new length. Raises OSError."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
-    try:
-        os.ftruncate(file, length)
-        os.lseek(file, length, os.SEEK_SET)
-        write_all(file, data)
-    finally:
-        os.close(file)
-    return length + len(data)

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import Any
 
-from xmlpunct.base.errors import Reject, SourceError, StrictError, XmlPunctError
+from xmlpunct.base.errors import Reject, SourceError, XmlPunctError
 from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, RestoredRun
 from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.run.inputs.ranges import Cursor
 from xmlpunct.engine.run.inputs.segments import READ_AT_ONCE
 from xmlpunct.engine.run.local.portion import Portion
 from xmlpunct.engine.run.local.running import LocalRun
-from xmlpunct.engine.run.reject_limit import RejectLimit
-from xmlpunct.engine.run.reject_log import log_notices
-from xmlpunct.engine.run.sink import Sink, tell_complete
+from xmlpunct.engine.run.sink import RunSink
 
 GROUP_SECONDS = 0.05
 """Commit interval while input is available; each commit costs a sync (`benchmarks/latency.py`)."""
@@ -41,19 +40,16 @@ class Ledger:
     def __init__(
         self,
         running: LocalRun,
-        sink: Sink,
+        sink: RunSink,
         checkpoint: Checkpoint | None,
         restored: RestoredRun | None,
-        limit: RejectLimit | None = None,
     ) -> None:
-        self._running, self._sink, self._checkpoint, self._limit = running, sink, checkpoint, limit
-        self._excess: SourceError | None = None
+        self._running, self._sink, self._checkpoint = running, sink, checkpoint
         self._number = restored.commit.batch if restored is not None else -1
         self._positions: list[Any] = []
         self._committed = self._saved = time.monotonic()
         self._cost = 0.0
         self._released = 0
-        self._is_announced = False
         self._holding_version = 0  # the last version of `Holding` in the log
         if restored is not None and self._number >= 0:
             self._continue(restored)
@@ -64,36 +60,25 @@ class Ledger:
             sink.start()
             sink.flush()
 
-    def take(self, portion: Portion, strict: bool = False) -> None:
-        """Process a portion. With ``strict``, raises `StrictError` for a reject or a failing notice."""
+    def take(self, portion: Portion) -> None:
+        """Process a portion. Raises `StrictError`: see `RunSink.report`."""
         results, unfit = self._sink.fitting(self._running.process(portion))
         rejects = sorted([*self._running.rejects, *unfit], key=Reject.place)
         self._running.rejects = []
         notices, self._running.notices = self._running.notices, []
-        if self._limit is not None and self._excess is None:
-            rejects, excess = self._limit.first(rejects, self._sink.stats.rejected)
-            self._excess = excess or self._running.judge(portion, self._limit, rejects)
-        self._sink.stats.rejected += len(rejects)
-        if strict and rejects:
+        if self._sink.ends_run(rejects, notices):
             self.commit()
-            self._sink.rejects(rejects[:1])
-            self._sink.flush()
-            raise StrictError(f"--strict: {rejects[0]}")
-        if strict and (failing := [notice for notice in notices if notice.fails]):
-            self.commit()
-            raise StrictError(f"--strict: {failing[0]}")
-        log_notices(notices)
-        self._sink.rejects(rejects)
+        self._sink.report(rejects, notices, partial(self._running.judge, portion))
         self._sink.write(results)
-        if self._excess is None:
+        if self._sink.excess is None:
             self._sink.close(self._running.closed)
         if self._checkpoint is not None and portion.position is not None:
             self._positions.append(portion.position)
 
     def check(self) -> None:
         """Raise `SourceError` if the limit of rejects is exceeded."""
-        if self._excess is not None:
-            raise self._excess
+        if self._sink.excess is not None:
+            raise self._sink.excess
 
     def commit_if_due(self) -> None:
         """Commit if the interval is over, no input is ready, or there is no checkpoint."""
@@ -129,9 +114,8 @@ class Ledger:
         self._running.settle_said()
         self._sink.flush()
         self._committed = time.monotonic()
-        if self._running.reads_on and not self._is_announced:
-            self._is_announced = True
-            tell_complete()
+        if self._running.reads_on:
+            self._sink.announce_complete()
         if self._running.reads_on or not self._running.ended:
             self._sink.finish()
 

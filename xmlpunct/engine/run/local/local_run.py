@@ -118,14 +118,14 @@ def run(
             spool.start()
             opened.enter_context(ended_by(spool.stop))
         sink = opened.enter_context(open_sink(query, options, outputs, stats, commit, name))
-        ledger = Ledger(running, sink, checkpoint, restored, options.max_rejects)
+        ledger = Ledger(running, sink, checkpoint, restored)
         try:
             ledger.check()
             while (portion := running.read()) is not None:
                 for spool in spools:
                     spool.check()
                 with stop.deferred():
-                    ledger.take(portion, options.strict)
+                    ledger.take(portion)
                     ledger.check()
                     ledger.commit_if_due()
                     if provisional is not None and provisional.is_due() and not running.ended:

@@ -16,7 +16,6 @@ import bz2
 import gzip
 import json
 import lzma
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -36,7 +35,8 @@ from pyspark.sql.datasource import (
 
 from xmlpunct.base.errors import SchemaError, UsageError, XmlPunctError
 from xmlpunct.connectors.open_source import paths_of
-from xmlpunct.engine.run.durable_files import make_folder, sync_folder, sync_tree, writing
+from xmlpunct.engine.run.datasets.staged_directory import StagedDirectory
+from xmlpunct.engine.run.durable_files import make_folder, writing
 from xmlpunct.engine.spark.table.table_options import ROW, TableOptions, plain_path
 from xmlpunct.firehose import XmlWriter
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -73,11 +73,12 @@ class TableDirectory:
                 f'{path or "nothing"} cannot be written: save("DIR"), where all executors see the directory'
             )
         self.options, self.overwrite = options, overwrite
-        self.path = Path(paths_of(path)[0]).absolute()
+        self._directory = StagedDirectory(paths_of(path)[0], _STAGING)
+        self.path = self._directory.path
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{path} is a file: xmlpunct writes a directory")
         self.run = run
-        self.staging = self.path / _STAGING / f"{run}-{uuid.uuid4().hex}"
+        self.staging = self._directory.staging / f"{run}-{uuid.uuid4().hex}"
         punctuation_columns = {options.punctuation}
         if options.punctuation is not None and options.punctuation not in columns.names:
             raise SchemaError(f"there is no column {options.punctuation}: columnNameOfPunctuation names one")
@@ -143,21 +144,18 @@ class TableDirectory:
                     if file.name not in counted:
                         file.unlink()  # the file of an attempt that does not count
                 (folder / _RUN).write_text(json.dumps({"run": self.run, "batch": batch}))
-                sync_tree(folder)
                 number = int(slices[-1].name.removeprefix(_SLICE)) + 1 if slices else 0
-                os.replace(folder, self.path / f"{_SLICE}{number:012d}")
-                sync_folder(self.path)
+                self._directory.publish(folder, f"{_SLICE}{number:012d}")
                 for old in slices if self.overwrite else ():
                     shutil.rmtree(old)
         self.discard()
 
     def discard(self) -> None:
         """Remove the staging folders of the run."""
-        staging = self.path / _STAGING
-        for folder in staging.glob(f"{self.run}-*"):
+        for folder in self._directory.staging.glob(f"{self.run}-*"):
             shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # another run is writing, or the folder is missing
-            staging.rmdir()
+            self._directory.staging.rmdir()
 
     def check(self) -> None:
         """Raise `UsageError` if overwriting would remove foreign files."""
