@@ -65,7 +65,12 @@ class StagedDirectory:
         make_folder(self.path)
         make_folder(self.staging)
         self._lock = os.open(self.staging / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        if not lock_exclusively(self._lock):
+        try:
+            is_free = lock_exclusively(self._lock, needs_locks=True)
+        except OSError:
+            self.close()
+            raise
+        if not is_free:
             self.close()
             raise UsageError(f"another run is writing the dataset {self.name}")
 
