@@ -48,7 +48,7 @@ AGGREGATES_TEXT = """\
 They leave out null (but for `COUNT(*)` and `ARRAY_AGG`), and of no values they give null, the counts 0. They stand in
 SELECT, HAVING and ORDER BY of a query that groups, also by windows (`TUMBLE`, `HOP`, `SESSION`). Each takes DISTINCT,
 and `FILTER (WHERE condition)` behind it: then only the tuples for which the condition is true count. No result depends
-on the order in which tuples came, on slices or on shards, but for the last digits of SUM and AVG of DOUBLEs.
+on the order in which tuples came, on slices or on shards: sums of DOUBLEs are exact, and rounded once.
 
 *Retained* is what a group keeps until it is closed: a few numbers or one value, which shards also send each other
 instead of tuples, or all its values. With DISTINCT all do as the latter, but for those that keep one value. *OVER* says
@@ -156,7 +156,7 @@ def _aggregate(record: AggregateFunction) -> str:
     target = aggregate.FUNCTIONS[record.stands_for or record.name]
     retained = "all values" if target.gathers else "one value" if target.once else "a few numbers"
     over = target.name in AGGREGATES and record.after is None
-    relation = target.accumulator is None and not target.gathers
+    relation = target.can_retract
     called = [name for name in record.called if f"{name}(" not in record.doc.form]
     form = ", ".join([_code(record.doc.form), *map(_code, called)])
     ticks = " | ".join("✓" if yes else "" for yes in (over, relation))

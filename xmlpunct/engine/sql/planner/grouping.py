@@ -60,7 +60,7 @@ class Grouping:
         asked = taken_apart(node)
         record, function = asked.record, asked.record.stands_for or asked.record.name
         target = FUNCTIONS[function]
-        if is_changing(self.relation.node) and target.accumulator is not None:
+        if is_changing(self.relation.node) and function != "XMLAGG" and not target.can_retract:
             refuse(
                 f"{record.name} over a relation is not supported: GROUP BY TUMBLE, HOP or SESSION of its stream",
                 node,
