@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle.aggregates import nearest
-from xmlpunct.operators.exact_sums import UNIT, ExactSums, Positions, Terms, by_group, rounded_sums
+from xmlpunct.operators.exact_sums import UNIT, ExactSums, Positions, Terms, by_group
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 OWNED = st.lists(st.tuples(FINITE | st.floats(-1e3, 1e3) | st.integers(-5, 5).map(float), st.integers(0, 2)))
@@ -49,7 +49,7 @@ def test_sums_are_rounded_once(owned: list[tuple[float, int]], counts: list[int]
 def test_squares(owned: list[tuple[float, int]]) -> None:
     squares = ExactSums.of(Terms.of_squares(*arrays(owned)), GROUPS)
     assert fractions(squares) == exactly(owned, 2)
-    assert fractions(ExactSums.of(Terms.of_column(squares.column("")), GROUPS)) == exactly(owned, 2)
+    assert fractions(ExactSums.of_column(squares.column(""))) == exactly(owned, 2)
 
 
 @given(owned=OWNED, cut=st.integers(0, 20))
@@ -67,7 +67,7 @@ def test_columns_are_summed_by_group(owned: list[tuple[float, int]], cut: int) -
         totals = [math.fsum(v for v, g in owned if g == group) for group in groups]
     except OverflowError:  # an intermediate sum
         totals = [nearest(exactly(owned)[group]) for group in groups]
-    assert rounded_sums(merged["s"]).tolist() == totals
+    assert ExactSums.of_column(merged["s"]).rounded().tolist() == totals
 
 
 @given(first=OWNED, second=OWNED)
@@ -89,16 +89,16 @@ def test_values_that_are_not_finite_are_counted() -> None:
     assert str(all_sums.rounded().tolist()) == "[inf, -inf, nan]"
     column = all_sums.column("")
     specials = ExactSums.of(Terms.of_values(pl.Series(values[1::2]), np.arange(3)), 3)
-    assert (ExactSums.of(Terms.of_column(column), 3) - specials).rounded().tolist() == [1.0, 2.0, 3.0]
+    assert (ExactSums.of_column(column) - specials).rounded().tolist() == [1.0, 2.0, 3.0]
     assert str((all_sums + all_sums.take(np.array([1, 2, 0]))).rounded().tolist()) == "[nan, nan, nan]"
 
 
 def test_sums_of_many() -> None:
-    """There are more sums than in a block, and digits of many values."""
+    """Digits of many values."""
     values = np.tile([1e16, 1.0, -1e16, 2.0**-60], 20_000)
     owners = np.arange(len(values)) // 4
     column = ExactSums.of(Terms.of_values(pl.Series(values), owners), 20_000).column("")
-    assert rounded_sums(column).tolist() == [1.0] * 20_000
+    assert ExactSums.of_column(column).rounded().tolist() == [1.0] * 20_000
     assert ExactSums.of(Terms.of_column(column, np.zeros(20_000, np.int64)), 1).rounded().tolist() == [
         20_000.0
     ]
@@ -117,4 +117,4 @@ def test_the_last_bit_of_quotients() -> None:
     "sums", [pl.Series([], dtype=pl.List(pl.Int64)), pl.Series([None, []], dtype=pl.List(pl.Int64))]
 )
 def test_null_and_the_empty_list_are_0(sums: pl.Series) -> None:
-    assert rounded_sums(sums).tolist() == [0.0] * len(sums)
+    assert ExactSums.of_column(sums).rounded().tolist() == [0.0] * len(sums)

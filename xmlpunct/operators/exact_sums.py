@@ -25,9 +25,6 @@ SUM_DTYPE = pl.List(pl.Int64())
 """The dtype of columns of sums."""
 UNIT = -2148
 """The exponent of the square of the least DOUBLE."""
-BLOCK = 2**14
-"""The number of sums whose digits are in memory at once (`rounded_sums`)."""
-
 DigitRows = NDArray[np.int64]
 """Shape (height, n), the lowest digit first; values may exceed 28 bits until they are carried."""
 Positions = NDArray[np.int64]
@@ -129,6 +126,11 @@ class ExactSums:
         height = int(positions.max()) + 1 - lowest
         return cls(lowest, _scattered(positions - lowest, owners, digits, (height, size)), specials)
 
+    @classmethod
+    def of_column(cls, sums: pl.Series) -> ExactSums:
+        """The sums in a column."""
+        return cls.of(Terms.of_column(sums), len(sums))
+
     def __len__(self) -> int:
         return int(self.digits.shape[1])
 
@@ -210,17 +212,6 @@ class ExactSums:
         if self.specials is None:
             return np.ones(len(self), np.bool_)
         return np.asarray(~self.specials.any(axis=0))
-
-
-def rounded_sums(sums: pl.Series, counts: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """`ExactSums.rounded` of a column of sums, a block at a time."""
-    blocks = [
-        ExactSums.of(Terms.of_column(part), len(part)).rounded(
-            None if counts is None else counts[at : at + BLOCK]
-        )
-        for at, part in ((at, sums[at : at + BLOCK]) for at in range(0, len(sums), BLOCK))
-    ]
-    return np.concatenate(blocks) if blocks else np.empty(0)
 
 
 def by_group(column: pl.Expr, terms: ColumnTerms) -> pl.Expr:

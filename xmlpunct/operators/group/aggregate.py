@@ -14,13 +14,14 @@ from typing import ClassVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from xmlpunct.base.arrow_memory import floats
 from xmlpunct.base.doubles import divided
 from xmlpunct.expressions.expression import Doc, Expression
 from xmlpunct.expressions.functions.lists import ITEM, list_of
 from xmlpunct.expressions.int128 import to_decimal, unscaled
-from xmlpunct.operators.exact_sums import ColumnTerms, Terms, by_group, rounded_sums
+from xmlpunct.operators.exact_sums import ColumnTerms, ExactSums, Terms, by_group
 from xmlpunct.operators.time.prefix import SortKey
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
@@ -305,6 +306,10 @@ class Accumulator:
         return {self._name("count"): INT, self._name("sum"): SUMS}
 
 
+BLOCK_ROWS = 2**14
+"""The number of groups whose exact sums have all their digits in memory at once."""
+
+
 @dataclass(frozen=True)
 class DoubleSums(Accumulator):
     """SUM or AVG of DOUBLEs: their exact sum (`exact_sums`), for AVG also the number of values."""
@@ -318,30 +323,53 @@ class DoubleSums(Accumulator):
         return [*sums, *(column.count().cast(pl.Int64).alias(name) for name in self._counts)]
 
     def sent(self) -> list[pl.Expr]:
-        sums = [pl.col(name).list.eval(pl.struct(pl.element().alias(ITEM))) for name in self._sums]
+        sums = [pl.col(name).list.eval(pl.struct(pl.element().alias(ITEM))) for name in self.sums]
         return [*sums, *map(pl.col, self._counts)]
 
     def received(self) -> list[pl.Expr]:
-        sums = [pl.col(name).list.eval(pl.element().struct.field(ITEM)) for name in self._sums]
+        sums = [pl.col(name).list.eval(pl.element().struct.field(ITEM)) for name in self.sums]
         return [*sums, *map(pl.col, self._counts)]
 
     def merges(self) -> list[pl.Expr]:
-        sums = [by_group(pl.col(name), Terms.of_column).alias(name) for name in self._sums]
+        sums = [by_group(pl.col(name), Terms.of_column).alias(name) for name in self.sums]
         return [*sums, *(pl.col(name).sum() for name in self._counts)]
 
     def empty(self) -> dict[str, object]:
-        return dict.fromkeys(self._sums) | dict.fromkeys(self._counts, 0)
+        return dict.fromkeys(self.sums) | dict.fromkeys(self._counts, 0)
 
     def finish(self, groups: pl.DataFrame) -> pl.Series:
-        sums = groups[self._name("sum")]
-        counts = [np.maximum(groups[name].to_numpy(), 1) for name in self._counts]
-        return floats("result", rounded_sums(sums, *counts), sums.is_null().to_numpy())
+        sums = [groups[name] for name in self.sums]
+        has_count = self._name("count") in groups.columns
+        counts = (
+            groups[self._name("count")] if has_count else sums[0].is_not_null().cast(pl.Int64)
+        ).to_numpy()
+        results = np.empty(groups.height)
+        for at in range(0, groups.height, BLOCK_ROWS):
+            block = slice(at, at + BLOCK_ROWS)
+            results[block] = self.results(
+                counts[block], *(ExactSums.of_column(column[block]) for column in sums)
+            )
+        return self.with_nulls(counts, results)
+
+    def with_nulls(self, counts: NDArray[np.int64], results: NDArray[np.float64]) -> pl.Series:
+        """Results as a column, null where there are too few values."""
+        return floats("result", results, counts < self.least_count)
+
+    def results(self, counts: NDArray[np.int64], sums: ExactSums, *others: ExactSums) -> NDArray[np.float64]:
+        """The results by the numbers of values and their sums; arbitrary where there are too few values."""
+        return sums.rounded(np.maximum(counts, 1) if self.aggregate.function == "AVG" else None)
+
+    @property
+    def least_count(self) -> int:
+        """The least number of values for which it is not null."""
+        return 1
 
     def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
         return pl.Series([False]).new_from_index(0, groups.height)
 
     @property
-    def _sums(self) -> list[str]:
+    def sums(self) -> list[str]:
+        """The partial columns of sums."""
         return [self._name(part) for part in self.TERMS]
 
     @property
@@ -350,17 +378,20 @@ class DoubleSums(Accumulator):
         return [] if self.aggregate.function == "SUM" else [self._name("count")]
 
     def _columns(self) -> dict[str, Type]:
-        return dict.fromkeys(self._sums, list_of(INT)) | dict.fromkeys(self._counts, INT)
+        return dict.fromkeys(self.sums, list_of(INT)) | dict.fromkeys(self._counts, INT)
 
 
 def accumulators(schema: Schema, aggregates: Sequence[Aggregate]) -> list[Accumulator]:
     """The accumulators of aggregates over tuples of a schema."""
-    result = []
-    for i, a in enumerate(aggregates):
-        type_ = INT if a.argument is None else schema[a.argument].type
-        make = a.record.accumulator
-        result.append(Accumulator(a, type_, f"${i}") if make is None else make(a, type_, f"${i}", schema))
-    return result
+    types = [INT if a.argument is None else schema[a.argument].type for a in aggregates]
+    parts = enumerate(zip(aggregates, types, strict=True))
+    return [accumulator(a, type_, f"${i}", schema) for i, (a, type_) in parts]
+
+
+def accumulator(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:
+    """The accumulator of an aggregate over an argument of a type."""
+    make = a.record.accumulator if a.function in FUNCTIONS else None
+    return Accumulator(a, type_, prefix) if make is None else make(a, type_, prefix, schema)
 
 
 def _decimal(total: int, count: int, digits: int, scale: int) -> object:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import polars as pl
+from numpy.typing import NDArray
 
-from xmlpunct.base.arrow_memory import floats
 from xmlpunct.expressions.expression import Doc, Expression
 from xmlpunct.expressions.functions.arithmetic import of_number
 from xmlpunct.expressions.functions.casts import cast
@@ -29,13 +28,16 @@ class Moments(DoubleSums):
 
     TERMS: ClassVar[dict[str, ColumnTerms]] = DoubleSums.TERMS | {"squares": Terms.of_squares}
 
-    def finish(self, groups: pl.DataFrame) -> pl.Series:
-        counts = groups[self._name("count")].to_numpy()
-        sums, squares = (ExactSums.of(Terms.of_column(groups[name]), groups.height) for name in self._sums)
-        less = 0 if self.aggregate.function == "VAR_POP" else 1
+    def results(self, counts: NDArray[np.int64], sums: ExactSums, *others: ExactSums) -> NDArray[np.float64]:
+        (squares,) = others
+        less = self.least_count - 1
         terms = zip(counts.tolist(), sums.integers(), squares.integers(), strict=True)
         values = [_variance(count, total, of_squares, less) for count, total, of_squares in terms]
-        return floats("result", np.where(sums.is_finite, values, np.nan), counts <= less)
+        return np.where(sums.is_finite, values, np.nan)
+
+    @property
+    def least_count(self) -> int:
+        return 1 if self.aggregate.function == "VAR_POP" else 2
 
 
 def _variance(count: int, total: int, squares: int, less: int) -> float:
