@@ -48,8 +48,8 @@ AGGREGATES_TEXT = """\
 Aggregates ignore nulls, except `COUNT(*)` and `ARRAY_AGG`. Without values the result is null; for counts it is 0.
 Aggregates may be used in SELECT, HAVING and ORDER BY of a query with groups or windows (`TUMBLE`, `HOP`, `SESSION`).
 Each accepts DISTINCT, and `FILTER (WHERE condition)` after the call: then it reads only the tuples for which the
-condition is true. No result depends on the order of tuples, on slices or on shards, except the last digits of SUM and
-AVG of DOUBLEs.
+condition is true. No result depends on the order of tuples, on slices or on shards: sums of DOUBLEs are exact, and
+rounded once.
 
 *Retained* is the state of a group until it is closed: a few numbers, one value, or all values. Shards exchange the
 numbers or the one value instead of tuples. With DISTINCT, an aggregate of a few numbers retains all values. A tick in
@@ -158,7 +158,7 @@ def _aggregate(record: AggregateFunction) -> str:
     target = aggregate.FUNCTIONS[record.stands_for or record.name]
     retained = "all values" if target.gathers else "one value" if target.once else "a few numbers"
     over = target.name in AGGREGATES and record.after is None
-    relation = target.accumulator is None and not target.gathers
+    relation = target.can_retract
     called = [name for name in record.called if f"{name}(" not in record.doc.form]
     form = ", ".join([_code(record.doc.form), *map(_code, called)])
     ticks = " | ".join("✓" if yes else "" for yes in (over, relation))

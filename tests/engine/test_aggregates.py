@@ -11,16 +11,15 @@ from fractions import Fraction
 from typing import Any
 
 import duckdb
-import numpy as np
 import polars as pl
 import pytest
 
 import xmlpunct
+from tests.oracle.aggregates import nearest
 from tests.oracle.values import same
 from tests.plans.sharded import Sharded
 from xmlpunct.base.errors import SqlError
 from xmlpunct.engine.sql import plan
-from xmlpunct.operators.group.variance import sums_of
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -228,6 +227,44 @@ WILD = [
 
 
 @pytest.mark.parametrize("seed", range(5))
+def test_sums_and_averages_of_doubles_are_exact(seed: int) -> None:
+    """SUM is `math.fsum`, and AVG is rounded once, for every order, slicing and number of shards."""
+    draw = random.Random(seed)
+    xs = [draw.choice([*WILD, 1e308, -1e308, draw.gauss(1e9, 1e-3), draw.gauss(0, 1)]) for _ in range(100)]
+    tuples = [(1, None, x, None, None, None, None, None) for x in xs]
+    total = sum(map(Fraction, xs), Fraction(0))
+    distinct_total = sum(map(Fraction, set(xs)), Fraction(0))
+    for shards, cuts in ((1, 1), (1, 10), (3, 4)):
+        draw.shuffle(tuples)
+        sql = "SELECT k, SUM(x) AS s, AVG(x) AS a, SUM(DISTINCT x) AS d FROM st GROUP BY k"
+        ((_, s, a, d),) = released(sql, tuples, shards, cuts)
+        assert (s, a, d) == (nearest(total), nearest(total / len(xs)), nearest(distinct_total))
+
+
+@pytest.mark.parametrize(
+    ("values", "total", "average"),
+    [
+        ([], None, None),
+        ([-0.0, -0.0], 0.0, 0.0),
+        ([1e308, 1e308], math.inf, 1e308),
+        ([-1e308, -1e308, math.inf], math.inf, math.inf),
+        ([math.inf, -math.inf], math.nan, math.nan),
+        ([math.nan, 1.0, math.inf], math.nan, math.nan),
+        ([1e308, 1e308, -1e308, -1e308, 5e-324], 5e-324, 0.0),
+        ([0.1] * 10, 1.0, 0.1),
+    ],
+)
+@pytest.mark.parametrize(("shards", "cuts"), [(1, 1), (3, 2)])
+def test_sums_at_the_ends(
+    values: list[float], total: float | None, average: float | None, shards: int, cuts: int
+) -> None:
+    tuples = [(1, None, x, None, None, None, None, None) for x in values]
+    ((s, a),) = released("SELECT SUM(x) AS s, AVG(x) AS a FROM st", tuples, shards, cuts)
+    assert (same(s), same(a)) == (same(total), same(average))
+    assert s is None or math.copysign(1, s) == math.copysign(1, total or 0.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_variance_is_exact(seed: int) -> None:
     """The variance is rounded correctly to DOUBLE for every order and slicing."""
     draw = random.Random(seed)
@@ -241,17 +278,6 @@ def test_variance_is_exact(seed: int) -> None:
         sql = "SELECT k, VARIANCE(x) AS v, STDDEV(x) AS s FROM st GROUP BY k"
         ((_, v, s),) = released(sql, tuples, shards, cuts)
         assert (v, s) == (float(variance), math.sqrt(float(variance)))
-
-
-def test_sums_of_many() -> None:
-    draw = random.Random(3)
-    values = [draw.choice(WILD) * draw.choice([1, -1]) for _ in range(5000)]
-    owners = [draw.randrange(3) for _ in values]
-    total, squares, unit = sums_of(np.array(values), np.array(owners), 4)
-    for owner in range(4):
-        own_values = [Fraction(v) for v, its in zip(values, owners, strict=True) if its == owner]
-        assert Fraction(total[owner]) * Fraction(2) ** unit == sum(own_values)
-        assert Fraction(squares[owner]) * Fraction(4) ** unit == sum(v**2 for v in own_values)
 
 
 @pytest.mark.parametrize(

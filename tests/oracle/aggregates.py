@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
@@ -68,15 +69,30 @@ def _sum(type_: Type, values: Sequence[Any]) -> Any:
         return total
     if isinstance(type_, DecimalType):
         return _decimal(sum(map(Fraction, values)), type_.scale)
-    return sum(values)
+    return _doubles(values, 1)
 
 
 def _average(type_: Type, values: Sequence[Any]) -> Any:
     if type_.name == "INT":
         return float(Fraction(sum(values), len(values)))
     if isinstance(type_, DecimalType):
-        return _decimal(sum(map(Fraction, values)) / len(values), type_.scale + 4)
-    return sum(values) / len(values)
+        return _decimal(sum(map(Fraction, values), Fraction(0)) / len(values), type_.scale + 4)
+    return _doubles(values, len(values))
+
+
+def _doubles(values: Sequence[float], count: int) -> float:
+    """The exact sum divided by a count, rounded once."""
+    if all(map(math.isfinite, values)):
+        return nearest(sum(map(Fraction, values), Fraction(0)) / count)
+    return float(sum(v for v in values if not math.isfinite(v)))
+
+
+def nearest(number: Fraction) -> float:
+    """The nearest DOUBLE, infinity if it is too large."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _decimal(value: Fraction | int, scale: int) -> Decimal:

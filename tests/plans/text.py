@@ -127,7 +127,7 @@ class Printer:
             )
             call = f"string_agg({value}, ''{order})" if self.duck else f"XMLAGG({value}{order})"
             return f"{call} AS {quoted(a.name)}"
-        if a.record.accumulator is not None:
+        if a.record.called:
             return f"{self._special(a)} AS {quoted(a.name)}"
         argument = "*" if a.argument is None else ("DISTINCT " if a.distinct else "") + quoted(a.argument)
         return f"{a.function}({argument}) AS {quoted(a.name)}"

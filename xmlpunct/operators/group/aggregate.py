@@ -2,19 +2,26 @@
 
 An aggregate has a few *partial* columns per group. They are computed from tuples (``partials``), merged
 with partial columns of earlier slices (``merges``), and turned into the result when the group closes (``finish``). Sums
-over INT and DECIMAL are exact, in 128 bits. Only the final value is checked against the range of its type.
+over INT and DECIMAL are exact, in 128 bits; over DOUBLE too (`exact_sums`). Only the final value is checked against the
+range of its type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from xmlpunct.base.doubles import canonical_column, divided
+from xmlpunct.base.arrow_memory import floats
+from xmlpunct.base.doubles import divided
 from xmlpunct.expressions.expression import Doc, Expression
+from xmlpunct.expressions.functions.lists import ITEM, list_of
 from xmlpunct.expressions.int128 import to_decimal, unscaled
+from xmlpunct.operators.exact_sums import ColumnTerms, ExactSums, Terms, by_group
 from xmlpunct.operators.time.prefix import SortKey
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
@@ -131,6 +138,11 @@ class AggregateFunction:
     def __post_init__(self) -> None:
         FUNCTIONS[self.name] = self
 
+    @property
+    def can_retract(self) -> bool:
+        """Whether it is available over relations, whose tuples are deleted."""
+        return self.name in ("COUNT", "SUM", "AVG", "MIN", "MAX")
+
 
 FUNCTIONS: dict[str, AggregateFunction] = {}
 """All aggregates, by name."""
@@ -146,6 +158,10 @@ def _type_of_sum(a: Aggregate, type_: Type) -> Type:
     return DOUBLE if a.function == "AVG" else type_
 
 
+def _sum_accumulator(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:
+    return (DoubleSums if type_ is DOUBLE else Accumulator)(a, type_, prefix)
+
+
 def _type_of_xml(a: Aggregate, type_: Type) -> Type:
     if type_ is not XML:
         raise ValueError(f"XMLAGG needs XML, not {type_}: XMLELEMENT(NAME ..., value) converts it")
@@ -157,9 +173,17 @@ def _type_of_xml(a: Aggregate, type_: Type) -> Type:
 COUNT = AggregateFunction(
     "COUNT", Doc("COUNT(*), COUNT(x)", "The number of tuples, or of x that are not null.")
 )
-SUM = AggregateFunction("SUM", Doc("SUM(x)", "The sum; exact for INT and DECIMAL."), _type_of_sum)
+SUM = AggregateFunction(
+    "SUM",
+    Doc("SUM(x)", "The sum, exact; for DOUBLE, rounded once."),
+    _type_of_sum,
+    accumulator=_sum_accumulator,
+)
 AVG = AggregateFunction(
-    "AVG", Doc("AVG(x)", "The mean as a DOUBLE; for DECIMAL, as a DECIMAL with 4 more digits."), _type_of_sum
+    "AVG",
+    Doc("AVG(x)", "The mean as a DOUBLE, rounded once; for DECIMAL, as a DECIMAL with 4 more digits."),
+    _type_of_sum,
+    accumulator=_sum_accumulator,
 )
 MIN = AggregateFunction("MIN", Doc("MIN(x)", "The least x."), once=True)
 MAX = AggregateFunction("MAX", Doc("MAX(x)", "The greatest x; NaN is greatest."), once=True)
@@ -204,8 +228,7 @@ class Accumulator:
                 (wide // HALF).sum().alias(self._name("high")),
                 (wide % HALF).sum().alias(self._name("low")),
             ]
-        exact = column.cast(pl.Int128) if self.type is INT else column
-        return [count, exact.sum().alias(self._name("sum"))]
+        return [count, column.cast(pl.Int128).sum().alias(self._name("sum"))]
 
     def attributes(self) -> list[Attribute]:
         """The partial columns as attributes of a slice, in which a sum of 128 bits travels as a decimal."""
@@ -248,12 +271,13 @@ class Accumulator:
                 )
             )
             return pl.Series(list(values), dtype=decimal(38, self.type.scale + digits).dtype)
-        total = pl.col(self._name("sum"))
-        result = divided(total.cast(pl.Float64), pl.col(self._name("count"))) if function == "AVG" else total
-        dtype = pl.Int64() if function == "SUM" and self.type is INT else pl.Float64()
-        values_or_null = pl.when(pl.col(self._name("count")) > 0).then(result.cast(dtype, strict=False))
-        results = groups.select(values_or_null.alias("result"))["result"]
-        return canonical_column(results) if dtype == pl.Float64 else results
+        total, count = pl.col(self._name("sum")), pl.col(self._name("count"))
+        result = (
+            total.cast(pl.Int64, strict=False)
+            if function == "SUM"
+            else divided(total.cast(pl.Float64), count)
+        )
+        return groups.select(pl.when(count > 0).then(result).alias("result"))["result"]
 
     def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
         """For each group, whether its result is outside the range of its type."""
@@ -282,17 +306,95 @@ class Accumulator:
             return {self._name("count"): INT}
         if isinstance(self.type, DecimalType):
             return {self._name("count"): INT, self._name("high"): SUMS, self._name("low"): SUMS}
-        return {self._name("count"): INT, self._name("sum"): SUMS if self.type is INT else DOUBLE}
+        return {self._name("count"): INT, self._name("sum"): SUMS}
+
+
+BLOCK_ROWS = 2**14
+"""The number of groups whose exact sums have all their digits in memory at once."""
+
+
+@dataclass(frozen=True)
+class DoubleSums(Accumulator):
+    """SUM or AVG of DOUBLEs: their exact sum (`exact_sums`), for AVG also the number of values."""
+
+    TERMS: ClassVar[dict[str, ColumnTerms]] = {"sum": Terms.of_values}
+    """The partial columns of sums, and their terms."""
+
+    def partials(self) -> list[pl.Expr]:
+        column = pl.col(str(self.aggregate.argument))
+        sums = [by_group(column, terms).alias(self._name(part)) for part, terms in self.TERMS.items()]
+        return [*sums, *(column.count().cast(pl.Int64).alias(name) for name in self._counts)]
+
+    def sent(self) -> list[pl.Expr]:
+        sums = [pl.col(name).list.eval(pl.struct(pl.element().alias(ITEM))) for name in self.sums]
+        return [*sums, *map(pl.col, self._counts)]
+
+    def received(self) -> list[pl.Expr]:
+        sums = [pl.col(name).list.eval(pl.element().struct.field(ITEM)) for name in self.sums]
+        return [*sums, *map(pl.col, self._counts)]
+
+    def merges(self) -> list[pl.Expr]:
+        sums = [by_group(pl.col(name), Terms.of_column).alias(name) for name in self.sums]
+        return [*sums, *(pl.col(name).sum() for name in self._counts)]
+
+    def empty(self) -> dict[str, object]:
+        return dict.fromkeys(self.sums) | dict.fromkeys(self._counts, 0)
+
+    def finish(self, groups: pl.DataFrame) -> pl.Series:
+        sums = [groups[name] for name in self.sums]
+        has_count = self._name("count") in groups.columns
+        counts = (
+            groups[self._name("count")] if has_count else sums[0].is_not_null().cast(pl.Int64)
+        ).to_numpy()
+        results = np.empty(groups.height)
+        for at in range(0, groups.height, BLOCK_ROWS):
+            block = slice(at, at + BLOCK_ROWS)
+            results[block] = self.results(
+                counts[block], *(ExactSums.of_column(column[block]) for column in sums)
+            )
+        return self.with_nulls(counts, results)
+
+    def with_nulls(self, counts: NDArray[np.int64], results: NDArray[np.float64]) -> pl.Series:
+        """Results as a column, null where there are too few values."""
+        return floats("result", results, counts < self.least_count)
+
+    def results(self, counts: NDArray[np.int64], sums: ExactSums, *others: ExactSums) -> NDArray[np.float64]:
+        """The results by the numbers of values and their sums; arbitrary where there are too few values."""
+        return sums.rounded(np.maximum(counts, 1) if self.aggregate.function == "AVG" else None)
+
+    @property
+    def least_count(self) -> int:
+        """The least number of values for which it is not null."""
+        return 1
+
+    def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
+        return pl.Series([False]).new_from_index(0, groups.height)
+
+    @property
+    def sums(self) -> list[str]:
+        """The partial columns of sums."""
+        return [self._name(part) for part in self.TERMS]
+
+    @property
+    def _counts(self) -> list[str]:
+        """The partial column with the number of values, if there is one."""
+        return [] if self.aggregate.function == "SUM" else [self._name("count")]
+
+    def _columns(self) -> dict[str, Type]:
+        return dict.fromkeys(self.sums, list_of(INT)) | dict.fromkeys(self._counts, INT)
 
 
 def accumulators(schema: Schema, aggregates: Sequence[Aggregate]) -> list[Accumulator]:
     """The accumulators of aggregates over tuples of a schema."""
-    result = []
-    for i, a in enumerate(aggregates):
-        type_ = INT if a.argument is None else schema[a.argument].type
-        make = a.record.accumulator
-        result.append(Accumulator(a, type_, f"${i}") if make is None else make(a, type_, f"${i}", schema))
-    return result
+    types = [INT if a.argument is None else schema[a.argument].type for a in aggregates]
+    parts = enumerate(zip(aggregates, types, strict=True))
+    return [accumulator(a, type_, f"${i}", schema) for i, (a, type_) in parts]
+
+
+def accumulator(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:
+    """The accumulator of an aggregate over an argument of a type."""
+    make = a.record.accumulator if a.function in FUNCTIONS else None
+    return Accumulator(a, type_, prefix) if make is None else make(a, type_, prefix, schema)
 
 
 def _decimal(total: int, count: int, digits: int, scale: int) -> object:

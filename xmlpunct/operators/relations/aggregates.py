@@ -11,7 +11,7 @@ from xmlpunct.base.arrow_memory import floats
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.group.aggregate import Accumulator
 from xmlpunct.operators.group.open_groups import ALL
-from xmlpunct.operators.relations.double_sums import ExactSums
+from xmlpunct.operators.relations.double_sums import RetractedSums
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.ordered import VALUE
 from xmlpunct.operators.relations.partials import Partials, withdraw
@@ -26,7 +26,7 @@ from xmlpunct.schema.change_columns import AT, DIFF
 class Retracted:
     """For each group its partial aggregates at its last closed instant, and their later changes.
 
-    COUNT, SUM and AVG use sums (`Partials`); over DOUBLE they also use exact sums (`ExactSums`). MIN, MAX and the
+    COUNT, SUM and AVG use sums (`Partials`); over DOUBLE they also use exact sums (`RetractedSums`). MIN, MAX and the
     DISTINCT forms use the number of copies of each value (`ValueCounts`). Aggregates of one argument share these.
     """
 
@@ -47,7 +47,7 @@ class Retracted:
             for name in sorted({_argument(a) for a in [*self._distinct, *self._extremes]})
         }
         self._sums = {
-            a: ExactSums(self._names, self._value_changes(empty, _argument(a)))
+            a: RetractedSums(self._names, self._value_changes(empty, _argument(a)))
             for a in accumulators
             if is_double_sum(a)
         }
@@ -58,7 +58,7 @@ class Retracted:
     def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
         parts: dict[str, SnapshotPart] = {"later": self._later, "now": self._closed}
-        tables: list[ValueCounts | ExactSums] = [*self._values.values(), *self._sums.values()]
+        tables: list[ValueCounts | RetractedSums] = [*self._values.values(), *self._sums.values()]
         for i, table in enumerate(tables):
             parts |= {f"later {i}": table.later, f"now {i}": table.closed}
         return parts
@@ -95,7 +95,7 @@ class Retracted:
 
         ``first`` is an instant at which the only group without keys has a slot even without a change there.
         """
-        parts: list[ValueCounts | ExactSums] = [*self._values.values(), *self._tuple_sums.values()]
+        parts: list[ValueCounts | RetractedSums] = [*self._values.values(), *self._tuple_sums.values()]
         tables = [self._later, *(part.later for part in parts)]
         new = self._pieces(tuples) if tuples.height else [table.empty for table in tables]
         moved = [table.move(piece, closed) for table, piece in zip(tables, new, strict=True)]
@@ -170,7 +170,7 @@ class Retracted:
 
     def forget(self, closed: PunctuationSet) -> None:
         """Remove the groups that match ``closed``."""
-        tables: list[ValueCounts | ExactSums] = [*self._values.values(), *self._sums.values()]
+        tables: list[ValueCounts | RetractedSums] = [*self._values.values(), *self._sums.values()]
         for groups in (self._closed, *(table.closed for table in tables)):
             groups.close(closed)
 

@@ -21,7 +21,7 @@ BLOCK_ROWS = 2**14
 """The number of sums whose digits are in memory at once."""
 
 
-class ExactSums:
+class RetractedSums:
     """The digits (see `exact`) of each group's sum at its last closed instant (``closed``), and ``later`` changes."""
 
     def __init__(self, keys: Sequence[str], empty: pl.DataFrame) -> None:

@@ -60,7 +60,7 @@ class Grouping:
         parts = aggregate_parts(node)
         record, function = parts.record, parts.record.stands_for or parts.record.name
         target = FUNCTIONS[function]
-        if is_changing(self.relation.node) and target.accumulator is not None:
+        if is_changing(self.relation.node) and function != "XMLAGG" and not target.can_retract:
             refuse(
                 f"{record.name} over a relation is not supported: GROUP BY TUMBLE, HOP or SESSION of its stream",
                 node,

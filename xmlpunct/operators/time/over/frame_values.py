@@ -9,9 +9,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.base.arrow_memory import Flags, booleans, floats, integers
-from xmlpunct.operators.group.aggregate import Accumulator
+from xmlpunct.operators.group.aggregate import accumulator
 from xmlpunct.operators.time.over.calls import OFFSETS, RANKS, SHARES, VALUES, WindowCall
-from xmlpunct.operators.time.over.frame_sums import Before, Sums, empty_partials, is_exact
+from xmlpunct.operators.time.over.frame_sums import Before, Sums, empty_summary
 from xmlpunct.operators.time.over.segment import RowPositions, Segment
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
@@ -31,7 +31,7 @@ class FrameValues:
         self.call, self._schema = call, schema
         self._has_summary = call.is_running or slides
         self._type = INT if call.argument is None else schema[call.argument].type
-        self._a = Accumulator(call.aggregate, self._type, f"${number}")
+        self._a = accumulator(call.aggregate, self._type, f"${number}", schema)
         self._name = f"${number}.value"
 
     @property
@@ -44,14 +44,7 @@ class FrameValues:
             return {}
         if call.function in VALUES:
             return {ROWS: (pl.Int64(), 0), self._name: (self._type.dtype, None)}
-        if is_exact(self._a):
-            dtypes = {
-                k: pl.String() if isinstance(v, str) else pl.Int64()
-                for k, v in empty_partials(self._a).items()
-            }
-            return {name: (dtypes[name], value) for name, value in empty_partials(self._a).items()}
-        partials = empty.select(self._a.partials()).schema
-        return {name: (dtype, empty_partials(self._a)[name]) for name, dtype in partials.items()}
+        return empty_summary(self._a, empty)
 
     def of(
         self, segment: Segment, summaries: pl.DataFrame, released: RowPositions, rows: RowPositions
