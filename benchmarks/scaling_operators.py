@@ -21,16 +21,16 @@ Point = dict[str, float]
 
 def operators() -> dict[str, Callable[[], Any]]:
     """Makers of operators that retain tuples, of an item and a value."""
-    from xmlpunct.operators import Aggregate, Difference, DupElim, GroupBy, Join, SemiJoin
+    from xmlpunct.operators import Aggregate, GroupBy, Join, Pointwise, SemiJoin
     from xmlpunct.schema import Schema
 
     left, right = Schema.parse("item INT NOT NULL, v INT"), Schema.parse("of INT NOT NULL, w INT")
     return {
-        "dupelim": lambda: DupElim(left),
+        "dupelim": lambda: Pointwise([left], "distinct"),
         "group-by": lambda: GroupBy(left, ["item"], [Aggregate("SUM", "v", False, "total")]),
         "join": lambda: Join(left, right, [("item", "of")]),
         "semijoin": lambda: SemiJoin(left, right, [("item", "of")]),
-        "difference": lambda: Difference(left, right),
+        "difference": lambda: Pointwise([left, right], "except"),
     }
 
 
@@ -148,7 +148,7 @@ def windows(given: Any) -> dict[str, Any]:
 def forms(given: Any) -> dict[str, Any]:
     """CPU microseconds per punctuation, of constants and of ranges: items that are closed one after the other."""
     from xmlpunct import slices
-    from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join
+    from xmlpunct.operators import Aggregate, GroupBy, Join, Pointwise
     from xmlpunct.operators.driver import run
     from xmlpunct.operators.iterator import Operator
     from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -193,7 +193,7 @@ def forms(given: Any) -> dict[str, Any]:
         timed("discarding", lambda: [held.discard(part.punctuations) for part in fresh])
         assert not len(held)
         fresh = each()
-        timed("dupelim", lambda: through(DupElim(left), fresh))
+        timed("dupelim", lambda: through(Pointwise([left], "distinct"), fresh))
         fresh = each()
         groups = GroupBy(left, ["item"], [Aggregate("SUM", "v", False, "total")])
         timed("group-by", lambda: through(groups, fresh))

@@ -11,16 +11,13 @@ from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import (
     Aggregate,
-    Difference,
-    DupElim,
     GroupBy,
-    Intersect,
     Join,
     Merge,
     Operator,
     Pipeline,
+    Pointwise,
     SemiJoin,
-    Union,
 )
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
@@ -90,11 +87,11 @@ MADE: dict[str, tuple[Callable[[], list[Operator]], Schema, Schema]] = {
     "left, bounded on one side": (bounded("left", twice=True), OFFER, BID),
     "anti, bounded": (lambda: [SemiJoin(OFFER, BID, [("id", "item")], True, enough(False))], OFFER, BID),
     "left join, group-by": (counted, ITEM, BID),
-    "intersect": (lambda: [Intersect(NUMBER, NUMBER)], NUMBER, NUMBER),
-    "difference": (lambda: [Difference(NUMBER, NUMBER)], NUMBER, NUMBER),
+    "intersect": (lambda: [Pointwise([NUMBER, NUMBER], "intersect")], NUMBER, NUMBER),
+    "difference": (lambda: [Pointwise([NUMBER, NUMBER], "except")], NUMBER, NUMBER),
     "merge": (lambda: [Merge([NUMBER, NUMBER])], NUMBER, NUMBER),
-    "merge, dupelim": (lambda: [Merge([NUMBER, NUMBER]), DupElim(NUMBER)], NUMBER, NUMBER),
-    "union": (lambda: [Union([NUMBER, NUMBER])], NUMBER, NUMBER),
+    "merge, dupelim": (lambda: [Merge([NUMBER, NUMBER]), Pointwise([NUMBER], "distinct")], NUMBER, NUMBER),
+    "union": (lambda: [Pointwise([NUMBER, NUMBER], "union")], NUMBER, NUMBER),
 }
 
 

@@ -24,21 +24,18 @@ from xmlpunct.expressions.expression import FUNCTIONS, Column, Literal
 from xmlpunct.expressions.functions import call, cast, literal
 from xmlpunct.operators import (
     Aggregate,
-    Difference,
-    DupElim,
     GroupBy,
-    Intersect,
     Join,
     NotIn,
     Operator,
     PartialDupElim,
     PartialGroupBy,
     Pipeline,
+    Pointwise,
     Punctuate,
     Select,
     SemiJoin,
     Sort,
-    Union,
     run,
 )
 from xmlpunct.operators.join.join_output import PRESERVED
@@ -74,10 +71,10 @@ def joins(left: Space, right: Space) -> Iterator[tuple[str, Case]]:
 def sets(space: Space) -> Iterator[tuple[str, Case]]:
     """Operators that compare whole tuples."""
     schema, twice, probes = space.schema, (space, space), space.tuples()
-    yield "dupelim", (lambda: DupElim(schema), oracle.dupelim(), (space,), probes)
-    yield "union", (lambda: Union([schema] * 2), oracle.union(), twice, probes)
-    yield "intersect", (lambda: Intersect(schema, schema), oracle.intersect(), twice, probes)
-    yield "difference", (lambda: Difference(schema, schema), oracle.difference(), twice, probes)
+    yield "dupelim", (lambda: Pointwise([schema], "distinct"), oracle.dupelim(), (space,), probes)
+    yield "union", (lambda: Pointwise([schema] * 2, "union"), oracle.union(), twice, probes)
+    yield "intersect", (lambda: Pointwise([schema, schema], "intersect"), oracle.intersect(), twice, probes)
+    yield "difference", (lambda: Pointwise([schema, schema], "except"), oracle.difference(), twice, probes)
 
 
 AGGREGATES = [(f, "k", d) for f in ("COUNT", "SUM", "AVG", "MIN", "MAX") for d in (False, True)]
@@ -204,7 +201,7 @@ def test_partial_operators(ts: list[Tuple], cuts: set[int]) -> None:
     aggregates = [Aggregate(*a, f"r{i}") for i, a in enumerate(asked)]
     partial = PartialGroupBy(schema, ["v"], aggregates)
     group = GroupBy(partial.schema, ["v"], aggregates, schema)
-    piped = Pipeline([PartialDupElim(schema), DupElim(schema)], [[(0, 0)]], [[(1, 0)], []])
+    piped = Pipeline([PartialDupElim(schema), Pointwise([schema], "distinct")], [[(0, 0)]], [[(1, 0)], []])
     distinct: list[Tuple] = []
     bounds = [0, *sorted(c for c in cuts if c < len(ts)), len(ts)]
     for start, end in pairwise(bounds):

@@ -9,15 +9,14 @@ from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call, number
 from xmlpunct.operators import (
     Aggregate,
-    DupElim,
     GroupBy,
     Join,
     Merge,
     Operator,
     Pipeline,
+    Pointwise,
     Scan,
     Select,
-    Union,
     run,
 )
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -71,7 +70,7 @@ def test_a_slice_without_tuples_causes_no_step() -> None:
 def pipeline() -> Pipeline:
     """SELECT COUNT(*), x FROM (a UNION b) GROUP BY x."""
     count = GroupBy(X, ("x",), [Aggregate("COUNT", None, False, "n")])
-    stages: list[Operator] = [Merge([X, X]), DupElim(X), count]
+    stages: list[Operator] = [Merge([X, X]), Pointwise([X], "distinct"), count]
     return Pipeline(stages, [[(0, 0)], [(0, 1)]], [[(1, 0)], [(2, 0)], []])
 
 
@@ -199,11 +198,11 @@ def test_after_the_end_columns_of_punctuations_stay_columns(kind: str) -> None:
 def test_an_operator_that_serves_two_outputs_runs_once() -> None:
     """DISTINCT x, and the count of each x among its results; then the former only."""
     count = GroupBy(X, ("x",), [Aggregate("COUNT", None, False, "n")])
-    query = Pipeline([DupElim(X), count], [[(0, 0)]], [[(1, 0)], []], [0, 1])
+    query = Pipeline([Pointwise([X], "distinct"), count], [[(0, 0)]], [[(1, 0)], []], [0, 1])
     distinct, counted = query.push_all(0, Slice(X.frame([(5,), (5,), (6,)]), [FIVE]))
     assert (distinct.tuples.rows(), counted.tuples.rows()) == ([(5,), (6,)], [(5, 1)])
     assert query.counters[0].tuples_in == 3
-    restored = Pipeline([DupElim(X), count], [[(0, 0)]], [[(1, 0)], []], [0, 1])
+    restored = Pipeline([Pointwise([X], "distinct"), count], [[(0, 0)]], [[(1, 0)], []], [0, 1])
     query.stop(1)
     assert query.operators[1].state.rows == 0
     restored.stop(1)
@@ -219,7 +218,7 @@ def test_an_operator_that_serves_two_outputs_runs_once() -> None:
 
 def test_precomputing_changes_no_result() -> None:
     def scanned() -> Pipeline:
-        stages: list[Operator] = [Scan.rename(X, ["x"], ["x"]), Union([X, X])]
+        stages: list[Operator] = [Scan.rename(X, ["x"], ["x"]), Pointwise([X, X], "union")]
         return Pipeline(stages, [[(0, 0)], [(1, 1)]], [[(1, 0)], []])
 
     precomputing, plain = scanned(), scanned()

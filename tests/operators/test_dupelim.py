@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import oracle
 from tests.operators.harness import assert_once, check_table, drive_twice, probes
 from tests.strategies import SPACES, Space, punctuations_of, streams
-from xmlpunct.operators import DupElim
+from xmlpunct.operators import Pointwise
 from xmlpunct.schema import Schema
 
 
@@ -20,14 +20,14 @@ from xmlpunct.schema import Schema
 def test_against_the_oracle(space: Space, data: st.DataObject) -> None:
     stream = data.draw(streams(space))
     for outcome in drive_twice(
-        data, lambda: DupElim(space.schema), oracle.dupelim(), [stream], probes(space)
+        data, lambda: Pointwise([space.schema], "distinct"), oracle.dupelim(), [stream], probes(space)
     ):
         assert_once(outcome.punctuations, punctuations_of(stream))
 
 
 def test_the_paper_s_example() -> None:
     """Section 4.2. The punctuation purges the tuples that it closes: the state after it is [5]."""
-    operator = DupElim(Schema.parse("x INT"))
+    operator = Pointwise([Schema.parse("x INT")], "distinct")
     check_table(operator, "1; 5 -> 1; 5\n 3 -> 3")
     assert operator.state.rows == 3
     check_table(operator, "P([0,4]) -> P([0,4])")
@@ -40,7 +40,7 @@ def test_the_paper_s_example() -> None:
 
 def test_nulls_nans_and_zeros_are_equal_to_themselves() -> None:
     schema = Schema.parse("x DOUBLE, s STRING")
-    operator = DupElim(schema)
+    operator = Pointwise([schema], "distinct")
     rows = [(None, None), (math.nan, "a"), (0.0, ""), (-0.0, ""), (math.nan, None)]
     assert operator.step(0, schema.frame(rows * 2)).height == 4
     assert operator.step(0, schema.frame([(-math.nan, "a"), *rows])).height == 0
@@ -48,7 +48,7 @@ def test_nulls_nans_and_zeros_are_equal_to_themselves() -> None:
 
 
 def test_a_punctuation_with_a_pattern_other_than_star_does_not_purge_nulls() -> None:
-    operator = DupElim(Schema.parse("x INT"))
+    operator = Pointwise([Schema.parse("x INT")], "distinct")
     check_table(
         operator,
         """

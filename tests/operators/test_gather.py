@@ -15,7 +15,7 @@ from tests.oracle import bag
 from tests.plans.feeds import cuts as cut_somehow
 from tests.strategies import FLAG, SIGNED, Element, Space, slice_of, streams
 from xmlpunct.engine.partition.routing import owners_of, route
-from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join, Operator, run
+from xmlpunct.operators import Aggregate, GroupBy, Join, Operator, Pointwise, run
 from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
@@ -61,7 +61,7 @@ def test_one_input(keys: tuple[str, ...], shards: int, data: st.DataObject) -> N
     rng = random.Random(data.draw(st.integers(0, 99)))
     count = [Aggregate("COUNT", None, False, "n")]
     operators: Sequence[Operator] = [
-        *(DupElim(SPACE.schema) for _ in range(shards + 1)),
+        *(Pointwise([SPACE.schema], "distinct") for _ in range(shards + 1)),
         *(GroupBy(SPACE.schema, keys, count) for _ in range(shards + 1)),
     ]
     for instances in (operators[: shards + 1], operators[shards + 1 :]):
@@ -110,7 +110,7 @@ def test_joins(kind: str, ways: list[tuple[str, ...]], shards: int, data: st.Dat
 def test_a_pattern_at_the_limit_of_enumeration(keys: tuple[str, ...], size: int) -> None:
     """Up to 1,000 values are listed and split by owner, larger ranges go to all shards: both close the values."""
     schema = Schema.parse("a INT, b INT")
-    many = Shards([DupElim(schema) for _ in range(3)], [keys], [keys])
+    many = Shards([Pointwise([schema], "distinct") for _ in range(3)], [keys], [keys])
     p = (
         Punctuation.of(schema, a=f"[1,{size}]", b="7")
         if len(keys) == 2

@@ -14,16 +14,13 @@ from xmlpunct.expressions.expression import Column, Literal
 from xmlpunct.expressions.functions import call
 from xmlpunct.operators import (
     Aggregate,
-    Difference,
-    DupElim,
     GroupBy,
-    Intersect,
     Join,
     Merge,
     Operator,
+    Pointwise,
     Project,
     Select,
-    Union,
 )
 from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -72,10 +69,10 @@ def parse_operator(text: str) -> Operator:
         column, comparison, value = arguments[0].split()
         return Select(schema, call(comparison, Column(INT, True, column), Literal(INT, False, int(value))))
     if name == "dupelim":
-        return DupElim(schema)
+        return Pointwise([schema], "distinct")
     if name == "merge":
         return Merge([schema, Schema.parse(arguments[0])])
-    return {"intersect": Intersect, "difference": Difference}[name](schema, schema)
+    return Pointwise([schema, schema], {"difference": "except"}.get(name, name))
 
 
 @pytest.mark.parametrize("entry", list(entries()), ids=str)
@@ -114,7 +111,7 @@ def test_join_does_not_purge_on_other_attributes(kind: str) -> None:
 
 
 def test_union_does_not_wait_for_equal_punctuations() -> None:
-    check_table(Union([X, X]), "1: P([5,15]) ->\n 2: P([10,20]) -> P([10,15])")
+    check_table(Pointwise([X, X], "union"), "1: P([5,15]) ->\n 2: P([10,20]) -> P([10,15])")
 
 
 def test_group_by_propagates() -> None:

@@ -10,7 +10,7 @@ from tests import oracle
 from tests.operators.harness import check_table, drive, drive_twice, probes
 from tests.strategies import SPACES, Space, cuts, punctuations_of, slice_of, streams
 from xmlpunct.base.codec import pack, unpack
-from xmlpunct.operators import DupElim, Merge, Operator, Pipeline, Union
+from xmlpunct.operators import Merge, Operator, Pipeline, Pointwise
 from xmlpunct.punctuations.punctuation import match
 from xmlpunct.schema import Schema
 
@@ -22,7 +22,9 @@ X = Schema.parse("x INT")
 @given(data=st.data())
 def test_against_the_oracle(inputs: int, space: Space, data: st.DataObject) -> None:
     feeds = [data.draw(streams(space, most=24 // (inputs + 1))) for _ in range(inputs)]
-    drive_twice(data, lambda: Union([space.schema] * inputs), oracle.union(), feeds, probes(space))
+    drive_twice(
+        data, lambda: Pointwise([space.schema] * inputs, "union"), oracle.union(), feeds, probes(space)
+    )
 
 
 @given(data=st.data())
@@ -31,10 +33,10 @@ def test_is_merge_then_dupelim(data: st.DataObject) -> None:
     feeds = [data.draw(streams(space)) for _ in range(2)]
 
     def pipeline() -> Pipeline:
-        stages: list[Operator] = [Merge([space.schema] * 2), DupElim(space.schema)]
+        stages: list[Operator] = [Merge([space.schema] * 2), Pointwise([space.schema], "distinct")]
         return Pipeline(stages, [[(0, 0)], [(0, 1)]], [[(1, 0)], []])
 
-    composed, union = pipeline(), Union([space.schema] * 2)
+    composed, union = pipeline(), Pointwise([space.schema] * 2, "union")
     single = Pipeline([union], [[(0, 0)], [(0, 1)]], [[]])
     for port, elements in data.draw(cuts(feeds)):
         outputs = [p.push(port, slice_of(space.schema, elements)) for p in (composed, single)]
@@ -48,7 +50,7 @@ def test_is_merge_then_dupelim(data: st.DataObject) -> None:
 
 def test_table() -> None:
     """Niagara's union waited for equal punctuations: [5,15] and [10,20] close [10,15] here."""
-    operator = Union([X, X])
+    operator = Pointwise([X, X], "union")
     check_table(
         operator,
         """
@@ -66,7 +68,7 @@ def test_table() -> None:
 
 def test_punctuations_received_one_by_one_are_released_though_they_fuse() -> None:
     """If only the fused [0,1] were retained, 0 would not be emitted while a retained tuple matches 1."""
-    operator = Union([X, X])
+    operator = Pointwise([X, X], "union")
     check_table(
         operator,
         """
@@ -85,7 +87,7 @@ def test_promises_do_not_depend_on_slices(data: st.DataObject) -> None:
     feeds = [data.draw(streams(space)) for _ in range(2)]
     closed = []
     for _ in range(2):
-        operator = Union([space.schema] * 2)
+        operator = Pointwise([space.schema] * 2, "union")
         outcome = drive(lambda: operator, oracle.union(), data.draw(cuts(feeds)), probes(space))  # noqa: B023
         closed.append({t for t in space.tuples() if any(match(t, p) for p in outcome.punctuations)})
     assert closed[0] == closed[1]

@@ -34,11 +34,8 @@ from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import (
     Aggregate,
-    Difference,
-    DupElim,
     GroupBy,
     Hop,
-    Intersect,
     Join,
     Key,
     Limit,
@@ -47,6 +44,7 @@ from xmlpunct.operators import (
     Operator,
     Over,
     OverCall,
+    Pointwise,
     Project,
     Punctuate,
     Select,
@@ -54,7 +52,6 @@ from xmlpunct.operators import (
     Session,
     Sort,
     SortKey,
-    Union,
     Unnest,
 )
 from xmlpunct.operators.time.access_order import AccessOrder
@@ -236,17 +233,21 @@ CASES: dict[str, Case] = {
         lambda ts: [(k if k is not None else v,) for k, v in ts],
         [EITHER],
     ),
-    "dupelim": Case(lambda: DupElim(LEFT.schema), relational.distinct, [LEFT]),
+    "dupelim": Case(lambda: Pointwise([LEFT.schema], "distinct"), relational.distinct, [LEFT]),
     "merge": Case(lambda: Merge([LEFT.schema] * 2), lambda a, b: [*a, *b], [LEFT, LEFT]),
-    "union": Case(lambda: Union([LEFT.schema] * 2), lambda a, b: relational.distinct([*a, *b]), [LEFT, LEFT]),
+    "union": Case(
+        lambda: Pointwise([LEFT.schema] * 2, "union"),
+        lambda a, b: relational.distinct([*a, *b]),
+        [LEFT, LEFT],
+    ),
     "intersect": Case(
-        lambda: Intersect(LEFT.schema, LEFT.schema),
+        lambda: Pointwise([LEFT.schema, LEFT.schema], "intersect"),
         relational.intersect,
         [LEFT, LEFT],
         positions=[[0, 1]] * 2,
     ),
     "difference": Case(
-        lambda: Difference(LEFT.schema, LEFT.schema),
+        lambda: Pointwise([LEFT.schema, LEFT.schema], "except"),
         relational.difference,
         [LEFT, LEFT],
         positions=[[0, 1]] * 2,

@@ -17,11 +17,8 @@ from xmlpunct.operators.join.join import Join
 from xmlpunct.operators.join.not_in import NotIn
 from xmlpunct.operators.join.semijoin import SemiJoin
 from xmlpunct.operators.merge.merge import Merge
-from xmlpunct.operators.merge.union import Union
-from xmlpunct.operators.sets.difference import Difference
-from xmlpunct.operators.sets.dupelim import DupElim
-from xmlpunct.operators.sets.intersect import Intersect
 from xmlpunct.operators.sets.partial_dupelim import PartialDupElim
+from xmlpunct.operators.sets.pointwise import Pointwise
 from xmlpunct.operators.time.key import Key
 from xmlpunct.operators.time.late_filter import LateFilter
 from xmlpunct.operators.time.over.calls import Frame as OverFrame
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
         Hop,
         Negated,
         Over,
-        Pointwise,
         Relation,
         RowsWindow,
         Session,
@@ -56,7 +52,7 @@ else:
     __getattr__, __dir__ = found_later(
         __name__,
         {
-            "windowed": "ChangeGroupBy ChangeJoin ChangeSemi Hop Negated Over Pointwise Relation RowsWindow Session "
+            "windowed": "ChangeGroupBy ChangeJoin ChangeSemi Hop Negated Over Relation RowsWindow Session "
             "ToStream Window WindowPromises"
         },
     )
@@ -68,11 +64,8 @@ __all__ = [
     "ChangeJoin",
     "ChangeSemi",
     "Counters",
-    "Difference",
-    "DupElim",
     "GroupBy",
     "Hop",
-    "Intersect",
     "Join",
     "Key",
     "LateFilter",
@@ -100,7 +93,6 @@ __all__ = [
     "Sort",
     "SortKey",
     "ToStream",
-    "Union",
     "Unnest",
     "Window",
     "WindowPromises",

@@ -44,8 +44,8 @@ def shown(schema: Schema, slice_: Slice) -> str:
 def show(operator: Operator, *slices: str) -> None:
     """Run an operator on slices; print each slice with its output.
 
-    >>> from xmlpunct.operators.sets.dupelim import DupElim
-    >>> show(DupElim(Schema.parse("x INT")), "1; 2; 1", "2; 3; P(2)")
+    >>> from xmlpunct.operators.sets.pointwise import Pointwise
+    >>> show(Pointwise([Schema.parse("x INT")], "distinct"), "1; 2; 1", "2; 3; P(2)")
     1; 2; 1    -> 1; 2
     2; 3; P(2) -> 3; P(2)
     """

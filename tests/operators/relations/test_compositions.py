@@ -18,7 +18,7 @@ from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.merge.merge import Merge
 from xmlpunct.operators.relations.change_join import ChangeJoin
 from xmlpunct.operators.relations.negated import Negated
-from xmlpunct.operators.relations.pointwise import Pointwise
+from xmlpunct.operators.sets.pointwise import Pointwise
 from xmlpunct.operators.tuple.project import Project
 from xmlpunct.operators.tuple.select import Select
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match

@@ -12,9 +12,9 @@ from tests.oracle import bag
 from tests.strategies import Cut, Space, cuts, slice_of, streams, tuples_of
 from xmlpunct.operators.driver import Pipeline
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.operators.relations.pointwise import Pointwise
 from xmlpunct.operators.relations.to_stream import ToStream
 from xmlpunct.operators.relations.window import Window
+from xmlpunct.operators.sets.pointwise import Pointwise
 from xmlpunct.punctuations.punctuation import Tuple
 from xmlpunct.schema.change_columns import changes
 from xmlpunct.types import INT

@@ -24,7 +24,8 @@ from tests.operators.relations.changes import (
 )  # fmt: skip
 from tests.oracle import bag
 from tests.strategies import Space, Stream, cuts
-from xmlpunct.operators.relations.pointwise import ALONE, Pointwise
+from xmlpunct.operators.sets.count_functions import required_inputs
+from xmlpunct.operators.sets.pointwise import Pointwise
 from xmlpunct.punctuations.punctuation import Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.schema.change_columns import changes
@@ -81,7 +82,7 @@ def test_against_the_function_of_counts(name: tuple[str, int], elements: Space, 
                     net = count_at(arrived, e, at) - count_at(arrived, e, at - 1)
                     open_changes[at] += (net != 0) << port if at > closed else 0
             waiting += len(+open_changes)
-        for side in ALONE.get(function, []):
+        for side in required_inputs(function, ports):
             for p in run.punctuations_in[side]:
                 about = [e for e in elements.tuples() if match((*e, T.lo, 1), p)]
                 until = min([T.bound(p.patterns[-2]), *(empty_until(e, side, run, feeds) for e in about)])
@@ -97,7 +98,7 @@ def single_input_bounds(
 ) -> list[int]:
     """Bounds up to which an input without the tuple, closed there, keeps the result constant."""
     limits = [closed]
-    for side in ALONE.get(function, []):
+    for side in required_inputs(function, len(feeds)):
         holds = [at for at in (closed, T.lo, *TAU.domain) if at >= closed and count_at(feeds[side], e, at)]
         limits.append(min(bounds[side], max(closed, holds[0] - 1)) if holds else bounds[side])
     return limits

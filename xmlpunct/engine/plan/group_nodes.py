@@ -168,7 +168,7 @@ class DupElim(Unary):
     repeats = True
 
     def operator(self) -> ops.Operator:
-        return ops.DupElim(self.input.schema)
+        return ops.Pointwise([self.input.schema], "distinct")
 
     @property
     def unblocked_by(self) -> str:

@@ -119,7 +119,7 @@ class Union(Distinct, Poured):
     """The distinct tuples of all inputs."""
 
     def operator(self) -> ops.Operator:
-        return ops.Union(tuple(side.schema for side in self.sides))
+        return ops.Pointwise([side.schema for side in self.sides], "union")
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         result = super().outlook(below)
@@ -160,7 +160,7 @@ class Intersect(Compared):
     of_every = True
 
     def operator(self) -> ops.Operator:
-        return ops.Intersect(self.left.schema, self.right.schema)
+        return ops.Pointwise([self.left.schema, self.right.schema], "intersect")
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         needs, sides = (
@@ -178,7 +178,7 @@ class Difference(Compared):
     releases = "released, if the right side did not have it,"
 
     def operator(self) -> ops.Operator:
-        return ops.Difference(self.left.schema, self.right.schema)
+        return ops.Pointwise([self.left.schema, self.right.schema], "except")
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         released, forgotten = (

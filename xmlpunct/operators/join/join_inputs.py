@@ -10,10 +10,11 @@ import polars as pl
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows
+from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join.join_bounds import program_of
 from xmlpunct.operators.join.join_boxes import Boxes
 from xmlpunct.operators.join.join_keys import LEFT, SIDES, JoinKeys
-from xmlpunct.operators.join.two_inputs import TwoInputs
+from xmlpunct.operators.join.two_sides import TwoSides
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -22,7 +23,7 @@ from xmlpunct.schema import Schema
 _ID = "$id"
 
 
-class JoinInputs(TwoInputs):
+class JoinInputs(TwoSides, Operator):
     """Two inputs. Each closes retained tuples of the other input, by values of ``keys``.
 
     - joinPs(ps) = the values of k that ps close, singly or jointly: ``<k=1, sid=S1>`` and ``<k=1, sid=S2>`` close
@@ -47,7 +48,8 @@ class JoinInputs(TwoInputs):
             [Arrangement(boxes.schema.empty(), names) for _ in range(count)]
             for boxes, names, count in zip(self.boxes, keys.names, counts, strict=True)
         ]
-        super().__init__(inputs, schema, keys.alignment, stored, retained)
+        Operator.__init__(self, inputs, schema)
+        TwoSides.__init__(self, keys.alignment, stored, retained)
         self.keys = keys
         self._residual = None if residual is None else program_of(residual, inputs)
         self._joint = [

@@ -113,13 +113,15 @@ def renamed_columns(tuples: pl.DataFrame, schema: Schema) -> pl.DataFrame:
 
 
 def merged_schema(inputs: Sequence[Schema]) -> Schema:
-    """The schema of a merge. An attribute has NOT NULL, or a domain, if all inputs declare the same.
+    """The schema of a merge. An attribute has NOT NULL, or a domain, if all of several inputs declare the same.
 
     Raises ValueError if the inputs' attributes differ in number or type.
     """
     first = inputs[0]
     if any([a.type for a in schema] != [a.type for a in first] for schema in inputs):
         raise ValueError("the inputs of a merge have attributes of the same types in the same order")
+    if len(inputs) == 1:
+        return first
     attributes = []
     for column in zip(*inputs, strict=True):
         head = column[0]

@@ -9,7 +9,7 @@ from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT, Equalities
 from xmlpunct.operators.relations.change_join import ChangeJoin
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.operators.relations.pointwise import Pointwise
+from xmlpunct.operators.sets.pointwise import Pointwise
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.relations.bounds import for_ever
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.open_changes import Later
+from xmlpunct.operators.sets.count_functions import Counts
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -21,9 +21,6 @@ from xmlpunct.schema import Schema
 from xmlpunct.schema.change_columns import AT, DIFF
 
 _LAST = "$last"
-
-Counts = NDArray[np.int64]
-"""The number of copies of each tuple, or its change; shape (n,)."""
 
 
 @dataclass(frozen=True)

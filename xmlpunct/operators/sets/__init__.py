@@ -1,1 +1,1 @@
-"""Operators on whole tuples: DISTINCT, INTERSECT, EXCEPT."""
+"""Operators on whole tuples: DISTINCT, UNION, INTERSECT, EXCEPT."""

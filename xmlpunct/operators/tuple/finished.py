@@ -22,8 +22,8 @@ class Finished(Operator):
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.schema import Schema
-    >>> from xmlpunct.operators.sets.dupelim import DupElim
-    >>> show(Finished(DupElim(Schema.parse("x INT"))), "1; 2; P(1)")
+    >>> from xmlpunct.operators.sets.pointwise import Pointwise
+    >>> show(Finished(Pointwise([Schema.parse("x INT")], "distinct")), "1; 2; P(1)")
     1; 2; P(1) ->
     """
 

@@ -1,4 +1,4 @@
-"""The base of joins and set operations: two inputs, each of which closes retained tuples of the other."""
+"""Two sides: the tuples and the punctuations that two inputs retain, each until the other input has closed them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import polars as pl
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows
-from xmlpunct.operators.iterator import Operator
-from xmlpunct.operators.join.join_keys import SIDES
 from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -18,7 +16,7 @@ from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 
-class TwoInputs(Operator):
+class TwoSides:
     """Retains tuples of both sides until the other side has closed them, and punctuations until they are released.
 
     - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
@@ -28,18 +26,14 @@ class TwoInputs(Operator):
     """
 
     def __init__(
-        self,
-        inputs: tuple[Schema, Schema],
-        schema: Schema,
-        closed: Alignment,
-        schemas: Sequence[Schema],
-        retained: Sequence[Sequence[Arrangement]],
+        self, closed: Alignment, schemas: Sequence[Schema], retained: Sequence[Sequence[Arrangement]]
     ) -> None:
-        super().__init__(inputs, schema)
         self.alignment, self.retained = closed, retained
         self.pending = [Pending(schema) for schema in schemas]
-        tuples = {f"retained{side}_{i}": part for side in SIDES for i, part in enumerate(retained[side])}
-        pending = {f"pending{side}": self.pending[side] for side in SIDES}
+        tuples = {
+            f"retained{s}_{i}": part for s, parts in enumerate(retained) for i, part in enumerate(parts)
+        }
+        pending = {f"pending{s}": part for s, part in enumerate(self.pending)}
         self.sides: dict[str, SnapshotPart] = {"closed": closed, **tuples, **pending}
 
     def close(self, side: int, closed: PunctuationBatch) -> list[pl.DataFrame]:
@@ -60,4 +54,5 @@ class TwoInputs(Operator):
         return [pending.free(tuples) for pending, tuples in zip(self.pending, self.retained, strict=True)]
 
     def waits(self) -> list[int]:
-        return [sum(map(len, self.retained[1 - port])) for port in SIDES]
+        """For each side, the number of retained tuples of the other side."""
+        return [sum(map(len, tuples)) for tuples in reversed(self.retained)]
