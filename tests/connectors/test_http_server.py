@@ -22,7 +22,7 @@ from tests.reliability.support import MOST_SECONDS, ends_well
 from tests.view.running import SQL, taking, view_of_a_run
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.http_listen import Posted, Server, _address
-from xmlpunct.engine.run.inputs.injected_punctuations import Sayings
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.view.server import ViewServer
 from xmlpunct.engine.view.talk import Talk
@@ -35,9 +35,9 @@ Target = tuple[int, str, Callable[[], int]]
 @contextmanager
 def live_view() -> Iterator[Target]:
     with view_of_a_run() as (view, stats):
-        sayings = Sayings()
-        talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE, sayings)
-        with ViewServer(view, ("127.0.0.1", 0), talk) as server, taking(sayings) as effects:
+        injections = InjectionQueue()
+        talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE, injections)
+        with ViewServer(view, ("127.0.0.1", 0), talk) as server, taking(injections) as effects:
             port = int(server.url.rstrip("/").rpartition(":")[2])
             request = f"POST /say HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
             yield port, f"{request}Content-Length: {len(SAID)}\r\n\r\n{SAID}", lambda: len(effects)

@@ -11,7 +11,7 @@ from xmlpunct.base.errors import PatternError, UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.run.inputs.injected_punctuations import Sayings, read_said
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue, parse_injection
 from xmlpunct.engine.run.local.ledger import GROUP_SECONDS
 from xmlpunct.engine.run.local.local_run import run
 from xmlpunct.engine.run.run_options import RunOptions
@@ -34,11 +34,17 @@ class Talk:
     """Injects one punctuation after two tuples; ``dies``: kills the run once ``out`` has a result."""
 
     def __init__(self, query: Query, out: Path, *, dies: bool = False, says: bool = True) -> None:
-        self.sayings, self._query, self._out, self._dies, self._says = Sayings(), query, out, dies, says
+        self.injections, self._query, self._out, self._dies, self._says = (
+            InjectionQueue(),
+            query,
+            out,
+            dies,
+            says,
+        )
 
     def __call__(self, stats: RunStats) -> None:
         if self._says and stats.inputs["a"].tuples > 1:
-            self.sayings.put(*read_said(self._query, "a", {"hour": "17"}))
+            self.injections.put(*parse_injection(self._query, "a", {"hour": "17"}))
             self._says = False
         if self._dies and stats.tuples_out:
             if "<result>" in self._out.read_text():
@@ -62,7 +68,7 @@ def running(query: Query, folder: Path, rejects: bool, *, dies: bool = False, sa
     )
     folder.mkdir(exist_ok=True)
     stats, talk = RunStats("local"), Talk(query, folder / "out.xml", dies=dies, says=says)
-    run(query, options, stats, talk, sayings=talk.sayings)
+    run(query, options, stats, talk, injections=talk.injections)
     return stats
 
 
@@ -91,35 +97,35 @@ def test_an_injected_punctuation_is_durable_before_it_is_confirmed(tmp_path: Pat
     """After a kill when an injected punctuation becomes durable, the next run replays it."""
     query = feed(tmp_path / "a.xml")
     talk = Talk(query, tmp_path / "out.xml", says=False)
-    durable = talk.sayings.put(*read_said(query, "a", {"hour": "17"}))
+    durable = talk.injections.put(*parse_injection(query, "a", {"hour": "17"}))
     durable.add_done_callback(lambda _: (_ for _ in ()).throw(Killed()))
     options = RunOptions(output=str(tmp_path / "out.xml"), checkpoint=str(tmp_path / "cp"), slice_bytes=64)
     with pytest.raises(Killed):
-        run(query, options, RunStats("local"), talk, sayings=talk.sayings)
+        run(query, options, RunStats("local"), talk, injections=talk.injections)
     records = WriteAheadLog(tmp_path / "cp" / "log").read()
     assert any(b"17" in piece for record in records for name, piece in record.items() if name == "slices")
-    run(query, options, RunStats("local"), talk, sayings=Sayings())
+    run(query, options, RunStats("local"), talk, injections=InjectionQueue())
     assert "<punct:result><hour>17</hour>" in (tmp_path / "out.xml").read_text()
 
 
 def test_a_cancelled_punctuation_is_not_taken() -> None:
     query = plan(COUNT.format("a.xml"))
-    sayings = Sayings()
-    first, second = (sayings.put(*read_said(query, "a", {"hour": hour})) for hour in ("1", "2"))
+    injections = InjectionQueue()
+    first, second = (injections.put(*parse_injection(query, "a", {"hour": hour})) for hour in ("1", "2"))
     assert first.cancel()
-    assert sayings.take() == (0, ["2", "*"])
-    assert (second.done(), sayings.take()) == (False, None)
-    sayings.settle()
+    assert injections.take() == (0, ["2", "*"])
+    assert (second.done(), injections.take()) == (False, None)
+    injections.settle()
     assert second.done()
 
 
 def test_invalid_punctuations_are_refused() -> None:
     query = plan(COUNT.format("a.xml"))
     with pytest.raises(UsageError, match="reads no stream b: it reads a"):
-        read_said(query, "b", {"hour": "17"})
+        parse_injection(query, "b", {"hour": "17"})
     with pytest.raises(UsageError, match="no column hur: it has hour, x"):
-        read_said(query, "a", {"hur": "17"})
+        parse_injection(query, "a", {"hur": "17"})
     with pytest.raises(PatternError):
-        read_said(query, "a", {"hour": "[17"})
+        parse_injection(query, "a", {"hour": "[17"})
     with pytest.raises(UsageError, match="not a punctuation"):
-        read_said(query, "a", t(17, 1))
+        parse_injection(query, "a", t(17, 1))

@@ -10,7 +10,6 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from xmlpunct.punctuations.fused import Part
 
 import xmlpunct
 from xmlpunct.connectors.open_source import Source
@@ -19,7 +18,7 @@ from xmlpunct.engine.why.plan_text import explain
 from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.infer.first_tuple import sniff
 from xmlpunct.firehose.stream_check import check
-from xmlpunct.punctuations.grid import Axis, first_open
+from xmlpunct.punctuations.grid import Axis, Part, first_open
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema

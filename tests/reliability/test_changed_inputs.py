@@ -17,7 +17,7 @@ from tests.reliability.faults import Death
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors import unchanged
 from xmlpunct.connectors.open_source import open_source
-from xmlpunct.engine.run.inputs import held, segments
+from xmlpunct.engine.run.inputs import open_file, segments
 from xmlpunct.engine.run.inputs.spool import Spool
 from xmlpunct.engine.run.local import ledger
 from xmlpunct.engine.run.local import local_run as local
@@ -37,7 +37,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
-    for module in (unchanged, segments, held):
+    for module in (unchanged, segments, open_file):
         monkeypatch.setattr(module, "KEPT_BYTES", 80)
 
 
@@ -231,7 +231,7 @@ def test_changed_between_two_lives(
 ) -> None:
     """A copied file is accepted; another size, head, or last part that was read is refused."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
-    monkeypatch.setattr(held, "KEPT_BYTES", 200)
+    monkeypatch.setattr(open_file, "KEPT_BYTES", 200)
     bench = bench_of(tmp_path)
     bench.run()
     expected, text = bench.seen(), bench.sources["a"].read_text()

@@ -134,7 +134,7 @@ def test_any_order_of_punctuations_gives_the_same_result(
             g[0]._replace(payload=ShardOutput.of(combined_gather, g).to_bytes()) if g[1:] else g[0]
             for g in groups
         ]
-        actual += ShardOutput.of(combined_gather, joined).met(combined_gather).punctuations
+        actual += ShardOutput.of(combined_gather, joined).aligned(combined_gather).punctuations
         for x in [0, 1, *(n * WIDE + d for n in range(4) for d in (-1, 0, 1))]:
             assert any(match((x,), p) for p in actual) == any(match((x,), p) for p in expected)
     assert any(p.is_everything for p in actual)

@@ -12,7 +12,7 @@ from tests.spark.test_ranges import job_of, micro_batches, results
 from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.run.inputs.injected_punctuations import SaidLog, read_said
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectionLog, parse_injection
 from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.spark_source import QueryReader
 from xmlpunct.engine.spark.stage_messages import StageRow
@@ -64,10 +64,10 @@ def test_a_punctuation_from_the_command_line_is_read_once_and_in_a_replay(
 ) -> None:
     plain_job = job_of(query, tmp_path)
     job = Job(query, plain_job.fragments, plain_job.inputs, 2, None, NAMESPACE, said=str(tmp_path / "said"))
-    reader, log = QueryReader(job), SaidLog(tmp_path / "said")
+    reader, log = QueryReader(job), InjectionLog(tmp_path / "said")
     start = reader.latestOffset(reader.initialOffset(), None)
     assert reader.latestOffset(start, None) == start
-    number, punctuation = read_said(query, "b", "<[4,6], *>")
+    number, punctuation = parse_injection(query, "b", "<[4,6], *>")
     log.add((number, [str(p) for p in punctuation.patterns]))
     end = reader.latestOffset(start, None)
     assert end != start
@@ -83,13 +83,13 @@ def test_a_punctuation_from_the_command_line_releases_groups(tmp_path: Path, que
             file.write(f"<!-- {'before the cut ' * 200} -->")
     plain_job = job_of(query, tmp_path, slice_bytes=700)
     job = Job(query, plain_job.fragments, plain_job.inputs, 2, 700, NAMESPACE, said=str(tmp_path / "said"))
-    reader, log, cluster = QueryReader(job), SaidLog(tmp_path / "said"), Cluster(job)
+    reader, log, cluster = QueryReader(job), InjectionLog(tmp_path / "said"), Cluster(job)
     start, hours, has_added = reader.initialOffset(), set[int](), 0
     while (end := reader.latestOffset(start, None)) != start:
         rows = [StageRow(*row) for task in reader.partitions(start, end) for row in reader.read(task)]
         hours |= {t[0] for t in results(job, [cluster.push(rows)]).tuples.rows()}
         if len(hours) == 4 and not has_added:
-            number, p = read_said(query, "b", f'<p:t xmlns:p="{NAMESPACE}"><hour>[4,6]</hour></p:t>')
+            number, p = parse_injection(query, "b", f'<p:t xmlns:p="{NAMESPACE}"><hour>[4,6]</hour></p:t>')
             log.add((number, [str(pattern) for pattern in p.patterns]))
             has_added = 1
         start = end

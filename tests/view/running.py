@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.source import Source
-from xmlpunct.engine.run.inputs.injected_punctuations import Plain, Sayings
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectedTexts, InjectionQueue
 from xmlpunct.engine.run.local.running import LocalRun
 from xmlpunct.engine.run.stats import Idle, RunStats
 from xmlpunct.engine.sql import plan
@@ -27,15 +27,15 @@ B = "<s>" + "<t><hour>2</hour><x>9</x></t>" * 99 + "</s>"
 
 
 @contextmanager
-def taking(sayings: Sayings) -> Iterator[list[Plain]]:
+def taking(injections: InjectionQueue) -> Iterator[list[InjectedTexts]]:
     """Takes injected punctuations as a run does, confirms them at once, and yields them as a list."""
-    punctuations, over = list[Plain](), threading.Event()
+    punctuations, over = list[InjectedTexts](), threading.Event()
 
     def take() -> None:
         while not over.is_set():
-            while (punctuation := sayings.take()) is not None:
+            while (punctuation := injections.take()) is not None:
                 punctuations.append(punctuation)
-            sayings.settle()
+            injections.settle()
             over.wait(0.005)
 
     thread = threading.Thread(target=take)

@@ -21,7 +21,7 @@ import pytest
 from tests.view.running import SQL, taking, view_of_a_run
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.engine.run.inputs.injected_punctuations import Sayings
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.view.server import ViewServer, _partial_of, read_address
@@ -122,11 +122,11 @@ def test_why(served: Served) -> None:
 
 def test_say(served: Served) -> None:
     _, stats, url = served
-    sayings = Sayings()
-    talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE, sayings)
+    injections = InjectionQueue()
+    talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE, injections)
     request = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
     assert post(url, request)[0] == 403  # this view accepts no punctuations
-    with ViewServer(served[0], ("127.0.0.1", 0), talk) as server, taking(sayings) as punctuations:
+    with ViewServer(served[0], ("127.0.0.1", 0), talk) as server, taking(injections) as punctuations:
         assert post(server.url, request)[0] == 200
         assert punctuations == [(1, ["1", "*"])]
         assert post(server.url, '{"input": "c", "punctuation": {}}')[2].startswith(
@@ -144,12 +144,12 @@ def test_say_fails_if_its_punctuation_does_not_become_durable(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("xmlpunct.engine.view.talk.ANSWER_SECONDS", 0.2)
-    sayings = Sayings()
-    talk = Talk(plan(SQL, {"a": "a", "b": "b"}), served[1], PUNCT_NAMESPACE, sayings)
+    injections = InjectionQueue()
+    talk = Talk(plan(SQL, {"a": "a", "b": "b"}), served[1], PUNCT_NAMESPACE, injections)
     request = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
     with ViewServer(served[0], ("127.0.0.1", 0), talk) as server:
         assert post(server.url, request)[::2] == (503, b"the run is busy, or over\n")
-        assert sayings.take() is None, "a refused punctuation is not taken"
+        assert injections.take() is None, "a refused punctuation is not taken"
 
 
 def post(url: str, body: str, **headers: str) -> tuple[int, str, bytes]:

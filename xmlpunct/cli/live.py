@@ -13,7 +13,7 @@ from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.cli.terminal import say
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.run.inputs.injected_punctuations import Sayings
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import RunStats
 
@@ -32,9 +32,9 @@ class Live:
         return self.watch or self.http is not None
 
     @cached_property
-    def sayings(self) -> Sayings | None:
+    def injections(self) -> InjectionQueue | None:
         """The queue of punctuations that users send to the run, if that is allowed."""
-        return Sayings() if self.allow_say else None
+        return InjectionQueue() if self.allow_say else None
 
     def check(self, query: Query, options: RunOptions) -> None:
         """Raise `UsageError` for options that exclude each other."""
@@ -64,7 +64,7 @@ class Live:
         view = View(query, stats.engine)
         with ExitStack() as opened:
             if self.http is not None:
-                talk = Talk(query, stats, options.punct_namespace, self.sayings)
+                talk = Talk(query, stats, options.punct_namespace, self.injections)
                 server = opened.enter_context(ViewServer(view, read_address(self.http), talk))
                 say(f"live view: {server.url}")
             watcher: Watch | ProgressLine = Watch(view) if self.watch else ProgressLine(stats.engine)

@@ -228,11 +228,11 @@ def run_command(
                 from xmlpunct.engine.run.local.local_run import run as run_local
 
                 with undisturbed():
-                    run_local(planned, options, counted, show, stop, live.sayings)
+                    run_local(planned, options, counted, show, stop, live.injections)
             else:
                 from xmlpunct.engine.spark import run as run_spark
 
-                run_spark(planned, options, counted, show, sayings=live.sayings)
+                run_spark(planned, options, counted, show, injections=live.injections)
         except (KeyboardInterrupt, SourceError) as end:
             report(counted, rejects)
             if isinstance(end, KeyboardInterrupt):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.run.inputs.injected_punctuations import Sayings
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue
 from xmlpunct.engine.run.run_options import NO_COPY, RunOptions
 from xmlpunct.engine.run.stats import RunStats
 
@@ -29,12 +29,12 @@ def run(
     stats: RunStats,
     on_progress: Callable[[RunStats], None] | None = None,
     session: SparkSession | None = None,
-    sayings: Sayings | None = None,
+    injections: InjectionQueue | None = None,
 ) -> None:
     """Run a query to the end of its sources and write its results.
 
     ``session`` stays running; without one, a session is started on ``options.master`` and stopped at the end.
-    ``sayings`` are punctuations that other threads inject.
+    ``injections`` are punctuations that other threads inject.
 
     Raises `SourceError` if a source fails, after committing the results before it; with ``options.strict``
     `StrictError` after the micro-batch with the first reject; `UsageError` if Spark or Java is missing, an option
@@ -45,7 +45,7 @@ def run(
         raise UsageError(NO_COPY)
     from xmlpunct.engine.spark.runner import Runner  # Spark is an optional dependency, and slow to import
 
-    Runner(query, options, stats, on_progress, sayings).run(session)
+    Runner(query, options, stats, on_progress, injections).run(session)
 
 
 def need_spark() -> None:

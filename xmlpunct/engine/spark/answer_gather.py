@@ -50,7 +50,7 @@ class AnswerGather:
             own_rows = [row._replace(payload=data) for row, (data, _) in zip(own_rows, outcomes, strict=True)]
             staged = [outcome for _, outcome in outcomes]
         if self._gather is not None:
-            return GatheredResults(ShardOutput.of(self._gather, own_rows).met(self._gather), staged)
+            return GatheredResults(ShardOutput.of(self._gather, own_rows).aligned(self._gather), staged)
         opening = [edge_pipeline(self._job, self._answer.source).open()] if opens else []
         slices = (Slice.from_bytes(schema, row.payload) for row in own_rows)
         return GatheredResults(concat(schema, [*opening, *slices]), staged)

@@ -1,9 +1,9 @@
-"""What many shards say, put together in groups on the way to who aligns it.
+"""Combines the output of many shards, group by group, before the driver aligns it.
 
-Shards mostly say the same: a promise about more values than can be listed comes from each of them. Whoever aligns
-them would read it from each. So each of some sqrt(S) tasks puts together what a group of shards says in a micro-batch:
-their tuples, what each promises of its own values, and the rest once, with the shards that say it. Nothing is lost by
-that, so the outcome is the same, and these tasks have no state.
+Most punctuations come from every shard, because they match more values than can be listed. The driver would read each
+of them from each of the S shards. So each of about sqrt(S) tasks combines the output of a group of shards in a
+micro-batch: their tuples, the punctuations on values of one shard, and each other punctuation once, with the numbers of
+its shards. The driver's result is the same, and these tasks have no state.
 """
 
 from __future__ import annotations
@@ -30,25 +30,28 @@ from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.slice import Slice, concat
 
 MANY = 256
-"""More shards than this are combined: a step more of so few tasks takes some 0.1 s, and aligning a shard that is not
-combined 0.1 to 0.4 ms of the driver (`benchmarks/capacity.py`)."""
+"""With more shards than this, their output is combined. Combining takes about 0.1 s, and aligning a shard that is not
+combined takes the driver 0.1 to 0.4 ms (`benchmarks/capacity.py`)."""
 MOST_BYTES = 2**24
-"""What is combined has no more bytes, unless one shard alone says more."""
+"""The greatest size of a combined row, unless one shard alone has more output."""
 _SLICE = "slice"
 
 
 class ShardOutput(NamedTuple):
-    """What shards say in a micro-batch: tuples with the promises that hold by themselves, in the order of shards; and
-    ``others``, those that every shard has to make, by the shards that make the same ones."""
+    """The output of shards in a micro-batch.
+
+    ``slice_`` has the tuples, in the order of shards, and the punctuations that one shard alone justifies. ``others``
+    has the other punctuations, each list with the shards that emitted it.
+    """
 
     slice_: Slice
     others: Sequence[tuple[Sequence[int], Sequence[Punctuation]]]
 
     @classmethod
     def of(cls, gather: Gather, rows: Iterable[StageRow]) -> ShardOutput:
-        """What rows say, be they of one shard each or combined.
+        """The output in rows of single shards or in combined rows.
 
-        ``gather`` is any that receives from these shards; it stays as it is.
+        ``gather`` is a gather that receives from these shards; it is not changed.
         """
         schema, parts = gather.schema, list[Slice]()
         others: dict[tuple[Punctuation, ...], list[int]] = {}
@@ -57,53 +60,53 @@ class ShardOutput(NamedTuple):
             combined = named.pop(_SLICE, None)
             part = Slice.from_bytes(schema, row.payload if combined is None else combined)
             if combined is None:
-                promised, rest = gather.divide(row.seq, part.punctuations)
+                promised, remaining = gather.divide(row.seq, part.punctuations)
                 part = Slice(part.tuples, promised)
-                if rest:
-                    others.setdefault(tuple(rest), []).append(row.seq)
+                if remaining:
+                    others.setdefault(tuple(remaining), []).append(row.seq)
             else:
                 for shards, piece in named.items():
-                    said = PunctuationBatch.from_frame(schema, load(piece))
-                    others.setdefault(tuple(said), []).extend(json.loads(shards))
+                    punctuations = PunctuationBatch.from_frame(schema, load(piece))
+                    others.setdefault(tuple(punctuations), []).extend(json.loads(shards))
             parts.append(part)
-        return cls(concat(schema, parts), [(shards, rest) for rest, shards in others.items()])
+        return cls(concat(schema, parts), [(shards, remaining) for remaining, shards in others.items()])
 
     def to_bytes(self) -> bytes:
-        """The payload of a row that has been combined."""
+        """The payload of a combined row."""
         named = {_SLICE: self.slice_.to_bytes()}
-        rest = {json.dumps(shards): PunctuationBatch.of(said) for shards, said in self.others}
-        return pack(named | {shards: said.to_frame(said.schema) for shards, said in rest.items()})
+        others = {json.dumps(shards): PunctuationBatch.of(batch) for shards, batch in self.others}
+        return pack(named | {shards: batch.to_frame(batch.schema) for shards, batch in others.items()})
 
     def without_tuples(self) -> ShardOutput:
-        """The same, but for the tuples."""
+        """The same output without its tuples."""
         return self._replace(slice_=Slice(self.slice_.tuples.clear(), self.slice_.punctuations))
 
-    def met(self, gather: Gather) -> Slice:
-        """What it comes to at a gather, which remembers it."""
+    def aligned(self, gather: Gather) -> Slice:
+        """The tuples, and the punctuations that a gather emits for this output."""
         return Slice(self.slice_.tuples, gather.meet(self.slice_.punctuations, self.others))
 
 
 @dataclass(frozen=True)
 class Combiner:
-    """Combines what shards say to who aligns them, a group of neighbours at a time. All other rows pass."""
+    """Combines the output of neighbouring shards to the same port. All other rows pass."""
 
     job: Job
 
     @property
     def group(self) -> int:
-        """How many shards a group has."""
+        """The number of shards in a group."""
         return isqrt(self.job.shards - 1) + 1
 
     @property
     def pays(self) -> bool:
-        """Whether there is so much to combine that it is worth a step more."""
+        """Whether combining is faster than aligning every shard."""
         return self.job.shards > MANY and bool(self._sources())
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield rows_to_batch(self.rows(chain.from_iterable(map(batch_to_rows, batches))))
 
     def rows(self, rows: Iterable[StageRow]) -> Iterator[StageRow]:
-        """The rows that some come to."""
+        """The rows of a stage, with combined rows in place of those of single shards."""
         groups: dict[tuple[int, int], list[StageRow]] = {}
         sources = self._sources()
         for row in rows:
@@ -111,15 +114,15 @@ class Combiner:
                 groups.setdefault((row.port, row.seq // self.group), []).append(row)
             else:
                 yield row
-        for (port, _), mine in groups.items():
+        for (port, _), group_rows in groups.items():
             gather = gather_of(self.job, sources[port])
-            for part in _parts(sorted(mine, key=lambda row: row.order)):
+            for part in _parts(sorted(group_rows, key=lambda row: row.order)):
                 yield (
                     part[0]._replace(payload=ShardOutput.of(gather, part).to_bytes()) if part[1:] else part[0]
                 )
 
     def spread(self, rows: DataFrame) -> DataFrame:
-        """The same rows, combined, if that pays: a partition for each group."""
+        """The rows of all tasks, combined if `pays`, with a partition for each group."""
         if not self.pays:
             return rows
         keys = shard_keys(-(-self.job.shards // self.group))
@@ -128,11 +131,11 @@ class Combiner:
         return rows.repartition(len(keys), key).mapInArrow(self, ROW_SCHEMA)
 
     def _sources(self) -> dict[int, int]:
-        """The ports whose rows are combined, and the fragments that they come from."""
+        """The ports whose rows are combined, with their fragments."""
         fragments = self.job.fragments
         many = {
-            place: answer.source
-            for place, answer in enumerate(fragments.answers)
+            number: answer.source
+            for number, answer in enumerate(fragments.answers)
             if not answer.from_edge and not fragments.fragments[answer.source].single
         }
         return {Port.PROMISES: many[0]} if self.job.merges and many else many

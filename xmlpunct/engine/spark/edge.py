@@ -11,7 +11,7 @@ import polars as pl
 from xmlpunct.base.errors import Reject
 from xmlpunct.engine.partition.routing import route
 from xmlpunct.engine.run.build import build
-from xmlpunct.engine.run.inputs.injected_punctuations import Plain, punctuation_of
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectedTexts, punctuation_of
 from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.run.inputs.ranges import Range
 from xmlpunct.engine.run.reject_limit import source_positions
@@ -43,7 +43,7 @@ class RangeTask:
     number: int
     ordinal: int
     ranges: tuple[Range, ...]
-    said: tuple[Plain, ...] = ()
+    said: tuple[InjectedTexts, ...] = ()
 
 
 _parser = lru_cache(maxsize=16)(Parser)

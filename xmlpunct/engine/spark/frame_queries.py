@@ -151,7 +151,7 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
             gather = gather_of(self.job, self.job.sink - 1)
             if not is_new:
                 gather.state.restore(state.frames)
-        merged = ShardOutput.of(gather, promises).met(gather)
+        merged = ShardOutput.of(gather, promises).aligned(gather)
         if merged:
             yield _OUTPUT(*StageRow(key[0], self.job.sink, Port.PROMISES, 0, merged.to_bytes()))
         state.write(self._values, dict(gather.state.snapshot()))

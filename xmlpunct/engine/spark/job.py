@@ -42,7 +42,7 @@ class _WithoutPasswords(pickle.Pickler):
 class Job:
     """A query, divided into fragments, over its inputs.
 
-    ``pacing`` is the file by which the sink paces the reader, ``said`` the `SaidLog`, and ``cuts`` the file of
+    ``pacing`` is the file by which the sink paces the reader, ``said`` the `InjectionLog`, and ``cuts`` the file of
     `xmlpunct.engine.run.inputs.uncut`, or empty. ``shares``: tasks report the positions of all tuples, because the
     share of rejects is limited. ``merges``: one shard merges the punctuations of the only answer, which travel apart
     from its tuples. ``fingerprint`` identifies the job in offsets and states.

@@ -20,7 +20,7 @@ from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, RestoredRun
 from xmlpunct.engine.run.checkpoint.log import DamagedError
 from xmlpunct.engine.run.datasets import FORMATS, Dataset
 from xmlpunct.engine.run.datasets.staged_outlet import StagedOutlet
-from xmlpunct.engine.run.inputs.injected_punctuations import SaidLog, Sayings
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectionLog, InjectionQueue
 from xmlpunct.engine.run.inputs.ranges import check_read
 from xmlpunct.engine.run.inputs.spool import warn_of_growth
 from xmlpunct.engine.run.run_options import RunOptions
@@ -69,9 +69,9 @@ class Runner:
         options: RunOptions,
         stats: RunStats,
         on_progress: Callable[[RunStats], None] | None = None,
-        sayings: Sayings | None = None,
+        injections: InjectionQueue | None = None,
     ) -> None:
-        self._sayings = Sayings() if sayings is None else sayings
+        self._injections = InjectionQueue() if injections is None else injections
         query = with_guards(query) if options.guarded else query
         self.query, self.options, self.stats, self.on_progress = query, options, stats, on_progress
         check_namespace((stream.element for stream in query.streams), options.punct_namespace)
@@ -121,9 +121,11 @@ class Runner:
                     run_sink.commit(commit)
                     checkpoint.commit(commit)  # claims the outputs before they are written
                 sink = MicroBatchSink(job, checkpoint, commit, run_sink, metrics, self.on_progress, offsets)
-                said_log = SaidLog(checkpoint.said)
-                with ended_by(said_log.close):
-                    _stream(run_session, job, restored, sink, checkpoint.spark, self._sayings, said_log)
+                injection_log = InjectionLog(checkpoint.said)
+                with ended_by(injection_log.close):
+                    _stream(
+                        run_session, job, restored, sink, checkpoint.spark, self._injections, injection_log
+                    )
 
             try:
                 if session is not None:
@@ -153,8 +155,8 @@ def _stream(
     restored: RestoredRun,
     sink: MicroBatchSink,
     folder: Path,
-    sayings: Sayings,
-    said_log: SaidLog,
+    injections: InjectionQueue,
+    injection_log: InjectionLog,
 ) -> None:
     """Run the streaming query until the sink is done. Raises the sink's failure, or `SparkFailure`."""
     for name, value in STREAMING.items():
@@ -172,9 +174,9 @@ def _stream(
         try:
             while not sink.done.wait(_GLANCE) and running.isActive:
                 sink.look_for_idle()
-                while (injected := sayings.take()) is not None:
-                    said_log.add(injected)
-                sayings.settle()
+                while (injected := injections.take()) is not None:
+                    injection_log.add(injected)
+                injections.settle()
                 for spool in restored.spools:
                     spool.check()
             sink.look_for_idle()  # inputs that have ended meanwhile are not idle

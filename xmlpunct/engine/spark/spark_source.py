@@ -13,8 +13,8 @@ from pyspark.sql.datasource import InputPartition
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.connectors.unchanged import ChangedError
-from xmlpunct.engine.run.inputs.held import Held
-from xmlpunct.engine.run.inputs.injected_punctuations import Plain, SaidLog
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectedTexts, InjectionLog
+from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.pacing import Pace
 from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.run.inputs.ranges import (
@@ -70,8 +70,8 @@ class QueryReader:
         inputs = max(len(job.inputs), 1)
         first = min(job.shards * FIRST_BYTES, COMING_BYTES // inputs)
         self.pace = Pace(job.slice_bytes, first, job.shards * MOST_BYTES_OF_ALL // inputs, SHORT_SECONDS)
-        self._open_files: dict[int, Held] = {}
-        self._said_log = SaidLog(Path(job.said))
+        self._open_files: dict[int, OpenFile] = {}
+        self._injection_log = InjectionLog(Path(job.said))
         self._waits = False
         self._tables: Tables | None = None
         self._planned: tuple[Offset, Offset, dict[int, list[Range]]] | None = None
@@ -109,7 +109,7 @@ class QueryReader:
         if not any(planned.values()):  # the starved input has no new bytes
             planned |= self._advance([i for i in open_ if i not in planned], cursors)
         end = {str(i): c.to_json() for i, c in cursors.items()} | {
-            SAID: len(self._said_log.read()),
+            SAID: len(self._injection_log.read()),
             JOB: self.job.fingerprint,
         }
         if end == start:
@@ -143,9 +143,9 @@ class QueryReader:
                     self._tasks(len(numbers)) if self.job.slice_bytes is None else 1
                 )
             piece = self._task_bytes(len(numbers), budget if left is None else min(budget, left))
-            at_once, open_file = min(piece, AT_ONCE_BYTES), self._open_files.setdefault(i, Held())
+            at_once, open_file = min(piece, AT_ONCE_BYTES), self._open_files.setdefault(i, OpenFile())
             by_input[i], cursors[i] = advance(
-                input_, elements, cursors[i], budget, at_once, held=open_file, uncut=uncut
+                input_, elements, cursors[i], budget, at_once, open_file=open_file, uncut=uncut
             )
             total += sum(r.size for r in by_input[i])
         return by_input
@@ -191,8 +191,8 @@ class QueryReader:
                     )
             for ordinal, group in enumerate(grouped(ranges, piece)):
                 tasks.append(TaskPartition(edge.RangeTask(i, ordinal, group)))
-        by_input: dict[int, list[Plain]] = {}
-        injected = self._said_log.read()
+        by_input: dict[int, list[InjectedTexts]] = {}
+        injected = self._injection_log.read()
         if len(injected) < end.get(SAID, 0):
             raise ChangedError.of(self.job.said, "the punctuations that were sent to the run have changed")
         for stream, patterns in injected[start.get(SAID, 0) : end.get(SAID, 0)]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.run.inputs.injected_punctuations import Sayings, read_said
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue, parse_injection
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.view.view import ANSWER_SECONDS
 from xmlpunct.engine.why.answer import why
@@ -16,17 +16,17 @@ from xmlpunct.engine.why.answer import why
 
 @dataclass(frozen=True)
 class Talk:
-    """Requests to the run of a query. ``sayings``: the queue of injected punctuations, if the run accepts them."""
+    """Requests to the run of a query. ``injections``: the queue of injected punctuations, if the run accepts them."""
 
     query: Query
     stats: RunStats
     punct_namespace: str
-    sayings: Sayings | None = None
+    injections: InjectionQueue | None = None
 
     @property
     def may_say(self) -> bool:
         """Whether the run accepts injected punctuations."""
-        return self.sayings is not None
+        return self.injections is not None
 
     def why(self, patterns: Mapping[str, str]) -> list[dict[str, Any]]:
         """The punctuations that results wait for. ``patterns`` selects results by column. Raises `UsageError`."""
@@ -42,8 +42,8 @@ class Talk:
         Raises `UsageError`, or another `XmlPunctError`, for an invalid punctuation. Raises TimeoutError if the run did
         not process it in time; the request is then cancelled, unless the run has just begun to process it.
         """
-        assert self.sayings is not None
-        durable = self.sayings.put(*read_said(self.query, stream, punctuation, self.punct_namespace))
+        assert self.injections is not None
+        durable = self.injections.put(*parse_injection(self.query, stream, punctuation, self.punct_namespace))
         try:
             durable.result(ANSWER_SECONDS)
         finally:

@@ -35,7 +35,7 @@ def ask(url: str, patterns: Mapping[str, str]) -> list[dict[str, Any]]:
 def send(url: str, stream: str, punctuation: str | Mapping[str, str]) -> None:
     """Inject a punctuation into a stream of a run.
 
-    For the forms of ``punctuation`` see `xmlpunct.engine.run.inputs.injected_punctuations.read_said`.
+    For the forms of ``punctuation`` see `xmlpunct.engine.run.inputs.injected_punctuations.parse_injection`.
     Raises `UsageError` for an invalid punctuation, and if no run answers at ``url``.
     """
     body = json.dumps({"input": stream, "punctuation": punctuation}).encode()

@@ -1,4 +1,4 @@
-"""Punctuations that somebody says to a run in a stream's place: of a sender that died, say."""
+"""Punctuations that a user injects into a running stream, for example for a sender that died."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from xmlpunct.firehose import FirehoseReader, StreamSpec
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types.pattern_text import parse_pattern
 
-_SAID = "said"
+_RECORD = "said"
 
-Plain = tuple[int, Sequence[str]]
-"""A punctuation as plain values: the number of its stream in the query, and the texts of its patterns."""
+InjectedTexts = tuple[int, Sequence[str]]
+"""An injected punctuation: the number of its stream in the query, and the texts of its patterns."""
 
 
-def read_said(
-    query: Query, name: str, given: str | Mapping[str, str], punct_namespace: str = PUNCT_NAMESPACE
+def parse_injection(
+    query: Query, name: str, punctuation: str | Mapping[str, str], punct_namespace: str = PUNCT_NAMESPACE
 ) -> tuple[int, Punctuation]:
     """The number of the stream ``name`` in a query, and a punctuation of it.
 
-    That is given as XML, as the text ``<*, 17, *>``, or as patterns by column. Raises `UsageError` for an unknown
+    The punctuation is XML, the text ``<*, 17, *>``, or patterns by column. Raises `UsageError` for an unknown
     stream or column, `PatternError` for a wrong pattern, `SourceError` for malformed XML.
 
     >>> from xmlpunct.engine.sql import plan
     >>> query = plan("CREATE STREAM s (a INT, b INT) WITH (source = 's.xml', element = 't'); SELECT a FROM s")
-    >>> for given in ({"a": "[1,5)"}, "<[1,5), *>", f'<p:t xmlns:p="{PUNCT_NAMESPACE}"><a>[1,5)</a></p:t>'):
-    ...     print(read_said(query, "s", given))
+    >>> for punctuation in ({"a": "[1,5)"}, "<[1,5), *>", f'<p:t xmlns:p="{PUNCT_NAMESPACE}"><a>[1,5)</a></p:t>'):
+    ...     print(parse_injection(query, "s", punctuation))
     (0, Punctuation(<[1,4], *>))
     (0, Punctuation(<[1,4], *>))
     (0, Punctuation(<[1,4], *>))
@@ -47,21 +47,21 @@ def read_said(
     if name not in names:
         raise UsageError(f"the query reads no stream {name}: it reads {', '.join(names)}")
     number = names.index(name)
-    return number, _read(query.streams[number], given, punct_namespace)
+    return number, _read(query.streams[number], punctuation, punct_namespace)
 
 
-def _read(stream: Stream, given: str | Mapping[str, str], punct_namespace: str) -> Punctuation:
+def _read(stream: Stream, punctuation: str | Mapping[str, str], punct_namespace: str) -> Punctuation:
     schema = stream.sent
-    if isinstance(given, Mapping):
-        if unknown := [column for column in given if column not in schema]:
+    if isinstance(punctuation, Mapping):
+        if unknown := [column for column in punctuation if column not in schema]:
             raise UsageError(f"{stream.name} has no column {unknown[0]}: it has {', '.join(schema.names)}")
         patterns = {
-            column: parse_pattern(schema[column].type, text, column) for column, text in given.items()
+            column: parse_pattern(schema[column].type, text, column) for column, text in punctuation.items()
         }
         return Punctuation.of(schema, **patterns)
-    if "</" not in given:
-        return Punctuation.parse(schema, given)
-    document, element = f"<stream>{given}</stream>".encode(), read_element(stream.element)[-1]
+    if "</" not in punctuation:
+        return Punctuation.parse(schema, punctuation)
+    document, element = f"<stream>{punctuation}</stream>".encode(), read_element(stream.element)[-1]
     reader = FirehoseReader(Source.of(document), [StreamSpec(element, schema, element)], punct_namespace)
     tuples, punctuations = 0, list[Punctuation]()
     with contextlib.closing(reader):
@@ -71,84 +71,84 @@ def _read(stream: Stream, given: str | Mapping[str, str], punct_namespace: str) 
             tuples += parsed.slices[0].tuples.height + len(parsed.rejects[0])
             punctuations += parsed.slices[0].punctuations
     if tuples or len(punctuations) != 1:
-        raise UsageError(f"{given} is not a punctuation of {stream.name}")
+        raise UsageError(f"{punctuation} is not a punctuation of {stream.name}")
     return punctuations[0]
 
 
 def punctuation_of(stream: Stream, patterns: Sequence[str]) -> Punctuation:
-    """The punctuation of a stream with these texts."""
+    """The punctuation of a stream with these texts of patterns."""
     schema = stream.sent
     parsed = [parse_pattern(a.type, text, a.name) for a, text in zip(schema, patterns, strict=True)]
     return Punctuation(schema, parsed)
 
 
-class Sayings:
-    """What is said to a run, from any thread, until the run takes it and makes it durable.
+class InjectionQueue:
+    """Injected punctuations of any thread, until the run has taken them and made them durable.
 
     >>> from xmlpunct.schema import Schema
     >>> s = Schema.parse("hour INT")
-    >>> sayings = Sayings()
-    >>> durable = sayings.put(0, Punctuation.of(s, hour=17))
-    >>> sayings.take(), sayings.take(), durable.done()
+    >>> injections = InjectionQueue()
+    >>> durable = injections.put(0, Punctuation.of(s, hour=17))
+    >>> injections.take(), injections.take(), durable.done()
     ((0, ['17']), None, False)
-    >>> sayings.settle()
+    >>> injections.settle()
     >>> durable.done()
     True
     """
 
     def __init__(self) -> None:
         self.bell = threading.Condition()
-        """Rung when something is said; the run waits for it with all else that it waits for."""
-        self._waiting: deque[tuple[Plain, Future[None]]] = deque()
+        """Notified for each punctuation; the run waits for it and for its inputs together."""
+        self._waiting: deque[tuple[InjectedTexts, Future[None]]] = deque()
         self._taken: list[Future[None]] = []
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     def put(self, stream: int, punctuation: Punctuation) -> Future[None]:
-        """Say a punctuation of the stream of that number. The future is done once it is durable."""
+        """Inject a punctuation into the stream with this number. The future is done once it is durable."""
         durable: Future[None] = Future()
         self._waiting.append(((stream, [str(p) for p in punctuation.patterns]), durable))
         with self.bell:
             self.bell.notify_all()
         return durable
 
-    def take(self) -> Plain | None:
-        """What was said first; None if nothing is left."""
+    def take(self) -> InjectedTexts | None:
+        """The oldest punctuation; None if there is none."""
         while self._waiting:
-            said, durable = self._waiting.popleft()
-            if durable.set_running_or_notify_cancel():  # unless it is not waited for any more
+            texts, durable = self._waiting.popleft()
+            if durable.set_running_or_notify_cancel():  # False if the sender no longer waits
                 self._taken.append(durable)
-                return said
+                return texts
         return None
 
     def settle(self) -> None:
-        """All that was taken is durable. To be called in the thread that takes."""
+        """Report that all taken punctuations are durable. Called in the thread of `take`."""
         for durable in self._taken:
             durable.set_result(None)
         self._taken.clear()
 
 
-class SaidLog:
-    """What has been said to a run on Spark, durably, in order; offsets count it. Others may be adding to it."""
+class InjectionLog:
+    """The punctuations injected into a run on Spark, durably and in order. Other processes may append."""
 
     def __init__(self, path: Path) -> None:
         self._log = WriteAheadLog(path)
-        self._size, self._known = -1, list[Any]()
+        self._size, self._entries = -1, list[Any]()
 
-    def add(self, said: Plain) -> None:
-        """Add what was said."""
-        self._log.append({_SAID: json.dumps(said).encode()})
+    def add(self, texts: InjectedTexts) -> None:
+        """Append a punctuation."""
+        self._log.append({_RECORD: json.dumps(texts).encode()})
 
-    def read(self) -> list[Plain]:
-        """All that has been said."""
+    def read(self) -> list[InjectedTexts]:
+        """All punctuations of the log."""
         if not self._log.path.is_file():
             return []
         size = self._log.path.stat().st_size
         if size != self._size:
-            self._known = [json.loads(record[_SAID]) for record in self._log.read()]
+            self._entries = [json.loads(record[_RECORD]) for record in self._log.read()]
             self._size = size
-        return self._known
+        return self._entries
 
     def close(self) -> None:
         """Close the file."""

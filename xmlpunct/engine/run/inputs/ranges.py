@@ -16,7 +16,7 @@ from xmlpunct.base.errors import TransientError, reading
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.checkpoint.log import DamagedError
 from xmlpunct.engine.run.inputs import segments
-from xmlpunct.engine.run.inputs.held import Held
+from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import ElementName
@@ -34,7 +34,7 @@ class Cursor:
 
     ``done`` says that there is no more. ``failure`` tells what is wrong with the source itself, where that is
     not for the parser to find: a file that cannot be read, a connection that broke. ``trace`` tells the part, as
-    far as it is read, from others, if it is a file that somebody might change (see `Held.trace`).
+    far as it is read, from others, if it is a file that somebody might change (see `OpenFile.trace`).
     """
 
     part: int = 0
@@ -218,7 +218,7 @@ def advance(
     budget: int,
     piece: int,
     stop: Cursor | None = None,
-    held: Held | None = None,
+    open_file: OpenFile | None = None,
     keep: bool = False,
     uncut: Uncut | None = None,
 ) -> tuple[list[Range], Cursor]:
@@ -226,13 +226,13 @@ def advance(
 
     A range is about ``piece`` bytes; those that are ``uncut`` are as large as they are, as many as the budget has room
     for, and at least one. A source that grows gives what is there now, which may be nothing. With ``stop``, read
-    exactly up to there: what was found once is found again. The file being read stays in ``held`` from one call to the
-    next. To ``keep`` is to have the bytes of files in the ranges, too.
+    exactly up to there, and find the same ranges again. ``open_file`` keeps the file that is being read open for the
+    next call. With ``keep`` the ranges have the bytes of files, too.
 
     Raises `TransientError` for a file that cannot be read, or is not the one of which something was read before. Where
     something was found before that, it is returned, and the next call raises.
     """
-    held = held or Held()
+    open_file = open_file or OpenFile()
     ranges: list[Range] = []
     while not cursor.done and budget > 0 and cursor != stop:
         following = None if uncut is None else uncut.following(cursor, stop)
@@ -245,7 +245,7 @@ def advance(
             continue
         try:
             with reading(given.parts[cursor.part].name):
-                found, further = _advance_part(given, elements, cursor, budget, piece, stop, held, keep)
+                found, further = _advance_part(given, elements, cursor, budget, piece, stop, open_file, keep)
         except TransientError:
             if ranges and stop is None:
                 break
@@ -268,7 +268,7 @@ def _advance_part(
     budget: int,
     piece: int,
     stop: Cursor | None,
-    held: Held,
+    open_file: OpenFile,
     keep: bool,
 ) -> tuple[list[Range], Cursor]:
     number, part = cursor.part, given.parts[cursor.part]
@@ -286,7 +286,7 @@ def _advance_part(
     here = stop if stop is not None and stop.part == number else None
     ranges: list[Range] = []
     keep = keep or part.spooled
-    with _opened(part, cursor.position.byte, held, cursor.trace) as file:
+    with _opened(part, cursor.position.byte, open_file, cursor.trace) as file:
         for split in splits(splitter, file, extent, budget, piece):
             broken = splitter.finished and not split.final
             last = split.final and is_last
@@ -294,11 +294,11 @@ def _advance_part(
             ranges.append(_longer(found, split.data, keep))
     position = splitter.position
     if here is not None and not splitter.finished:
-        with _opened(part, position.byte, held) as file:
+        with _opened(part, position.byte, open_file) as file:
             rest = file.read(extent.size - position.byte)
         if b"<" not in rest:
             ranges, position = _stretched(ranges, Range(number, position, 0), rest, keep), here.position
-    traced = None if part.spooled else held.trace(position.byte)
+    traced = None if part.spooled else open_file.trace(position.byte)
     if here is not None and (here.trace not in (None, traced) or position != here.position):
         raise ChangedError.of(part.name, f"its content has changed before byte {here.position.byte}")
     if here is not None and not splitter.finished:
@@ -311,9 +311,9 @@ def _advance_part(
     return ranges, Cursor(number, position, trace=traced)
 
 
-def _opened(part: Part, byte: int, held: Held, traced: str | None = None) -> BinaryIO:
+def _opened(part: Part, byte: int, open_file: OpenFile, traced: str | None = None) -> BinaryIO:
     """A part from a byte on, up to which it is ``traced``. Raises OSError and `ChangedError`."""
-    return open_at(part, byte) if part.spooled else held.open(part, byte, traced)
+    return open_at(part, byte) if part.spooled else open_file.open(part, byte, traced)
 
 
 def _longer(found: Range, data: bytes, keep: bool) -> Range:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from xmlpunct.base.errors import SourceError, reading
 from xmlpunct.connectors.source import Source
-from xmlpunct.engine.run.inputs.held import Held
+from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.ranges import STEP, Cursor, advance, behind, check_read, release
@@ -62,7 +62,7 @@ class InputReader(FirehoseReader):
         super().__init__(source, specs, punct_namespace, bell=None if is_waited_for else bell)
         self.at = Standing()
         self._passed = Cursor()  # up to where it has been cut
-        self._held = Held()
+        self._open_file = OpenFile()
 
     @property
     def cursor(self) -> Cursor:
@@ -139,7 +139,7 @@ class InputReader(FirehoseReader):
             return None
         given, elements = self._input, self._elements
         ranges, here = advance(
-            given, elements, self.cursor, sys.maxsize, AGAIN_BYTES, stop, self._held, keep=True
+            given, elements, self.cursor, sys.maxsize, AGAIN_BYTES, stop, self._open_file, keep=True
         )
         parsed, count, _ = parse_ranges(given, ranges, self._parser)
         self.restore(here, self.parsed_bytes + count, parsed.error)
@@ -162,7 +162,7 @@ class InputReader(FirehoseReader):
     def close(self) -> None:
         """Let go of the file that is being read."""
         super().close()
-        self._held.close()
+        self._open_file.close()
 
     def _here(self) -> Standing:
         """Where what was cut ends."""
@@ -172,7 +172,7 @@ class InputReader(FirehoseReader):
             traced = before.trace
             if (place, self._part) != (before.position, before.part):
                 with reading(self.source.parts[self._part][0]):
-                    traced = self._held.trace(place.byte) if self._is_plain else None
+                    traced = self._open_file.trace(place.byte) if self._is_plain else None
             self._passed = Cursor(self._part, place, done, self.failure, traced)
         return Standing(self._passed, self.parsed_bytes, super().bytes_read)
 
@@ -202,4 +202,4 @@ class InputReader(FirehoseReader):
         part, byte = self._input.parts[self._part], self._position.byte
         if part.spooled:
             return SpoolStream(part, byte)
-        return FileStream(part, self._held, byte, self._passed.trace if byte else None)
+        return FileStream(part, self._open_file, byte, self._passed.trace if byte else None)

@@ -1,19 +1,19 @@
-"""A spool's bytes on disk: segments of one size, of which the first are removed once nobody needs them.
+"""The bytes of a spool on disk: segments of equal size; the oldest are removed once their bytes are released.
 
 ::
 
-    PATH, PATH.1, PATH.2 ...   the segments; those before the last are complete
-    PATH.log                   a `WriteAheadLog`: the `Sum` of the complete ones, removed ones too; the last `Mark`,
-                               of a source that can go on from positions; and, once nothing follows, the `End` and
-                               the size
+    PATH, PATH.1, PATH.2 ...   the segments; all but the last are full
+    PATH.log                   a `WriteAheadLog`: the `Sum` of all full segments, also of removed ones; the last
+                               `Mark`, for a source with positions; and, once the source has ended, the `End` and the
+                               size
 
-A segment has room for `SEGMENT_BYTES`. Behind them stands a checksum for each piece that was added: where the piece
-ends, and the CRC-32 of that, of the piece, and of the checksum before. A reader compares them. After a power failure
-the pieces at the end that do not match are cut off (`recover`); a piece that does not match and has one behind it that
-does is damage, which is refused.
+A segment has `SEGMENT_BYTES` for data. A checksum for each appended piece follows them: the byte where the piece ends,
+and the CRC-32 of that number, of the piece, and of the checksum before. A reader compares them. After a power failure,
+pieces at the end that do not match are cut off (`recover`). A piece that does not match in front of one that does is
+damage, which is refused.
 
-No more than `MOST_BYTES` are kept. Who writes waits until who reads has released some, so a reader must not wait
-for more than `READ_AT_ONCE` bytes before it releases what came before them.
+A spool stores at most `MOST_BYTES`. Then the writer waits until the reader releases bytes, so a reader must release
+earlier bytes before it waits for more than `READ_AT_ONCE` bytes.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ from xmlpunct.engine.run.checkpoint.log import DamagedError, WriteAheadLog
 from xmlpunct.engine.run.durable_files import open_durably, write_all, writing
 
 SEGMENT_BYTES = 2**24
-"""The size of a spool's file: so much is released at a time (docs/hostile.md)."""
+"""The size of a segment, and so the least number of bytes to remove (docs/hostile.md)."""
 MOST_BYTES = 2**28
-"""The most that a spool holds. Then the peer has to wait (docs/hostile.md)."""
+"""The greatest size of a spool. When it is full, the peer has to wait (docs/hostile.md)."""
 READ_AT_ONCE = 2**26
-"""How much may be read of a spool before it is released. An element may be as large again."""
+"""The greatest number of unreleased bytes that a reader may have read. An element may be as large again."""
 _GLANCE_SECONDS = 0.02
-"""How often a full spool looks for room: a matter of latency."""
+"""The interval at which the writer of a full spool looks for room."""
 _SUM, _MARK, _END, _SIZE = "sum", "mark", "end", "size"
-"""The pieces of the records of a spool's log. The last two stand in one record."""
+"""The names of the entries in a spool's log. The last two are in one record."""
 _CHECK = struct.Struct(">II")
-"""Where a piece ends in its segment, and its checksum."""
+"""The byte where a piece ends in its segment, and its checksum."""
 _CHECKS_AT_ONCE = 4096
-"""So many pieces are read at once, or fewer: they may be short."""
+"""The greatest number of pieces, which may be short, that are read at once."""
 
 Read = Callable[[int], bytes]
 
 
 class End(NamedTuple):
-    """The end of a spool: how its source failed, if it did."""
+    """The end of a spool, with the reason if its source failed."""
 
     failure: str | None
 
 
 class Mark(NamedTuple):
-    """A byte of the spool, and the position of the source that belongs to it."""
+    """A byte of the spool, and the source's position there."""
 
     byte: int
     position: Any
@@ -74,13 +74,13 @@ def log_of(spool: str | Path) -> WriteAheadLog:
 
 
 def end_of(spool: str | Path) -> End | None:
-    """The end of a spool, once it is complete. Raises OSError."""
+    """The end of a complete spool; None for an incomplete one. Raises OSError."""
     records = log_of(spool).read()
     return End(**json.loads(records[-1][_END])) if records and _END in records[-1] else None
 
 
 def finish(spool: str | Path, failure: str | None) -> None:
-    """Say that nothing follows. Raises `XmlPunctError`."""
+    """Record that the source has ended. Raises `XmlPunctError`."""
     with writing(spool):
         size = extent(spool)[0]
     with closing(log_of(spool)) as log:
@@ -88,15 +88,15 @@ def finish(spool: str | Path, failure: str | None) -> None:
 
 
 def create(spool: Path) -> None:
-    """Begin a spool, unless it was begun before. Raises OSError."""
+    """Create a spool unless it exists. Raises OSError."""
     if not segments(spool):
         os.close(open_durably(spool, os.O_WRONLY))
 
 
 def recover(spool: str | Path) -> None:
-    """Cut off what a power failure left at the end. Raises OSError, and `DamagedError` if more than that is broken."""
+    """Cut off incomplete pieces at the end. Raises OSError, and `DamagedError` for any other damage."""
     number = (segments(spool) or [0])[-1]
-    path, (known, mark), size = segment(spool, number), _known(spool), _final_size(spool)
+    path, (full, mark), size = segment(spool, number), _sum_and_mark(spool), _final_size(spool)
     if size is not None and not os.path.getsize(path):
         return  # it was dropped
     with open(path, "r+b", buffering=0) as file:
@@ -107,9 +107,9 @@ def recover(spool: str | Path) -> None:
                 raise DamagedError(path, checks[broken[0] - 1][0] if broken[0] else 0)
             file.truncate(SEGMENT_BYTES + _CHECK.size * broken[0])
         filled = checks[: broken[0]][-1][0] if broken and broken[0] else _filled(file.fileno())
-    there = number * SEGMENT_BYTES + filled
-    is_complete = known.size in (number * SEGMENT_BYTES, there)
-    if not is_complete or there < (mark.byte if mark is not None else 0) or size not in (None, there):
+    end_byte = number * SEGMENT_BYTES + filled
+    is_complete = full.size in (number * SEGMENT_BYTES, end_byte)
+    if not is_complete or end_byte < (mark.byte if mark is not None else 0) or size not in (None, end_byte):
         raise DamagedError(path, filled)
 
 
@@ -119,14 +119,14 @@ def segment(spool: str | Path, number: int) -> Path:
 
 
 def segments(spool: str | Path) -> list[int]:
-    """The numbers of the segments that are there, in order; the last one always is."""
+    """The numbers of the existing segments, in order. The last segment always exists."""
     name, folder = os.path.basename(spool), os.path.dirname(spool)
     tails = [entry[len(name) :] for entry in os.listdir(folder or ".") if entry.startswith(name)]
     return sorted(int(tail[1:] or 0) for tail in tails if tail == "" or tail[1:].isdecimal())
 
 
 def extent(spool: str | Path) -> tuple[int, float]:
-    """How many bytes there are, or were, and when the last ones came. Raises OSError."""
+    """The number of appended bytes, and the time of the last one. Raises OSError."""
     number = (segments(spool) or [0])[-1]
     with open(segment(spool, number), "rb", buffering=0) as file:
         filled, written = _filled(file.fileno()), os.fstat(file.fileno()).st_mtime
@@ -135,7 +135,7 @@ def extent(spool: str | Path) -> tuple[int, float]:
 
 
 def durable_extent(spool: str | Path) -> int:
-    """How many bytes there are, or were, all of them on disk. Raises OSError."""
+    """The number of appended bytes, after a sync. Raises OSError."""
     number = (segments(spool) or [0])[-1]
     with open(segment(spool, number), "rb", buffering=0) as file:
         filled = _filled(file.fileno())
@@ -144,14 +144,14 @@ def durable_extent(spool: str | Path) -> int:
 
 
 def release(spool: str | Path, byte: int) -> None:
-    """Remove what lies before a byte, as far as whole segments do, but for the last segment."""
+    """Remove the segments that end before a byte, except the last segment."""
     for number in segments(spool)[:-1]:
         if (number + 1) * SEGMENT_BYTES <= byte:
             segment(spool, number).unlink(missing_ok=True)
 
 
 def held_bytes(spool: str | Path) -> int:
-    """How much room a spool takes on disk. Raises OSError."""
+    """The size of a spool on disk, in bytes. Raises OSError."""
     total = 0
     for number in segments(spool):
         with suppress(FileNotFoundError):  # it was released meanwhile
@@ -160,24 +160,24 @@ def held_bytes(spool: str | Path) -> int:
 
 
 def drop(spool: str | Path) -> None:
-    """Give back the room of a complete spool, which keeps its extent: nobody reads it any more. Raises OSError."""
+    """Remove the bytes of a complete spool that is not read any more. Its extent stays. Raises OSError."""
     release(spool, sys.maxsize)
     os.truncate(segment(spool, (segments(spool) or [0])[-1]), 0)
 
 
 def open_at(spool: str | Path, byte: int) -> BinaryIO:
-    """The bytes from one on. Raises OSError if it has been removed."""
+    """The bytes of a spool from ``byte`` on. Raises OSError if that byte has been removed."""
     return io.BufferedReader(_Segments(spool, byte))
 
 
 class _Segments(io.RawIOBase):
-    """Segments as one file, from ``byte`` on. Raises `DamagedError` for bytes that are not those that were added."""
+    """Segments as one file, from ``byte`` on. Reading raises `DamagedError` if a checksum does not match."""
 
     def __init__(self, spool: str | Path, byte: int) -> None:
         self._spool, self._left = spool, memoryview(b"")
         number, offset = divmod(byte, SEGMENT_BYTES)
         if number and not offset and not segment(spool, number).exists():
-            number, offset = number - 1, SEGMENT_BYTES  # all there is ends here
+            number, offset = number - 1, SEGMENT_BYTES  # the spool ends here
         self._open(number)
         count = _count(self._file)
         self._next = bisect_right(range(count), offset, key=lambda i: _checks(self._file, i, 1)[0][0])
@@ -187,20 +187,23 @@ class _Segments(io.RawIOBase):
 
     def _open(self, number: int) -> None:
         self._file, self._number = os.open(segment(self._spool, number), os.O_RDONLY | os.O_CLOEXEC), number
-        self._next, self._before = 0, (0, 0)  # the piece that is next, and the checksum of the one before
+        self._next, self._before = (
+            0,
+            (0, 0),
+        )  # the number of the next piece, and the checksum of the piece before it
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         if not self._left:
-            self._left = memoryview(self._some(len(buffer)))
+            self._left = memoryview(self._pieces(len(buffer)))
         count = min(len(buffer), len(self._left))
         buffer[:count], self._left = self._left[:count], self._left[count:]
         return count
 
-    def _some(self, size: int) -> bytes:
-        """The next pieces, of at least so many bytes if as many are there."""
+    def _pieces(self, size: int) -> bytes:
+        """The next pieces, with at least ``size`` bytes if the spool has them."""
         if self._before[0] == SEGMENT_BYTES and segment(self._spool, self._number + 1).exists():
             os.close(self._file)
             self._open(self._number + 1)
@@ -223,25 +226,25 @@ class _Segments(io.RawIOBase):
 
 
 def _count(file: int) -> int:
-    """How many pieces a segment holds."""
+    """The number of pieces in a segment."""
     return max(os.fstat(file).st_size - SEGMENT_BYTES, 0) // _CHECK.size
 
 
 def _checks(file: int, first: int, count: int | None = None) -> list[tuple[int, int]]:
-    """The checksums of some pieces of a segment, from the ``first`` on, as far as they are there."""
+    """The checksums of at most ``count`` pieces of a segment, from the ``first`` on."""
     count = _count(file) if count is None else count
     data = os.pread(file, count * _CHECK.size, SEGMENT_BYTES + first * _CHECK.size)
     return [(end, crc) for end, crc in _CHECK.iter_unpack(data[: len(data) // _CHECK.size * _CHECK.size])]
 
 
 def _filled(file: int) -> int:
-    """How many bytes of a segment hold pieces."""
+    """The number of bytes in the pieces of a segment."""
     count = _count(file)
     return _checks(file, count - 1, 1)[0][0] if count else 0
 
 
 def _check(data: bytes, before: tuple[int, int]) -> tuple[int, int]:
-    """The checksum of a piece, behind the one before."""
+    """The checksum of a piece that follows the one with the checksum ``before``."""
     end = before[0] + len(data)
     return end, crc32(data, crc32(end.to_bytes(8, "big"), before[1]))
 
@@ -251,7 +254,7 @@ def _matches(data: bytes, before: tuple[int, int], check: tuple[int, int]) -> bo
 
 
 def _is_whole(file: int, checks: list[tuple[int, int]], number: int) -> bool:
-    """Whether a piece of a segment is as it was added."""
+    """Whether the checksum of a piece of a segment matches."""
     before, check = checks[number - 1] if number else (0, 0), checks[number]
     size = check[0] - before[0]
     if not (size > 0 and check[0] <= SEGMENT_BYTES):
@@ -260,11 +263,11 @@ def _is_whole(file: int, checks: list[tuple[int, int]], number: int) -> bool:
 
 
 class SpoolWriter:
-    """Adds to a spool, from where it ends. ``stopped`` ends the wait for room. A context manager."""
+    """Appends to a spool. ``stopped`` ends the wait for room. A context manager."""
 
     def __init__(self, spool: Path, stopped: threading.Event) -> None:
         self.spool, self._stopped = spool, stopped
-        self._sum, self.mark = _known(spool)
+        self._sum, self.mark = _sum_and_mark(spool)
         # A segment that the sum covers is complete, even if the next one was never begun.
         self._number = max((segments(spool) or [0])[-1], self._sum.size // SEGMENT_BYTES)
         self._file, self._count, self._last = -1, 0, (0, 0)  # the segment, its pieces, and the last checksum
@@ -283,11 +286,11 @@ class SpoolWriter:
 
     @property
     def size(self) -> int:
-        """How many bytes there are, or were."""
+        """The number of appended bytes."""
         return self._number * SEGMENT_BYTES + self._last[0]
 
     def repeats(self, read: Read) -> bool:
-        """Whether a source gives again what it gave before, as far as that is known."""
+        """Whether a source, read from its start, repeats the spooled bytes; checksums stand for removed bytes."""
         total = Sum()
         for _ in range(self._number):
             total = total.with_segment(read)
@@ -296,26 +299,29 @@ class SpoolWriter:
         left = self._last[0]
         with open_at(self.spool, self._number * SEGMENT_BYTES) as before:
             while left:
-                given = read(min(left, 2**20))
-                if not given or before.read(len(given)) != given:
+                new_data = read(min(left, 2**20))
+                if not new_data or before.read(len(new_data)) != new_data:
                     return False
-                left -= len(given)
+                left -= len(new_data)
         return True
 
     def continues(self, read: Read) -> bool:
-        """Whether a source that goes on from `mark` gives again what was spooled behind that, as far as it is there."""
+        """Whether a source, read from `mark` on, repeats the spooled bytes that are not removed."""
         assert self.mark is not None
-        at, there = self.mark.byte, segments(self.spool)[0] * SEGMENT_BYTES
-        with open_at(self.spool, max(at, there)) as before:
+        at, first_byte = self.mark.byte, segments(self.spool)[0] * SEGMENT_BYTES
+        with open_at(self.spool, max(at, first_byte)) as before:
             while left := self.size - at:
-                given = read(min(left, 2**20))
-                if not given or before.read(len(known := given[max(there - at, 0) :])) != known:
+                new_data = read(min(left, 2**20))
+                if (
+                    not new_data
+                    or before.read(len(repeated := new_data[max(first_byte - at, 0) :])) != repeated
+                ):
                     return False
-                at += len(given)
+                at += len(new_data)
         return True
 
     def note(self, position: Any) -> None:
-        """Put down, durably, the position of the source that belongs to the end of the spool."""
+        """Record durably the source's position at the end of the spool."""
         self.sync()
         self.mark = Mark(self.size, position)
         self._save()
@@ -325,21 +331,21 @@ class SpoolWriter:
         log_of(self.spool).replace({_SUM: json.dumps(self._sum._asdict()).encode()}, *mark)
 
     def recognises(self, read: Callable[[int, int], bytes]) -> bool:
-        """Whether a file, of which ``read`` gives so many bytes from one on, looks like what was read of it.
+        """Whether a file has the spooled bytes at its start and before the byte where reading continues.
 
-        Looked at are its head, and what comes before the place where it is to be read on.
+        ``read`` returns a number of bytes from an offset on.
         """
-        begin, held = self._number * SEGMENT_BYTES, self._last[0]
-        for at in (0, max(held - KEPT_BYTES, 0)):
+        begin, size_in_segment = self._number * SEGMENT_BYTES, self._last[0]
+        for at in (0, max(size_in_segment - KEPT_BYTES, 0)):
             with open_at(self.spool, begin + at) as ours:
-                if read(begin + at, len(data := ours.read(min(KEPT_BYTES, held - at)))) != data:
+                if read(begin + at, len(data := ours.read(min(KEPT_BYTES, size_in_segment - at)))) != data:
                     return False
         count = min(KEPT_BYTES, SEGMENT_BYTES)
-        known = {0: self._sum.head, begin - count: self._sum.tail} if begin else {}
-        return all(digest(read(at, count)) == wanted for at, wanted in known.items())
+        digests = {0: self._sum.head, begin - count: self._sum.tail} if begin else {}
+        return all(digest(read(at, count)) == expected for at, expected in digests.items())
 
     def append(self, data: bytes) -> None:
-        """Add some bytes, once there is room; after ``stopped``, maybe not all. Raises OSError."""
+        """Append bytes once there is room; after ``stopped``, perhaps not all of them. Raises OSError."""
         while data and self._has_room():
             piece = data[: SEGMENT_BYTES - self._last[0]]
             self._write(piece, self._last[0])
@@ -353,11 +359,11 @@ class SpoolWriter:
         write_all(self._file, data)
 
     def sync(self) -> None:
-        """Come back when all is on disk."""
+        """Sync the current segment to disk."""
         os.fsync(self._file)
 
     def _has_room(self) -> bool:
-        """Wait for room, in a new segment if need be; whether there is any."""
+        """Wait for room, begin a new segment if the current one is full; False if ``stopped``."""
         if self._last[0] < SEGMENT_BYTES:
             return True
         self.sync()
@@ -373,14 +379,14 @@ class SpoolWriter:
         return True
 
     def _open(self) -> None:
-        """Open the segment to be written, made if need be. Its name is on disk before anything in it is."""
+        """Open the current segment, created if it does not exist. Its name is on disk before its bytes are."""
         self._file = open_durably(segment(self.spool, self._number), os.O_RDWR)
         self._count = _count(self._file)
         self._last = _checks(self._file, self._count - 1, 1)[0] if self._count else (0, 0)
 
 
 class Sum(NamedTuple):
-    """What is known of the complete segments: their ``size`` and checksum, and those of their head and tail."""
+    """The ``size`` and checksum of all full segments, and the checksums of their first and last bytes."""
 
     size: int = 0
     total: str = ""
@@ -388,7 +394,7 @@ class Sum(NamedTuple):
     tail: str = ""
 
     def with_segment(self, read: Read) -> Sum:
-        """With what ``read`` gives as another segment."""
+        """The sum with the bytes of ``read`` as one more segment."""
         total, left, count = blake2b(self.total.encode()), SEGMENT_BYTES, min(KEPT_BYTES, SEGMENT_BYTES)
         head, tail = b"", b""
         while left and (data := read(min(left, 2**20))):
@@ -406,8 +412,8 @@ def _final_size(spool: str | Path) -> int | None:
     return int(records[-1][_SIZE]) if records and _SIZE in records[-1] else None
 
 
-def _known(spool: str | Path) -> tuple[Sum, Mark | None]:
-    """The last sum, and the last mark."""
+def _sum_and_mark(spool: str | Path) -> tuple[Sum, Mark | None]:
+    """The last recorded sum and mark."""
     records = log_of(spool).read()
     sums = [record[_SUM] for record in records if _SUM in record]
     marks = [record[_MARK] for record in records if _MARK in record]

@@ -1,4 +1,4 @@
-"""The bytes of an input that can be read again, one after the other."""
+"""The bytes of an input that can be read again, as streams."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from contextlib import AbstractContextManager
 from xmlpunct.base.errors import SourceError, reading
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.inputs import segments
-from xmlpunct.engine.run.inputs.held import Held
+from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.parts import Part
 from xmlpunct.engine.run.inputs.ranges import Extent
 
 
 class FileStream:
-    """A plain file from a byte on, up to which it is ``traced``: see `Held`, which keeps it open."""
+    """A plain file from a byte on, up to which it is ``traced``: see `OpenFile`, which keeps it open."""
 
     ready, silent, consumed = True, 0.0, 0
 
-    def __init__(self, part: Part, held: Held, byte: int, traced: str | None) -> None:
-        self._part, self._held, self._at, self._traced = part, held, byte, traced
+    def __init__(self, part: Part, open_file: OpenFile, byte: int, traced: str | None) -> None:
+        self._part, self._open_file, self._at, self._traced = part, open_file, byte, traced
 
     def read(self, size: int) -> bytes:
-        """Some bytes, none at the end. Raises `TransientError`."""
-        wanted = min(size, (self._part.size or 0) - self._at)
+        """The next bytes, at most ``size``; empty at the end. Raises `TransientError`."""
+        count = min(size, (self._part.size or 0) - self._at)
         with reading(self._part.name):
-            data = self._held.open(self._part, self._at, self._traced).read(wanted)
-            if len(data) < wanted:
+            data = self._open_file.open(self._part, self._at, self._traced).read(count)
+            if len(data) < count:
                 raise ChangedError.of(self._part.name, f"it ends at byte {self._at + len(data):,}")
             self._at += len(data)
-            self._traced = self._held.trace(self._at)
+            self._traced = self._open_file.trace(self._at)
         return data
 
     def close(self) -> None:
-        """The file stays held."""
+        """The file stays open in its `OpenFile`."""
 
 
 class SpoolStream:
-    """A spool from a byte on. What it gives is on disk, so that it counts as read."""
+    """A spool from a byte on. Its bytes are on disk, so they count as read."""
 
     consumed = 0
 
@@ -58,12 +58,12 @@ class SpoolStream:
 
     @property
     def silent(self) -> float:
-        """For how many seconds nothing has come. Raises `TransientError`."""
+        """The seconds since the last bytes came. Raises `TransientError`."""
         with self._reading():
             return time.time() - segments.extent(self._part.path)[1]
 
     def read(self, size: int) -> bytes | None:
-        """Some bytes; empty at the end, None if there are none yet.
+        """The next bytes, at most ``size``; empty at the end, None if there are none yet.
 
         Raises `SourceError` where the source failed, and `TransientError` where the spool cannot be read.
         """

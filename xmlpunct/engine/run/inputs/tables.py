@@ -1,4 +1,4 @@
-"""Tables that Python gives a query as constant relations: all tuples, then the end."""
+"""Python tables as constant relations of a query: all tuples, then the end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, D
 from xmlpunct.types.pattern import WILDCARD
 
 SLICE_ROWS = 2**16
-"""A slice takes so many rows of a table."""
+"""The number of rows of a table that a slice takes."""
 _DIGITS: dict[pl.DataType, int] = {
     pl.Int8(): 3,
     pl.UInt8(): 3,
@@ -36,45 +36,45 @@ _DIGITS: dict[pl.DataType, int] = {
     pl.UInt32(): 10,
     pl.Int64(): 19,
 }
-"""The integers that are INT, with how many digits they have at most."""
+"""The integer types that are read as INT, with their greatest numbers of digits."""
 _DOUBLE_DIGITS = 15
-"""A DOUBLE holds all integers of so many digits."""
+"""A DOUBLE holds all integers with this number of digits."""
 
 
 class ArrowStream(Protocol):
-    """What gives Arrow data: tables, readers and data frames of many libraries do."""
+    """An object with Arrow data, such as a table, a reader or a data frame of many libraries."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 Tabular = pl.DataFrame | pl.LazyFrame | ArrowStream
-"""What a `Table` is made of. A pandas DataFrame gives Arrow data, too."""
+"""The objects that `Table.of` accepts. A pandas DataFrame has Arrow data, too."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a name. Its rows are computed when they are read, by each run anew."""
+    """A table with a name. Each run computes its rows when it reads them."""
 
     name: str
     frame: pl.LazyFrame
     dtypes: pl.Schema
 
     @classmethod
-    def of(cls, given: object, name: str) -> Table | None:
-        """The table that something is; None for what is none. A stream of Arrow data is read here, to its end.
+    def of(cls, table: object, name: str) -> Table | None:
+        """The table of an object; None if it is not a table. A stream of Arrow data is read here, to its end.
 
         Raises `UsageError` for data that polars cannot hold.
         """
         try:
-            if (frame := _frame(given)) is None:
+            if (frame := _frame(table)) is None:
                 return None
             return cls(name, frame.lazy(), frame.collect_schema())
-        except Exception as error:  # of whoever made it, of any kind
+        except Exception as error:  # of any kind, from the object's library
             raise UsageError(f"{name} cannot be read as a table: {error}") from None
 
     @property
     def schema(self) -> Schema:
-        """Its columns as those of a stream. Raises `UsageError` for a type that is none here.
+        """The columns as the attributes of a stream. Raises `UsageError` for an unsupported type.
 
         >>> table = Table.of(pl.DataFrame({"sku": ["a7"], "price": [2.5]}), "prices")
         >>> [(a.name, a.type) for a in table.schema]
@@ -83,7 +83,7 @@ class Table:
         return Schema.of(Attribute(name, self._type(name, dtype)) for name, dtype in self.dtypes.items())
 
     def check(self, schema: Schema) -> None:
-        """Raise `UsageError` unless it has the columns of a stream, of types whose values are all of its types."""
+        """Raise `UsageError` unless the table has a stream's columns, with values that fit the stream's types."""
         for a in schema:
             if a.name not in self.dtypes:
                 raise UsageError(f"{self.name} has no column {a.name}: there are {', '.join(self.dtypes)}")
@@ -93,7 +93,7 @@ class Table:
                 )
 
     def slices(self, schema: Schema) -> Iterator[tuple[Slice, list[Reject]]]:
-        """Its rows as tuples of a schema that was `check`\\ ed, and those that are none. Raises `SourceError`."""
+        """The rows as tuples of a schema that passed `check`, and rejects. Raises `SourceError`."""
         try:
             rows = self.frame.select(schema.names).collect()
         except Exception as error:  # whatever computes it may raise
@@ -121,20 +121,20 @@ class Table:
         return type_
 
 
-def _frame(given: object) -> pl.DataFrame | pl.LazyFrame | None:
-    if isinstance(given, pl.DataFrame | pl.LazyFrame):
-        return given
+def _frame(table: object) -> pl.DataFrame | pl.LazyFrame | None:
+    if isinstance(table, pl.DataFrame | pl.LazyFrame):
+        return table
     # Nobody has a data frame of a pandas that another thread is still importing.
     pandas_frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
-    if pandas_frame is not None and isinstance(given, pandas_frame):
-        return pl.from_pandas(given)  # its Arrow data would have its index, too
-    if hasattr(given, "__arrow_c_stream__"):
-        return pl.DataFrame(given)
+    if pandas_frame is not None and isinstance(table, pandas_frame):
+        return pl.from_pandas(table)  # its Arrow data would have its index, too
+    if hasattr(table, "__arrow_c_stream__"):
+        return pl.DataFrame(table)
     return None
 
 
 def _type_of(dtype: pl.DataType) -> Type | None:
-    """The type of what a column of polars holds."""
+    """The type of a polars column; None if it is not supported."""
     if dtype in (pl.String, pl.Categorical, pl.Enum):
         return STRING
     if dtype in _DIGITS:
@@ -144,18 +144,18 @@ def _type_of(dtype: pl.DataType) -> Type | None:
     if isinstance(dtype, pl.Decimal):
         return decimal(dtype.precision or 38, dtype.scale)
     if isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, pl.Struct):
-        fields = {name: _type_of(of) for name, of in pl.Schema(dtype.inner.to_schema()).items()}
-        known = {name: type_ for name, type_ in fields.items() if type_ is not None}
-        if not known or len(known) < len(fields):
+        fields = {name: _type_of(inner) for name, inner in pl.Schema(dtype.inner.to_schema()).items()}
+        supported = {name: type_ for name, type_ in fields.items() if type_ is not None}
+        if not supported or len(supported) < len(fields):
             return None
-        return array_of(Attribute(name, type_) for name, type_ in known.items())
+        return array_of(Attribute(name, type_) for name, type_ in supported.items())
     return {pl.Boolean(): BOOLEAN, pl.Date(): DATE}.get(dtype) or (
         TIMESTAMP if dtype == pl.Datetime else None
     )
 
 
 def _fits(dtype: pl.DataType, type_: Type) -> bool:
-    """Whether all values of a column of polars are of a type, as far as the column's type tells."""
+    """Whether all possible values of a polars column are values of a type."""
     if dtype == pl.Null:
         return True
     if isinstance(type_, ArrayType):
@@ -174,7 +174,7 @@ def _fits(dtype: pl.DataType, type_: Type) -> bool:
 
 
 def _read(rows: pl.DataFrame, schema: Schema, prefix: str = "") -> tuple[pl.DataFrame, dict[int, str]]:
-    """Rows as tuples of a schema, and what is wrong by row. In messages a ``prefix`` stands before columns."""
+    """Rows as tuples of a schema, and faults by row. Messages show the ``prefix`` before a column's name."""
     wrong: dict[int, str] = {}
     columns = []
     for a in schema:
@@ -186,14 +186,14 @@ def _read(rows: pl.DataFrame, schema: Schema, prefix: str = "") -> tuple[pl.Data
 
 
 def _column(values: pl.Series, attribute: Attribute) -> tuple[pl.Series, dict[int, str]]:
-    """The column of an attribute, and what is wrong by row, in the words of `xmlpunct.firehose.typed_columns`."""
+    """The column of an attribute, and faults by row, worded as in `xmlpunct.firehose.typed_columns`."""
     name, type_ = attribute.name, attribute.type
     if isinstance(type_, ArrayType):
         return _arrays(values, attribute, type_)
     read = _converted(values, type_)
     wrong: dict[int, str] = {}
     for row in (read.is_null() & values.is_not_null()).arg_true():
-        wrong[row] = f"attribute {name}: {_told(values, row)} is not of type {type_}"
+        wrong[row] = f"attribute {name}: {_value_text(values, row)} is not of type {type_}"
     if not attribute.nullable:
         wrong |= dict.fromkeys(values.is_null().arg_true(), f"attribute {name}: missing, but NOT NULL")
     if attribute.domain is not WILDCARD:
@@ -203,8 +203,8 @@ def _column(values: pl.Series, attribute: Attribute) -> tuple[pl.Series, dict[in
     return read, wrong
 
 
-def _told(values: pl.Series, row: int) -> str:
-    """A value that is none of its type. Python has no date for such a moment."""
+def _value_text(values: pl.Series, row: int) -> str:
+    """The text of a value outside its type. Such a date or time cannot be a Python object."""
     if not values.dtype.is_temporal():
         return shown_text(str(values[row]))
     unit = values.dtype.time_unit if isinstance(values.dtype, pl.Datetime) else "days"
@@ -219,18 +219,18 @@ def _arrays(values: pl.Series, attribute: Attribute, type_: ArrayType) -> tuple[
     if isinstance(values.dtype, pl.Array):
         values = values.arr.to_list()
     counts = values.list.len().fill_null(0).to_numpy()
-    of = np.repeat(np.arange(len(values)), counts)
+    item_rows = np.repeat(np.arange(len(values)), counts)
     items = values.explode(empty_as_null=False, keep_nulls=False)
     schema = Schema.of(type_.attributes)
     fields, faulty = _read(items.struct.unnest(), schema, f"{name}/")
-    wrong = {int(of[item]): reason for item, reason in sorted(faulty.items(), reverse=True)}
+    wrong = {int(item_rows[item]): reason for item, reason in sorted(faulty.items(), reverse=True)}
     for item in items.is_null().arg_true():
-        wrong[int(of[item])] = f"attribute {name}: an item is null"
-    return lists(name, schema, fields.get_columns(), of, len(values)), wrong
+        wrong[int(item_rows[item])] = f"attribute {name}: an item is null"
+    return lists(name, schema, fields.get_columns(), item_rows, len(values)), wrong
 
 
 def _converted(values: pl.Series, type_: Type) -> pl.Series:
-    """The values of a column that fits a type; null for those that are none, as the year 10000."""
+    """The values of a column that fits a type; null for a value outside the type, such as the year 10000."""
     if type_ is DOUBLE:
         return canonical_column(values.cast(pl.Float64()))
     if type_ is XML:

@@ -15,7 +15,7 @@ from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, run_name
 from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.run.datasets import FORMATS
-from xmlpunct.engine.run.inputs.injected_punctuations import Sayings
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue
 from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.ranges import Cursor
 from xmlpunct.engine.run.inputs.spool import Spool, warn_of_growth
@@ -61,13 +61,13 @@ def run(
     stats: RunStats,
     on_progress: ProgressCallback | None = None,
     stop: Stop | None = None,
-    sayings: Sayings | None = None,
+    injections: InjectionQueue | None = None,
 ) -> None:
     """Run a query to the end of its sources and write its results; with a checkpoint, continue an earlier run.
 
     Raises `SourceError` if a source fails or rejects exceed ``options.max_rejects``, after writing the results before
     it. A checkpoint does not record a `TransientError`: the same run can continue. Raises `StrictError` at the first
-    reject with ``options.strict``, and KeyboardInterrupt after the current slice on ``stop``. ``sayings`` are
+    reject with ``options.strict``, and KeyboardInterrupt after the current slice on ``stop``. ``injections`` are
     punctuations that other threads inject.
     """
     query = with_guards(query) if options.guarded else query
@@ -108,7 +108,7 @@ def run(
             name = checkpoint.run
             sources = {query.streams[i].name: input_ for input_ in restored.inputs for i in input_.streams}
         namespace, size, threads = options.punct_namespace, options.slice_bytes, options.threads
-        running = LocalRun(query, sources, size, stats, namespace, sayings, threads)
+        running = LocalRun(query, sources, size, stats, namespace, injections, threads)
         opened.enter_context(ended_by(running.close))
         if restored is not None:
             for number, cursor in restored.cursors:  # before the spools grow

@@ -9,7 +9,7 @@ from typing import Any
 from xmlpunct.base.errors import Reject
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.run.inputs.ahead import AheadReader
-from xmlpunct.engine.run.inputs.injected_punctuations import Plain
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectedTexts
 from xmlpunct.firehose import Parsed
 from xmlpunct.operators.driver import Precomputed
 from xmlpunct.slice import Slice
@@ -50,7 +50,7 @@ class Portion:
 
     feed: Feed | None = None
     parsed: Parsed | None = None
-    injected: Plain | None = None
+    injected: InjectedTexts | None = None
     rows: TableRows | None = None
     precomputed: Sequence[Precomputed] = ()
 

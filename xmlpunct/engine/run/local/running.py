@@ -19,7 +19,7 @@ from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.engine.run.build import build
 from xmlpunct.engine.run.checkpoint.commit import Frames
 from xmlpunct.engine.run.inputs.ahead import AheadReader, Helpers
-from xmlpunct.engine.run.inputs.injected_punctuations import Plain, Sayings, punctuation_of
+from xmlpunct.engine.run.inputs.injected_punctuations import InjectedTexts, InjectionQueue, punctuation_of
 from xmlpunct.engine.run.inputs.pacing import MOST_BYTES, Pace, first_bytes, starved
 from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.ranges import Cursor
@@ -55,8 +55,8 @@ class LocalRun:
 
     `read` returns a portion of the next source, or None after the last; `process` returns the results of a portion;
     `advance` does both. The caller empties ``rejects`` and ``notices``. ``bell`` wakes a run that waits for input.
-    ``sayings`` are injected punctuations. With ``threads`` (None: one per core), other threads read ahead, which does
-    not affect results.
+    ``injections`` are injected punctuations. With ``threads`` (None: one per core), other threads read ahead; results
+    do not change.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class LocalRun:
         slice_bytes: int | None,
         stats: RunStats,
         namespace: str,
-        sayings: Sayings | None = None,
+        injections: InjectionQueue | None = None,
         threads: int | None = None,
     ) -> None:
         self._schemas = [root.schema for root in query.roots]
@@ -89,8 +89,8 @@ class LocalRun:
             distinct[id(source)] = source
             by_source.setdefault(id(source), []).append((i, stream))
         self._tables = self._rows_of(tables)
-        self._sayings = Sayings() if sayings is None else sayings
-        self.bell, self.settle_said = self._sayings.bell, self._sayings.settle
+        self._injections = InjectionQueue() if injections is None else injections
+        self.bell, self.settle_said = self._injections.bell, self._injections.settle
         self._feeds: list[Feed] = []
         self._helpers = Helpers(threads or cores())
         is_single_source = len(by_source) == 1 and not stats.watched
@@ -143,7 +143,7 @@ class LocalRun:
                 raise feed.reader.error
         ready = self._ready(candidates)
         self._look_for_idle(candidates)
-        while (injected := self._sayings.take()) is not None:
+        while (injected := self._injections.take()) is not None:
             if (feed := self._feed_of(injected[0])) in candidates:
                 return Portion(feed, injected=injected)
         if not ready:
@@ -208,12 +208,12 @@ class LocalRun:
 
     def is_ready(self) -> bool:
         """True if `read` returns input or an end without waiting."""
-        if self._sayings:
+        if self._injections:
             return True
         candidates = [f for f in self._feeds if not f.done]
         return not candidates or any(f.reader.is_ready() for f in candidates)
 
-    def reread(self, number: int, stop: Cursor, injected: Plain | None = None) -> Portion:
+    def reread(self, number: int, stop: Cursor, injected: InjectedTexts | None = None) -> Portion:
         """Repeat a read of an earlier run: from the position of feed ``number`` to ``stop``, with the punctuation
         ``injected`` there.
 
@@ -324,9 +324,9 @@ class LocalRun:
 
         with self.bell:
             feeds = ready()
-            if not (feeds or self._sayings):
+            if not (feeds or self._injections):
                 self._pace.pause()
-                self.bell.wait_for(lambda: ready() or self._sayings, IDLE_SECONDS)
+                self.bell.wait_for(lambda: ready() or self._injections, IDLE_SECONDS)
                 feeds = ready()
         return feeds
 
@@ -410,7 +410,7 @@ class LocalRun:
     def _end(self, stream: Stream) -> Slice:
         return Slice(stream.layout.empty(), [Punctuation.everything(stream.schema)], [0])
 
-    def _injected(self, number: int, stream: Stream, entry: Plain) -> Slice:
+    def _injected(self, number: int, stream: Stream, entry: InjectedTexts) -> Slice:
         """The injected punctuation, if it belongs to this stream; else an empty slice."""
         empty = stream.layout.empty()
         return Slice(empty, [punctuation_of(stream, entry[1])], [0]) if number == entry[0] else Slice(empty)

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from xmlpunct.connectors.unchanged import ChangedError
-from xmlpunct.engine.run.inputs.held import Held
+from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.run.inputs.ranges import Cursor, advance, grouped
 from xmlpunct.engine.spark.table.table_batch import TaskPieces, tasks
@@ -191,7 +191,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     def _advance(self, part: TablePart, start: Cursor, size: int, stop: Cursor | None = None) -> Any:
         elements = elements_of([self.table.spec], self.table.options.punct_namespace)
         at_once = min(AT_ONCE_BYTES, self.table.options.partition_bytes)
-        return advance(input_of(part), elements, start, size, at_once, stop=stop, held=Held())
+        return advance(input_of(part), elements, start, size, at_once, stop=stop, open_file=OpenFile())
 
 
 def _key(name: str) -> FileKey:
