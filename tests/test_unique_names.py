@@ -12,7 +12,6 @@ SHARED_NAMES = {
     "covers": "the same relation, of patterns and of punctuations",
     "query": "the entry points of Python and of PySpark",
     "run": "the entry points of the two engines, and the driver of operators",
-    "Held": REPLACED_LATER,
     "Part": REPLACED_LATER,
     "Piece": REPLACED_LATER,
     "Range": REPLACED_LATER,

@@ -191,7 +191,7 @@ def test_after_the_end_columns_of_punctuations_stay_columns(kind: str) -> None:
     for first in (0, 100, 200):
         closed = PunctuationBatch.of_column(Y, 0, pl.Series(range(first, first + 100)))
         _, emitted = operator.punctuate(1, closed)
-        assert emitted.place is not None or kind == "left"  # whose punctuations constrain two attributes
+        assert emitted.position is not None or kind == "left"  # whose punctuations constrain two attributes
         assert {5 + first} <= {p.patterns[0].value for p in emitted if isinstance(p.patterns[0], Constant)}
 
 

@@ -64,14 +64,15 @@ def test_a_batch_is_the_sequence_of_its_punctuations(space: Space, data: st.Data
         assert len(batch) == len(listed)
         assert batch.possible() == [p for p in listed if not p.is_empty]
         assert batch.take(np.arange(len(batch))[::-2]) == listed[::-2]
-        if batch.place is not None:
+        if batch.position is not None:
             assert (
-                PunctuationBatch.from_frame(space.schema, batch.to_frame(space.schema)).place == batch.place
+                PunctuationBatch.from_frame(space.schema, batch.to_frame(space.schema)).position
+                == batch.position
             )
             keys = [range_key(p) if batch.ranged else p.constants[0] for p in batch]  # type: ignore[index]
             assert batch.keys == keys
             lows, highs = batch.columns
-            ranges = [p.patterns[batch.place] for p in batch] if batch.ranged else []
+            ranges = [p.patterns[batch.position] for p in batch] if batch.ranged else []
             assert not ranges or lows.to_list() == [p.low for p in ranges]  # type: ignore[attr-defined]
             assert not ranges or highs.to_list() == [p.high for p in ranges]  # type: ignore[attr-defined]
             assert batch.of_some(batch.keys) == listed
@@ -91,15 +92,15 @@ def test_columns_of_one_attribute_stay_a_column() -> None:
     assert a12 is not None
     assert a23 is not None
     assert b1 is not None
-    assert PunctuationBatch.concat([a12, []]).place == 0
-    assert PunctuationBatch.concat([a12, a23.of_some([3])]).place == 0
-    assert PunctuationBatch.concat([a12, a23]).place is None  # each is in it once
-    assert PunctuationBatch.union([a12, a23]).place == 0
+    assert PunctuationBatch.concat([a12, []]).position == 0
+    assert PunctuationBatch.concat([a12, a23.of_some([3])]).position == 0
+    assert PunctuationBatch.concat([a12, a23]).position is None  # each is in it once
+    assert PunctuationBatch.union([a12, a23]).position == 0
     assert PunctuationBatch.union([a12, b1]).parts == [a12, b1]
     assert PunctuationBatch.concat([a12, b1, a23.of_some([3])]).parts == [[*a12, a23[1]], b1]
-    assert PunctuationBatch.concat([a12, b1, a23]).parts[0].place is None
+    assert PunctuationBatch.concat([a12, b1, a23]).parts[0].position is None
     mixed = PunctuationBatch.concat([b1, a12])
-    assert mixed.closing([0]).place == 0
+    assert mixed.closing([0]).position == 0
     assert mixed.ordered().parts == [a12, b1]
     assert not mixed.has_end
 

@@ -82,9 +82,9 @@ def _punctuation_text(batch: PunctuationBatch, form: Lines) -> str:
     """The lines of a batch of punctuations."""
     if len(batch.parts) > 1:
         return "".join(_punctuation_text(part, form) for part in batch.parts)
-    if batch.place is None or batch.columns[0].dtype != pl.Int64():
+    if batch.position is None or batch.columns[0].dtype != pl.Int64():
         return "".join(form.punctuation(p) for p in batch if not p.is_everything)
-    before, after = map(pl.lit, form.around(batch.place))
+    before, after = map(pl.lit, form.around(batch.position))
     numbers = pl.DataFrame([bound.alias(name) for bound, name in zip(batch.columns, _BOUNDS, strict=True)])
     pattern = _RANGE if batch.ranged else pl.col("low")
     return str(numbers.select(pl.concat_str(before, pattern, after).str.join("")).item())

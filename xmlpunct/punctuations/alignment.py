@@ -173,7 +173,7 @@ class Alignment:
         retained, self._tally = self.inputs[port], None
         if self.heeds and self._ownership.lasting(emitted):
             self.past[port].update([p for p in emitted if self._ownership.lasts(p) and not p.is_everything])
-        if emitted.place is not None and retained.only(emitted):
+        if emitted.position is not None and retained.only(emitted):
             retained.discard(emitted)
         else:
             for p in emitted:
@@ -202,7 +202,7 @@ class Alignment:
         per_punctuation = 1 if batch.ranged else 4
         worth_it = len(self.inputs) <= max(MANY, per_punctuation * len(batch))
         if (
-            batch.place is not None
+            batch.position is not None
             and worth_it
             and (combinations := self._update_columns(port, batch)) is not None
         ):

@@ -96,7 +96,7 @@ class ClosedAttribute:
             None if a.nullable else pt.interval(a.type, None, None, False, False) for a in self.schema
         ]
         """The pattern of all values of each NOT NULL attribute."""
-        attribute, self._place = self.schema[name], self.schema.index(name)
+        attribute, self._position = self.schema[name], self.schema.index(name)
         self.type = attribute.type
         reach = pt.intersect(attribute.domain, possible)
         self._outside = IntervalSet(self.type)
@@ -135,7 +135,7 @@ class ClosedAttribute:
         if self.schema is not self._joint.schema:
             batch = self._joint.add(batch).rebase(self.schema, self._positions)
         grown = dict[Punctuation, Growth]()
-        if batch.place == self._place:
+        if batch.position == self._position:
             self._close(self._everything, closed_values(batch), is_needed, grown)
             return list(grown.values())
         for p in batch:
@@ -144,16 +144,16 @@ class ClosedAttribute:
                 patterns[i] = self._possible(i, patterns[i])
             if EMPTY in patterns:
                 continue
-            at, patterns[self._place] = patterns[self._place], WILDCARD
+            at, patterns[self._position] = patterns[self._position], WILDCARD
             values = IntervalSet.everything(self.type) if at is WILDCARD else IntervalSet(self.type, [at])
             self._close(Punctuation(self.schema, patterns), values, is_needed, grown)
         return list(grown.values())
 
-    def _possible(self, place: int, pattern: Pattern) -> Pattern:
+    def _possible(self, position: int, pattern: Pattern) -> Pattern:
         """A pattern of an attribute; ``*`` if it leaves no value open, ``{}`` if no tuple can match it."""
-        attribute = self.schema.attributes[place]
+        attribute = self.schema.attributes[position]
         if attribute.domain is WILDCARD:
-            return WILDCARD if pattern == self._every[place] else pattern
+            return WILDCARD if pattern == self._every[position] else pattern
         if attribute.reach(pattern) is EMPTY:
             return EMPTY
         return WILDCARD if attribute.closed_by(pattern) else pattern
@@ -166,7 +166,7 @@ class ClosedAttribute:
         grown: dict[Punctuation, Growth],
     ) -> None:
         """Record that values are closed for an outline; add to ``grown`` what has grown."""
-        row = Row(self._place, outline)
+        row = Row(self._position, outline)
         is_frontier = self._frontier is not None and outline.is_everything
         near = [] if is_frontier else self._near(row)
         wider = self._closed_by(near, outline)
@@ -214,7 +214,7 @@ class ClosedAttribute:
 
         ``closed`` are all values that are closed for the outline now.
         """
-        row = Row(self._place, growth.outline)
+        row = Row(self._position, growth.outline)
         if is_needed is not None:
             most = united(self.type, [closed, *map(self._rows.values, further)])
             if not any(map(is_needed, most.overlapping(growth.fresh))):
@@ -261,7 +261,7 @@ class ClosedAttribute:
         [Punctuation(<*, (,-1]>), Punctuation(<*, [100,)>)]
         """
         return [
-            growth.outline.with_pattern(self._place, interval)
+            growth.outline.with_pattern(self._position, interval)
             for growth in grown
             for interval in growth.whole
         ]
@@ -279,7 +279,7 @@ class ClosedAttribute:
     @property
     def _has_ended(self) -> bool:
         """Whether nothing more is to be retained."""
-        return self._forgets_complete and _is_all(self._rows.values(Row(self._place, self._everything)))
+        return self._forgets_complete and _is_all(self._rows.values(Row(self._position, self._everything)))
 
     @property
     def _parts(self) -> dict[str, frames.SnapshotPart]:

@@ -35,7 +35,7 @@ REMEMBERED = 128
 A stream that closes values in order needs one interval.
 """
 LARGEST_GRID = 10_000
-"""The most places of a grid that are searched: a bound on what many overlapping rows can cost."""
+"""The most cells of a grid that are searched: a bound on what many overlapping rows can cost."""
 
 
 class Row(NamedTuple):
@@ -44,7 +44,7 @@ class Row(NamedTuple):
     The position -1 stands for no attribute: the row is the punctuation ``outline`` itself.
     """
 
-    place: int
+    position: int
     outline: Punctuation
 
 
@@ -63,30 +63,30 @@ class ClosedSet:
         self.schema, self._limit, self._drops_implied = schema, limit, drops_implied
         self._end = Row(-1, Punctuation.everything(schema))
         self._rows: dict[Row, IntervalSet | None] = {}
-        """The closed values of each row, the oldest row first; None for the place -1."""
+        """The closed values of each row, the oldest row first; None for the position -1."""
         self._outlines: PunctuationSet | None = None
         """The outlines of all rows, from the first call of `overlapping_rows` with many rows on."""
-        self._places: dict[Punctuation, list[int]] = {}
-        """The places of the rows of each outline."""
+        self._positions: dict[Punctuation, list[int]] = {}
+        """The positions of the rows of each outline."""
 
     # Adding
 
-    def add(self, p: Punctuation, place: int) -> Row:
-        """Add a punctuation to the row for its values at ``place``; to the place -1 if it does not constrain any there.
+    def add(self, p: Punctuation, position: int) -> Row:
+        """Add a punctuation to the row for its values at ``position``, or to a row of -1 if it has ``*`` there.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> closed = ClosedSet(s)
         >>> row = closed.add(Punctuation.of(s, sid="S1", hour=5), 1)
-        >>> row.place, str(row.outline)
+        >>> row.position, str(row.outline)
         (1, '<S1, *>')
         """
-        if place < 0 or p.patterns[place] is WILDCARD:
+        if position < 0 or p.patterns[position] is WILDCARD:
             row = Row(-1, p)
             if row not in self._rows:
                 self._insert(row, None)
             return row
-        row = Row(place, p.with_pattern(place, WILDCARD))
-        self._values_of(row).add(p.patterns[place])
+        row = Row(position, p.with_pattern(position, WILDCARD))
+        self._values_of(row).add(p.patterns[position])
         return row
 
     def add_values(self, row: Row, values: IntervalSet) -> None:
@@ -105,39 +105,39 @@ class ClosedSet:
         [Punctuation(<S1, 5>), Punctuation(<S1, [7,8]>)]
         """
         for part in PunctuationBatch.of(punctuations).parts:
-            if part.place is not None:
-                self._add_column(part, part.place)
+            if part.position is not None:
+                self._add_column(part, part.position)
                 continue
             for p in part:
-                new = self.add(p, fusing_place(p))
+                new = self.add(p, fusing_position(p))
                 if self._drops_implied:
                     self.remove([r for r in self.overlapping_rows(p) if r != new and self._is_within(r, p)])
         self._forget_oldest()
 
-    def _add_column(self, batch: PunctuationBatch, place: int) -> None:
+    def _add_column(self, batch: PunctuationBatch, position: int) -> None:
         if self._limit is not None and len(batch) > self._limit:
-            if not is_numbered(self.schema.attributes[place].type):
+            if not is_numbered(self.schema.attributes[position].type):
                 return
             values = closed_values(batch)
             if len(values) > self._limit:
                 return
         else:
             values = closed_values(batch)
-        self.add_values(Row(place, self._end.outline), values)
+        self.add_values(Row(position, self._end.outline), values)
 
     def _is_within(self, row: Row, p: Punctuation) -> bool:
         """Whether ``p`` covers a row. Only the end covers the end."""
-        if row.place < 0:
+        if row.position < 0:
             return False
         ends = self.values(row).ends
-        pattern = WILDCARD if ends is None else between(self.schema.attributes[row.place].type, *ends)
-        return covers(p, row.outline.with_pattern(row.place, pattern))
+        pattern = WILDCARD if ends is None else between(self.schema.attributes[row.position].type, *ends)
+        return covers(p, row.outline.with_pattern(row.position, pattern))
 
     def _values_of(self, row: Row) -> IntervalSet:
         """The closed values of a row, which is created if necessary."""
         values = self._rows.get(row)
         if values is None:
-            values = IntervalSet(self.schema.attributes[row.place].type)
+            values = IntervalSet(self.schema.attributes[row.position].type)
             self._insert(row, values)
         return values
 
@@ -149,7 +149,7 @@ class ClosedSet:
     def _index(self, row: Row) -> None:
         assert self._outlines is not None
         self._outlines.add(row.outline)
-        self._places.setdefault(row.outline, []).append(row.place)
+        self._positions.setdefault(row.outline, []).append(row.position)
 
     # Forgetting
 
@@ -159,9 +159,9 @@ class ClosedSet:
             if row in self._rows:
                 del self._rows[row]
                 if self._outlines is not None:
-                    self._places[row.outline].remove(row.place)
-                    if not self._places[row.outline]:
-                        del self._places[row.outline]
+                    self._positions[row.outline].remove(row.position)
+                    if not self._positions[row.outline]:
+                        del self._positions[row.outline]
                         self._outlines.remove(row.outline)
 
     def leave(self, p: Punctuation, is_needed: Callable[[Punctuation], bool]) -> None:
@@ -179,8 +179,8 @@ class ClosedSet:
             if values is None:
                 is_gone = not is_needed(row.outline)
             else:
-                for pattern in values.overlapping(p.patterns[row.place]):
-                    if not is_needed(row.outline.with_pattern(row.place, pattern)):
+                for pattern in values.overlapping(p.patterns[row.position]):
+                    if not is_needed(row.outline.with_pattern(row.position, pattern)):
                         values.remove(pattern)
                 is_gone = not len(values)
             if is_gone:
@@ -211,10 +211,10 @@ class ClosedSet:
     def values(self, row: Row) -> IntervalSet:
         """The closed values of a row; empty if the set does not contain the row."""
         values = self._rows.get(row)
-        return IntervalSet(self.schema.attributes[row.place].type) if values is None else values
+        return IntervalSet(self.schema.attributes[row.position].type) if values is None else values
 
-    def overlapping_rows(self, p: Punctuation, place: int | None = None) -> list[Row]:
-        """The rows whose outline some tuple can match together with ``p``; only rows of one place, if given.
+    def overlapping_rows(self, p: Punctuation, position: int | None = None) -> list[Row]:
+        """The rows whose outline some tuple can match together with ``p``; only rows of one position, if given.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> closed = ClosedSet(s)
@@ -223,17 +223,17 @@ class ClosedSet:
         True
         """
         if len(self._rows) <= FEW_PUNCTUATIONS:
-            rows = self._rows if place is None else [row for row in self._rows if row.place == place]
+            rows = self._rows if position is None else [row for row in self._rows if row.position == position]
             return [row for row in rows if combine(row.outline, p) is not None]
         if self._outlines is None:
-            self._outlines, self._places = PunctuationSet(self.schema), {}
+            self._outlines, self._positions = PunctuationSet(self.schema), {}
             for row in self._rows:
                 self._index(row)
         return [
             Row(i, outline)
             for outline in self._outlines.overlapping(p)
-            for i in self._places[outline]
-            if place is None or i == place
+            for i in self._positions[outline]
+            if position is None or i == position
         ]
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
@@ -247,17 +247,17 @@ class ClosedSet:
         """
         overlaps = []
         for row in self.overlapping_rows(p):
-            if row.place < 0:
+            if row.position < 0:
                 overlaps.append(row.outline)
             else:
-                patterns = self.values(row).overlapping(p.patterns[row.place])
-                overlaps += [row.outline.with_pattern(row.place, pattern) for pattern in patterns]
+                patterns = self.values(row).overlapping(p.patterns[row.position])
+                overlaps += [row.outline.with_pattern(row.position, pattern) for pattern in patterns]
         return overlaps
 
     def overlaps(self, p: Punctuation) -> bool:
         """Whether some tuple can match a closed punctuation together with ``p``."""
         return any(
-            row.place < 0 or bool(len(self.values(row).overlapping(p.patterns[row.place])))
+            row.position < 0 or bool(len(self.values(row).overlapping(p.patterns[row.position])))
             for row in self.overlapping_rows(p)
         )
 
@@ -272,11 +272,11 @@ class ClosedSet:
         """
         if not len(self) or not len(batch):
             return False
-        if batch.place is None or batch.ranged:
+        if batch.position is None or batch.ranged:
             return True
-        type_, values = self.schema.attributes[batch.place].type, batch.values
+        type_, values = self.schema.attributes[batch.position].type, batch.values
         hull = interval(type_, values.min(), values.max(), True, True)
-        return self.overlaps(self._end.outline.with_pattern(batch.place, hull))
+        return self.overlaps(self._end.outline.with_pattern(batch.position, hull))
 
     def covers(self, p: Punctuation) -> bool:
         """Whether one row contains all tuples that ``p`` matches.
@@ -288,14 +288,14 @@ class ClosedSet:
         (True, False)
         """
         return any(
-            covers(row.outline, p) and (row.place < 0 or self.values(row).covers(p.patterns[row.place]))
+            covers(row.outline, p) and (row.position < 0 or self.values(row).covers(p.patterns[row.position]))
             for row in self.overlapping_rows(p)
         )
 
     def cover(self, p: Punctuation) -> bool:
         """Whether all rows together contain all tuples that ``p`` matches and the schema allows.
 
-        Only the end covers the end. The answer is exact for grids of at most `LARGEST_GRID` places. For larger grids
+        Only the end covers the end. The answer is exact for grids of at most `LARGEST_GRID` cells. For larger grids
         only rows that differ in one attribute are taken together.
 
         >>> s = Schema.parse("sid STRING, hour INT")
@@ -308,23 +308,26 @@ class ClosedSet:
             return self.has_end
         attributes = self.schema.attributes
         near = ClosedSet(self.schema)  # the rows, with ``*`` for patterns that cover those of ``p``
-        for place, outline in self.overlapping_rows(p):
+        for position, outline in self.overlapping_rows(p):
             kept = [
                 WILDCARD if q is WILDCARD or pt.covers(q, attributes[i].reach(p.patterns[i])) else q
                 for i, q in enumerate(outline.patterns)
             ]
-            values, reach = self.values(Row(place, outline)), attributes[place].reach(p.patterns[place])
-            if place < 0 or values.covers(reach):
+            values, reach = (
+                self.values(Row(position, outline)),
+                attributes[position].reach(p.patterns[position]),
+            )
+            if position < 0 or values.covers(reach):
                 left = Punctuation(self.schema, kept)
                 if left.is_everything:
                     return True
                 near.add(left, left.constrained[-1])
             else:
-                near.add_values(Row(place, Punctuation(self.schema, kept)), values.overlapping(reach))
+                near.add_values(Row(position, Punctuation(self.schema, kept)), values.overlapping(reach))
         rows = list(near)
-        places = {i for row in rows for i in (row.place, *row.outline.constrained)}
-        within = {i: attributes[i].reach(p.patterns[i]) for i in sorted(places)}
-        if any(near.values(row).covers(within[row.place]) for row in rows if row.outline.is_everything):
+        positions = {i for row in rows for i in (row.position, *row.outline.constrained)}
+        within = {i: attributes[i].reach(p.patterns[i]) for i in sorted(positions)}
+        if any(near.values(row).covers(within[row.position]) for row in rows if row.outline.is_everything):
             return True
         parts = {i: Part.of(attributes[i], reach) for i, reach in within.items()}
         if len(rows) < 2 or not all(near.may_span(part, rows, i) for i, part in parts.items()):
@@ -333,64 +336,66 @@ class ClosedSet:
         is_small = prod(len(axis.cells) for axis in axes) <= LARGEST_GRID
         return is_small and first_open(axes, (1 << len(rows)) - 1) is None
 
-    def may_span(self, within: Part, rows: Iterable[Row], place: int) -> bool:
+    def may_span(self, within: Part, rows: Iterable[Row], position: int) -> bool:
         """Whether some rows may contain all values of an attribute that are ``within``; False is certain."""
         if within.null and not any(
-            row.place != place and row.outline.patterns[place] is WILDCARD for row in rows
+            row.position != position and row.outline.patterns[position] is WILDCARD for row in rows
         ):
             return False
         if not within.intervals:
             return True
         low, high = within.intervals[0][0], within.intervals[-1][1]
-        ends = [pair for row in rows if (pair := self.ends(row, place)) is not None]
+        ends = [pair for row in rows if (pair := self.ends(row, position)) is not None]
         return any(first <= low for first, _ in ends) and any(last >= high for _, last in ends)
 
-    def part(self, row: Row, place: int) -> Part:
-        """The values that a row has of the attribute at a place."""
-        if row.place == place:
+    def part(self, row: Row, position: int) -> Part:
+        """The values that a row has of the attribute at a position."""
+        if row.position == position:
             return Part(tuple(self.values(row).intervals()), False)
-        return Part.of(self.schema.attributes[place], row.outline.patterns[place])
+        return Part.of(self.schema.attributes[position], row.outline.patterns[position])
 
-    def ends(self, row: Row, place: int) -> Interval | None:
+    def ends(self, row: Row, position: int) -> Interval | None:
         """The first and the last cut of `part`; None if it has no value but null."""
-        if row.place == place:
+        if row.position == position:
             return self.values(row).ends
-        intervals = Part.of(self.schema.attributes[place], row.outline.patterns[place]).intervals
+        intervals = Part.of(self.schema.attributes[position], row.outline.patterns[position]).intervals
         return (intervals[0][0], intervals[-1][1]) if intervals else None
 
-    def missing(self, p: Punctuation, place: int) -> IntervalSet:
-        """The values that ``p`` has at a place and the row of its outline has not."""
-        return self.values(Row(place, p.with_pattern(place, WILDCARD))).missing(p.patterns[place])
+    def missing(self, p: Punctuation, position: int) -> IntervalSet:
+        """The values that ``p`` has at a position and the row of its outline has not."""
+        return self.values(Row(position, p.with_pattern(position, WILDCARD))).missing(p.patterns[position])
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self._rows)
 
     def __len__(self) -> int:
-        """The number of intervals, and of rows of the place -1."""
+        """The number of intervals, and of rows of the position -1."""
         return sum(1 if values is None else len(values) for values in self._rows.values())
 
     # As a part of the state
 
     def snapshot(self) -> Snapshot:
-        """The rows, for a checkpoint, as punctuations with their places."""
+        """The rows, for a checkpoint, as punctuations with their positions."""
         if not self._rows:
             return {}
-        places, punctuations = [], []
+        positions, punctuations = [], []
         for row, values in self._rows.items():
             for pattern in [None] if values is None else values:
-                places.append(row.place)
+                positions.append(row.position)
                 punctuations.append(
-                    row.outline if pattern is None else row.outline.with_pattern(row.place, pattern)
+                    row.outline if pattern is None else row.outline.with_pattern(row.position, pattern)
                 )
         frame = to_frame(self.schema, punctuations)
-        return {"rows": frame.insert_column(0, pl.Series("$place", places, dtype=pl.Int64()))}
+        return {"rows": frame.insert_column(0, pl.Series("$position", positions, dtype=pl.Int64()))}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Replace the rows by the ones of a snapshot."""
         self._rows, self._outlines = {}, None
         for frame in snapshot.values():
-            for place, p in zip(frame["$place"], from_frame(self.schema, frame.drop("$place")), strict=True):
-                self.add(p, place)
+            for position, p in zip(
+                frame["$position"], from_frame(self.schema, frame.drop("$position")), strict=True
+            ):
+                self.add(p, position)
 
 
 def closed_values(batch: PunctuationBatch) -> IntervalSet:
@@ -400,8 +405,8 @@ def closed_values(batch: PunctuationBatch) -> IntervalSet:
     >>> print(closed_values(PunctuationBatch.of_column(s, 1, pl.Series([8, 5, 6]))))
     [5,6] 8
     """
-    assert batch.place is not None
-    values = IntervalSet(batch.schema.attributes[batch.place].type)
+    assert batch.position is not None
+    values = IntervalSet(batch.schema.attributes[batch.position].type)
     if batch.ranged:
         values.add_ranges(*batch.columns)
     else:
@@ -409,11 +414,11 @@ def closed_values(batch: PunctuationBatch) -> IntervalSet:
     return values
 
 
-def fusing_place(p: Punctuation) -> int:
+def fusing_position(p: Punctuation) -> int:
     """The attribute in which the next punctuation is likeliest to touch ``p``; -1 for the end.
 
     >>> s = Schema.parse("sid STRING, hour INT")
-    >>> fusing_place(Punctuation.of(s, sid="S1", hour=5)), fusing_place(Punctuation.of(s, sid="(,S5]", hour=5))
+    >>> fusing_position(Punctuation.of(s, sid="S1", hour=5)), fusing_position(Punctuation.of(s, sid="(,S5]", hour=5))
     (1, 0)
     """
     types = p.schema.attributes

@@ -19,15 +19,15 @@ from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, Range, Values
 
 
 class JointCover:
-    """What punctuations say about the other attributes once, alone or together, they close all ``dropped`` ones.
+    """Derives punctuations with ``*`` for ``dropped`` attributes from some that together close all values of these.
 
     ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` together close hour 5 once they cover the domain of sid. A punctuation
-    is retained until what is closed, or another punctuation, covers all that it could still contribute to. What is
-    closed is remembered, fused, while it overlaps a retained one. A batch is taken as a whole: its punctuations are
-    fused first, and what they close is looked for once.
+    is retained until closed values, or another punctuation, cover everything that it could still help to close. Closed
+    values are remembered, fused, while they overlap a retained punctuation. All punctuations of a batch are fused
+    before the values that they close are computed.
 
-    On several shards (`spread`) what is closed, and every shard has to say, is remembered for good. When a punctuation
-    names this shard's values, what is closed about them is said again, since other shards may not get so far.
+    On several shards (`spread`), closed values that every shard emits are remembered for ever. When a punctuation lists
+    values of this shard, they are emitted again for these values, because other shards may not close them.
 
     >>> s = Schema.parse("hour INT, done BOOLEAN NOT NULL")
     >>> joint = JointCover(s, [1])
@@ -43,71 +43,73 @@ class JointCover:
         self._ownership = ANYTHING
 
     def spread(self, ownership: Ownership) -> None:
-        """Run on one of several shards. ``ownership`` is about what comes in and what comes out."""
+        """Run on one of several shards. ``ownership`` applies to received and emitted punctuations."""
         self._ownership = ownership
 
     def add(self, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
-        """Take punctuations; return those that are now known, each with ``*`` for all dropped attributes."""
+        """Receive punctuations; return the new ones that they imply, each with ``*`` for all dropped attributes."""
         batch = PunctuationBatch.of(punctuations)
         if len(batch.parts) > 1:
             return PunctuationBatch.concat([self.add(part) for part in batch.parts])
-        if batch.place is not None and batch.place not in self._dropped:
+        if batch.position is not None and batch.position not in self._dropped:
             is_lasting = self._ownership.lasting(batch)
             if not (is_lasting and len(self._open)):
                 if is_lasting:
                     self._past.update(batch)
                 self._forget(batch)
                 return batch
-        known: dict[Punctuation, None] = {}
+        implied: dict[Punctuation, None] = {}
         attributes = self.schema.attributes
         rows: dict[Row, None] = {}
-        heard: list[Punctuation] = []
+        received: list[Punctuation] = []
         for p in self._closing_null(batch):
-            said = [i for i in p.constrained if i in self._dropped]
-            open_places = [i for i in said if not attributes[i].closed_by(p.patterns[i])]
-            lifted = _without(p, set(said).difference(open_places)) if said else p
-            if not open_places:
-                known[lifted] = None
+            dropped_positions = [i for i in p.constrained if i in self._dropped]
+            open_positions = [i for i in dropped_positions if not attributes[i].closed_by(p.patterns[i])]
+            lifted = (
+                _without(p, set(dropped_positions).difference(open_positions)) if dropped_positions else p
+            )
+            if not open_positions:
+                implied[lifted] = None
             elif any(attributes[i].reach(p.patterns[i]) is EMPTY for i in p.constrained):
-                continue  # it is about no tuple that can come
+                continue  # no tuple can match it
             else:
-                row = self._open.add(lifted, open_places[0])
-                self._overtake(row, lifted.patterns[row.place])
+                row = self._open.add(lifted, open_positions[0])
+                self._overtake(row, lifted.patterns[row.position])
                 rows[row] = None
-            heard.append(p)
+            received.append(p)
         for row in rows:
             if len(self._open.values(row)):
-                known.update(dict.fromkeys(c for c in self._closures(row) if self._is_news(c)))
+                implied.update(dict.fromkeys(c for c in self._closures(row) if self._is_new(c)))
         if self._ownership:
-            known.update(dict.fromkeys(self._recall(heard, known)))
-        closed = PunctuationBatch(known)
+            implied.update(dict.fromkeys(self._recall(received, implied)))
+        closed = PunctuationBatch(implied)
         self._forget(closed)
         return closed
 
-    def _is_news(self, c: Punctuation) -> bool:
-        """Whether what was closed before does not imply ``c``, or somebody has to hear it all the same."""
+    def _is_new(self, c: Punctuation) -> bool:
+        """Whether ``c`` is not implied by earlier closed values, or must be emitted all the same."""
         return not self._closed.covers(c) or self._ownership.needs(c)
 
     def _overtake(self, new: Row, values: Pattern) -> None:
-        """Retain no longer what a new range covers: <S1, (,5]> once <S1, (,6]> is said."""
+        """Drop what a new range covers: <S1, (,5]> after <S1, (,6]>."""
         if not any(isinstance(q, Range) for q in new.outline.patterns):
             return
-        for row in self._open.overlapping_rows(new.outline, new.place):
+        for row in self._open.overlapping_rows(new.outline, new.position):
             if row == new:
                 continue
             if covers(new.outline, row.outline) and not self._ownership.needs(self._lifted(row.outline)):
-                known = self._open.values(row)
-                known.remove(values)
-                if not len(known):
+                open_values = self._open.values(row)
+                open_values.remove(values)
+                if not len(open_values):
                     self._open.remove([row])
 
-    def _recall(self, heard: list[Punctuation], fresh: Collection[Punctuation]) -> list[Punctuation]:
-        """What the past says about the values that some name, and what is new about values named before."""
+    def _recall(self, received: list[Punctuation], new_closed: Collection[Punctuation]) -> list[Punctuation]:
+        """Earlier closed values combined with the received lists, and new closed values with earlier lists."""
         recalled: list[tuple[Punctuation, Punctuation]] = []
-        for lifted in dict.fromkeys(map(self._lifted, heard)):
-            if lifted not in fresh:
+        for lifted in dict.fromkeys(map(self._lifted, received)):
+            if lifted not in new_closed:
                 recalled += ((lifted, q) for q in self._past.overlapping(lifted))
-        lasting = [q for q in fresh if self._ownership.lasts(q)]
+        lasting = [q for q in new_closed if self._ownership.lasts(q)]
         if lasting:
             named = dict.fromkeys(self._lifted(row.outline) for row in self._open)
             recalled += product(named, lasting)
@@ -116,25 +118,31 @@ class JointCover:
         return [c for c, q in combined if c is not None and c != q and self._ownership.needs(c)]
 
     def _closing_null(self, batch: PunctuationBatch) -> Sequence[Punctuation]:
-        """Those with ``*`` wherever null may be: nothing else closes null."""
+        """The punctuations with ``*`` at every nullable dropped attribute: only ``*`` closes null."""
         closing = [some for some in batch.alike if self._nullable.isdisjoint(some[0].constrained)]
         if len(closing) < 2:
             return closing[0] if closing else []
         return [p for p in batch if self._nullable.isdisjoint(p.constrained)]  # in their order
 
     def _closures(self, new: Row) -> list[Punctuation]:
-        """The largest punctuations that ``new`` and others close together."""
+        """The largest punctuations that ``new`` and other rows close together."""
         outline = self._lifted(new.outline)
         rows = [new, *(row for row in self._open.overlapping_rows(outline) if row != new)]
         attributes = self.schema.attributes
-        for i in self._dropped.intersection((new.place, *new.outline.constrained)):
-            # A value that none of the rows constraining i has is left to rows that do without all of those.
-            constraining = [row for row in rows if row.place == i or row.outline.patterns[i] is not WILDCARD]
+        for i in self._dropped.intersection((new.position, *new.outline.constrained)):
+            # A value of i that no constraining row has can be closed only by rows that do not constrain i.
+            constraining = [
+                row for row in rows if row.position == i or row.outline.patterns[i] is not WILDCARD
+            ]
             if not self._open.may_span(whole(attributes[i]), constraining, i):
                 return []
         outlines = [self._lifted(row.outline) for row in rows]
-        said = {i for row in rows for i in (row.place, *row.outline.constrained)} & self._dropped
-        axes = [Axis(attributes[i], [self._open.part(row, i) for row in rows]) for i in sorted(said)]
+        dropped_positions = {
+            i for row in rows for i in (row.position, *row.outline.constrained)
+        } & self._dropped
+        axes = [
+            Axis(attributes[i], [self._open.part(row, i) for row in rows]) for i in sorted(dropped_positions)
+        ]
         everything = (1 << len(rows)) - 1
         if first_open(axes, everything) is not None:
             return []
@@ -142,7 +150,7 @@ class JointCover:
         seen: set[tuple[Punctuation, int]] = set()
 
         def search(kept: Punctuation, chosen: int) -> None:
-            """Choose a row for the first place that the chosen ones leave open, and go on."""
+            """Choose a row for the first cell that the chosen ones leave open, and go on."""
             if (kept, chosen) in seen or any(covers(c, kept) for c in closures) or len(seen) > _PATIENCE:
                 return
             seen.add((kept, chosen))
@@ -169,23 +177,25 @@ class JointCover:
         """``p`` with ``*`` for all dropped attributes."""
         return _without(p, self._dropped)
 
-    def _forget(self, fresh: PunctuationBatch) -> None:
-        """Remember what is closed while it overlaps what is retained; drop what it covers."""
-        if not len(self._open) or not len(fresh):
+    def _forget(self, new_closed: PunctuationBatch) -> None:
+        """Remember new closed values that overlap retained punctuations; drop the punctuations that they cover."""
+        if not len(self._open) or not len(new_closed):
             return
         outlines = {row: self._lifted(row.outline) for row in self._open}
-        place = fresh.place
-        if place is not None and any(outline.patterns[place] is WILDCARD for outline in outlines.values()):
-            self._closed.update(fresh)
-            near, touched = {}, list(outlines)
+        position = new_closed.position
+        if position is not None and any(
+            outline.patterns[position] is WILDCARD for outline in outlines.values()
+        ):
+            self._closed.update(new_closed)
+            overlapping, touched = {}, list(outlines)
         else:
-            near = {c: self._open.overlapping_rows(c) for c in fresh}
-            self._closed.update(c for c, rows in near.items() if rows)
-            touched = list(dict.fromkeys(row for rows in near.values() for row in rows))
+            overlapping = {c: self._open.overlapping_rows(c) for c in new_closed}
+            self._closed.update(c for c, rows in overlapping.items() if rows)
+            touched = list(dict.fromkeys(row for rows in overlapping.values() for row in rows))
         covered = [row for row in touched if self._closed.cover(outlines[row])]
         self._open.remove(covered)
         # Some values of a list overlap no open row.
-        lists = (c for c in near if any(isinstance(q, Values) for q in c.patterns))
+        lists = (c for c in overlapping if any(isinstance(q, Values) for q in c.patterns))
         for p in dict.fromkeys((*(outlines[row] for row in covered), *lists)):
             self._closed.leave(p, lambda c: bool(self._open.overlapping_rows(c)))
 
@@ -197,11 +207,11 @@ class JointCover:
         return {"open": self._open, "found": self._closed, "past": self._past}
 
     def snapshot(self) -> Snapshot:
-        """What is retained, for a checkpoint."""
+        """The retained punctuations and closed values, for a checkpoint."""
         return frames.snapshot_of(self._parts)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Take what a snapshot retained."""
+        """The inverse of `snapshot`."""
         frames.restore(self._parts, snapshot)
 
 
@@ -212,10 +222,10 @@ Giving up loses a promise, never the truth.
 """
 
 
-def _without(p: Punctuation, places: Container[int]) -> Punctuation:
-    """``p`` with ``*`` at some places."""
+def _without(p: Punctuation, positions: Container[int]) -> Punctuation:
+    """``p`` with ``*`` at some positions."""
     patterns = list(p.patterns)
     for i in p.constrained:
-        if i in places:
+        if i in positions:
             patterns[i] = WILDCARD
     return Punctuation(p.schema, patterns)

@@ -67,7 +67,7 @@ class Ownership:
 
     def lasting(self, batch: PunctuationBatch) -> bool:
         """Whether `lasts` holds for a punctuation of a columnar batch."""
-        owned = not batch.ranged and any(way in ([], [batch.place]) for way in self._ways)
+        owned = not batch.ranged and any(way in ([], [batch.position]) for way in self._ways)
         return bool(self) and (self._sifted or not owned)
 
 

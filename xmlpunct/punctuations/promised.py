@@ -180,11 +180,11 @@ class Promised:
     def add(self, punctuations: Iterable[Punctuation]) -> None:
         """Add some punctuations."""
         for batch in PunctuationBatch.of(punctuations).parts:
-            if batch.place is None:
+            if batch.position is None:
                 for some in batch.alike:
                     self._add_alike(some)
             elif not self.complete:
-                self._add_column(batch, batch.place)
+                self._add_column(batch, batch.position)
         self._limit()
 
     def _add_alike(self, some: list[Punctuation]) -> None:
@@ -254,7 +254,7 @@ class Promised:
 
     def _known(self, part: PunctuationBatch) -> NDArray[np.bool_]:
         """Which of some punctuations, of one form if in columns, say nothing new."""
-        place = part.place
+        place = part.position
         if place is None or not is_numbered(self.schema.attributes[place].type):
             return np.fromiter(map(self._has, part), np.bool_, len(part))
         if place not in self._values:

@@ -24,11 +24,11 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     A columnar batch has distinct punctuations, each of which constrains one attribute by a constant or a range:
 
-    - Constants of the attribute at position ``place`` are one column without nulls (`of_column`).
+    - Constants of the attribute at position ``position`` are one column without nulls (`of_column`).
     - Ranges of a numbered type (``ranged``) are two columns of inclusive bounds; null means unbounded (`of_ranges`).
     - Punctuations of several of these forms are several columnar ``parts``, one per form (`of_parts`).
 
-    Any other batch is a list of `Punctuation` objects. ``place`` is None unless the batch is columnar with one form.
+    Any other batch is a list of `Punctuation` objects. ``position`` is None unless the batch is columnar with one form.
     A columnar batch creates `Punctuation` objects lazily.
 
     >>> s = Schema.parse("sid STRING, hour INT")
@@ -50,12 +50,12 @@ class PunctuationBatch(Sequence[Punctuation]):
         "_parts",
         "_schema",
         "known_columns",
-        "place",
+        "position",
         "ranged",
     )
 
     def __init__(self, punctuations: Iterable[Punctuation] = ()) -> None:
-        self.place: int | None = None
+        self.position: int | None = None
         self.ranged = False
         self._objects: list[Punctuation] | None = list(punctuations)
         self._schema: Schema | None = None
@@ -86,7 +86,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     def of_keys(
         cls,
         schema: Schema,
-        place: int,
+        position: int,
         keys: list[FormKey] | None,
         objects: list[Punctuation] | None = None,
         ranged: bool = False,
@@ -94,7 +94,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     ) -> PunctuationBatch:
         """A columnar batch from `keys` or columns. ``objects`` has the punctuations if they exist already."""
         batch = cls()
-        batch.place, batch.ranged, batch._schema = place, ranged, schema
+        batch.position, batch.ranged, batch._schema = position, ranged, schema
         batch._keys, batch._objects, batch.known_columns = keys, objects, columns
         return batch
 
@@ -142,8 +142,8 @@ class PunctuationBatch(Sequence[Punctuation]):
     def columns(self) -> BoundColumns:
         """The bounds of a columnar batch."""
         if self.known_columns is None:
-            assert self.place is not None
-            self.known_columns = key_columns(self.schema, self.place, self.keys, self.ranged)
+            assert self.position is not None
+            self.known_columns = key_columns(self.schema, self.position, self.keys, self.ranged)
         return self.known_columns
 
     @property
@@ -155,7 +155,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         [[1, 7], [5, 9]]
         """
         if self._bounds is None:
-            self._bounds = ordinal_bounds(self.schema.attributes[self.place or 0].type, *self.columns)
+            self._bounds = ordinal_bounds(self.schema.attributes[self.position or 0].type, *self.columns)
         return self._bounds
 
     @property
@@ -180,8 +180,8 @@ class PunctuationBatch(Sequence[Punctuation]):
             unordered = [*chain.from_iterable(self._parts)]
             self._objects = [*map(unordered.__getitem__, np.argsort(np.concatenate(self._order)).tolist())]
         if self._objects is None:
-            assert self.place is not None
-            self._objects = [single(self.schema, self.place, key, self.ranged) for key in self.keys]
+            assert self.position is not None
+            self._objects = [single(self.schema, self.position, key, self.ranged) for key in self.keys]
         return self._objects
 
     @overload
@@ -212,14 +212,14 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def of_some(self, keys: Iterable[FormKey]) -> PunctuationBatch:
         """The punctuations with these keys. The batch must be columnar."""
-        assert self.place is not None
-        return PunctuationBatch.of_keys(self.schema, self.place, list(keys), ranged=self.ranged)
+        assert self.position is not None
+        return PunctuationBatch.of_keys(self.schema, self.position, list(keys), ranged=self.ranged)
 
     def _from_bounds(self, bounds: pl.DataFrame) -> PunctuationBatch:
         """A batch of the same form with other bounds."""
-        assert self.place is not None
+        assert self.position is not None
         columns = bounds.to_series(0), bounds.to_series(int(self.ranged))
-        return PunctuationBatch.of_keys(self.schema, self.place, None, ranged=self.ranged, columns=columns)
+        return PunctuationBatch.of_keys(self.schema, self.position, None, ranged=self.ranged, columns=columns)
 
     def take(self, positions: NDArray[np.int64]) -> PunctuationBatch:
         """The punctuations at these positions of the sequence (int64, shape (n,)).
@@ -228,7 +228,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         >>> PunctuationBatch.of_column(s, 1, pl.Series([5, 6, 7])).take(np.array([0, 2]))
         PunctuationBatch([<*, 5>, <*, 7>])
         """
-        if self.place is None:
+        if self.position is None:
             return PunctuationBatch(map(self._punctuations().__getitem__, positions.tolist()))
         if self._keys is not None:
             return self.of_some(map(self._keys.__getitem__, positions.tolist()))
@@ -245,15 +245,15 @@ class PunctuationBatch(Sequence[Punctuation]):
         >>> batches[0].is_same(batches[1])
         True
         """
-        if (self.place, self.ranged) != (other.place, other.ranged):
+        if (self.position, self.ranged) != (other.position, other.ranged):
             return False
         if self.known_columns is None or other.known_columns is None:
-            return self.place is not None and self.keys == other.keys
+            return self.position is not None and self.keys == other.keys
         return all(a.equals(b) for a, b in zip(self.columns, other.columns, strict=True))
 
     def to_columns(self) -> pl.DataFrame:
         """The columns as a data frame."""
-        names = (f"${self.place}", f"${self.place}.high")[: 1 + self.ranged]
+        names = (f"${self.position}", f"${self.position}.high")[: 1 + self.ranged]
         return pl.DataFrame([bound.alias(name) for bound, name in zip(self.columns, names, strict=False)])
 
     def rebase(self, schema: Schema, positions: Sequence[int | None]) -> PunctuationBatch:
@@ -263,9 +263,9 @@ class PunctuationBatch(Sequence[Punctuation]):
         >>> PunctuationBatch.of_column(s, 1, pl.Series([5, 6])).rebase(other, [1])
         PunctuationBatch([<5>, <6>])
         """
-        if self.place is not None and positions.count(self.place) == 1:
-            return self._with_position(schema, positions.index(self.place))
-        if self._parts and all(positions.count(part.place) == 1 for part in self._parts):
+        if self.position is not None and positions.count(self.position) == 1:
+            return self._with_position(schema, positions.index(self.position))
+        if self._parts and all(positions.count(part.position) == 1 for part in self._parts):
             return PunctuationBatch.of_parts(
                 [part.rebase(schema, positions) for part in self._parts], self._order
             )
@@ -273,8 +273,8 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def rename(self, schema: Schema) -> PunctuationBatch:
         """The punctuations over a schema that differs only in attribute names."""
-        if self.place is not None:
-            return self._with_position(schema, self.place)
+        if self.position is not None:
+            return self._with_position(schema, self.position)
         if self._parts:
             return PunctuationBatch.of_parts([part.rename(schema) for part in self._parts], self._order)
         return PunctuationBatch(Punctuation(schema, p.patterns) for p in self)
@@ -326,15 +326,15 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def ordered(self) -> PunctuationBatch:
         """The distinct punctuations without the end, sorted by the first values of their patterns; ``*`` sorts last."""
-        if self.place is not None:
+        if self.position is not None:
             if len(self) < 2:
                 return self
             bounds = self.to_columns()
             last = [False, True][: bounds.width]
             return self._from_bounds(bounds.sort(bounds.columns, nulls_last=last))
-        by_place = {part.place: part for part in self._parts}
-        if self._parts and len(by_place) == len(self._parts):
-            return PunctuationBatch.of_parts([by_place[place].ordered() for place in sorted(by_place)])  # type: ignore[type-var]
+        if self._parts and len({part.position for part in self._parts}) == len(self._parts):
+            by_position = sorted(self._parts, key=lambda part: part.position or 0)
+            return PunctuationBatch.of_parts([part.ordered() for part in by_position])
         return PunctuationBatch(sorted((p for p in self.unique() if not p.is_everything), key=sort_key))
 
     def closing(self, positions: Iterable[int]) -> PunctuationBatch:
@@ -344,11 +344,11 @@ class PunctuationBatch(Sequence[Punctuation]):
         covers every value that the attribute can have.
         """
         allowed = frozenset(positions)
-        if self.place in allowed:
+        if self.position in allowed:
             return self
         if self._parts:
             closing = [part.closing(allowed) for part in self._parts]
-            if all(part.place is not None or not len(part) for part in closing):
+            if all(part.position is not None or not len(part) for part in closing):
                 return PunctuationBatch.of_parts(closing, self._order)
         return PunctuationBatch(
             p
@@ -369,8 +369,8 @@ class PunctuationBatch(Sequence[Punctuation]):
         ``of_values`` divides a column of shard key values. ``of_one`` divides a punctuation; None: every shard
         receives it.
         """
-        if self.place is not None:
-            if any(place != self.place for place in positions):
+        if self.position is not None:
+            if any(position != self.position for position in positions):
                 return dict.fromkeys(shards, self)
             if not self.ranged:
                 parts = of_values(self.values)
@@ -394,7 +394,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     @property
     def in_columns(self) -> bool:
         """Whether the batch is columnar, with one form or several. No punctuation is then empty or the end."""
-        return self.place is not None or bool(self._parts)
+        return self.position is not None or bool(self._parts)
 
     @property
     def has_end(self) -> bool:
@@ -403,7 +403,7 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def to_frame(self, schema: Schema) -> pl.DataFrame:
         """The punctuations as a data frame for transport and storage: the columns, or the patterns' texts."""
-        return to_frame(schema, self) if self.place is None else self.to_columns()
+        return to_frame(schema, self) if self.position is None else self.to_columns()
 
     @classmethod
     def from_frame(cls, schema: Schema, frame: pl.DataFrame) -> PunctuationBatch:
@@ -421,7 +421,7 @@ def _combine_columnar(batches: Sequence[PunctuationBatch]) -> PunctuationBatch |
         return None
     by_form: dict[tuple[int | None, bool], list[PunctuationBatch]] = {}
     for part in chain.from_iterable(batch.parts for batch in batches):
-        by_form.setdefault((part.place, part.ranged), []).append(part)
+        by_form.setdefault((part.position, part.ranged), []).append(part)
     form_batches = [*map(_combine_form, by_form.values())]
     if len(form_batches) < 2:
         return form_batches[0] if form_batches else None
@@ -435,7 +435,7 @@ def _combine_columnar(batches: Sequence[PunctuationBatch]) -> PunctuationBatch |
         )
         first = 0
         for part in batch.parts:
-            positions[part.place, part.ranged].append(start + ranks[first : first + len(part)])
+            positions[part.position, part.ranged].append(start + ranks[first : first + len(part)])
             first += len(part)
         start += len(batch)
     return PunctuationBatch.of_parts(form_batches, [np.concatenate(chunks) for chunks in positions.values()])

@@ -24,9 +24,9 @@ from xmlpunct.types.pattern import Constant, Values
 
 def _form_of_batch(batch: PunctuationBatch) -> PatternForm | None:
     """The form of a columnar batch of one form; None for any other batch."""
-    if batch.place is None:
+    if batch.position is None:
         return None
-    return (1, (), batch.place) if batch.ranged else (0, (batch.place,), -1)
+    return (1, (), batch.position) if batch.ranged else (0, (batch.position,), -1)
 
 
 class PunctuationSet:

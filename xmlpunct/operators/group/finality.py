@@ -169,7 +169,7 @@ class Finality:
             return
         first = next(iter(self._attributes.values()))
         key_positions = {first.position_of(key) for key in self._keys.names}
-        if batch.place is not None and batch.place in key_positions:
+        if batch.position is not None and batch.position in key_positions:
             return
         relevant = [p for p in batch if not key_positions.issuperset(p.constrained)]
         if relevant:

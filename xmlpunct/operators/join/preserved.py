@@ -81,7 +81,7 @@ class Preserved:
         closed = self.keys.to_schema(closed, self.schema, self.side)
         waiting, past = self.pending.waiting, self.past
         over = past.has_end and not len(waiting) and not (self._sifted and len(past) > 1)
-        if over and closed.place is not None and not closed.ranged and not self._lasting(closed):
+        if over and closed.position is not None and not closed.ranged and not self._lasting(closed):
             return closed
         combinations = [p for c in closed for p in waiting.combinations(c)] if len(waiting) else []
         for c in closed if len(past) else ():
@@ -95,10 +95,10 @@ class Preserved:
 
     def _lasting(self, batch: PunctuationBatch) -> PunctuationBatch:
         """The punctuations whose combinations with values closed later may still be needed."""
-        if batch.place is not None and not batch.ranged:
+        if batch.position is not None and not batch.ranged:
             output = batch.rebase(self.output, self.origins)
-            is_fixed = self.keys.positions[self.side] == [batch.place]
-            if is_fixed or (output.place is not None and not self._ownership.lasting(output)):
+            is_fixed = self.keys.positions[self.side] == [batch.position]
+            if is_fixed or (output.position is not None and not self._ownership.lasting(output)):
                 return PunctuationBatch()
         return PunctuationBatch(p for p in batch if self._lasts(p))
 

@@ -93,7 +93,7 @@ class Gather(Merge):
         if len(self.inputs) == 1:
             return batch, ()
         for way in self._ways:
-            if set(way) == {batch.place} and not batch.ranged:
+            if set(way) == {batch.position} and not batch.ranged:
                 return self._owned_part(port, batch, len(way)), ()
         owned: dict[Punctuation, None] = {}
         shared: list[Punctuation] = []

@@ -24,8 +24,8 @@ def for_ever(closed: PunctuationBatch) -> PunctuationBatch:
     if not len(closed):
         return closed
     at = closed.schema.index(AT)
-    if closed.place is not None:
-        return PunctuationBatch() if closed.place == at else closed
+    if closed.position is not None:
+        return PunctuationBatch() if closed.position == at else closed
     return PunctuationBatch(p for p in closed if p.patterns[at] is WILDCARD)
 
 

@@ -193,7 +193,7 @@ class ChangeJoin(Operator):
         unblocked = self._to_output(port, self._unblocked_part(port, batch))  # prop
         to_combine = batch
         if not self.ownership:  # punctuations that are emitted uncombined need not be combined
-            is_all = unblocked.place is not None and len(unblocked) == len(batch)
+            is_all = unblocked.position is not None and len(unblocked) == len(batch)
             to_combine = PunctuationBatch(() if is_all else filter(self._blocked[port].is_blocked, batch))
         old_bound = self._emitted.value
         combined = self._alignment.update(port, self._to_output(port, to_combine))
@@ -268,7 +268,7 @@ class ChangeJoin(Operator):
     def _unblocked_part(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """The part of an input's punctuations that its retained tuples do not block."""
         blocked = self._blocked[port]
-        if batch.place in (None, self.inputs[port].index(AT)):
+        if batch.position in (None, self.inputs[port].index(AT)):
             return PunctuationBatch(blocked.add(batch, partial(self._least, port)))
         free = PunctuationSet(self.inputs[port], batch)
         for retained in (self._settled[port], self._later[port]):
@@ -282,7 +282,7 @@ class ChangeJoin(Operator):
     def _record(self, batches: Sequence[PunctuationBatch]) -> None:
         """Update the emitted bound of all tuples."""
         for batch in batches:
-            if batch.place in (None, self._at):
+            if batch.position in (None, self._at):
                 bounds = [self.instants.bound(p.patterns[self._at]) for p in batch if self._is_global(p)]
                 old = [] if self._emitted.value is None else [self._emitted.value]
                 self._emitted.value = max([*old, *bounds], default=None)
@@ -293,7 +293,7 @@ class ChangeJoin(Operator):
     def _not_implied(self, batch: PunctuationBatch, old_bound: int | None) -> PunctuationBatch:
         """The punctuations that the emitted bound of all tuples does not imply; ``old_bound``: before the slice."""
         new_bound = self._emitted.value
-        if new_bound is None or (batch.place not in (None, self._at) and new_bound < self.instants.last):
+        if new_bound is None or (batch.position not in (None, self._at) and new_bound < self.instants.last):
             return batch
         bounds = ((p, self.instants.bound(p.patterns[self._at])) for p in batch)
         return PunctuationBatch(

@@ -72,7 +72,7 @@ def _match_group(
 
 def _in_ranges(ranges: PunctuationBatch, tuples: pl.DataFrame, instants: Ordinals) -> tuple[Rows, Ordinals]:
     """`_match_group` for ranges in columns; each of ``tuples`` matches a range."""
-    attribute = ranges.schema.attributes[ranges.place or 0]
+    attribute = ranges.schema.attributes[ranges.position or 0]
     values = ordinals_of(attribute.type, tuples[attribute.name])
     order = np.argsort(values)
     lows, highs = ranges.bounds

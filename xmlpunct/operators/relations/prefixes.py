@@ -40,8 +40,8 @@ def split(closed: PunctuationBatch) -> tuple[PunctuationBatch, PunctuationBatch]
     if not len(closed):
         return closed, closed
     at = closed.schema.index(AT)
-    if closed.place is not None:
-        return (PunctuationBatch(), closed) if closed.place == at else (closed, PunctuationBatch())
+    if closed.position is not None:
+        return (PunctuationBatch(), closed) if closed.position == at else (closed, PunctuationBatch())
     ever = [p.patterns[at] is WILDCARD for p in closed]
     if all(ever):
         return closed, PunctuationBatch()
@@ -167,8 +167,8 @@ class Prefixes:
             self._listed, self._others, self._others_set = {}, {}, PunctuationSet(self.schema)
             return
         for places, known in self._listed.items():
-            if ever.place is not None:
-                within = ever if ever.place in places else PunctuationBatch()
+            if ever.position is not None:
+                within = ever if ever.position in places else PunctuationBatch()
             else:
                 within = PunctuationBatch(p for p in ever if set(p.constrained) <= set(places))
             if len(within) and len(known):

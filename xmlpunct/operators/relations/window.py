@@ -116,7 +116,7 @@ class Window(Operator):
         return list(self._prefixes([start, *self._closed.opening], from_the_start=True))
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        if batch.place not in (None, self._position) and self._closed.is_simple:
+        if batch.position not in (None, self._position) and self._closed.is_simple:
             return self.schema.empty(), batch.rebase(self.schema, self._sources)
         return self.schema.empty(), PunctuationBatch(self._prefixes(self._closed.add(batch)))
 

@@ -102,7 +102,7 @@ class StreamCounts:
         if side not in self._required or self._alignment.heeds or not len(received):
             return emitted
         waiting = self._sides.pending[side].waiting
-        if batch.place is not None and received.only(batch) and not batch.ranged:
+        if batch.position is not None and received.only(batch) and not batch.ranged:
             common = received.common(batch)
             emitted.update(common)
             emitted.discard(waiting.common(common))
@@ -123,7 +123,7 @@ class StreamCounts:
 
 def _except(emitted: PunctuationSet, batch: PunctuationBatch) -> PunctuationBatch:
     """The punctuations of a batch that are not in ``emitted``."""
-    if batch.place is not None and not batch.ranged and emitted.only(batch):
+    if batch.position is not None and not batch.ranged and emitted.only(batch):
         new = PunctuationSet(emitted.schema, batch)
         new.discard(emitted.all())
         return new.all()

@@ -127,7 +127,7 @@ class Prefix:
         for key, position, level in zip(self.order, self._positions, self.levels, strict=False):
             patterns = (
                 list(self._received.values(row))
-                if row.place == position
+                if row.position == position
                 else [row.outline.patterns[position]]
             )
             attribute = self.schema[key.column]

@@ -152,9 +152,9 @@ class Project(Operator):
 
     def _images_of(self, closed: PunctuationBatch) -> PunctuationBatch:
         """The output punctuations for punctuations of one form."""
-        carriers = [] if closed.place is None else self._carriers.by_attribute[closed.place]
+        carriers = [] if closed.position is None else self._carriers.by_attribute[closed.position]
         if len(carriers) == 1 and carriers[0][1] is None:
-            origins = [closed.place if i == carriers[0][0] else None for i in range(len(self.schema))]
+            origins = [closed.position if i == carriers[0][0] else None for i in range(len(self.schema))]
             return closed.rebase(self.schema, origins)
         punctuations = dict[Punctuation, None]()
         for p in closed:

@@ -72,9 +72,9 @@ class Select(Operator):
 
     def _closes(self, part: PunctuationBatch) -> bool:
         """Whether a punctuation of ``part`` matches every tuple for which the predicate can be true."""
-        if part.place is None:
+        if part.position is None:
             return any(all(self._has(i, p.patterns[i]) for i in p.constrained) for p in part)
-        open_ = self._open.get(part.place, [])
+        open_ = self._open.get(part.position, [])
         if not part.ranged:
             (pattern,) = open_ if len(open_) == 1 else [None]
             return isinstance(pattern, Constant) and pattern.value in part.values
@@ -82,7 +82,7 @@ class Select(Operator):
             return False
         (lows, highs), (firsts, lasts) = (
             part.bounds,
-            IntervalSet(self.schema.attributes[part.place].type, open_).bounds,
+            IntervalSet(self.schema.attributes[part.position].type, open_).bounds,
         )
         return bool(((lows <= firsts[0]) & (highs >= lasts[-1])).any())
 

@@ -44,7 +44,7 @@ class ClosedPartitions:
     def add(self, batch: PunctuationBatch) -> PunctuationBatch:
         """Take punctuations; return the prefixes ``<k, (,b]>`` that have grown, ``*`` for those closed for ever."""
         known = self._joint.add(batch).rebase(self._schema, self._places)
-        if known.place not in (None, self._at) and not known.ranged and self._prefixes.is_simple:
+        if known.position not in (None, self._at) and not known.ranged and self._prefixes.is_simple:
             return known
         grown = self._prefixes.add(known)
         return PunctuationBatch(self._prefix(q, self.instants.prefix(last)) for q, _, last in grown)
@@ -59,7 +59,7 @@ class ClosedPartitions:
     def older(self, closed: PunctuationBatch, count: int) -> PunctuationSet:
         """What is ``count`` instants older than some prefixes end, as punctuations of the input."""
         places = [self._place(a.name) for a in self._input]
-        if closed.place not in (None, self._at):
+        if closed.position not in (None, self._at):
             return PunctuationSet(self._input, closed.rebase(self._input, places))
         found = PunctuationSet(self._input)
         for p in closed:
@@ -79,7 +79,7 @@ class ClosedPartitions:
 
     def bounds(self, closed: PunctuationBatch, keys: pl.DataFrame) -> Ordinals:
         """The last instants that are closed for some partitions; the last of all stands for ever."""
-        if closed.place not in (None, self._at):
+        if closed.position not in (None, self._at):
             return np.full(keys.height, self.instants.last)
         return closed_bounds(closed, keys, self.instants)
 

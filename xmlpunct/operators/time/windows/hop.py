@@ -125,16 +125,16 @@ class WindowPromises(Operator):
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         if self._keeps:
             propagated = batch
-        elif batch.place == self._position:
+        elif batch.position == self._position:
             propagated = PunctuationBatch()
         else:
             propagated = batch.closing([i for i in range(len(self.inputs[0])) if i != self._position])
         propagated = propagated.rebase(self.schema, self._sources)
         relevant = batch
         if self._closed.is_simple:  # punctuations that leave the timestamp open imply no others on windows
-            if batch.place not in (None, self._position):
+            if batch.position not in (None, self._position):
                 return self.schema.empty(), propagated
-            if batch.place is None:
+            if batch.position is None:
                 i = self._position
                 relevant = PunctuationBatch(
                     p for p in batch if p.is_everything or p.patterns[i] is not WILDCARD
