@@ -52,5 +52,10 @@ def required_inputs(function: str, inputs: int) -> tuple[int, ...]:
     """
     if inputs == 1:
         return ()
-    presences = [n for n in product((0, 1), repeat=inputs) if has_result(function, *n)]
-    return tuple(side for side in range(inputs) if all(n[side] for n in presences))
+    required = set(range(inputs))
+    for presence in product((0, 1), repeat=inputs):
+        if not required:  # a union of many inputs ends here, after two of its 2^inputs presences
+            break
+        if has_result(function, *presence):
+            required = {side for side in required if presence[side]}
+    return tuple(sorted(required))
