@@ -117,11 +117,11 @@ class RunSink:
         """Put the ends of all outputs."""
         self.close([True] * len(self.results))
 
-    def over(self) -> None:
-        """Signal that the run is over: no reject and no result follows, also in outputs without an end."""
+    def over(self, *, write_empty: bool = False) -> None:
+        """Write the last groups, and signal that no reject and no result follows, also in outputs without an end."""
         if self._rejects is not None:
             self._rejects.end()
-            self._rejects.flush()
+        self.flush(write_empty=write_empty)
         for channel in self.results:
             if not channel.closed:
                 channel.break_off()

@@ -190,9 +190,8 @@ class MicroBatchSink:
         sink, stats = self._sink, self._metrics.stats
         new.failure = None if failure is None else list(failure.__reduce__()[1])
         new.ended = sink.ended and (self._metrics.ended or not self._judges)
-        sink.flush(write_empty=True)  # so groups have the numbers of micro-batches
-        if new.over:
-            sink.over()
+        write = sink.over if new.over else sink.flush
+        write(write_empty=True)  # so groups have the numbers of micro-batches
         sink.check_last()
         stats.slices += 1
         new.stats, new.held = self._metrics.as_dict(), stats.holding.snapshot()

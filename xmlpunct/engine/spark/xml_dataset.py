@@ -111,7 +111,7 @@ class XmlDataset(StagedOutlet):
                 "the run that wrote it, name another directory, or remove its slices with --replace"
             )
         try:
-            self._directory.lock()
+            self._directory.lock(needs_locks=False)
             for folder in self._directory.path.glob(f"{_SLICE}*"):
                 if int(folder.name.removeprefix(_SLICE)) > self._last:
                     shutil.rmtree(folder)

@@ -60,13 +60,16 @@ class StagedDirectory:
         """True between `lock` and `close`."""
         return self._lock >= 0
 
-    def lock(self) -> None:
-        """Create the directory and lock it. Raises OSError, and `UsageError` while another run writes it."""
+    def lock(self, *, needs_locks: bool = True) -> None:
+        """Create the directory and lock it. Raises OSError, and `UsageError` while another run writes it.
+
+        ``needs_locks``: raises OSError on a file system without locks.
+        """
         make_folder(self.path)
         make_folder(self.staging)
         self._lock = os.open(self.staging / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            is_free = lock_exclusively(self._lock, needs_locks=True)
+            is_free = lock_exclusively(self._lock, needs_locks=needs_locks)
         except OSError:
             self.close()
             raise
