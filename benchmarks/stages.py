@@ -178,7 +178,7 @@ def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
 
     def take(of: Any, rows: list[Any]) -> bytes:
         into, output = gather_of(of, answer.source), Output(schema, writer_for("xml", schema))
-        return output.body(ShardOutput.of(into, rows).met(into))
+        return output.body(ShardOutput.of(into, rows).aligned(into))
 
     def of_shards(n: int, said: Mapping[int, Any]) -> float:
         of = replace(job, shards=n)

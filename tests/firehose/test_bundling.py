@@ -83,7 +83,7 @@ WORDS = [f"w{i}" for i in range(100)]
 def test_columns(columns: dict[str, list[str]], in_column: bool) -> None:
     fast, rejects = slice_of(interleaved(columns))
     slow, slow_rejects = slice_of(interleaved(columns), conforming=True)
-    assert (fast.punctuations.place is not None) is in_column
+    assert (fast.punctuations.position is not None) is in_column
     assert list(fast.punctuations) == list(slow.punctuations)
     assert fast.before == slow.before
     assert fast.tuples.equals(slow.tuples)
@@ -111,21 +111,21 @@ def test_columns_of_several_forms(columns: dict[str, list[str]], forms: set[tupl
     slow, _ = slice_of(interleaved(columns), conforming=True)
     assert list(fast.punctuations) == list(slow.punctuations)
     assert fast.before == slow.before
-    assert {(part.place, part.ranged) for part in fast.punctuations.parts} == (forms or {(None, False)})
+    assert {(part.position, part.ranged) for part in fast.punctuations.parts} == (forms or {(None, False)})
 
 
 def test_rejects_do_not_count_before_a_column() -> None:
     body = interleaved({"a": NUMBERS}).replace("<t><a>7</a></t>", "<t><a>x</a></t>")
     fast, _ = slice_of(body)
     slow, _ = slice_of(body, conforming=True)
-    assert fast.punctuations.place is not None
+    assert fast.punctuations.position is not None
     assert fast.before == slow.before
 
 
 def test_a_punctuation_with_comment_and_cdata_is_in_the_column() -> None:
     body = interleaved({"a": NUMBERS}) + "\n<punct:t><!-- odd --><a>5<![CDATA[0]]>&#48;</a></punct:t>"
     fast, _ = slice_of(body)
-    assert fast.punctuations.place == 0
+    assert fast.punctuations.position == 0
     assert list(fast.punctuations) == list(slice_of(body, conforming=True)[0].punctuations)
 
 
