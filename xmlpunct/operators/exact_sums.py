@@ -62,7 +62,7 @@ class Terms(NamedTuple):
 
     @classmethod
     def of_squares(cls, column: pl.Series, owners: Positions) -> Terms:
-        """The terms of the squares of finite DOUBLEs; others are left out.
+        """The terms of the squares of the finite DOUBLEs of a column.
 
         >>> ExactSums.of(Terms.of_squares(pl.Series([1.5, -2.0]), np.array([0, 0])), 1).rounded().tolist()
         [6.25]

@@ -1,4 +1,4 @@
-"""The closed set: what punctuations have closed, as intervals of one attribute for each pattern of the others.
+"""The closed set: the tuples that punctuations match, as intervals of one attribute for each pattern of the rest.
 
 ``<S1, [5,9]>`` closes the hours 5 to 9 for S1. The set stores it as a *row*: the *outline* ``<S1, *>`` and an
 `IntervalSet` of hours. All punctuations with this outline share the row. So a stream that closes hour after hour, or

@@ -69,7 +69,7 @@ class Channel:
         self._data, self._slices, self._closes = bytearray(), [], False
 
     def _identity(self) -> bytes:
-        """Bytes that distinguish the buffered group from others."""
+        """Bytes that identify the buffered group."""
         return bytes(self._data)
 
     def _new_length(self) -> int:
@@ -151,7 +151,7 @@ class ResultChannel(Channel):
 class StagedChannel(ResultChannel):
     """Writes an answer whose tuples tasks have staged. Its groups consist of chunks and punctuations, without bytes.
 
-    ``options`` are those of its output.
+    ``options`` are the options of its output.
     """
 
     def __init__(

@@ -106,7 +106,7 @@ class Combiner:
         yield rows_to_batch(self.rows(chain.from_iterable(map(batch_to_rows, batches))))
 
     def rows(self, rows: Iterable[StageRow]) -> Iterator[StageRow]:
-        """The rows of a stage, with combined rows in place of those of single shards."""
+        """The rows, with one combined row in place of the rows of each group of shards."""
         groups: dict[tuple[int, int], list[StageRow]] = {}
         sources = self._sources()
         for row in rows:

@@ -78,7 +78,7 @@ class StagedDirectory:
             raise UsageError(f"another run is writing the dataset {self.name}")
 
     def claim(self, run: str, existing: Existing, is_own: Callable[[str], object]) -> None:
-        """Lock the directory for a run, and remove what an interrupted `publish` left.
+        """Lock the directory for a run, and remove the files of an interrupted `publish`.
 
         ``is_own`` recognizes the names of entries that a run publishes. Raises OSError, and `UsageError` if the
         directory has entries that may not be removed.

@@ -32,9 +32,9 @@ READ_BYTES = 15 * 2**16
 class Cursor:
     """How far an input is read: a position in one of its parts.
 
-    ``done`` says that there is no more. ``failure`` tells what is wrong with the source itself, where that is
-    not for the parser to find: a file that cannot be read, a connection that broke. ``trace`` tells the part, as
-    far as it is read, from others, if it is a file that somebody might change (see `OpenFile.trace`).
+    ``done``: the input has ended. ``failure`` is the failure of the source itself, such as an unreadable file or a
+    broken connection. ``trace`` has the checksums of the part up to the position, if it is a plain file
+    (`OpenFile.trace`).
     """
 
     part: int = 0

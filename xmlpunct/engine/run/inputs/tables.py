@@ -204,7 +204,7 @@ def _column(values: pl.Series, attribute: Attribute) -> tuple[pl.Series, dict[in
 
 
 def _value_text(values: pl.Series, row: int) -> str:
-    """The text of a value outside its type. Such a date or time cannot be a Python object."""
+    """The text of a value outside its type; Python's dates and times cannot represent all of them."""
     if not values.dtype.is_temporal():
         return shown_text(str(values[row]))
     unit = values.dtype.time_unit if isinstance(values.dtype, pl.Datetime) else "days"

@@ -25,7 +25,8 @@ from xmlpunct.types.pattern import EMPTY, Pattern, ordinals
 class ClosedPartitions:
     """C(k): for the partitions k, by the attributes ``keys``, the instants up to which they are closed.
 
-    What the other attributes say has to be ``*``, or a joint cover. Then `ClosedPrefixes` fuses what is closed of time.
+    A punctuation counts once the punctuations of all other attributes together close all their values (`JointCover`).
+    `ClosedPrefixes` fuses the closed instants.
     """
 
     def __init__(self, schema: Schema, timestamp: str, keys: Sequence[str]) -> None:
