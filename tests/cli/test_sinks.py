@@ -70,7 +70,7 @@ def test_errors_underline_the_sql(sql: str, message: str, marked: str | None) ->
         (SINK.replace("out.xml", "a.xml"), "", "sink s: a.xml is read as the source of stream t"),
         (SINK.replace("out.xml", "-") + "; SELECT x FROM t", "", "standard output"),
         (SINK.replace("out.xml", "sqlite:///x.db?table=r"), "--rejects sqlite:///x.db?table=r", "the same place"),
-        (SINK.replace("'out.xml'", "'o', format = 'parquet'"), "", "sink s: format parquet is for a directory"),
+        (SINK.replace("'out.xml'", "'-', format = 'parquet'"), "", "sink s: format parquet needs a file"),
         (SINK.replace("'out.xml'", "'o', partition_by = 'x'"), "", "sink s: partition_by needs a directory"),
         (SINK.replace("'out.xml'", "'o', format = 'csv', root = 'r'"), "", "sink s: root, row, namespaces and pretty"),
         (SINK.replace("'out.xml'", "'o/'"), "", "sink s: o/ is a dataset directory"),
@@ -140,7 +140,7 @@ def test_a_checkpoint_covers_all_outputs(folder: Path, cli: Cli) -> None:
     for changed, difference in (
         (sql.replace("SINK s", "SINK z"), "choice of sinks"),
         (sql.replace("out.xml", "other.xml"), "output"),
-        (sql.replace("'out.xml'", "'out.xml', format = 'jsonl'"), "format"),
+        (sql.replace("'out.xml'", "'out.xml', pretty = 'true'"), "form"),
         (sql.replace("SELECT x FROM", "SELECT x + 1 AS x FROM"), "query"),
     ):
         ran = cli(*words, changed)

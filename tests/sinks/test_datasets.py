@@ -256,8 +256,8 @@ def test_lost_staged_rows_are_an_error(tmp_path: Path) -> None:
         (["-o", "d/", "--format", "parquet", "--partition-by", "nothing"], "the results have maxtemp, hour"),
         (["-o", "d/", "--format", "parquet", "--partition-by", "hour,hour"], "named twice"),
         (["-o", "d/", "--format", "parquet", "--partition-by", "hour,maxtemp"], "leaves no column"),
-        (["-o", "d.parquet", "--format", "parquet"], "-o DIR/"),
-        (["--format", "arrow"], "-o DIR/"),
+        (["-o", "d.csv", "--format", "parquet"], "is a name for csv"),
+        (["--format", "arrow"], "needs a file or a directory: -o DIR/"),
         (["-o", "d/"], "--format parquet, arrow or csv"),
         (["-o", "d/", "--format", "jsonl", "--partition-by", "hour"], "--format parquet, arrow or csv"),
         (["-o", "d/", "--format", "parquet", "--pretty"], "leave them out"),
@@ -344,3 +344,33 @@ def test_every_moment_to_die_at(
     assert (
         subprocess.run(["find", bench.out, "-name", "aside-*"], capture_output=True, check=True).stdout == b""
     )
+
+
+@pytest.mark.usefixtures("every_slice_counts")
+@pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
+@pytest.mark.parametrize("format_", ["parquet", "arrow"])
+def test_a_single_file_survives_every_moment_to_die_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float, format_: str
+) -> None:
+    """Killed anywhere and continued, the file has each row once. A visible file can always be read."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
+    sql = "SELECT hour, 60 / x AS y FROM a UNION ALL SELECT hour, x FROM b"
+    bench = Bench(tmp_path, sql, slice_bytes=300, format=format_)
+    read = pl.read_parquet if format_ == "parquet" else pl.read_ipc
+    bench.run()
+    expected = sorted(read(bench.out).rows())
+    assert len(expected) > 15
+    deaths = [Death(0)]
+    for death in deaths:
+        bench.clear()
+        with death.awaited(), suppress(OSError):
+            bench.run()
+        if not death.came:
+            break
+        if bench.out.exists():
+            assert {*read(bench.out).rows()} <= {*expected}, death
+        bench.run()
+        assert sorted(read(bench.out).rows()) == expected, death
+        deaths.append(death.next() if LONG else Death(death.number + 11, torn=not death.torn))
+    assert len(deaths) > 5
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("_")]

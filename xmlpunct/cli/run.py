@@ -26,6 +26,7 @@ from xmlpunct.cli.shared_options import (
 )
 from xmlpunct.cli.terminal import PLACE, TEXT, say
 from xmlpunct.engine.rule_options import read_rules
+from xmlpunct.engine.run.output_names import resolve_output, table_of
 from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.engine.run.run_options import OUTPUT_FORMATS, RunOptions, XmlForm, parse_size, parse_time
 from xmlpunct.engine.run.stats import RunStats
@@ -50,7 +51,8 @@ from xmlpunct.engine.run.stop import Stop
     "--output",
     type=PLACE,
     metavar="OUT",
-    help="A file, a directory ending in /, or a URL (default: standard output).",
+    help="A file, a directory ending in /, sqlite:FILE, duckdb:FILE or a URL (default: standard output). "
+    "The ending of a file's name is its format: .xml, .jsonl, .csv, .parquet, .arrow, .duckdb.",
 )
 @click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
 @click.option(
@@ -69,9 +71,7 @@ from xmlpunct.engine.run.stop import Stop
     "--format",
     "format_",
     type=click.Choice(OUTPUT_FORMATS),
-    default="xml",
-    show_default=True,
-    help="parquet and arrow are written to a directory; csv may be.",
+    help="The format of the results (default: that of the output's name, else xml).",
 )
 @click.option(
     "--partition-by",
@@ -147,7 +147,7 @@ def run_command(
     master: str,
     threads: int | None,
     slice_size: str | None,
-    format_: str,
+    format_: str | None,
     partition_by: str | None,
     root: str | None,
     row: str | None,
@@ -191,13 +191,14 @@ def run_command(
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
     if threads is not None and engine == "spark":
         raise UsageError("--threads is an option of --engine local: on Spark, use --master 'local[2]'")
+    output, format_ = resolve_output(output or "-", format_, table_of(query))
     options = RunOptions(
         output=None if output == "-" else output,
         format=format_,
         slice_bytes=None if slice_size is None else parse_size(slice_size),
         checkpoint=checkpoint,
         replaces=replace,
-        rejects=rejects,
+        rejects=None if rejects is None else resolve_output(rejects, None, "rejects")[0],
         stats=stats,
         strict=strict,
         max_rejects=None if max_rejects is None else RejectLimit.parse(max_rejects),

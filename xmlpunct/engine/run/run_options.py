@@ -12,8 +12,10 @@ from xmlpunct.connectors.outlet import Existing
 from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.firehose.result_elements import Namespaces, read_namespaces
 
-OUTPUT_FORMATS = ("xml", "jsonl", "csv", "parquet", "arrow")
-"""Output formats; parquet and arrow require a directory."""
+COLUMNAR = ("parquet", "arrow")
+"""Formats of files that cannot grow: a file is written when its rows are complete."""
+OUTPUT_FORMATS = ("xml", "jsonl", "csv", *COLUMNAR)
+"""Output formats."""
 
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 

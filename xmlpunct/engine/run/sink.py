@@ -23,7 +23,8 @@ from xmlpunct.engine.run.file_outlet import FileOutlet
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.engine.run.reject_log import log_notices
-from xmlpunct.engine.run.run_options import RunOptions, XmlForm, is_url
+from xmlpunct.engine.run.run_options import COLUMNAR, RunOptions, XmlForm, is_url
+from xmlpunct.engine.run.single_file import SingleFile
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.writer import JsonlWriter
@@ -268,7 +269,8 @@ def _open_rejects(options: RunOptions, commit: Commit, run: str, opened: ExitSta
     """The outlet of rejects, if any, which continues after a commit; ``opened`` closes it. Raises `UsageError`."""
     if not options.rejects:
         return None
-    outlet = outlet_at(options.rejects, replace(options, format="parquet", partition_by=()))
+    format_ = "parquet" if options.rejects.endswith("/") else "jsonl"
+    outlet = outlet_at(options.rejects, replace(options, format=format_, partition_by=()))
     if outlet is None:  # a report of an earlier run is overwritten
         begun = commit.rejects.position is not None
         outlet = FileOutlet(options.rejects, commit.rejects.length, begun=begun)
@@ -291,6 +293,8 @@ def outlet_at(target: str | None, options: RunOptions) -> Outlet | None:
         return outlet
     if target is not None and target.endswith("/") and options.format in FORMATS:
         return Dataset(target, options.format, options.partition_by)
+    if target is not None and options.format in COLUMNAR:
+        return SingleFile(target, options.format, continues=options.checkpoint is not None)
     return None
 
 
@@ -314,6 +318,7 @@ def _warn_if_gone(options: RunOptions, length: int) -> None:
     if options.output in (None, "-") or options.is_url or options.dataset:
         return
     out = Path(str(options.output))
+    length = min(length, 1) if options.format in COLUMNAR else length  # the length is that of the rows
     if (out.is_file() or not out.exists()) and (out.stat().st_size if out.exists() else 0) < length:
         _log.warning(
             "the run is complete, but %s no longer has the %s bytes it wrote; another --checkpoint writes them again",
@@ -360,5 +365,5 @@ def _refuse_format(options: RunOptions) -> None:
         raise UsageError(
             f"{spelled('partition-by')} needs a directory of files: {kinds} parquet, arrow or csv"
         )
-    if options.format in FORMATS and options.format != "csv":
-        raise UsageError(f"{spelled('format')} {options.format} is for a directory of files: {folder}")
+    if options.format in COLUMNAR and options.output is None:
+        raise UsageError(f"{spelled('format')} {options.format} needs a file or a directory: {folder}")

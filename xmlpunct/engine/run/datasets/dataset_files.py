@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -93,15 +94,27 @@ def write_files(
     """
     groups, number = _regrouped(rows), 0
     while (group := next(groups, None)) is not None:
-        with open(name(number), "wb") as file:
-            growing = FORMATS[format_](file, schema)
-            growing.write(group)
-            while (most is None or file.tell() < most) and (next_group := next(groups, None)) is not None:
-                growing.write(next_group)
-            growing.close()
-            file.flush()
-            os.fsync(file.fileno())
+        _write_file(format_, schema, chain([group], groups), name(number), most)
         number += 1
+
+
+def write_file(format_: str, schema: Schema, rows: Iterable[pl.DataFrame], path: Path) -> None:
+    """Write rows, durably, into one file, which may hold no row. Raises OSError."""
+    _write_file(format_, schema, _regrouped(rows), path, None)
+
+
+def _write_file(
+    format_: str, schema: Schema, groups: Iterable[pl.DataFrame], path: Path, most: int | None
+) -> None:
+    with open(path, "wb") as file:
+        growing = FORMATS[format_](file, schema)
+        for group in groups:
+            growing.write(group)
+            if most is not None and file.tell() >= most:
+                break
+        growing.close()
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _regrouped(rows: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:

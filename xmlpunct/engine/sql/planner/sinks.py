@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from xmlpunct.base.errors import SqlError, UsageError
+from xmlpunct.engine.run.output_names import resolve_output
 from xmlpunct.engine.run.run_options import OUTPUT_FORMATS, Destination, XmlForm
 from xmlpunct.engine.sql.planner.catalog import flag, option_of, options_of
 from xmlpunct.engine.sql.syntax.stream_syntax import CreateSink
@@ -18,18 +19,22 @@ def destination(statement: CreateSink) -> Destination:
     options = options_of(statement)
     if "output" not in options:
         refuse("a sink needs an output: WITH (output = '...')", statement.this)
-    format_ = options.get("format", "xml")
-    if format_ not in OUTPUT_FORMATS:
+    format_ = options.get("format")
+    if format_ is not None and format_ not in OUTPUT_FORMATS:
         refuse(
             f"format must be one of {', '.join(OUTPUT_FORMATS)}", option_of(statement, "format") or statement
         )
+    try:
+        output, format_ = resolve_output(options["output"], format_, statement.this.name)
+    except UsageError as error:
+        refuse(str(error), option_of(statement, "output") or statement)
     pretty = flag(options, "pretty", statement)
     try:
         form = XmlForm.of(options.get("root"), options.get("row"), options.get("namespaces"), pretty)
     except UsageError as error:
         refuse(str(error).removeprefix("--"), option_of(statement, "namespaces") or statement)
     columns = tuple(map(str.strip, options["partition_by"].split(","))) if "partition_by" in options else ()
-    return Destination(options["output"], format_, form, columns)
+    return Destination(output, format_, form, columns)
 
 
 def check_queries(queries: Sequence[exp.Expr]) -> frozenset[str]:
