@@ -153,10 +153,11 @@ def test_invalid_options_are_refused(tmp_path: Path, cli: Cli) -> None:
     command = ("run", SAMPLES / "warehouse.sql", "--engine", "local")
     url = f"sqlite:///{tmp_path}/x.db"
     for options, message in (
-        (["-o", url], "?table=NAME"),
-        (["-o", "sqlite://x.db?table=t"], "only key=a,b may follow"),
+        (["-o", "sqlite://x.db?table=t"], "write sqlite:///x.db?table=t"),  # two slashes make x.db a host
+        (["-o", "duckdb://x.db"], "write duckdb:///x.db?table=t"),
+        (["-o", "sqlite:"], "write sqlite:///x.db?table=t"),
         (["-o", f"{url}?table=t&colour=red"], "only key=a,b may follow"),
-        (["-o", f"{url}?table=t", "--format", "jsonl"], "needs columns"),
+        (["-o", f"{url}?table=t", "--format", "jsonl"], "is a database, which has no format"),
         (["-o", f"{url}?table=t", "--root", "r"], "needs columns"),
         (["-o", f"{url}?table=t", "--rejects", f"{url}?table=t"], "the same place"),
         (["-o", "sqlite:////nowhere/at/all/x.db?table=t"], "cannot be opened"),

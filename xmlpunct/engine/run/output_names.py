@@ -12,7 +12,7 @@ from xmlpunct.connectors.contract import OWN, url_scheme
 _FORMATS = {suffix: suffix[1:] for suffix in (".xml", ".jsonl", ".csv", ".parquet", ".arrow")}
 _DATABASES = {".duckdb": "duckdb", ".sqlite": "sqlite", ".sqlite3": "sqlite"}
 _COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".zip"}
-_DATABASE_FILE = re.compile(r"(sqlite|duckdb):(?!//)([^?]+)(.*)", re.DOTALL)
+_DATABASE_FILE = re.compile(r"(sqlite|duckdb):(?!//)([^?]*)(.*)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]{2,}:")
 
 USUAL_TABLE = "result"
