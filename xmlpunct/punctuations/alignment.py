@@ -176,8 +176,7 @@ class Alignment:
         if emitted.position is not None and retained.only(emitted):
             retained.discard(emitted)
         else:
-            for p in emitted:
-                retained.discard([q for q in retained.overlapping(p) if covers(p, q)])
+            retained.remove_covered(emitted)
         if len(self._combinations) and not self.ended:
             for p in emitted:
                 self._combinations.leave(p, self._overlaps_retained)

@@ -100,6 +100,25 @@ class PunctuationSet:
         for p in batch:
             self.remove(p)
 
+    def absorb(self, p: Punctuation) -> bool:
+        """Add a punctuation and remove those it covers; False, and no change, if the set covers it or it is empty.
+
+        >>> s = Schema.parse("hour INT")
+        >>> held = PunctuationSet(s)
+        >>> [held.absorb(Punctuation.of(s, hour=hour)) for hour in (5, "[4,6]", 6)], held.all()
+        ([True, True, False], PunctuationBatch([<[4,6]>]))
+        """
+        near = self.overlapping(p)
+        if any(covers(q, p) for q in near):
+            return False
+        self.discard([q for q in near if covers(p, q)])
+        return self.add(p)
+
+    def remove_covered(self, punctuations: Iterable[Punctuation]) -> None:
+        """Remove each punctuation that one of ``punctuations`` covers."""
+        for p in punctuations:
+            self.discard([q for q in self.overlapping(p) if covers(p, q)])
+
     def common(self, batch: PunctuationBatch) -> PunctuationBatch:
         """The punctuations of a batch that the set contains.
 

@@ -14,7 +14,7 @@ from xmlpunct.operators.group.aggregate import Accumulator
 from xmlpunct.operators.group.open_groups import VALUE, Groups
 from xmlpunct.operators.hash_index import Rows
 from xmlpunct.punctuations.closed_attribute import ClosedAttribute
-from xmlpunct.punctuations.punctuation import Punctuation, covers
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -67,8 +67,7 @@ class DistinctTest:
         for span in spans:
             *key, pattern = span.patterns
             p = Punctuation(self._closed.schema, [*(key or [WILDCARD]), pattern])
-            self._closed.discard([q for q in self._closed.overlapping(p) if covers(p, q)])
-            self._closed.add(p)
+            self._closed.absorb(p)
             keys[span.with_pattern(len(key), WILDCARD)] = None
         for outline in keys:
             few = self._count(outline)
@@ -95,8 +94,7 @@ class DistinctTest:
         key_positions = [*range(len(self._by))]
         for entries in (self._closed, self._final, self._few):
             sources = [*key_positions, *[None] * (len(entries.schema) - len(key_positions))]
-            for c in closed.rebase(entries.schema, sources):
-                entries.discard([q for q in entries.overlapping(c) if covers(c, q)])
+            entries.remove_covered(closed.rebase(entries.schema, sources))
 
     def mask(self, groups: Groups, rows_: pl.DataFrame) -> pl.Series:
         """For each group of ``rows_``, whether it is final."""

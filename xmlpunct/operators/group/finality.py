@@ -15,7 +15,7 @@ from xmlpunct.operators.group.open_groups import Groups, grouping
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.punctuations.closed_attribute import ClosedAttribute, inside, unbounded
 from xmlpunct.punctuations.ownership import Ownership
-from xmlpunct.punctuations.punctuation import Punctuation, covers
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -103,9 +103,8 @@ class FinalityTest:
             is_all = unbounded(self._type, pattern, self._is_max)
             end = WILDCARD if is_all else inside(self._type, pattern, self._is_max, strict=True)
             p = Punctuation(self.schema, [*(keys or [WILDCARD]), *[end] * self._is_extreme])
-            self.final.discard([q for q in self.final.overlapping(p) if covers(p, q)])
-            self.final.add(p)
-            new.add(p)
+            if self.final.absorb(p):
+                new.add(p)
         return new
 
     def mask(self, groups: Groups, rows_: pl.DataFrame) -> pl.Series:
@@ -115,8 +114,7 @@ class FinalityTest:
     def forget(self, closed: PunctuationBatch) -> None:
         """Drop the entries of closed groups; ``closed`` is over keys."""
         key_count = len(self.schema) - self._is_extreme
-        for c in closed.rebase(self.schema, [*range(key_count), *[None] * self._is_extreme]):
-            self.final.discard([q for q in self.final.overlapping(c) if covers(c, q)])
+        self.final.remove_covered(closed.rebase(self.schema, [*range(key_count), *[None] * self._is_extreme]))
 
 
 class Finality:

@@ -13,7 +13,7 @@ from xmlpunct.expressions.program import compiled
 from xmlpunct.operators.join.join_bounds import Bound, bounds_of
 from xmlpunct.punctuations.closed_attribute import ClosedAttribute, inside, unbounded
 from xmlpunct.punctuations.ownership import Ownership
-from xmlpunct.punctuations.punctuation import Punctuation, covers
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -92,9 +92,8 @@ class Box:
             *keys, pattern = span.patterns
             for way in self.within(pattern):
                 box = Punctuation(self._schema, [*keys, *way])
-                self._closed.discard([q for q in self._closed.overlapping(box) if covers(box, q)])
-                self._closed.add(box)
-                closed.append(box)
+                if self._closed.absorb(box):
+                    closed.append(box)
         return closed
 
     def within(self, pattern: Pattern) -> list[list[Pattern]]:
@@ -124,8 +123,9 @@ class Box:
         """Drop closed boxes of keys that this side has closed, as no more tuples need them; ``closed`` is over k."""
         key_positions = [*range(self._keys)]
         self._closed_values.forget(closed.rebase(self._closed_values.schema, [*key_positions, None]))
-        for c in closed.rebase(self._schema, [*key_positions, *[None] * len(self.attributes)]):
-            self._closed.discard([q for q in self._closed.overlapping(c) if covers(c, q)])
+        self._closed.remove_covered(
+            closed.rebase(self._schema, [*key_positions, *[None] * len(self.attributes)])
+        )
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple with its bounds, whether its box is closed."""
@@ -244,7 +244,10 @@ class Boxes:
         for p in batch if len(self._boxes) > 1 else ():
             for intersection in self._intersections(p):
                 closed.add(intersection)
-                self._remember(intersection)
+                self._common.remove_covered([intersection])
+                if len(self._common) >= MANY:
+                    self._common.remove(next(iter(self._common)))
+                self._common.add(intersection)
         return closed
 
     def _intersections(self, p: Punctuation) -> Iterator[Punctuation]:
@@ -262,12 +265,6 @@ class Boxes:
         for ways in product(*(box.within(p.patterns[box.position]) for box in self._boxes)):
             yield Punctuation(self.schema, [*patterns, *(end for ends in ways for end in ends)])
 
-    def _remember(self, common: Punctuation) -> None:
-        self._common.discard([q for q in self._common.overlapping(common) if covers(common, q)])
-        if len(self._common) >= MANY:
-            self._common.remove(next(iter(self._common)))
-        self._common.add(common)
-
     def forget(self, closed: PunctuationBatch) -> None:
         """As `Box.forget`."""
         for box in self._boxes:
@@ -276,5 +273,4 @@ class Boxes:
             sources: list[int | None] = [None] * len(self.schema)
             for i, (stored, _) in enumerate(self._keys):
                 sources[stored] = i
-            for c in closed.rebase(self.schema, sources):
-                self._common.discard([q for q in self._common.overlapping(c) if covers(c, q)])
+            self._common.remove_covered(closed.rebase(self.schema, sources))
