@@ -19,6 +19,7 @@ from xmlpunct.base.cores import cores
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.base.printable import printable
 from xmlpunct.base.secrets import hide
+from xmlpunct.cli.shared_options import is_sql
 from xmlpunct.cli.terminal import LAYOUT, hold_places
 from xmlpunct.cli.terminal import say as write_message  # the command `say` has the same name
 
@@ -40,7 +41,10 @@ COMMANDS = {
 
 
 class _Commands(click.Group):
-    """Loads a command when it is called. A reader that stops early, such as ``head``, is no failure."""
+    """Loads a command when it is called. A query or an option in its place means `run`.
+
+    A reader that stops early, such as ``head``, is no failure.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]
@@ -55,6 +59,12 @@ class _Commands(click.Group):
         command: click.Command = getattr(import_module(f"xmlpunct.cli.{name}"), f"{name}_command")
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own_options = {option for param in self.get_params(ctx) for option in param.opts}
+        if args and args[0] not in own_options | {*COMMANDS} and _belongs_to_run(args[0]):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -62,10 +72,18 @@ class _Commands(click.Group):
             return 0
 
 
+def _belongs_to_run(argument: str) -> bool:
+    """True for an option, a query and the name of a file."""
+    is_option = argument.startswith("-")
+    return is_option or is_sql(argument) or argument.endswith(".sql") or os.path.isfile(argument)
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="xmlpunct")
 def cli() -> None:
     """Continuous queries over punctuated XML streams.
+
+    `xmlpunct QUERY.sql` and `xmlpunct "SELECT ..."` are short for `xmlpunct run`.
 
     Data is written to standard output, messages to standard error. Exit codes: 0 for success, 1 if data or a
     source failed, 2 for wrong options or SQL, 130 if interrupted.

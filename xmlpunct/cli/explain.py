@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from xmlpunct.cli.shared_options import (
+    file_and_text,
     param_option,
     query_argument,
     read_params,
-    read_query,
     rule_option,
     sql_option,
 )
@@ -28,5 +28,6 @@ def explain_command(
     from xmlpunct.engine.sql import plan
     from xmlpunct.engine.why.plan_text import explain
 
-    planned = plan(read_query(query, sql), rules=read_rules(rules), parameters=read_params(params))
+    _, text = file_and_text(query, sql)
+    planned = plan(text, rules=read_rules(rules), parameters=read_params(params))
     put_line(explain(planned))

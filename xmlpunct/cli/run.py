@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +18,11 @@ from click.core import ParameterSource
 from xmlpunct.base.errors import SourceError, StrictError, UsageError, ended_by
 from xmlpunct.cli.live import Live
 from xmlpunct.cli.shared_options import (
+    file_and_text,
     namespace_option,
     param_option,
     query_argument,
     read_params,
-    read_query,
     rule_option,
     sql_option,
 )
@@ -31,6 +33,8 @@ from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.engine.run.run_options import OUTPUT_FORMATS, RunOptions, XmlForm, parse_size, parse_time
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.run.stop import Stop
+
+ENGINES = ("spark", "local")
 
 
 @click.command("run")
@@ -54,10 +58,12 @@ from xmlpunct.engine.run.stop import Stop
     help="A file, a directory ending in /, sqlite:FILE, duckdb:FILE or a URL (default: standard output). "
     "The ending of a file's name is its format: .xml, .jsonl, .csv, .parquet, .arrow, .duckdb.",
 )
-@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
 @click.option(
-    "--master", type=TEXT, default="local[*]", show_default=True, metavar="URL", help="The Spark master."
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="The engine (default: $XMLPUNCT_ENGINE, else spark if PySpark is installed, else local).",
 )
+@click.option("--master", type=TEXT, metavar="URL", help=f"The Spark master (default: {RunOptions.master}).")
 @click.option(
     "--threads",
     type=click.IntRange(1, 1024),
@@ -143,8 +149,8 @@ def run_command(
     params: tuple[str, ...],
     sources: tuple[str, ...],
     output: str | None,
-    engine: str,
-    master: str,
+    engine: str | None,
+    master: str | None,
     threads: int | None,
     slice_size: str | None,
     format_: str | None,
@@ -173,9 +179,11 @@ def run_command(
     from xmlpunct.engine.run.overlap import refuse_overlaps
     from xmlpunct.engine.sql import plan
 
+    query_file, text = file_and_text(query, sql)
+    engine = chosen_engine(engine, master, threads)
     inference = Inference(punct_namespace, inferred_before(checkpoint))
     planned = plan(
-        read_query(query, sql),
+        text,
         read_sources(sources),
         read_rules(rules),
         inference,
@@ -189,9 +197,7 @@ def run_command(
         refuse_idle("-o, --format, --partition-by, --root, --row, --namespaces, --pretty")
     if strict and max_rejects is not None:
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
-    if threads is not None and engine == "spark":
-        raise UsageError("--threads is an option of --engine local: on Spark, use --master 'local[2]'")
-    output, format_ = resolve_output(output or "-", format_, table_of(query))
+    output, format_ = resolve_output(output or "-", format_, table_of(query_file))
     options = RunOptions(
         output=None if output == "-" else output,
         format=format_,
@@ -203,9 +209,9 @@ def run_command(
         strict=strict,
         max_rejects=None if max_rejects is None else RejectLimit.parse(max_rejects),
         form=XmlForm.of(root, row, namespaces, pretty),
-        master=master,
+        master=master or RunOptions.master,
         punct_namespace=punct_namespace,
-        query_file=query,
+        query_file=query_file,
         partial=None if partial is None else parse_time(partial),
         threads=threads,
         partition_by=() if partition_by is None else tuple(map(str.strip, partition_by.split(","))),
@@ -243,6 +249,31 @@ def run_command(
             shows_notices = False
             raise
     report(counted, rejects)
+
+
+def chosen_engine(engine: str | None, master: str | None, threads: int | None) -> str:
+    """The engine of the option, else of XMLPUNCT_ENGINE, else spark if it is installed, else local.
+
+    On a terminal, a line reports that Spark is not installed.
+
+    Raises `UsageError` for an option of the other engine.
+    """
+    engine = engine or os.environ.get("XMLPUNCT_ENGINE") or None
+    if engine not in (None, *ENGINES):
+        raise UsageError(f"XMLPUNCT_ENGINE={engine}: write spark or local")
+    if engine is None:
+        from xmlpunct.engine.spark import spark_is_installed
+
+        engine = "spark" if master is not None or spark_is_installed() else "local"
+        if engine == "local" and sys.stderr.isatty():
+            say(
+                "running on the local engine, because Spark is not installed; XMLPUNCT_ENGINE=local hides this line"
+            )
+    if threads is not None and engine == "spark":
+        raise UsageError("--threads is an option of --engine local: on Spark, use --master 'local[2]'")
+    if master is not None and engine == "local":
+        raise UsageError("--master is an option of --engine spark: leave it out, or use --engine spark")
+    return engine
 
 
 def refuse_idle(options: str) -> None:

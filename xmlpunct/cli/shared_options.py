@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from xmlpunct.connectors.source import Source
     from xmlpunct.schema import Schema
 
-query_argument = click.argument("query", type=PLACE, required=False, metavar="[QUERY.sql]")
+query_argument = click.argument("query", type=PLACE, required=False, metavar="[QUERY.sql|SQL]")
 sql_option = click.option(
     "-q",
     "--sql",
@@ -67,19 +69,42 @@ schema_option = click.option(
 )
 
 
-def read_query(path: str | None, sql: str | None) -> str:
-    """The text of the query: from a file, from ``-q``, or from both. Raises `UsageError`."""
-    if path is None and sql is None:
-        raise UsageError("no query: name a file, or write the query after -q")
-    parts = []
-    if path is not None:
-        try:
-            parts.append(Path(path).read_text(encoding="utf-8-sig"))
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise UsageError(f"cannot read {path}: it is not UTF-8") from None
-    return "\n".join([*parts, *([sql] if sql is not None else [])])
+def is_sql(query: str) -> bool:
+    """True if the argument of a command is the text of a query, not the name of its file.
+
+    >>> is_sql("SELECT a FROM 'b.xml'"), is_sql("first query.sql"), is_sql("query")
+    (True, False, False)
+    """
+    return bool(re.search(r"[\s(;]", query)) and not query.endswith(".sql") and not os.path.exists(query)
+
+
+def file_and_text(query: str | None, sql: str | None) -> tuple[str | None, str]:
+    """The file of the query, if it has one, and its text: from the argument, from ``-q``, or from both.
+
+    Raises `UsageError`.
+    """
+    if query is None and sql is None:
+        raise UsageError("no query: name a file, or write the query in quotes")
+    if query is not None and is_sql(query):
+        file, texts = None, [TEXT.convert(query, None, None)]
+    else:
+        file, texts = query, [] if query is None else [_read_text(query)]
+    return file, "\n".join([*texts, *([] if sql is None else [sql])])
+
+
+def _read_text(path: str) -> str:
+    """The text of a query's file. Raises `UsageError`."""
+    example = f"""xmlpunct "SELECT * FROM '{path}'\""""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        hint = f"; to query a document, write {example}" if ".xml" in path else ""
+        raise UsageError(f"cannot read {path}: it is not UTF-8{hint}") from None
+    if text.lstrip().startswith("<"):
+        raise UsageError(f"{path} is a document, not a query: write {example}")
+    return text
 
 
 def read_params(arguments: tuple[str, ...]) -> dict[str, str]:

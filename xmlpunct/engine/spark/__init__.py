@@ -50,8 +50,13 @@ def run(
 
 def need_spark() -> None:
     """Raise `UsageError` if a module that Spark needs is not installed."""
-    if not all(map(_installed, _NEEDED)):
+    if not spark_is_installed():
         raise UsageError("the Spark engine is not installed: pip install 'xmlpunct[spark]'")
+
+
+def spark_is_installed() -> bool:
+    """True if all modules that Spark needs are installed."""
+    return all(map(_installed, _NEEDED))
 
 
 def _installed(module: str) -> bool:
