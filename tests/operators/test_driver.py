@@ -156,7 +156,7 @@ Y = Schema.parse("y INT")
 def fresh_join(kind: str) -> Operator:
     """A join on one of several shards."""
     join = Join(X, Y, [("x", "y")], kind)
-    join.spread([("x",)])
+    join.emit_implied([("x",)])
     return join
 
 

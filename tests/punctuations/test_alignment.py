@@ -27,7 +27,7 @@ def test_a_tally_changes_nothing(space: Space, data: st.DataObject) -> None:
     plain, tallied = (Alignment(space.schema, ports, alike) for _ in range(2))
     if data.draw(st.booleans()):
         for candidate in (plain, tallied):
-            candidate.spread(Ownership(space.schema, [space.schema.names[:1]]))
+            candidate.ownership = Ownership(space.schema, [space.schema.names[:1]])
     for _ in range(data.draw(st.integers(1, 6))):
         port, ps = data.draw(st.integers(0, ports - 1)), data.draw(st.lists(space.punctuations(), max_size=3))
         batch = PunctuationBatch.of((column_in(ps) or ps) if data.draw(st.booleans()) else ps)

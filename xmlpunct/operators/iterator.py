@@ -22,7 +22,7 @@ import polars as pl
 from xmlpunct.base.errors import Reject, cut_short
 from xmlpunct.expressions.program import Program
 from xmlpunct.operators.state import State
-from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
+from xmlpunct.punctuations.ownership import ANYTHING, KeyPath, Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -80,28 +80,32 @@ class Operator(ABC):
     """bool: True if rejects are dropped, because another operator reports the same tuples."""
     ownership: Ownership = ANYTHING
     """Ownership: the output punctuations that must be emitted although implied (semantics 5.3)."""
-    sifted = False
-    """bool: True if an operator above withholds punctuations that its tuples match, and so needs implied ones too."""
+    key_paths: Sequence[KeyPath] = ()
+    """sequence of KeyPath: The parts to which `ownership` applies, with their names of the output's attributes."""
 
     def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
         self.inputs, self.schema = inputs, schema
         self.number, self.state = 0, NOTHING
         self.rejects: list[Reject] = []
 
-    def spread(self, ways: Ways) -> None:
-        """Request punctuations of the output even if they are implied. Called before any input.
+    def emit_implied(self, ways: Ways, sifted: bool = False) -> None:
+        """Emit owned punctuations of the output even if they are implied. Called before any input.
 
         Parameters
         ----------
         ways : sequence of sequences of str
             The attributes that hold the partition values of an output tuple, one sequence for each way to find
             them; `ONE_SHARD` on a single shard.
+        sifted : bool
+            True if an operator above withholds punctuations that its tuples match, and so needs all implied ones.
 
         Notes
         -----
         Section 5.3 of docs/semantics.md.
         """
-        self.ownership = Ownership(self.schema, ways, self.sifted)
+        self.ownership = Ownership(self.schema, ways, sifted)
+        for part, names in self.key_paths:
+            part.ownership = self.ownership.over(part.schema, names)
 
     def opening(self) -> list[Punctuation]:
         """The punctuations that are true of the output from the start, for any input.

@@ -14,7 +14,7 @@ import polars as pl
 from xmlpunct.base import frames
 from xmlpunct.base.frames import Snapshot
 from xmlpunct.punctuations.closed_set import REMEMBERED, ClosedSet
-from xmlpunct.punctuations.ownership import ANYTHING, Ownership
+from xmlpunct.punctuations.ownership import ANYTHING
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -69,9 +69,9 @@ class Alignment:
     retained until all inputs have ended, because consumers wait for the marker itself. After that no combination is
     emitted.
 
-    On several shards (`spread`) an owned combination must be emitted even if another combination covers it, because
-    other shards may not emit the covering one yet (see `Ownership`). So a dropped punctuation is remembered in `past`,
-    unless it is owned itself. Owned combinations are emitted even after the end.
+    On several shards an owned combination must be emitted even if another combination covers it, because other shards
+    may not emit the covering one yet (see `Ownership`). So a dropped punctuation is remembered in `past`, unless it is
+    owned itself. Owned combinations are emitted even after the end.
 
     ``alike`` omits combinations of two punctuations that each constrain an attribute that the other does not. If all
     inputs emit the same punctuations in the end, this only delays some results, and it avoids the product of all
@@ -97,19 +97,16 @@ class Alignment:
         self._released: list[Punctuation] = []
         """Dropped punctuations, and combinations with `past`. `_purge` drops combinations that overlap only these."""
         self._end = Punctuation.everything(schema)
-        self._ownership = ANYTHING
+        self.ownership = ANYTHING
+        """The combinations that must be emitted although implied."""
         self._all_ports, self._tally = (1 << ports) - 1, cast("_Tally | None", None)
         # Inputs mostly emit in turn, in ascending or descending order; a random order finds the missing one early.
         self._order = Random(0).sample(range(ports), ports)
 
-    def spread(self, ownership: Ownership) -> None:
-        """Run on one of several shards. ``ownership`` applies to the combinations."""
-        self._ownership = ownership
-
     @property
     def heeds(self) -> bool:
         """Whether a consumer must receive implied punctuations."""
-        return bool(self._ownership)
+        return bool(self.ownership)
 
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
         """Receive a punctuation from an input; return its new combinations with the other inputs."""
@@ -156,7 +153,7 @@ class Alignment:
 
     def _must_emit(self, c: Punctuation) -> bool:
         """Whether earlier combinations do not imply this one, or a consumer must receive it although they do."""
-        return not self._combinations.covers(c) or self._ownership.needs(c)
+        return not self._combinations.covers(c) or self.ownership.needs(c)
 
     def _drop_covered_ranges(self, port: int, p: Punctuation) -> None:
         """Drop the ranges that a new range of the same input covers: (,5] after (,6]."""
@@ -171,8 +168,8 @@ class Alignment:
         ``emitted`` is added to `past`.
         """
         retained, self._tally = self.inputs[port], None
-        if self.heeds and self._ownership.lasting(emitted):
-            self.past[port].update([p for p in emitted if self._ownership.lasts(p) and not p.is_everything])
+        if self.heeds and self.ownership.lasting(emitted):
+            self.past[port].update([p for p in emitted if self.ownership.lasts(p) and not p.is_everything])
         if emitted.position is not None and retained.only(emitted):
             retained.discard(emitted)
         else:
@@ -233,7 +230,7 @@ class Alignment:
         """The columnar path of `update`; None if it does not apply."""
         if batch.ranged and self.heeds:
             return None
-        lasting, other_ports = self._ownership.lasting(batch), self._other_ports(port)
+        lasting, other_ports = self.ownership.lasting(batch), self._other_ports(port)
         recalls = any(self.past[i].may_overlap(batch) for i in other_ports)
         self._tally = None
         if self.heeds and self.passes(port):
@@ -279,7 +276,7 @@ class Alignment:
 
     def _add_after_ends(self, port: int, p: Punctuation) -> list[Punctuation]:
         """`add` after all other inputs have ended."""
-        past_combinations = self._combine_with_past(port, p) if self._ownership.lasts(p) else []
+        past_combinations = self._combine_with_past(port, p) if self.ownership.lasts(p) else []
         combined = [p, *self._combine(port, p), *past_combinations]
         for i in self._other_ports(port):
             for q in self.inputs[i].overlapping(p):
@@ -317,7 +314,7 @@ class Alignment:
         """The combinations of ``p`` with `past` that a consumer must receive."""
         if not self.heeds or not any(self.past[i].overlapping(p) for i in self._other_ports(port)):
             return []
-        combinations = [c for c in self._combine(port, p, recall=True) if self._ownership.needs(c)]
+        combinations = [c for c in self._combine(port, p, recall=True) if self.ownership.needs(c)]
         self._released += combinations
         return combinations
 
@@ -335,7 +332,7 @@ class Alignment:
 
     def _remember(self, ports: Iterable[int], p: Punctuation) -> None:
         """Add a punctuation to the `past` of inputs, if it may imply others that a consumer must receive."""
-        if not p.is_everything and self._ownership.lasts(p):
+        if not p.is_everything and self.ownership.lasts(p):
             for i in ports:
                 self.past[i].update([p])
 

@@ -10,7 +10,7 @@ from xmlpunct.base import frames
 from xmlpunct.base.frames import Snapshot
 from xmlpunct.punctuations.closed_set import ClosedSet, Row, closed_values
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import ANYTHING, Ownership
+from xmlpunct.punctuations.ownership import ANYTHING
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -87,11 +87,13 @@ class ClosedAttribute:
         self._positions = [*range(len(schema))] if keys is None else [schema.index(n) for n in (*keys, name)]
         self.schema = schema if keys is None else Schema.of(schema.attributes[i] for i in self._positions)
         """The schema of the outlines."""
-        self._joint = JointCover(schema, set(range(len(schema))).difference(self._positions))
+        self.joint = JointCover(schema, set(range(len(schema))).difference(self._positions))
+        """The joint cover over the attributes that the outlines lack."""
         self._everything = Punctuation.everything(self.schema)
         self._rows = ClosedSet(self.schema)
         self._frontier = _Frontier(self._rows) if prefixes_only else None
-        self._ownership = ANYTHING
+        self.ownership = ANYTHING
+        """The outlines that must be returned although implied."""
         self._every = [
             None if a.nullable else pt.interval(a.type, None, None, False, False) for a in self.schema
         ]
@@ -102,11 +104,6 @@ class ClosedAttribute:
         self._outside = IntervalSet(self.type)
         if reach is not WILDCARD:
             self._outside = ~IntervalSet(self.type, [reach])
-
-    def spread(self, ownership: Ownership, of_outlines: Ownership = ANYTHING) -> None:
-        """Run on one of several shards. ``of_outlines`` applies to what is returned, ``ownership`` to the input."""
-        self._joint.spread(ownership)
-        self._ownership = of_outlines
 
     def position_of(self, name: str) -> int:
         """The position in the input of an attribute of the outlines."""
@@ -132,8 +129,8 @@ class ClosedAttribute:
         together. It must hold for all intervals that contain an interval for which it holds.
         """
         batch = PunctuationBatch.of(punctuations)
-        if self.schema is not self._joint.schema:
-            batch = self._joint.add(batch).rebase(self.schema, self._positions)
+        if self.schema is not self.joint.schema:
+            batch = self.joint.add(batch).rebase(self.schema, self._positions)
         grown = dict[Punctuation, Growth]()
         if batch.position == self._position:
             self._close(self._everything, closed_values(batch), is_needed, grown)
@@ -172,7 +169,7 @@ class ClosedAttribute:
         wider = self._closed_by(near, outline)
         fresh = self._united([*wider, self._rows.values(row)]).missing(values)
         if not len(fresh):
-            if self._ownership.needs(outline):  # other shards may be unable to emit what implies it
+            if self.ownership.needs(outline):  # other shards may be unable to emit what implies it
                 whole = self._united([*wider, self._rows.values(row)]).overlapping(values)
                 _record(grown, Growth(outline, whole, whole))
             return
@@ -193,7 +190,7 @@ class ClosedAttribute:
             elif covers(outline, r.outline):
                 self._rows.remove([r])
                 grown.pop(r.outline, None)
-                if self._ownership.needs(r.outline):
+                if self.ownership.needs(r.outline):
                     _record(grown, Growth(r.outline, growth.whole, growth.whole))
         if further:
             self._intersect(growth, closed, further, is_needed, grown)
@@ -274,7 +271,7 @@ class ClosedAttribute:
     # As a part of the state
 
     def __len__(self) -> int:
-        return 0 if self._has_ended else len(self._joint) + len(self._rows)
+        return 0 if self._has_ended else len(self.joint) + len(self._rows)
 
     @property
     def _has_ended(self) -> bool:
@@ -283,7 +280,7 @@ class ClosedAttribute:
 
     @property
     def _parts(self) -> dict[str, frames.SnapshotPart]:
-        return {"joint": self._joint, "rows": self._rows}
+        return {"joint": self.joint, "rows": self._rows}
 
     def snapshot(self) -> Snapshot:
         """The closed values, for a checkpoint."""

@@ -11,7 +11,7 @@ from xmlpunct.base import frames
 from xmlpunct.base.frames import Snapshot
 from xmlpunct.punctuations.closed_set import REMEMBERED, ClosedSet, Row
 from xmlpunct.punctuations.grid import Axis, first_open, whole
-from xmlpunct.punctuations.ownership import ANYTHING, Ownership
+from xmlpunct.punctuations.ownership import ANYTHING
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -26,8 +26,8 @@ class JointCover:
     values are remembered, fused, while they overlap a retained punctuation. All punctuations of a batch are fused
     before the values that they close are computed.
 
-    On several shards (`spread`), closed values that every shard emits are remembered for ever. When a punctuation lists
-    values of this shard, they are emitted again for these values, because other shards may not close them.
+    On several shards, closed values that every shard emits are remembered for ever. When a punctuation lists values of
+    this shard (`Ownership`), they are emitted again for these values, because other shards may not close them.
 
     >>> s = Schema.parse("hour INT, done BOOLEAN NOT NULL")
     >>> joint = JointCover(s, [1])
@@ -40,11 +40,8 @@ class JointCover:
         self._nullable = frozenset(i for i in self._dropped if schema.attributes[i].nullable)
         self._open, self._closed = ClosedSet(schema), ClosedSet(schema, drops_implied=True)
         self._past = ClosedSet(schema, limit=REMEMBERED)
-        self._ownership = ANYTHING
-
-    def spread(self, ownership: Ownership) -> None:
-        """Run on one of several shards. ``ownership`` applies to received and emitted punctuations."""
-        self._ownership = ownership
+        self.ownership = ANYTHING
+        """The received and emitted punctuations that must be emitted although implied."""
 
     def add(self, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
         """Receive punctuations; return the new ones that they imply, each with ``*`` for all dropped attributes."""
@@ -52,7 +49,7 @@ class JointCover:
         if len(batch.parts) > 1:
             return PunctuationBatch.concat([self.add(part) for part in batch.parts])
         if batch.position is not None and batch.position not in self._dropped:
-            is_lasting = self._ownership.lasting(batch)
+            is_lasting = self.ownership.lasting(batch)
             if not (is_lasting and len(self._open)):
                 if is_lasting:
                     self._past.update(batch)
@@ -80,7 +77,7 @@ class JointCover:
         for row in rows:
             if len(self._open.values(row)):
                 implied.update(dict.fromkeys(c for c in self._closures(row) if self._is_new(c)))
-        if self._ownership:
+        if self.ownership:
             implied.update(dict.fromkeys(self._recall(received, implied)))
         closed = PunctuationBatch(implied)
         self._forget(closed)
@@ -88,7 +85,7 @@ class JointCover:
 
     def _is_new(self, c: Punctuation) -> bool:
         """Whether ``c`` is not implied by earlier closed values, or must be emitted all the same."""
-        return not self._closed.covers(c) or self._ownership.needs(c)
+        return not self._closed.covers(c) or self.ownership.needs(c)
 
     def _overtake(self, new: Row, values: Pattern) -> None:
         """Drop what a new range covers: <S1, (,5]> after <S1, (,6]>."""
@@ -97,7 +94,7 @@ class JointCover:
         for row in self._open.overlapping_rows(new.outline, new.position):
             if row == new:
                 continue
-            if covers(new.outline, row.outline) and not self._ownership.needs(self._lifted(row.outline)):
+            if covers(new.outline, row.outline) and not self.ownership.needs(self._lifted(row.outline)):
                 open_values = self._open.values(row)
                 open_values.remove(values)
                 if not len(open_values):
@@ -109,13 +106,13 @@ class JointCover:
         for lifted in dict.fromkeys(map(self._lifted, received)):
             if lifted not in new_closed:
                 recalled += ((lifted, q) for q in self._past.overlapping(lifted))
-        lasting = [q for q in new_closed if self._ownership.lasts(q)]
+        lasting = [q for q in new_closed if self.ownership.lasts(q)]
         if lasting:
             named = dict.fromkeys(self._lifted(row.outline) for row in self._open)
             recalled += product(named, lasting)
             self._past.update(lasting)
         combined = [(combine(p, q), q) for p, q in recalled]
-        return [c for c, q in combined if c is not None and c != q and self._ownership.needs(c)]
+        return [c for c, q in combined if c is not None and c != q and self.ownership.needs(c)]
 
     def _closing_null(self, batch: PunctuationBatch) -> Sequence[Punctuation]:
         """The punctuations with ``*`` at every nullable dropped attribute: only ``*`` closes null."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Protocol
 
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -46,31 +47,56 @@ class Ownership:
     """
 
     def __init__(self, schema: Schema, ways: Ways = (), sifted: bool = False) -> None:
-        self._ways = [list(dict.fromkeys(schema.index(name) for name in way)) for way in ways]
-        self._sifted = sifted
+        self.ways, self.sifted = ways, sifted
+        self._positions = [list(dict.fromkeys(schema.index(name) for name in way)) for way in ways]
+
+    def over(self, schema: Schema, names: Mapping[str, str] | None = None) -> Ownership:
+        """The ownership of punctuations of another schema.
+
+        ``names`` maps attributes to those of ``schema``; None if they have the same names. Ways by other attributes
+        are omitted.
+
+        >>> s, t = Schema.parse("k INT, v INT"), Schema.parse("l INT, w INT")
+        >>> Ownership(s, [("k",), ("v",)]).over(t, {"k": "l"}).ways
+        [['l']]
+        """
+        names = dict(zip(schema.names, schema.names, strict=True)) if names is None else names
+        ways = [[names[name] for name in way] for way in self.ways if names.keys() >= set(way)]
+        return Ownership(schema, ways, self.sifted)
 
     def __bool__(self) -> bool:
         """Whether any implied punctuation must be emitted."""
-        return bool(self._ways)
+        return bool(self.ways)
 
     def owned(self, p: Punctuation) -> bool:
         """Whether a punctuation lists values of the shard key."""
-        return not p.is_everything and any(listed_values(p, way) is not None for way in self._ways)
+        return not p.is_everything and any(listed_values(p, way) is not None for way in self._positions)
 
     def needs(self, p: Punctuation) -> bool:
         """Whether a punctuation must be emitted even if it is implied."""
-        return self._sifted or self.owned(p)
+        return self.sifted or self.owned(p)
 
     def lasts(self, p: Punctuation) -> bool:
         """Whether an emitted punctuation may imply punctuations that must still be emitted."""
-        return bool(self) and (self._sifted or not self.owned(p))
+        return bool(self) and (self.sifted or not self.owned(p))
 
     def lasting(self, batch: PunctuationBatch) -> bool:
         """Whether `lasts` holds for a punctuation of a columnar batch."""
-        owned = not batch.ranged and any(way in ([], [batch.position]) for way in self._ways)
-        return bool(self) and (self._sifted or not owned)
+        owned = not batch.ranged and any(way in ([], [batch.position]) for way in self._positions)
+        return bool(self) and (self.sifted or not owned)
 
 
+class Owner(Protocol):
+    """An operator, or a part of one, that emits owned punctuations although earlier ones imply them."""
+
+    ownership: Ownership
+
+    @property
+    def schema(self) -> Schema: ...
+
+
+KeyPath = tuple[Owner, Mapping[str, str] | None]
+"""A part of an operator, and its names of the operator's output attributes; None if it has the same names."""
 ONE_SHARD: Ways = ((),)
 """The ways on one shard: an empty shard key."""
 ANYTHING = Ownership(Schema.of(()))

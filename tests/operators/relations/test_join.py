@@ -121,7 +121,7 @@ def test_against_every_instant(case: str, residual: bool, data: st.DataObject) -
         schemas = (changes(space.schema, INT) for space in spaces)
         join = ChangeJoin(*schemas, keys, T, LESS if residual else None)
         if shards:
-            join.spread([names[0]])
+            join.emit_implied([names[0]])
         return join
 
     pairs = list(pairs_of(spaces, keys))
@@ -247,5 +247,5 @@ def test_on_several_shards_owned_punctuations_are_emitted_though_implied() -> No
         2: P(2, *, (,3], *) -> P(2, *, *, (,3], *)
         """
     operator = ChangeJoin(*(changes(space.schema, INT) for space in (LEFT, RIGHT)), [("k", "j")], T)
-    operator.spread([("k",)])
+    operator.emit_implied([("k",)])
     check_table(operator, table)

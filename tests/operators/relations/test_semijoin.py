@@ -38,7 +38,7 @@ def test_against_every_instant(case: str, kind: str, data: st.DataObject) -> Non
     def make() -> ChangeSemi:
         semi = ChangeSemi(*(changes(space.schema, INT) for space in spaces), keys, T, residual, kind)
         if shards:
-            semi.spread([names[0]])
+            semi.emit_implied([names[0]])
         return semi
 
     partners = {e: [f for d, f in pairs_of(spaces, keys) if d == e] for e in left.tuples()}

@@ -154,7 +154,7 @@ def test_punctuations_of_keys_are_purged_once_all_keys_are_closed_as_far() -> No
 def test_on_several_shards_owned_punctuations_are_emitted_though_implied() -> None:
     """Other shards may not emit the implying punctuation, and only this one closes its own tuples."""
     operator = Window(PACKET, "ts", Instants(INT), 5)
-    operator.spread([("src",)])
+    operator.emit_implied([("src",)])
     check_table(
         operator,
         """

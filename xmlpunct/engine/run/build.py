@@ -34,11 +34,10 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), single_shard
         index = len(operators)
         operator = node.operator()
         operator.number = node.number
-        operator.sifted = sifted
         operator.drops_rejects = node.drops_rejects
         ways = () if single_shard else node.ways
         if ways or sifted:
-            operator.spread(ways or ONE_SHARD)
+            operator.emit_implied(ways or ONE_SHARD, sifted)
         operators.append(operator)
         targets.append([])
         if len(plans) > 1:

@@ -14,7 +14,7 @@ from xmlpunct.operators.group.distinct_finality import DistinctTest
 from xmlpunct.operators.group.open_groups import Groups, grouping
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.punctuations.closed_attribute import ClosedAttribute, inside, unbounded
-from xmlpunct.punctuations.ownership import Ownership
+from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -156,10 +156,10 @@ class Finality:
         tests = enumerate(test for _, test in self._tests)
         return {**attributes, **{f"final{i}{n}": part for i, test in tests for n, part in test.parts.items()}}
 
-    def spread(self, ownership: Ownership) -> None:
-        """As `ClosedAttribute.spread`."""
-        for attribute in self._attributes.values():
-            attribute.spread(ownership)
+    @property
+    def joints(self) -> list[JointCover]:
+        """The joint covers of the input's punctuations."""
+        return [attribute.joint for attribute in self._attributes.values()]
 
     def receive(self, batch: PunctuationBatch) -> None:
         """Receive punctuations of the input. Punctuations on keys only close groups anyway, and are skipped."""

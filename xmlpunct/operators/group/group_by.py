@@ -14,7 +14,6 @@ from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -77,16 +76,11 @@ class GroupBy(Operator):
         self._final_keys = Arrangement(self._keys.empty(), self._keys.names)
         """The keys of final groups that were released and are not closed yet."""
         self._unemitted: list[PunctuationBatch] = []
+        joints = [] if self._finality is None else self._finality.joints
+        self.key_paths = [(joint, None) for joint in (self._joint, *joints)]
         early = {} if self._finality is None else {"left": self._final_keys, **self._finality.parts}
         self.speaks = self._finality is not None  # a tuple may make its group final
         self.state = State(groups=self._groups, joint=self._joint, over=self._over, **early)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        ownership = Ownership(self.inputs[0], ways, self.sifted)
-        self._joint.spread(ownership)
-        if self._finality is not None:
-            self._finality.spread(ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if self._over.value:

@@ -16,7 +16,6 @@ from xmlpunct.operators.join.join_output import JoinOutput
 from xmlpunct.operators.join.preserved import preserved_sides
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.alignment import Alignment
-from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -69,14 +68,11 @@ class Join(JoinInputs):
         self._ended = StateCell(0)  # bit by side
         self._alignment = Alignment(self.schema, 2, possible=self._output.possible) if combines else None
         combining = {} if self._alignment is None else {"both": self._alignment}
-        self.state = State(**self.sides, ended=self._ended, **past, **combining)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
         for preserved in self._preserved.values():
-            preserved.spread(ways, self.ownership, self.sifted)
+            self.key_paths += preserved.key_paths
         if self._alignment is not None:
-            self._alignment.spread(self.ownership)
+            self.key_paths.append((self._alignment, None))
+        self.state = State(**self.sides, ended=self._ended, **past, **combining)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         other, output = 1 - port, list[pl.DataFrame]()

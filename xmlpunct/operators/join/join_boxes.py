@@ -12,7 +12,7 @@ from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
 from xmlpunct.operators.join.join_bounds import Bound, bounds_of
 from xmlpunct.punctuations.closed_attribute import ClosedAttribute, inside, unbounded
-from xmlpunct.punctuations.ownership import Ownership
+from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -66,9 +66,10 @@ class Box:
         """The parts of an operator's state."""
         return {"values": self._closed_values, "closed": self._closed}
 
-    def spread(self, ownership: Ownership) -> None:
-        """As `ClosedAttribute.spread`."""
-        self._closed_values.spread(ownership)
+    @property
+    def joint(self) -> JointCover:
+        """The joint cover of the other side's punctuations."""
+        return self._closed_values.joint
 
     def bounds(self, tuples: pl.DataFrame) -> tuple[list[pl.Series], pl.Series]:
         """The bounds of tuples, and whether the box of each tuple is empty."""
@@ -206,10 +207,10 @@ class Boxes:
         parts = {f"{name}{i}": part for i, box in enumerate(self._boxes) for name, part in box.parts.items()}
         return {**parts, "common": self._common} if len(self._boxes) > 1 else parts
 
-    def spread(self, ownership: Ownership) -> None:
-        """As `ClosedAttribute.spread`."""
-        for box in self._boxes:
-            box.spread(ownership)
+    @property
+    def joints(self) -> list[JointCover]:
+        """The joint covers of the other side's punctuations."""
+        return [box.joint for box in self._boxes]
 
     def __bool__(self) -> bool:
         return bool(self._boxes or self._conditions)

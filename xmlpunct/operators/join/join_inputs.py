@@ -16,7 +16,7 @@ from xmlpunct.operators.join.join_boxes import Boxes
 from xmlpunct.operators.join.join_keys import LEFT, SIDES, JoinKeys
 from xmlpunct.operators.join.two_sides import TwoSides
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 
@@ -56,16 +56,14 @@ class JoinInputs(TwoSides, Operator):
             JointCover(input_, set(range(len(input_))).difference(keys.positions[side]))
             for side, input_ in enumerate(inputs)
         ]
+        self.key_paths: list[KeyPath] = [
+            (joint, keys.renaming(keys.names[side]))
+            for side in SIDES
+            for joint in (self._joint[side], *self.boxes[1 - side].joints)
+        ]
         self.sides |= {f"joint{side}": joint for side, joint in enumerate(self._joint)}
         for side, boxes in enumerate(self.boxes):
             self.sides |= {f"{name}_{side}": part for name, part in boxes.parts.items()}
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        for side, joint in enumerate(self._joint):
-            ownership = Ownership(self.inputs[side], self.keys.ways_of(side, ways), self.sifted)
-            joint.spread(ownership)
-            self.boxes[1 - side].spread(ownership)
 
     def closings(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """joinPs: the values of k that new punctuations of an input close, as punctuations over k."""

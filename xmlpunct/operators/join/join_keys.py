@@ -13,7 +13,7 @@ from xmlpunct.expressions.exclusions import only_within
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import non_null
 from xmlpunct.punctuations.alignment import Alignment
-from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -60,18 +60,14 @@ class JoinKeys:
         for name, key in zip(self.names[port], self.schema.names, strict=True):
             yield from only_within(self.schema, key, schema[name].domain)
 
-    def spread(self, ways: Ways, sifted: bool) -> None:
-        """As `Operator.spread`."""
-        self.alignment.spread(Ownership(self.schema, self._rename_ways(ways, self.schema.names), sifted))
+    @property
+    def key_path(self) -> KeyPath:
+        """The alignment, with its names of k."""
+        return self.alignment, self.renaming(self.schema.names)
 
-    def ways_of(self, port: int, ways: Ways) -> Ways:
-        """Ways by the keys, under an input's names of them."""
-        return self._rename_ways(ways, self.names[port])
-
-    def _rename_ways(self, ways: Ways, to: Sequence[str]) -> Ways:
-        """The ways that consist of keys, under the names ``to``. ``ways`` have names of either input."""
-        keys = {n: key for names in self.names for n, key in zip(names, to, strict=True)}
-        return [[keys[name] for name in way] for way in ways if keys.keys() >= set(way)]
+    def renaming(self, new_names: Sequence[str]) -> dict[str, str]:
+        """A mapping from both inputs' names of k to new names of k."""
+        return {old: new for names in self.names for old, new in zip(names, new_names, strict=True)}
 
     def closed(self, port: int, p: Punctuation) -> PunctuationBatch:
         """The closed values of an input that overlap a punctuation of the other input, as punctuations over k."""

@@ -11,7 +11,6 @@ from xmlpunct.operators.join.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.join.preserved import Preserved
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
@@ -55,14 +54,11 @@ class NotIn(JoinInputs):
         self._empty, self._ended = StateCell(True), StateCell(False)
         self._until_end = right[right_column].nullable
         self._left = Preserved(LEFT, keys, left, range(len(left)), self.pending[LEFT])
+        self.key_paths += self._left.key_paths
         self._all_values = JointCover(Schema.of([right[right_column]]), [0])
         self.state = State(
             **self.sides, empty=self._empty, ended=self._ended, past=self._left.past, all=self._all_values
         )
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self._left.spread(ways, self.ownership, self.sifted)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:

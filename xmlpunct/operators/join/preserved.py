@@ -8,7 +8,7 @@ from xmlpunct.operators.join.join_keys import SIDES, JoinKeys
 from xmlpunct.operators.join.join_output import JoinOutput
 from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.closed_set import REMEMBERED, ClosedSet
-from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
+from xmlpunct.punctuations.ownership import ANYTHING, KeyPath
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -34,21 +34,16 @@ class Preserved:
     file that has ended does not block closed bids. The left side of a semijoin counts as preserved. A ``pending``
     punctuation is emitted uncombined later. On several shards, ``past`` has the emitted punctuations that all shards
     have to emit, because other shards may need the ones that they imply. ``origins`` has the side's attribute for each
-    attribute of ``output``.
+    attribute of the output's ``schema``.
     """
 
     def __init__(
-        self, side: int, keys: JoinKeys, output: Schema, origins: Sequence[int | None], pending: Pending
+        self, side: int, keys: JoinKeys, schema: Schema, origins: Sequence[int | None], pending: Pending
     ) -> None:
-        self.side, self.keys, self.output, self.origins, self.pending = side, keys, output, origins, pending
-        self.schema = pending.schema
-        self.past = ClosedSet(self.schema, limit=REMEMBERED)
-        self._ownership, self._sifted = ANYTHING, False
-
-    def spread(self, ways: Ways, ownership: Ownership, sifted: bool) -> None:
-        """As an operator's `spread`."""
-        self.keys.spread(ways, sifted)
-        self._ownership, self._sifted = ownership, sifted
+        self.side, self.keys, self.schema, self.origins, self.pending = side, keys, schema, origins, pending
+        self.past = ClosedSet(pending.schema, limit=REMEMBERED)
+        self.ownership = ANYTHING
+        self.key_paths: list[KeyPath] = [keys.key_path, (self, None)]
 
     def meet(self, batch: PunctuationBatch) -> list[Met]:
         """New punctuations of the side, each with its combinations with values that the other input has closed."""
@@ -58,7 +53,7 @@ class Preserved:
         return [
             (p, combination)
             for p in batch
-            for c in self.keys.to_schema(self.keys.closed(other, p), self.schema, self.side)
+            for c in self.keys.to_schema(self.keys.closed(other, p), self.pending.schema, self.side)
             if (combination := combine(p, c)) is not None
         ]
 
@@ -69,7 +64,7 @@ class Preserved:
 
         They are in ``met``, or are combinations with values that the other input has newly ``closed``.
         """
-        if self._ownership:
+        if self.ownership:
             self.past.update(self._lasting(emitted))
         if met is None:
             return self._with_closed(closed)
@@ -78,9 +73,9 @@ class Preserved:
 
     def _with_closed(self, closed: PunctuationBatch) -> PunctuationBatch:
         """The combinations with ``closed``, newly closed values of the other input, as punctuations over k."""
-        closed = self.keys.to_schema(closed, self.schema, self.side)
+        closed = self.keys.to_schema(closed, self.pending.schema, self.side)
         waiting, past = self.pending.waiting, self.past
-        over = past.has_end and not len(waiting) and not (self._sifted and len(past) > 1)
+        over = past.has_end and not len(waiting) and not (self.ownership.sifted and len(past) > 1)
         if over and closed.position is not None and not closed.ranged and not self._lasting(closed):
             return closed
         combinations = [p for c in closed for p in waiting.combinations(c)] if len(waiting) else []
@@ -91,22 +86,22 @@ class Preserved:
 
     def _is_needed(self, c: Punctuation, p: Punctuation) -> bool:
         """Whether a receiver may need ``c`` although ``p``, which implies it, was emitted."""
-        return c != p and self._lasts(p) and self._ownership.needs(self._to_output(c))
+        return c != p and self._lasts(p) and self.ownership.needs(self._to_output(c))
 
     def _lasting(self, batch: PunctuationBatch) -> PunctuationBatch:
         """The punctuations whose combinations with values closed later may still be needed."""
         if batch.position is not None and not batch.ranged:
-            output = batch.rebase(self.output, self.origins)
+            output = batch.rebase(self.schema, self.origins)
             is_fixed = self.keys.positions[self.side] == [batch.position]
-            if is_fixed or (output.position is not None and not self._ownership.lasting(output)):
+            if is_fixed or (output.position is not None and not self.ownership.lasting(output)):
                 return PunctuationBatch()
         return PunctuationBatch(p for p in batch if self._lasts(p))
 
     def _lasts(self, p: Punctuation) -> bool:
         """Whether a punctuation is in `_lasting`. With a single k, all its combinations are itself."""
         is_fixed = all(isinstance(p.patterns[i], Constant) for i in self.keys.positions[self.side])
-        return not (is_fixed and self.keys.schema.names) and self._ownership.lasts(self._to_output(p))
+        return not (is_fixed and self.keys.schema.names) and self.ownership.lasts(self._to_output(p))
 
     def _to_output(self, p: Punctuation) -> Punctuation:
         """A punctuation of the side as a punctuation of the output."""
-        return p.rebase(self.output, self.origins)
+        return p.rebase(self.schema, self.origins)

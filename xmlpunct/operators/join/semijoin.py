@@ -13,7 +13,6 @@ from xmlpunct.operators.join.join_inputs import JoinInputs
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT, Equalities, JoinKeys
 from xmlpunct.operators.join.preserved import Preserved
 from xmlpunct.operators.state import State
-from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
@@ -70,11 +69,8 @@ class SemiJoin(JoinInputs):
         names = dict(zip(*k.names, strict=True))
         self._origins = [partner.index(names[name]) if name in names else None for name in left.names]
         self._left = Preserved(LEFT, k, left, range(len(left)), self.pending[LEFT])
+        self.key_paths += self._left.key_paths
         self.state = State(**self.sides, past=self._left.past)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self._left.spread(ways, self.ownership, self.sifted)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)

@@ -56,7 +56,7 @@ class Gather(Merge):
 
     ``keys`` are the ways to find the partition values in the output; empty if they were lost. (A null matches no
     pattern that can be listed.) ``onward`` are the ways of the receiver, if it needs implied punctuations
-    (`Operator.spread`). Otherwise no punctuation is emitted after the end.
+    (`Operator.emit_implied`). Otherwise no punctuation is emitted after the end.
 
     See semantics 5.1.
 
@@ -76,8 +76,7 @@ class Gather(Merge):
         super().__init__([schema] * shards, alike=True)
         self._ways, self._owners = [[schema.index(key) for key in way] for way in keys], owners
         if onward:
-            self.sifted = True
-            self.spread(onward)
+            self.emit_implied(onward, sifted=True)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         if self.alignment.ended and not self.ownership:

@@ -11,7 +11,7 @@ from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
@@ -41,12 +41,8 @@ class Merge(Operator):
         self._merged = MergedInputs(inputs)
         super().__init__(tuple(inputs), self._merged.schema)
         self.alignment = Alignment(self.schema, len(inputs), alike)
+        self.key_paths = [(self.alignment, None), *self._merged.key_paths]
         self.state = State(alignment=self.alignment, **self._merged.parts)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self._merged.spread(ways, self.sifted)
-        self.alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return renamed_columns(tuples, self.schema)
@@ -85,12 +81,11 @@ class MergedInputs:
             for i, joint in enumerate(joints)
         }
 
-    def spread(self, ways: Ways, sifted: bool) -> None:
-        """As `Operator.spread`."""
-        for schema, joints in zip(self.inputs, self._joint, strict=True):
-            input_ways = [[schema.names[self.schema.index(name)] for name in way] for way in ways]
-            for joint in joints:
-                joint.spread(Ownership(schema, input_ways, sifted))
+    @property
+    def key_paths(self) -> list[KeyPath]:
+        """The joint covers, with each input's names of the merged attributes."""
+        names = [dict(zip(self.schema.names, schema.names, strict=True)) for schema in self.inputs]
+        return [(joint, names[port]) for port, joints in enumerate(self._joint) for joint in joints]
 
     def to_output(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """Punctuations of input ``port``, joint covers included, as punctuations of the merged schema."""

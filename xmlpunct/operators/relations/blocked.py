@@ -9,7 +9,7 @@ import polars as pl
 from xmlpunct.base.frames import Snapshot
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.prefixes import with_at, without_at
-from xmlpunct.punctuations.ownership import ANYTHING, Ownership
+from xmlpunct.punctuations.ownership import ANYTHING
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -48,11 +48,7 @@ class Blocked:
         self._purged = 0
         """How many of these were left when last looked through."""
         self._everything = Punctuation.everything(schema)
-        self._ownership = ANYTHING
-
-    def spread(self, ownership: Ownership) -> None:
-        """Run on one of several shards: what is owned is said although others imply it."""
-        self._ownership = ownership
+        self.ownership = ANYTHING
 
     def add(self, closed: Iterable[Punctuation], least: Least) -> list[Punctuation]:
         """Take new ones; return what may be said of them."""
@@ -110,7 +106,7 @@ class Blocked:
 
     def _said_of(self, q: Punctuation) -> int:
         own = self._said.get(q, self.instants.lo - 1)
-        return own if self._ownership.needs(q) else max(own, self._all_said)
+        return own if self.ownership.needs(q) else max(own, self._all_said)
 
     @property
     def _all_said(self) -> int:

@@ -16,7 +16,6 @@ from xmlpunct.operators.relations.slots import Numbers, Slots
 from xmlpunct.operators.relations.weights import COUNT, finished
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -65,11 +64,8 @@ class ChangeGroupBy(Operator):
         self._begun = StateCell(
             False
         )  # whether LO is closed: from then on, the only group without keys has a tuple
+        self.key_paths = [(self._joint, None)]
         self.state = State(**self._groups.parts, joint=self._joint, begun=self._begun)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self._joint.spread(Ownership(self.inputs[0], ways, self.sifted))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         self._tuples = tuples  # `punctuate` is next: changes that the slice itself closes are not retained

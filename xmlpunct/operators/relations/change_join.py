@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -23,7 +23,7 @@ from xmlpunct.operators.relations.prefixes import OPEN, Prefixes, Sorted, split,
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -99,6 +99,7 @@ class ChangeJoin(Operator):
         self._at = self.schema.index(AT)
         self._emitted = StateCell[int | None](None)
         """The emitted bound of all tuples, if there is one."""
+        self.key_paths = [*self._key_paths()]
         self.state = State(
             keys=self.keys.alignment,
             alignment=self._alignment,
@@ -116,21 +117,14 @@ class ChangeJoin(Operator):
             },
         )
 
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self._alignment.spread(self.ownership)
-        self.keys.spread(ways, self.sifted)
-        for side, joint in enumerate(self._joint):
-            input_ways = [[*map(partial(self._input_name, side), way)] for way in ways]
-            complete_ways = [way for way in input_ways if all(way)]
-            ownership = Ownership(self.inputs[side], complete_ways, self.sifted)
-            joint.spread(ownership)
-            self._blocked[side].spread(ownership)
-
-    def _input_name(self, side: int, name: str) -> str:
-        """An output attribute's name in an input; empty if only the other input has it."""
-        origin = self._origins[side][self.schema.index(name)]
-        return "" if origin is None else self.inputs[side].names[origin]
+    def _key_paths(self) -> Iterator[KeyPath]:
+        yield self._alignment, None
+        yield self.keys.key_path
+        for side, input_ in enumerate(self.inputs):
+            origins = zip(self.schema.names, self._origins[side], strict=True)
+            names = {name: input_.names[origin] for name, origin in origins if origin is not None}
+            yield self._joint[side], names
+            yield self._blocked[side], names
 
     # Tuples
 

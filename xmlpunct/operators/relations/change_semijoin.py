@@ -12,7 +12,6 @@ from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.sets.pointwise import Pointwise
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.schema.change_columns import AT
@@ -61,22 +60,18 @@ class ChangeSemi(Operator):
         self._pointwise = Pointwise([left, left], kind, instants)
         constrained = {*self.keys.positions[RIGHT], right.index(AT)}
         self._joint = JointCover(right, {*range(len(right))} - constrained)
+        self.key_paths = [
+            (self._joint, dict(zip(*self.keys.names, strict=True))),
+            *((part, None) for part in (self._join, self._pointwise)),
+            *self._join.key_paths,
+            *self._pointwise.key_paths,
+        ]
         join, pointwise = self._join.state.parts, self._pointwise.state.parts
         self.state = State(
             joint=self._joint,
             **{f"join_{name}": part for name, part in join.items()},
             **{f"pointwise_{name}": part for name, part in pointwise.items()},
         )
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self._pointwise.sifted = self.sifted
-        self._pointwise.spread(ways)
-        self._join.sifted = self.sifted
-        self._join.spread(ways)
-        names = dict(zip(*self.keys.names, strict=True))
-        right_ways = [[names[name] for name in way] for way in ways if names.keys() >= set(way)]
-        self._joint.spread(Ownership(self.inputs[RIGHT], right_ways, self.sifted))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         self._join.number = self.number

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from xmlpunct.base.frames import Snapshot
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.punctuations.closed_attribute import ClosedAttribute, Growth, unbounded
-from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
+from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -48,25 +48,18 @@ class ClosedPrefixes:
     def __init__(
         self, schema: Schema, timestamp: str, instants: Instants, keys: Sequence[str] | None = None
     ) -> None:
-        self._schema, self.instants = schema, instants
+        self.instants = instants
         possible = ordinals(instants.type, instants.first, instants.last)
         self._closed = ClosedAttribute(
             schema, timestamp, keys, possible, forgets_complete=True, prefixes_only=True
         )
         self._lowest = instants.type.ordinal(instants.type.lowest)
-        self._ownership = ANYTHING
-
-    def spread(self, ways: Ways, sifted: bool) -> None:
-        """Run on one of several shards."""
-        narrow = self._closed.schema
-        ways_of_outlines = [way for way in ways if all(name in narrow for name in way)]
-        self._ownership = Ownership(narrow, ways_of_outlines, sifted)
-        self._closed.spread(Ownership(self._schema, ways, sifted), self._ownership)
+        self.key_paths: list[KeyPath] = [(self._closed.joint, None), (self._closed, None)]
 
     @property
     def is_simple(self) -> bool:
         """Whether a punctuation that leaves the timestamp open closes nothing beyond itself and implies nothing."""
-        return self._closed.is_simple and not self._ownership
+        return self._closed.is_simple and not self._closed.ownership
 
     @property
     def opening(self) -> list[ClosedPrefix]:

@@ -15,7 +15,6 @@ from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.partials import Partials, withdraw
 from xmlpunct.operators.relations.slots import begins, group_numbers, order_by
 from xmlpunct.operators.state import State
-from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -81,12 +80,8 @@ class Relation(Operator):
         )
         self._later = Partials(empty, [*self._names, AT])
         self._current = Partials(empty.drop(AT), self._names)
+        self.key_paths = self._closed.key_paths
         self.state = State(later=self._later, now=self._current, closed=self._closed)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        if self._timestamp is not None:
-            self._closed.spread(ways, self.sifted)
 
     def opening(self) -> list[Punctuation]:
         before = self.instants.prefix(self.instants.lo - 1)

@@ -16,7 +16,6 @@ from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.partials import withdraw
 from xmlpunct.operators.relations.slots import Numbers, begins, group_numbers, order_by
 from xmlpunct.operators.state import State
-from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -64,11 +63,8 @@ class RowsWindow(Operator):
         self._window = Arrangement(empty.drop(AT).hstack(numbers), [*self._by, NUMBER])
         self._ends = Arrangement(empty[:, self._by].hstack(numbers[1:]), self._by)
         """For each partition with a window, the numbers of its elements, from `FIRST` to `BEHIND` (exclusive)."""
+        self.key_paths = self._closed.key_paths
         self.state = State(later=self._later, window=self._window, ends=self._ends, closed=self._closed)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self._closed.spread(ways, self.sifted)
 
     def opening(self) -> list[Punctuation]:
         before = self.instants.prefix(self.instants.first - 1)

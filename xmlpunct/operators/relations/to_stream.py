@@ -15,7 +15,6 @@ from xmlpunct.operators.relations.open_changes import Later
 from xmlpunct.operators.relations.repeated import Repeated
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
@@ -72,13 +71,9 @@ class ToStream(Operator):
         elif transient or instants.is_bounded:
             self._emitter = _States(self._later, instants, every or 1, origin)
         else:
-            self._emitter = _Repeating(self._later, instants, every or 1, origin)
+            self._emitter = repeating = _Repeating(self._later, instants, every or 1, origin)
+            self.key_paths = [(repeating.joint, None)]
         self.state = State(later=self._later, **self._emitter.parts)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        if isinstance(self._emitter, _Repeating):
-            self._emitter.joint.spread(Ownership(self.inputs[0], ways, self.sifted))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         self._later.add(tuples)

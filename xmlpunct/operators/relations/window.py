@@ -12,7 +12,6 @@ from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.relations.closed_prefixes import ClosedPrefix, ClosedPrefixes
 from xmlpunct.operators.relations.instants import Instants, up
 from xmlpunct.operators.state import State
-from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -61,11 +60,8 @@ class Window(Operator):
         sources: list[int | None] = [schema.index(a.name) for a in attributes]
         self._sources = [*sources, None, None]
         self._closed = ClosedPrefixes(schema, timestamp, instants)
+        self.key_paths = self._closed.key_paths
         self.state = State(closed=self._closed)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self._closed.spread(ways, self.sifted)
 
     # Tuples
 

@@ -13,7 +13,6 @@ from xmlpunct.operators.merge.merge import MergedInputs, renamed_columns
 from xmlpunct.operators.sets.stream_counts import StreamCounts
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.alignment import Alignment
-from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
 
@@ -78,12 +77,8 @@ class Pointwise(Operator):
             from xmlpunct.operators.relations.relation_counts import RelationCounts
 
             self._counts = RelationCounts(self.schema, function, self._alignment, instants)
+        self.key_paths = [(self._alignment, None), *self._merged.key_paths]
         self.state = State(**self._counts.parts, **self._merged.parts)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self._merged.spread(ways, self.sifted)
-        self._alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._counts.add(port, renamed_columns(tuples, self.schema))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -19,7 +19,7 @@ from xmlpunct.operators.tuple.images import Images
 from xmlpunct.operators.tuple.output_columns import OutputColumns
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -82,6 +82,7 @@ class Project(Operator):
             parts = {"alignment": self._alignment, **self._merged.parts}
             for i, way in enumerate(self._ways):
                 parts |= {f"way{i}_{name}": part for name, part in way.state.parts.items()}
+        self.key_paths = [*self._key_paths(self._columns.chosen)]
         self.state = State(**parts)
 
     @classmethod
@@ -93,19 +94,14 @@ class Project(Operator):
         chosen = [(name, Column(a.type, a.nullable, a.name)) for name, a in zip(names, sources, strict=True)]
         return cls(schema, chosen, (), memory)
 
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self._spread(ways, [[self._columns.chosen[name] for name in way] for way in ways])
-
-    def _spread(self, ways: Ways, input_ways: Ways) -> None:
-        """Request implied punctuations, by the ways of the output and of the input."""
-        self._joint.spread(Ownership(self.inputs[0], input_ways, self.sifted))
+    def _key_paths(self, chosen: Mapping[str, str]) -> Iterator[KeyPath]:
+        """``chosen`` has the input's name of each attribute that can hold a partition value."""
+        yield self._joint, chosen
         for way in self._ways:
-            way.sifted = self.sifted
-            way._spread(ways, input_ways)
+            yield from way._key_paths(chosen)
         if self._ways:
-            self._merged.spread(ways, self.sifted)
-            self._alignment.spread(Ownership(self._merged.schema, ways, self.sifted))
+            yield from self._merged.key_paths
+            yield self._alignment, None
 
     def opening(self) -> list[Punctuation]:
         """Punctuations on the keys of an absent side of an outer join, which are null in all tuples.

@@ -11,7 +11,6 @@ from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State
 from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.punctuations.closed_attribute import ClosedAttribute, Growth
-from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -108,12 +107,8 @@ class WindowPromises(Operator):
         self.frame, self._position, self._keeps = frame, schema.index(timestamp), keeps
         self._bounds = [None if name is None else self.schema.index(name) for name in (start, end)]
         self._closed = ClosedAttribute(schema, timestamp, forgets_complete=True)
+        self.key_paths = [(self._closed.joint, None), (self._closed, None)]
         self.state = State(closed=self._closed)
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        ownership = Ownership(self.inputs[0], ways, self.sifted)
-        self._closed.spread(ownership, ownership)
 
     def opening(self) -> list[Punctuation]:
         """Punctuations on windows outside of the timestamp's domain."""

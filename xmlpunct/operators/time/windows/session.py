@@ -16,7 +16,6 @@ from xmlpunct.operators.state import State
 from xmlpunct.operators.time.windows.open_sessions import OpenSessions, distance
 from xmlpunct.punctuations.closed_attribute import ClosedAttribute, Growth
 from xmlpunct.punctuations.joint_cover import JointCover
-from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -76,6 +75,9 @@ class Session(Operator):
         self._keys = [keys.index(n) if n in keys else None for n in schema.names]
         self._starts = Blocked(keys, self._instants)
         """For each key the instants at which no session can begin any more; retained sessions block them."""
+        self.key_paths = [
+            (part, None) for part in (self._joint, self._closed.joint, self._closed, self._starts)
+        ]
         self.state = State(
             waiting=self._sessions.tuples,
             sessions=self._sessions,
@@ -84,14 +86,6 @@ class Session(Operator):
             pending=self._pending,
             starts=self._starts,
         )
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        ownership = Ownership(self.inputs[0], ways, self.sifted)
-        self._joint.spread(ownership)
-        self._closed.spread(ownership, ownership)
-        key_ways = [way for way in ways if set(way) <= set(self._by)]
-        self._starts.spread(Ownership(self._starts.schema, key_ways, self.sifted))
 
     def opening(self) -> list[Punctuation]:
         """Punctuations on windows outside of the timestamp's domain."""
