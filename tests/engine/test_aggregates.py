@@ -264,6 +264,15 @@ def test_sums_at_the_ends(
     assert s is None or math.copysign(1, s) == math.copysign(1, total or 0.0)
 
 
+@pytest.mark.parametrize(("shards", "cuts"), [(1, 1), (3, 4)])
+def test_averages_of_large_integers_are_rounded_once(shards: int, cuts: int) -> None:
+    """Also where the sum has more than 53 bits."""
+    values = [2**62 + 1, 2**62 - 5, 2**53 + 1, 3]
+    tuples = [(1, v, None, None, None, None, None, None) for v in values]
+    ((_, average),) = released("SELECT k, AVG(v) AS a FROM st GROUP BY k", tuples, shards, cuts)
+    assert average == float(Fraction(sum(values), len(values)))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_variance_is_exact(seed: int) -> None:
     """The variance is rounded correctly to DOUBLE for every order and slicing."""

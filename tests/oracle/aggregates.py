@@ -68,7 +68,7 @@ def _sum(type_: Type, values: Sequence[Any]) -> Any:
             raise NotRepresentable
         return total
     if isinstance(type_, DecimalType):
-        return _decimal(sum(map(Fraction, values)), type_.scale)
+        return rounded_decimal(sum(map(Fraction, values)), type_.scale)
     return _doubles(values, 1)
 
 
@@ -76,7 +76,7 @@ def _average(type_: Type, values: Sequence[Any]) -> Any:
     if type_.name == "INT":
         return float(Fraction(sum(values), len(values)))
     if isinstance(type_, DecimalType):
-        return _decimal(sum(map(Fraction, values), Fraction(0)) / len(values), type_.scale + 4)
+        return rounded_decimal(sum(map(Fraction, values), Fraction(0)) / len(values), type_.scale + 4)
     return _doubles(values, len(values))
 
 
@@ -95,7 +95,7 @@ def nearest(number: Fraction) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def _decimal(value: Fraction | int, scale: int) -> Decimal:
+def rounded_decimal(value: Fraction | int, scale: int) -> Decimal:
     """A value as DECIMAL(38, scale), halves away from zero."""
     exact = _WIDE.divide(Decimal(value.numerator), Decimal(value.denominator))
     rounded = exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_WIDE)

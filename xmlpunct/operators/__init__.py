@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from xmlpunct.base.lazy_imports import found_later
 from xmlpunct.operators.driver import Counters, Pipeline, run
 from xmlpunct.operators.group import (  # noqa: F401  importing them registers their records
+    aggregate_functions,
     arg_min_max,
     collecting_aggregates,
     variance,

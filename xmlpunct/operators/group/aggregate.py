@@ -8,26 +8,21 @@ range of its type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from xmlpunct.base.arrow_memory import floats
-from xmlpunct.base.doubles import divided
 from xmlpunct.expressions.expression import Doc, Expression
-from xmlpunct.expressions.functions.lists import ITEM, list_of
-from xmlpunct.expressions.int128 import to_decimal, unscaled
-from xmlpunct.operators.exact_sums import ColumnTerms, ExactSums, Terms, by_group
+from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
 from xmlpunct.operators.time.prefix import SortKey
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
-from xmlpunct.types import DOUBLE, INT, XML, DecimalType, Type, decimal
+from xmlpunct.types import DOUBLE, INT, DecimalType, Type, decimal
 
-SUMS = decimal(38, 0)
+WIDE_SUM = decimal(38, 0)
 """The type that holds a sum of 2^63 numbers of 64 bits, or of parts of decimals."""
 
 HALF = 10**19
@@ -148,53 +143,6 @@ FUNCTIONS: dict[str, AggregateFunction] = {}
 """All aggregates, by name."""
 
 
-def _type_of_sum(a: Aggregate, type_: Type) -> Type:
-    if isinstance(type_, DecimalType):
-        if a.function == "AVG" and type_.scale > 34:
-            raise ValueError(f"AVG of {type_} would need more than 38 digits: CAST it first")
-        return decimal(38, type_.scale + (4 if a.function == "AVG" else 0))
-    if type_ not in (INT, DOUBLE):
-        raise ValueError(f"{a.function} needs numbers, not {type_}")
-    return DOUBLE if a.function == "AVG" else type_
-
-
-def _sum_accumulator(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:
-    return (DoubleSums if type_ is DOUBLE else Accumulator)(a, type_, prefix)
-
-
-def _type_of_xml(a: Aggregate, type_: Type) -> Type:
-    if type_ is not XML:
-        raise ValueError(f"XMLAGG needs XML, not {type_}: XMLELEMENT(NAME ..., value) converts it")
-    if a.distinct:
-        raise ValueError("XMLAGG does not take DISTINCT: XML values cannot be compared")
-    return XML
-
-
-COUNT = AggregateFunction(
-    "COUNT", Doc("COUNT(*), COUNT(x)", "The number of tuples, or of x that are not null.")
-)
-SUM = AggregateFunction(
-    "SUM",
-    Doc("SUM(x)", "The sum, exact; for DOUBLE, rounded once."),
-    _type_of_sum,
-    accumulator=_sum_accumulator,
-)
-AVG = AggregateFunction(
-    "AVG",
-    Doc("AVG(x)", "The mean as a DOUBLE, rounded once; for DECIMAL, as a DECIMAL with 4 more digits."),
-    _type_of_sum,
-    accumulator=_sum_accumulator,
-)
-MIN = AggregateFunction("MIN", Doc("MIN(x)", "The least x."), once=True)
-MAX = AggregateFunction("MAX", Doc("MAX(x)", "The greatest x; NaN is greatest."), once=True)
-XMLAGG = AggregateFunction(
-    "XMLAGG",
-    Doc("XMLAGG(x [ORDER BY y])", "All x, of type XML, one after the other."),
-    _type_of_xml,
-    gathers=True,
-)
-
-
 @dataclass(frozen=True)
 class Accumulator:
     """An aggregate over an argument of ``type``, with the prefix of its partial columns' names."""
@@ -236,7 +184,7 @@ class Accumulator:
 
     def sent(self) -> list[pl.Expr]:
         """Expressions that turn the partial columns into `attributes`."""
-        return [to_decimal(pl.col(n), SUMS) if self._is_wide(n) else pl.col(n) for n in self._columns()]
+        return [to_decimal(pl.col(n), WIDE_SUM) if self._is_wide(n) else pl.col(n) for n in self._columns()]
 
     def received(self) -> list[pl.Expr]:
         """The inverse of `sent`."""
@@ -261,23 +209,36 @@ class Accumulator:
         if function == "COUNT":
             return counts
         if isinstance(self.type, DecimalType):
-            digits = 4 if function == "AVG" else 0
-            values: Iterable[object] = (
-                _decimal(high * HALF + low, count if digits else 1, digits, self.type.scale)
+            return self._decimals(groups, self.type)
+        totals = groups[self._name("sum")]
+        if function == "SUM":
+            results = totals.cast(pl.Int64(), strict=False)
+        else:
+            results = _quotients(totals, counts)
+        return results.zip_with(counts > 0, results.clear(1))
+
+    def _decimals(self, groups: pl.DataFrame, type_: DecimalType) -> pl.Series:
+        """SUM or AVG of DECIMALs, rounded half away from zero."""
+        added_digits = 4 if self.aggregate.function == "AVG" else 0
+        result_type = decimal(38, type_.scale + added_digits)
+        parts = groups.select(pl.col(self._name(part)).cast(pl.Int128()) for part in ("high", "low", "count"))
+        high, low, count = map(pl.col, parts.columns)
+        room = 2**127 // (4 * 10**added_digits * HALF) - 1  # so that no product overflows
+        if not parts.select((high.abs().max() <= room) & (low.abs().max() <= HALF * (room // 2))).item():
+            results = (
+                _decimal(high * HALF + low, count if added_digits else 1, added_digits, type_.scale)
                 if count
                 else None
-                for high, low, count in zip(
-                    groups[self._name("high")], groups[self._name("low")], counts, strict=True
-                )
+                for high, low, count in parts.iter_rows()
             )
-            return pl.Series(list(values), dtype=decimal(38, self.type.scale + digits).dtype)
-        total, count = pl.col(self._name("sum")), pl.col(self._name("count"))
-        result = (
-            total.cast(pl.Int64, strict=False)
-            if function == "SUM"
-            else divided(total.cast(pl.Float64), count)
-        )
-        return groups.select(pl.when(count > 0).then(result).alias("result"))["result"]
+            return pl.Series(list(results), dtype=result_type.dtype)
+        total = high * HALF + low
+        if added_digits:
+            magnitude = (total.abs() * (2 * 10**added_digits) + count) // (2 * count.clip(1))
+            total = pl.when(total < 0).then(minus(magnitude)).otherwise(magnitude)
+        fits = (count > 0) & (total.abs() < int128(10**38))
+        result = to_decimal(pl.when(fits).then(total).otherwise(int128(0)), result_type)
+        return parts.select(pl.when(fits).then(result).alias("result"))["result"]
 
     def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
         """For each group, whether its result is outside the range of its type."""
@@ -295,7 +256,7 @@ class Accumulator:
 
     def _is_wide(self, name: str) -> bool:
         """Whether a partial column is a sum in 128 bits."""
-        return self._columns()[name] is SUMS and not name.endswith("value")
+        return self._columns()[name] is WIDE_SUM and not name.endswith("value")
 
     def _columns(self) -> dict[str, Type]:
         """The partial columns, with the types in which they travel."""
@@ -305,83 +266,8 @@ class Accumulator:
         if function == "COUNT":
             return {self._name("count"): INT}
         if isinstance(self.type, DecimalType):
-            return {self._name("count"): INT, self._name("high"): SUMS, self._name("low"): SUMS}
-        return {self._name("count"): INT, self._name("sum"): SUMS}
-
-
-BLOCK_ROWS = 2**14
-"""The number of groups whose exact sums have all their digits in memory at once."""
-
-
-@dataclass(frozen=True)
-class DoubleSums(Accumulator):
-    """SUM or AVG of DOUBLEs: their exact sum (`exact_sums`), for AVG also the number of values."""
-
-    TERMS: ClassVar[dict[str, ColumnTerms]] = {"sum": Terms.of_values}
-    """The partial columns of sums, and their terms."""
-
-    def partials(self) -> list[pl.Expr]:
-        column = pl.col(str(self.aggregate.argument))
-        sums = [by_group(column, terms).alias(self._name(part)) for part, terms in self.TERMS.items()]
-        return [*sums, *(column.count().cast(pl.Int64).alias(name) for name in self._counts)]
-
-    def sent(self) -> list[pl.Expr]:
-        sums = [pl.col(name).list.eval(pl.struct(pl.element().alias(ITEM))) for name in self.sums]
-        return [*sums, *map(pl.col, self._counts)]
-
-    def received(self) -> list[pl.Expr]:
-        sums = [pl.col(name).list.eval(pl.element().struct.field(ITEM)) for name in self.sums]
-        return [*sums, *map(pl.col, self._counts)]
-
-    def merges(self) -> list[pl.Expr]:
-        sums = [by_group(pl.col(name), Terms.of_column).alias(name) for name in self.sums]
-        return [*sums, *(pl.col(name).sum() for name in self._counts)]
-
-    def empty(self) -> dict[str, object]:
-        return dict.fromkeys(self.sums) | dict.fromkeys(self._counts, 0)
-
-    def finish(self, groups: pl.DataFrame) -> pl.Series:
-        sums = [groups[name] for name in self.sums]
-        has_count = self._name("count") in groups.columns
-        counts = (
-            groups[self._name("count")] if has_count else sums[0].is_not_null().cast(pl.Int64)
-        ).to_numpy()
-        results = np.empty(groups.height)
-        for at in range(0, groups.height, BLOCK_ROWS):
-            block = slice(at, at + BLOCK_ROWS)
-            results[block] = self.results(
-                counts[block], *(ExactSums.of_column(column[block]) for column in sums)
-            )
-        return self.with_nulls(counts, results)
-
-    def with_nulls(self, counts: NDArray[np.int64], results: NDArray[np.float64]) -> pl.Series:
-        """Results as a column, null where there are too few values."""
-        return floats("result", results, counts < self.least_count)
-
-    def results(self, counts: NDArray[np.int64], sums: ExactSums, *others: ExactSums) -> NDArray[np.float64]:
-        """The results by the numbers of values and their sums; arbitrary where there are too few values."""
-        return sums.rounded(np.maximum(counts, 1) if self.aggregate.function == "AVG" else None)
-
-    @property
-    def least_count(self) -> int:
-        """The least number of values for which it is not null."""
-        return 1
-
-    def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
-        return pl.Series([False]).new_from_index(0, groups.height)
-
-    @property
-    def sums(self) -> list[str]:
-        """The partial columns of sums."""
-        return [self._name(part) for part in self.TERMS]
-
-    @property
-    def _counts(self) -> list[str]:
-        """The partial column with the number of values, if there is one."""
-        return [] if self.aggregate.function == "SUM" else [self._name("count")]
-
-    def _columns(self) -> dict[str, Type]:
-        return dict.fromkeys(self.sums, list_of(INT)) | dict.fromkeys(self._counts, INT)
+            return {self._name("count"): INT, self._name("high"): WIDE_SUM, self._name("low"): WIDE_SUM}
+        return {self._name("count"): INT, self._name("sum"): WIDE_SUM}
 
 
 def accumulators(schema: Schema, aggregates: Sequence[Aggregate]) -> list[Accumulator]:
@@ -395,6 +281,17 @@ def accumulator(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accum
     """The accumulator of an aggregate over an argument of a type."""
     make = a.record.accumulator if a.function in FUNCTIONS else None
     return Accumulator(a, type_, prefix) if make is None else make(a, type_, prefix, schema)
+
+
+def _quotients(totals: pl.Series, counts: pl.Series) -> pl.Series:
+    """128-bit integers divided by numbers of values, rounded once; arbitrary where a number is 0."""
+    quotients = floats("", totals.cast(pl.Float64()).to_numpy() / np.maximum(counts.to_numpy(), 1))
+    is_large = (totals > 2**53) | (totals < -(2**53))
+    if not is_large.any():
+        return quotients
+    large = is_large.arg_true()
+    exact = [total / count for total, count in zip(totals[large], counts[large], strict=True)]
+    return quotients.scatter(large, exact)
 
 
 def _decimal(total: int, count: int, digits: int, scale: int) -> object:

@@ -17,7 +17,8 @@ from xmlpunct.expressions.functions.arithmetic import of_number
 from xmlpunct.expressions.functions.casts import cast
 from xmlpunct.expressions.functions.powers import SQRT
 from xmlpunct.operators.exact_sums import UNIT, ColumnTerms, ExactSums, Terms, quotient
-from xmlpunct.operators.group.aggregate import Accumulator, Aggregate, AggregateFunction, DoubleSums
+from xmlpunct.operators.group.aggregate import Accumulator, Aggregate, AggregateFunction
+from xmlpunct.operators.group.aggregate_functions import DoubleSums
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE, Type
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
-from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
+from xmlpunct.expressions.int128 import unscaled
 from xmlpunct.operators.group.aggregate import HALF, Accumulator
-from xmlpunct.operators.relations.exact import rounded, spread
 from xmlpunct.schema.change_columns import DIFF
-from xmlpunct.types import DOUBLE, INT, DecimalType, decimal
+from xmlpunct.types import DOUBLE, INT, DecimalType
 
 COUNT = "$rows"
 """The column with the number of tuples of a group."""
@@ -54,10 +52,7 @@ def weighted(a: Accumulator) -> list[pl.Expr]:
 
 
 def finished(a: Accumulator, states: pl.DataFrame) -> pl.Series:
-    """The results of partial aggregates; null outside the range of the type, as in `Accumulator.finish`.
-
-    AVG over INT is rounded once, even for large sums. So is AVG over DOUBLE, for which ``states`` has the quotient.
-    """
+    """The results of partial aggregates. For a sum of DOUBLEs, ``states`` has the rounded sum or quotient."""
     prefix = a.prefix
     if is_double_sum(a):
         nan, above, below = (pl.col(f"{prefix}.{name}") > 0 for name in ("nan", "above", "below"))
@@ -73,33 +68,4 @@ def finished(a: Accumulator, states: pl.DataFrame) -> pl.Series:
             .otherwise(pl.col(f"{prefix}.sum"))
         )
         return states.select(expression.alias("result"))["result"]
-    if isinstance(a.type, DecimalType) and a.aggregate.function in ("SUM", "AVG"):
-        return _decimals(a, a.type, states)
-    result = a.finish(states)
-    if a.aggregate.function == "AVG" and a.type is INT:
-        sums, counts = states[f"{prefix}.sum"], states[f"{prefix}.count"]
-        large = np.flatnonzero((sums.cast(pl.Int128()).abs() > 2**53).to_numpy())
-        if len(large):
-            quotients = rounded(spread(sums[large].cast(pl.Int128())), 0, counts[large].to_numpy())
-            result = result.scatter(large, quotients)
-    return result
-
-
-def _decimals(a: Accumulator, type_: DecimalType, states: pl.DataFrame) -> pl.Series:
-    """SUM and AVG over DECIMAL, rounded half away from zero; vectorized, with the results of `Accumulator.finish`."""
-    names = [f"{a.prefix}.{part}" for part in ("high", "low", "count")]
-    high, low, count = (pl.col(name).cast(pl.Int128()) for name in names)
-    added_digits = 4 if a.aggregate.function == "AVG" else 0
-    room = 2**127 // (4 * 10**added_digits * HALF) - 1  # so that no product overflows
-    if not states.select((high.abs().max() <= room) & (low.abs().max() <= HALF * (room // 2))).item():
-        return a.finish(states)
-    total = high * HALF + low
-    if added_digits:
-        twice = 2 * count.clip(1)
-        magnitude = (total.abs() * (2 * 10**added_digits) + count) // twice
-        total = pl.when(total < 0).then(minus(magnitude)).otherwise(magnitude)
-    fits = (count > 0) & (total.abs() < int128(10**38))
-    result = to_decimal(
-        pl.when(fits).then(total).otherwise(int128(0)), decimal(38, type_.scale + added_digits)
-    )
-    return states.select(pl.when(fits).then(result).alias("result"))["result"]
+    return a.finish(states)

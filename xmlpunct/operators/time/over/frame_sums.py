@@ -9,7 +9,8 @@ import polars as pl
 
 from xmlpunct.expressions.int128 import unscaled
 from xmlpunct.operators.exact_sums import SUM_DTYPE, ExactSums
-from xmlpunct.operators.group.aggregate import HALF, Accumulator, DoubleSums
+from xmlpunct.operators.group.aggregate import HALF, Accumulator
+from xmlpunct.operators.group.aggregate_functions import DoubleSums
 from xmlpunct.operators.time.over.segment import RowPositions
 from xmlpunct.types import INT, DecimalType
 
