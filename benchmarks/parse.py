@@ -27,7 +27,7 @@ import readers
 
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.source import Source
-from xmlpunct.firehose import FirehoseReader, StreamSpec, native
+from xmlpunct.firehose import SliceReader, StreamSpec, native
 from xmlpunct.schema import Schema
 
 OPEN = f'<stream xmlns:punct="{PUNCT_NAMESPACE}">\n'
@@ -276,7 +276,7 @@ def timed(work: Callable[[], Any]) -> common.Run:
 def read(data: bytes, spec: StreamSpec, compiled: bool = True) -> list[pl.DataFrame]:
     """Read it all."""
     before, native.COMPILED = native.COMPILED, compiled and native.COMPILED
-    reader, found = FirehoseReader(Source.of(data), [spec]), []
+    reader, found = SliceReader(Source.of(data), [spec]), []
     try:
         while (parsed := reader.read(SLICE)) is not None:
             if parsed.error is not None:

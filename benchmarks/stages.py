@@ -86,9 +86,10 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
     """
     from xmlpunct.engine.run.inputs.cuts import find_cuts, scan
     from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
-    from xmlpunct.engine.run.inputs.ranges import Cursor, advance
+    from xmlpunct.engine.run.inputs.ranges import advance
     from xmlpunct.engine.spark import edge
     from xmlpunct.firehose import Parser
+    from xmlpunct.firehose.position import Cursor
     from xmlpunct.slice import Slice
 
     def tasks() -> list[Any]:
@@ -276,12 +277,13 @@ def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
 
 def reports(job: Any, shards: int, rounds: int) -> float:
     """Seconds of the sink for what a shard of a fragment reports of itself in a micro-batch."""
-    from xmlpunct.engine.run.inputs.ranges import Cursor, advance
+    from xmlpunct.engine.run.inputs.ranges import advance
     from xmlpunct.engine.run.stats import RunStats
     from xmlpunct.engine.spark import edge
     from xmlpunct.engine.spark.processor import Shard
     from xmlpunct.engine.spark.run_metrics import RunMetrics
     from xmlpunct.engine.spark.shard_keys import shard_keys
+    from xmlpunct.firehose.position import Cursor
 
     ranges, _ = advance(job.inputs[0], job.elements(0), Cursor(), job.inputs[0].parts[0].size or 0, SLICE)
     read = edge.read_task(job, edge.RangeTask(0, 0, (ranges[0],)))

@@ -15,7 +15,7 @@ import os, signal, sys, threading
 import xmlpunct
 from xmlpunct import UsageError, forks
 from xmlpunct.connectors.source import Source
-from xmlpunct.firehose import FirehoseReader, StreamSpec
+from xmlpunct.firehose import SliceReader, StreamSpec
 
 NS = "http://www.cse.ogi.edu/dot/niagara/punct"
 COLUMNS = "a INT, b STRING, x DOUBLE, m DECIMAL(5,2), d DATE, t TIMESTAMP, y BOOLEAN"
@@ -117,7 +117,7 @@ end, sender = os.pipe()
 os.write(sender, b"<r><t><a>1</a></t>")
 bell, locked, done = threading.Condition(), threading.Event(), threading.Event()
 schema = xmlpunct.Schema.parse("a INT")
-reader = FirehoseReader(Source.of(os.fdopen(end, "rb", buffering=0)), [StreamSpec("t", schema, "t")], bell=bell)
+reader = SliceReader(Source.of(os.fdopen(end, "rb", buffering=0)), [StreamSpec("t", schema, "t")], bell=bell)
 with bell:
     bell.wait_for(reader.is_ready)
 def hold():

@@ -25,8 +25,8 @@ import xmlpunct
 from tests.firehose.documents import OPEN, SPECS, body, damaged
 from xmlpunct import Reject, Schema, SourceError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.read_ahead import ReadAhead
 from xmlpunct.connectors.source import Source
-from xmlpunct.firehose.reader import ReadAhead
 
 LONG = os.environ.get("XMLPUNCT_LONG") == "1"
 SECONDS = float(os.environ.get("XMLPUNCT_SECONDS", "60")) if LONG else 1.0

@@ -15,9 +15,10 @@ from xmlpunct.engine.run.inputs import cuts
 from xmlpunct.engine.run.inputs.cuts import Piece, Scanned, Span, find_cuts, scan
 from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.run.inputs.parts import Input, Part
-from xmlpunct.engine.run.inputs.ranges import Cursor, Range, advance
+from xmlpunct.engine.run.inputs.ranges import Range, advance
 from xmlpunct.engine.run.inputs.uncut import Uncut, save, saved
 from xmlpunct.firehose import Parser, StreamSpec, native
+from xmlpunct.firehose.position import Cursor
 from xmlpunct.firehose.spec import elements_of
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.schema import Schema

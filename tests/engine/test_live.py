@@ -248,7 +248,7 @@ def test_results_have_low_latency() -> None:
 
 def test_a_fast_sender_is_slowed_by_backpressure(monkeypatch: pytest.MonkeyPatch) -> None:
     """The read-ahead buffer is bounded, and a full buffer drains again."""
-    monkeypatch.setattr("xmlpunct.firehose.reader.AHEAD_BYTES", 1000)
+    monkeypatch.setattr("xmlpunct.connectors.read_ahead.AHEAD_BYTES", 1000)
     with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
         text = BEGIN + "".join(t(1, x) for x in range(20_000)) + "</s>"
         b.send(BEGIN + t(1, 99_999) + "</s>")

@@ -16,7 +16,7 @@ from tests.threads import COUNTS, TURNS
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.source import Source
-from xmlpunct.engine.run.inputs.ahead import Helpers
+from xmlpunct.engine.run.inputs.helper_threads import HelperThreads
 from xmlpunct.engine.run.local import running as running_
 from xmlpunct.engine.run.local.local_run import open_sources
 from xmlpunct.engine.run.local.running import SLICES_AHEAD, LocalRun
@@ -85,7 +85,7 @@ def outcome(sql: str, sources: dict[str, str], size: int, threads: int) -> list[
                 events += [{name: vars(counts).copy() for name, counts in stats.inputs.items()}]
                 events += [asdict(counts) for counts in stats.operators]
                 running.rejects.clear()
-                assert sum(f.reader.begun for f in running._feeds if not f.done) <= SLICES_AHEAD * threads
+                assert sum(f.prefetcher.begun for f in running._feeds if not f.done) <= SLICES_AHEAD * threads
         except SourceError as error:
             events.append(str(error))
     return events
@@ -118,7 +118,7 @@ def test_runs_without_a_thread_count_take_turns_in_tests() -> None:
 
 
 def test_the_waiting_thread_runs_tasks_that_no_helper_began() -> None:
-    helpers, done = Helpers(1), list[int]()
+    helpers, done = HelperThreads(1), list[int]()
     for i in range(3):
         helpers.do(lambda i=i: done.append(i))  # type: ignore[misc]
     assert not done
@@ -127,7 +127,7 @@ def test_the_waiting_thread_runs_tasks_that_no_helper_began() -> None:
 
 
 def test_there_are_no_more_threads_than_requested() -> None:
-    helpers, begun, go = Helpers(4), set[int](), threading.Event()
+    helpers, begun, go = HelperThreads(4), set[int](), threading.Event()
 
     def task() -> None:
         begun.add(threading.get_ident())
@@ -142,7 +142,7 @@ def test_there_are_no_more_threads_than_requested() -> None:
 
 
 def test_a_helper_thread_may_close_its_own_pool() -> None:
-    helpers, outcomes, over = Helpers(2), list[object](), threading.Event()
+    helpers, outcomes, over = HelperThreads(2), list[object](), threading.Event()
 
     def task() -> None:
         try:
@@ -184,5 +184,5 @@ def test_fewer_large_slices_are_read_ahead(
     query = plan(STREAMS + "SELECT hour FROM a", {"a": str(tmp_path / "a")})
     running = LocalRun(query, open_sources(query), 2500, RunStats("local"), PUNCT_NAMESPACE, threads=2)
     with closing(running):
-        begun = [running._feeds[0].reader.begun for _ in range(5) if running.advance() is not None]
+        begun = [running._feeds[0].prefetcher.begun for _ in range(5) if running.advance() is not None]
     assert max(begun) == 2 * per_thread

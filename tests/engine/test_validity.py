@@ -17,7 +17,7 @@ from xmlpunct.connectors.source import Source
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.sql.planner.declaration import column_list
 from xmlpunct.firehose.libxml.xsd_validator import validity_of
-from xmlpunct.firehose.reader import FirehoseReader
+from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.schema import Schema
 
@@ -63,7 +63,7 @@ def test_validation_agrees_with_lxml_for_all_slices(
     rows: list[str] = []
     rejects: list[Reject] = []
     read = xml.replace("</o>", f"{broken}</o>").encode()
-    reader = FirehoseReader(Source.of(read), [spec])
+    reader = SliceReader(Source.of(read), [spec])
     while (parsed := reader.read(size)) is not None:
         rows += [a for (a,) in parsed.slices[0].tuples.rows()]
         rejects += parsed.rejects[0]

@@ -25,7 +25,7 @@ from lxml import etree
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors.source import Source
-from xmlpunct.firehose import FirehoseReader, Parser, Position, Split, StreamSpec, native
+from xmlpunct.firehose import Parser, Position, SliceReader, Split, StreamSpec, native
 from xmlpunct.schema import Schema
 
 _XML = "http://www.w3.org/XML/1998/namespace"
@@ -104,7 +104,7 @@ def by_us(data: bytes, root: str, size: int = 2**20, compiled: bool = True) -> V
     texts: list[str] = []
     with (
         patch.object(native, "COMPILED", compiled and native.COMPILED),
-        closing(FirehoseReader(Source.of(data, "test"), [_spec(root)])) as reader,
+        closing(SliceReader(Source.of(data, "test"), [_spec(root)])) as reader,
     ):
         while (parsed := reader.read(size)) is not None:
             texts += parsed.slices[0].tuples["text"].to_list()

@@ -27,7 +27,7 @@ from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors.compression import MOST_LAYERS, PIECE_BYTES
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
-from xmlpunct.firehose import FirehoseReader
+from xmlpunct.firehose import SliceReader
 from xmlpunct.firehose.infer.first_tuple import sniff
 from xmlpunct.firehose.stream_check import check
 from xmlpunct.schema import Schema
@@ -249,7 +249,7 @@ def test_sniffed_and_checked() -> None:
 
 def test_progress_counts_compressed_bytes() -> None:
     packed = gzip.compress(DOCUMENT * 1)
-    reader = FirehoseReader(Source.of(packed), [spec("a INT")])
+    reader = SliceReader(Source.of(packed), [spec("a INT")])
     assert reader.remaining == len(packed)
     while reader.read(1 << 16) is not None:
         pass

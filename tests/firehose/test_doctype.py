@@ -11,7 +11,7 @@ from lxml import etree
 
 from tests.firehose.harness import Outcome, read, spec
 from xmlpunct.connectors.source import Source
-from xmlpunct.firehose import FirehoseReader, Parser, Position, Split, native
+from xmlpunct.firehose import Parser, Position, SliceReader, Split, native
 
 ROWS = "<t><a>1</a></t><t><a>2</a></t>"
 TUPLES = [(1, None), (2, None)]
@@ -33,9 +33,9 @@ PASSED_OVER = [
 
 
 def source(document: bytes, size: int = 2**16) -> Outcome:
-    """The outcome of a `FirehoseReader`, which reads ahead."""
+    """The outcome of a `SliceReader`, which reads ahead."""
     outcome = Outcome()
-    with closing(FirehoseReader(Source.of(document, "doc"), [spec()])) as reader:
+    with closing(SliceReader(Source.of(document, "doc"), [spec()])) as reader:
         while (parsed := reader.read(size)) is not None:
             outcome.tuples += parsed.slices[0].tuples.rows()
         outcome.error = str(reader.error) if reader.error else None

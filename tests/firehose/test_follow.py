@@ -15,14 +15,14 @@ import pytest
 from tests.firehose.harness import spec
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.connectors.open_source import open_source
-from xmlpunct.firehose import FirehoseReader
+from xmlpunct.firehose import SliceReader
 
 
 def followed(path: Path, action: Callable[[], object]) -> tuple[list[object], SourceError | None]:
     """The values and the error of a followed file; ``action`` runs after the first read."""
     values: list[object] = []
     thread: threading.Thread | None = None
-    with closing(FirehoseReader(open_source(f"follow:{path}"), [spec("a INT")])) as reader:
+    with closing(SliceReader(open_source(f"follow:{path}"), [spec("a INT")])) as reader:
         while (parsed := reader.read(1 << 16)) is not None:
             values += [a for (a,) in parsed.slices[0].tuples.rows()]
             if thread is None:

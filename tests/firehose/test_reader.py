@@ -1,4 +1,4 @@
-"""Reading sources from beginning to end with `FirehoseReader`, `parse` and `slices`."""
+"""Reading sources from beginning to end with `SliceReader`, `parse` and `slices`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xmlpunct import parse, slices
 from xmlpunct.base.errors import Reject, SourceError, TransientError, UsageError
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
-from xmlpunct.firehose import FirehoseReader
+from xmlpunct.firehose import SliceReader
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import NAN
@@ -24,7 +24,7 @@ from xmlpunct.types import NAN
 A = Schema.parse("a INT")
 
 
-def drain(reader: FirehoseReader, size: int = 64) -> list[object]:
+def drain(reader: SliceReader, size: int = 64) -> list[object]:
     values: list[object] = []
     while (parsed := reader.read(size)) is not None:
         values += [row[0] for row in parsed.slices[0].tuples.rows()]
@@ -57,7 +57,7 @@ class Failing(io.RawIOBase):
 @pytest.mark.parametrize("size", [3, 65536])
 def test_a_forbidden_construct_is_reported_before_a_failure(text: bytes, error: str, size: int) -> None:
     file = Failing(b"<r><t><a>1</a></t>" + text + b" and more")
-    reader = FirehoseReader(Source.of(file, "doc"), [spec("a INT")])
+    reader = SliceReader(Source.of(file, "doc"), [spec("a INT")])
     tuples, failure = list[int](), None
     try:
         while (parsed := reader.read(size)) is not None:
@@ -71,7 +71,7 @@ def test_a_forbidden_construct_is_reported_before_a_failure(text: bytes, error: 
 def test_a_directory_is_one_sender(tmp_path: Path) -> None:
     for n in range(3):
         (tmp_path / f"{n}.xml").write_text(f"<r><t><a>{n}</a></t></r>\n<r><t><a>{n}{n}</a></t></r>")
-    reader = FirehoseReader(open_source(tmp_path), [spec("a INT")])
+    reader = SliceReader(open_source(tmp_path), [spec("a INT")])
     assert reader.bytes_total == reader.remaining
     assert drain(reader) == [0, 0, 1, 11, 2, 22]
     assert (reader.ended, reader.error, reader.remaining) == (True, None, 0)
@@ -81,7 +81,7 @@ def test_a_directory_is_one_sender(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
     for n, end in enumerate(["</r>", "", "</r>"]):
         (tmp_path / f"{n}.xml").write_text(f"<r><t><a>{n}</a></t>{end}")
-    reader = FirehoseReader(open_source(tmp_path), [spec("a INT")])
+    reader = SliceReader(open_source(tmp_path), [spec("a INT")])
     assert drain(reader) == [0, 1]
     assert not reader.ended
     assert reader.error is not None
@@ -91,7 +91,7 @@ def test_a_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
 
 def test_an_empty_file_in_a_directory(tmp_path: Path) -> None:
     (tmp_path / "0.xml").write_text("")
-    reader = FirehoseReader(open_source(tmp_path), [spec("a INT")])
+    reader = SliceReader(open_source(tmp_path), [spec("a INT")])
     assert drain(reader) == []
     assert reader.error is not None
     assert "no XML document" in reader.error.reason
@@ -100,7 +100,7 @@ def test_an_empty_file_in_a_directory(tmp_path: Path) -> None:
 def test_a_file_that_vanishes(tmp_path: Path) -> None:
     path = tmp_path / "0.xml"
     path.write_text("<r/>")
-    reader = FirehoseReader(open_source(path), [spec("a INT")])
+    reader = SliceReader(open_source(path), [spec("a INT")])
     path.unlink()
     with pytest.raises(TransientError, match="cannot be opened"):
         drain(reader)
@@ -108,7 +108,7 @@ def test_a_file_that_vanishes(tmp_path: Path) -> None:
 
 def test_a_source_in_the_wrong_encoding() -> None:
     data = "<r><t><a>1</a></t></r>".encode("utf-16") + b"\0\xd8x"
-    reader = FirehoseReader(Source.of(data), [spec("a INT")])
+    reader = SliceReader(Source.of(data), [spec("a INT")])
     drain(reader)
     assert reader.error is not None
     assert "is not utf-16" in str(reader.error)
@@ -117,7 +117,7 @@ def test_a_source_in_the_wrong_encoding() -> None:
 def test_a_pipe_is_not_waited_for_longer_than_needed() -> None:
     out, into = os.pipe()
     with open(out, "rb") as file, open(into, "wb", buffering=0) as end:
-        reader = FirehoseReader(Source.of(file), [spec("a INT")])
+        reader = SliceReader(Source.of(file), [spec("a INT")])
         end.write(f"{ROOT}<t><a>1</a></t><t>".encode())
         parsed = reader.read(1 << 20)
         assert parsed is not None

@@ -16,9 +16,9 @@ from xmlpunct import query, slices
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import (
-    FirehoseReader,
     Parsed,
     Position,
+    SliceReader,
     Split,
     StreamSpec,
     parse_conforming,
@@ -129,7 +129,7 @@ def test_values_are_those_of_another_parser(document: str, namespace: str) -> No
 
 @given(documents(), st.sampled_from([300, 4000]), st.sampled_from(["", NAMED]))
 def test_in_pieces_too(document: str, size: int, namespace: str) -> None:
-    reader = FirehoseReader(Source.of(document.encode()), [spec_in(namespace)])
+    reader = SliceReader(Source.of(document.encode()), [spec_in(namespace)])
     rows: list[tuple[str | None, ...]] = []
     patterns: list[str] = []
     while (parsed := reader.read(size)) is not None:

@@ -39,14 +39,14 @@ def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 def requested_columns(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str] | None]:
     """The columns that polars requests from each reader."""
     requests: list[frozenset[str] | None] = []
-    real = polars_scan.FirehoseReader
+    real = polars_scan.SliceReader
 
     class Reader(real):  # type: ignore[misc,valid-type]
         def __init__(self, source: Any, specs: list[StreamSpec], *arguments: Any) -> None:
             requests.append(specs[0].columns)
             super().__init__(source, specs, *arguments)
 
-    monkeypatch.setattr(polars_scan, "FirehoseReader", Reader)
+    monkeypatch.setattr(polars_scan, "SliceReader", Reader)
     return requests
 
 

@@ -20,7 +20,7 @@ from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.tcp import SocketAddress
-from xmlpunct.firehose import FirehoseReader
+from xmlpunct.firehose import SliceReader
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")
@@ -53,7 +53,7 @@ def sending(*pieces: bytes, reset: bool = False) -> Iterator[str]:
 def read(source: str) -> tuple[list[object], SourceError | None]:
     """The values that are read from a source, and the error, if any."""
     values: list[object] = []
-    with closing(FirehoseReader(open_source(source), [spec("a INT")])) as reader:
+    with closing(SliceReader(open_source(source), [spec("a INT")])) as reader:
         try:
             while (parsed := reader.read(1 << 16)) is not None:
                 values += [a for (a,) in parsed.slices[0].tuples.rows()]

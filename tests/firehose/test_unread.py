@@ -15,9 +15,9 @@ from xmlpunct.base.unread import MOST, Overlooked, add
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import (
-    FirehoseReader,
     Parsed,
     Position,
+    SliceReader,
     Split,
     StreamSpec,
     native,
@@ -136,7 +136,7 @@ def test_it_is_counted(spec: StreamSpec, document: str) -> None:
     split = Split("doc", Position(), data, True)
     assert counts(parse_conforming(split, [spec])) == expected
     assert counts(parse_split(split, [spec])) == expected
-    reader, total = FirehoseReader(Source.of(data), [spec]), Overlooked()
+    reader, total = SliceReader(Source.of(data), [spec]), Overlooked()
     while (parsed := reader.read(500)) is not None:
         add(total, counts(parsed))
     assert total == expected

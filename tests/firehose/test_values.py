@@ -217,11 +217,11 @@ def test_reading_without_the_native_extension() -> None:
 import sys
 sys.modules["xmlpunct.firehose.native._native"] = None
 from xmlpunct.connectors.source import Source
-from xmlpunct.firehose import FirehoseReader, StreamSpec, native
+from xmlpunct.firehose import SliceReader, StreamSpec, native
 from xmlpunct.schema import Schema
 assert not native.COMPILED
 data = b"<r>" + b"<t><a>1</a><b>x</b></t>" * 1000 + b"</r>"
-reader = FirehoseReader(Source.of(data), [StreamSpec("s", Schema.parse("a INT, b STRING"), "t")])
+reader = SliceReader(Source.of(data), [StreamSpec("s", Schema.parse("a INT, b STRING"), "t")])
 print(sum(parsed.slices[0].tuples.height for parsed in iter(lambda: reader.read(9000), None)))
 """
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -22,7 +22,7 @@ from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.connectors import http
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.unchanged import ChangedError
-from xmlpunct.firehose import FirehoseReader
+from xmlpunct.firehose import SliceReader
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")
@@ -251,7 +251,7 @@ def test_read_ahead_and_closed() -> None:
 
     with serving(Slow()) as url:
         bell = threading.Condition()
-        with closing(FirehoseReader(open_source(url), [spec("a INT")], bell=bell)) as reader:
+        with closing(SliceReader(open_source(url), [spec("a INT")], bell=bell)) as reader:
             with bell:
                 assert bell.wait_for(reader.is_ready, 5)
             parsed = reader.read(1 << 16)

@@ -15,7 +15,7 @@ from lxml import etree
 from tests.firehose.harness import Outcome, read, spec
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors.source import Source
-from xmlpunct.firehose import FirehoseReader, Limits, StreamSpec
+from xmlpunct.firehose import Limits, SliceReader, StreamSpec
 
 COLUMNS = "a INT NOT NULL, b STRING, c DECIMAL(4,2) PATH 'd/@c', e STRING PATH 'd/e'"
 STREAM = spec(COLUMNS)
@@ -50,7 +50,7 @@ def check_one_way(data: bytes) -> None:
 def source(data: bytes, size: int, stream: StreamSpec = STREAM) -> Outcome:
     """The outcome of reading a source ``size`` bytes at a time."""
     outcome = Outcome()
-    with closing(FirehoseReader(Source.of(data, "doc"), [stream])) as reader:
+    with closing(SliceReader(Source.of(data, "doc"), [stream])) as reader:
         while (parsed := reader.read(size)) is not None:
             outcome.tuples += parsed.slices[0].tuples.rows()
             outcome.punctuations += map(str, parsed.slices[0].punctuations)

@@ -19,13 +19,14 @@ from tests.checkpoints import take_back_end
 from tests.firehose.harness import spec
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.read_ahead import AHEAD_BYTES
 from xmlpunct.connectors.tcp import SocketAddress, listen
 from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.parts import Input, Part
-from xmlpunct.engine.run.inputs.ranges import Cursor, advance, release
+from xmlpunct.engine.run.inputs.ranges import advance, release
 from xmlpunct.engine.run.inputs.spool import Spool
-from xmlpunct.firehose import FirehoseReader
-from xmlpunct.firehose.reader import AHEAD_BYTES
+from xmlpunct.firehose import SliceReader
+from xmlpunct.firehose.position import Cursor
 
 TUPLE = b"<t><a>1</a></t>"
 DOCUMENT = b"<r>" + TUPLE + b"</r>"
@@ -39,7 +40,7 @@ class Read:
     def __init__(self, name: str) -> None:
         self.values: list[object] = []
         self.error: SourceError | None = None
-        self._reader = FirehoseReader(open_source(name), [spec("a INT")])
+        self._reader = SliceReader(open_source(name), [spec("a INT")])
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -129,7 +130,7 @@ def test_a_hundred_connections_at_once(port: Callable[[], int]) -> None:
 def test_a_hundred_senders(port: Callable[[], int]) -> None:
     source = open_source("tcp-listen://127.0.0.1:0?connections=100")
     bell = threading.Condition()
-    readers = [FirehoseReader(sender, [spec("a INT")], bell=bell) for sender in source.senders]
+    readers = [SliceReader(sender, [spec("a INT")], bell=bell) for sender in source.senders]
     with ExitStack() as stack:
         for reader in readers:
             stack.callback(reader.close)
@@ -153,7 +154,7 @@ def test_a_hundred_senders(port: Callable[[], int]) -> None:
 def test_a_silent_peer_does_not_block_another(port: Callable[[], int]) -> None:
     source = open_source("tcp-listen://127.0.0.1:0?connections=2")
     bell = threading.Condition()
-    first, second = (FirehoseReader(sender, [spec("a INT")], bell=bell) for sender in source.senders)
+    first, second = (SliceReader(sender, [spec("a INT")], bell=bell) for sender in source.senders)
     with closing(first), closing(second):
         with bell:
             assert [first.is_ready(), second.is_ready()] == [False, False]
@@ -163,7 +164,7 @@ def test_a_silent_peer_does_not_block_another(port: Callable[[], int]) -> None:
                 assert bell.wait_for(lambda: first.is_ready() or second.is_ready(), 20)
                 talking, silent = (first, second) if first.is_ready() else (second, first)
                 assert not silent.is_ready()
-            until(lambda: silent.silent > 0.02)
+            until(lambda: silent.cutter.silent > 0.02)
             parsed = talking.read(2**16)
             assert parsed is not None
             assert parsed.slices[0].tuples.height == 1
@@ -225,7 +226,7 @@ def flooding(peer: socket.socket, limit: int) -> int:
 
 def test_a_peer_that_is_not_read_has_to_wait(port: Callable[[], int]) -> None:
     source, bell = open_source("tcp-listen://127.0.0.1:0"), threading.Condition()
-    with closing(FirehoseReader(source, [spec("a INT")], bell=bell)) as reader:
+    with closing(SliceReader(source, [spec("a INT")], bell=bell)) as reader:
         with bell:
             reader.is_ready()
         with connected(port()) as peer:

@@ -24,12 +24,13 @@ from xmlpunct.connectors.source import Source, UnopenedPart, assembled
 from xmlpunct.connectors.unchanged import SteadyFile
 from xmlpunct.engine.run.inputs import parse_ranges, segments
 from xmlpunct.engine.run.inputs.parts import Input, Part
-from xmlpunct.engine.run.inputs.ranges import Cursor, advance
+from xmlpunct.engine.run.inputs.ranges import advance
 from xmlpunct.engine.run.inputs.segments import end_of
 from xmlpunct.engine.run.inputs.spool import Spool
 from xmlpunct.engine.run.inputs.uncut import Uncut
 from xmlpunct.engine.run.local import ledger
 from xmlpunct.firehose import Parser, StreamSpec
+from xmlpunct.firehose.position import Cursor
 from xmlpunct.schema import Schema
 
 CALLS = (

@@ -20,7 +20,7 @@ from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.inputs.parts import Input, Part
-from xmlpunct.engine.run.inputs.ranges import Cursor, Range, advance, budgets, grouped
+from xmlpunct.engine.run.inputs.ranges import Range, advance, budgets, grouped
 from xmlpunct.engine.run.inputs.segments import end_of, finish, log_of, open_at
 from xmlpunct.engine.run.inputs.spool import find_inputs, unfinished
 from xmlpunct.engine.spark.edge import RangeTask, read_task
@@ -28,6 +28,7 @@ from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.spark_source import QueryReader
 from xmlpunct.engine.spark.stage_messages import RESULT, Failure, Port, StageRow, TaskReport, received
+from xmlpunct.firehose.position import Cursor
 from xmlpunct.slice import Slice, concat
 
 TUPLE = "<tempdata><hour>{}</hour></tempdata>"

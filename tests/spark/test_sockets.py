@@ -20,7 +20,6 @@ from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
 from xmlpunct.engine.plan import Query, Stream
-from xmlpunct.engine.run.inputs.ranges import STEP
 from xmlpunct.engine.run.inputs.segments import End, end_of, finish, open_at
 from xmlpunct.engine.run.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.run.run_options import RunOptions
@@ -29,6 +28,7 @@ from xmlpunct.engine.spark import run
 from xmlpunct.engine.spark.backpressure import Wish
 from xmlpunct.engine.spark.spark_source import IDLE_SECONDS, QueryReader
 from xmlpunct.engine.sql import plan
+from xmlpunct.firehose.cutter import STEP
 
 DOCUMENT = b"<s><tempdata><hour>1</hour></tempdata></s>\n"
 

@@ -19,7 +19,7 @@ from xmlpunct.base.errors import TransientError
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.inputs import cuts, parse_ranges
 from xmlpunct.engine.run.inputs.parts import Input, Part
-from xmlpunct.engine.run.inputs.ranges import Cursor, Range, advance
+from xmlpunct.engine.run.inputs.ranges import Range, advance
 from xmlpunct.engine.run.inputs.uncut import Uncut, save
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.spark import spark_source
@@ -30,7 +30,7 @@ from xmlpunct.engine.spark.stage_messages import Failure, StageRow, TaskReport, 
 from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.native.walker import Known
 from xmlpunct.firehose.parser import Parser
-from xmlpunct.firehose.position import Position, Split
+from xmlpunct.firehose.position import Cursor, Position, Split
 from xmlpunct.firehose.spec import StreamSpec
 
 

@@ -40,9 +40,9 @@ from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.http_server import HttpServer, RequestHandler, RequestRefused
 from xmlpunct.connectors.inlet import Inlet, InletFile
-from xmlpunct.connectors.part_reader import encoding_of
 from xmlpunct.connectors.source import Source, merged_source
 from xmlpunct.connectors.url import Address, short
+from xmlpunct.connectors.utf8_stream import encoding_of
 
 RUN, SEQUENCE, LAST = "Xmlpunct-Run", "Xmlpunct-Sequence", "Xmlpunct-Last"
 DIGEST, LINK = "Xmlpunct-Digest", "Xmlpunct-Link"

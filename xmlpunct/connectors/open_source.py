@@ -7,13 +7,13 @@ import os
 from xmlpunct.base.errors import UsageError
 from xmlpunct.connectors.contract import FOLLOW, connector_of, expand, url_scheme
 from xmlpunct.connectors.listing import is_passed_over, is_pattern, refuse_columns, would_match
-from xmlpunct.connectors.part_reader import PartReader
 from xmlpunct.connectors.source import Source
+from xmlpunct.connectors.utf8_stream import Utf8Stream
 
 __all__ = [
     "FOLLOW",
-    "PartReader",
     "Source",
+    "Utf8Stream",
     "columns_named",
     "is_endless",
     "is_passed_over",

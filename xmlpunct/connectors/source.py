@@ -1,6 +1,6 @@
 """A source, its parts, and the senders that it may merge.
 
-See `part_reader` for the bytes of one part, `archives` for parts that are members of one file, and `contract` for the
+See `utf8_stream` for the bytes of one part, `archives` for parts that are members of one file, and `contract` for the
 connectors that make a source from its name.
 """
 
@@ -16,7 +16,7 @@ from xmlpunct.base.errors import UsageError, undoing
 from xmlpunct.base.library_guard import guarded
 from xmlpunct.base.secrets import USER, hide
 from xmlpunct.connectors.archives import Reopen, members
-from xmlpunct.connectors.part_reader import PartReader
+from xmlpunct.connectors.utf8_stream import Utf8Stream
 
 Texts = tuple[tuple[str, str], ...]
 """The columns in the name of a part, each with its text."""
@@ -71,18 +71,18 @@ class Source:
         """The sender with a number from 1; 0 is the whole source."""
         return self.senders[number - 1] if number else self
 
-    def open(self, part: int = 0, offset: int = 0) -> PartReader:
+    def open(self, part: int = 0, offset: int = 0) -> Utf8Stream:
         """Read a part from a UTF-8 byte offset. Raises `SourceError` if it cannot be read."""
         reader = self.reader(part)
         with undoing(reader.close):
             reader.begin(offset)
         return reader
 
-    def reader(self, part: int = 0) -> PartReader:
+    def reader(self, part: int = 0) -> Utf8Stream:
         """The reader of a part, which has not begun. Raises `SourceError` if the part cannot be opened."""
         name = self.parts[part][0]
         with guarded(name, "cannot be opened"):
-            return PartReader(name, *self.opener(part))
+            return Utf8Stream(name, *self.opener(part))
 
     def hidden(self) -> Source:
         """The same source, with secrets hidden in all names."""

@@ -24,7 +24,7 @@ The stages from a source to a slice:
 from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.parser import Parser, parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
-from xmlpunct.firehose.reader import FirehoseReader
+from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.firehose.spec import (
     ElementName,
     Limits,
@@ -38,12 +38,12 @@ from xmlpunct.firehose.writer import CsvWriter, JsonlWriter, Writer, XmlWriter, 
 __all__ = [
     "CsvWriter",
     "ElementName",
-    "FirehoseReader",
     "JsonlWriter",
     "Limits",
     "Parsed",
     "Parser",
     "Position",
+    "SliceReader",
     "Split",
     "Splitter",
     "StreamSpec",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -78,7 +79,18 @@ def joined_splits(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parse
         total.overlooked.append({})
         for part in parts:
             add(total.overlooked[i], part.overlooked[i])
+    total.rejection = partial(_joined_rejection, parts)
     return total
+
+
+def _joined_rejection(parts: Sequence[Parsed], stream: int, row: int, reason: str) -> Reject:
+    """`Parsed.rejection` of consecutive splits."""
+    for part in parts:
+        height = part.slices[stream].tuples.height
+        if row < height and part.rejection is not None:
+            return part.rejection(stream, row, reason)
+        row -= height
+    raise IndexError(row)
 
 
 @dataclass(slots=True)

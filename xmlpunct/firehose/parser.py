@@ -103,7 +103,7 @@ class Parser:
         punct_namespace: str = PUNCT_NAMESPACE,
         limits: Limits = Limits(),  # noqa: B008 - immutable
     ) -> None:
-        self.specs = tuple(specs)
+        self.specs, self.limits = tuple(specs), limits
         self._streams = _Streams(self.specs, punct_namespace, limits)
         self.elements = self._streams.elements
         self._walker = Walker(self.specs, self._streams.shapes, self._streams.groups, punct_namespace, limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from xmlpunct.firehose import native
@@ -56,6 +56,33 @@ class Position:
         """The position at the end of ``data``, which begins at this position."""
         lines = native.newlines(data) if native.COMPILED else data.count(b"\n")
         return Position(self.byte + len(data), self.line + lines, open_, True, ancestor_values)
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a source is read: a position in one of its parts.
+
+    ``done``: the source has ended. ``failure`` is the failure of the source itself, such as an unreadable file or a
+    broken connection. ``trace`` has the checksums of the part up to the position, if a later run must find the same
+    file there.
+    """
+
+    part: int = 0
+    position: Position = field(default_factory=Position)
+    done: bool = False
+    failure: str | None = None
+    trace: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        place = {"part": self.part, "position": self.position.to_json()}
+        return {**place, "eos": self.done, "failure": self.failure, "trace": self.trace}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Cursor:
+        """The inverse of `to_json`."""
+        position = Position.from_json(values["position"])
+        return cls(values["part"], position, values["eos"], values["failure"], values["trace"])
 
 
 @dataclass(frozen=True)

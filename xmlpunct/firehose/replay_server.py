@@ -11,7 +11,7 @@ import numpy as np
 
 from xmlpunct.base.errors import UsageError, XmlPunctError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.open_source import PartReader, Source
+from xmlpunct.connectors.open_source import Source, Utf8Stream
 from xmlpunct.connectors.tcp import SocketAddress, listen, wait_for_peer
 from xmlpunct.firehose.native.tags import OpenElement, opened_element, tokens
 
@@ -93,7 +93,7 @@ class Replay:
                     yield from iter(lambda: reader.read(_CHUNK_BYTES), b"")
 
 
-def tuples(reader: PartReader, punct_namespace: str = PUNCT_NAMESPACE) -> Iterator[bytes]:
+def tuples(reader: Utf8Stream, punct_namespace: str = PUNCT_NAMESPACE) -> Iterator[bytes]:
     """All bytes of a part, divided before each tuple except the first. Malformed input is not divided.
 
     >>> with Source.of(b"<r><t>1</t><x><t>2</t></x>\\n</r>").open() as reader:

@@ -12,7 +12,7 @@ from xmlpunct.base.unread import Notice, UnreadCounter
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import Source
 from xmlpunct.firehose.offered import Offered
-from xmlpunct.firehose.reader import FirehoseReader
+from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.punctuations.declared_keys import Keys
 from xmlpunct.punctuations.promised import Promised, earliest
@@ -80,7 +80,7 @@ def check(
     """
     report, watch = Report(), UnreadCounter(source.name, element)
     spec = StreamSpec(element, schema, element, guessed=guessed)
-    reader = FirehoseReader(source, [spec], punct_namespace)
+    reader = SliceReader(source, [spec], punct_namespace)
     lateness, offered = Lateness(schema), Offered(schema)
     unique = Keys(schema, keys, Promised(schema))
     with closing(reader):

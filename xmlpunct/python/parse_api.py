@@ -12,7 +12,7 @@ from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.run.reject_log import RejectLog, log_notices
-from xmlpunct.firehose.reader import FirehoseReader
+from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.firehose.spec import Limits, StreamSpec
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
@@ -128,7 +128,7 @@ def slices(
     [2]
     """
     spec = StreamSpec(element, schema, element, guessed=guessed)
-    return read_slices(FirehoseReader(opened(source), [spec], punct_namespace, limits), size, on_reject)
+    return read_slices(SliceReader(opened(source), [spec], punct_namespace, limits), size, on_reject)
 
 
 def opened(source: Readable) -> Source:
@@ -139,7 +139,7 @@ def opened(source: Readable) -> Source:
 
 
 def read_slices(
-    reader: FirehoseReader, size: int, on_reject: Callable[[Reject], object] | None
+    reader: SliceReader, size: int, on_reject: Callable[[Reject], object] | None
 ) -> Iterator[Slice]:
     """The slices of a reader of one stream, as in `slices`. Closes the reader at the end."""
     log = RejectLog()

@@ -10,7 +10,7 @@ from polars.io.plugins import register_io_source
 from xmlpunct.base.errors import Reject
 from xmlpunct.base.forks import need_polars
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.firehose.reader import FirehoseReader
+from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.python.parse_api import Readable, opened, read_slices
 from xmlpunct.schema import Schema
@@ -69,8 +69,8 @@ def scan_xml(
         schema, element = schema or inferred.schema, inferred.element
     columns, tag = schema, element
 
-    def reader(used_columns: frozenset[str] | None = None) -> FirehoseReader:
-        return FirehoseReader(
+    def reader(used_columns: frozenset[str] | None = None) -> SliceReader:
+        return SliceReader(
             opened_source, [StreamSpec(tag, columns, tag, used_columns, guessed=guessed)], punct_namespace
         )
 

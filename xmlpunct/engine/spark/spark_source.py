@@ -18,7 +18,6 @@ from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.pacing import Pace
 from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.run.inputs.ranges import (
-    Cursor,
     Range,
     advance,
     budgets,
@@ -32,6 +31,7 @@ from xmlpunct.engine.run.inputs.uncut import Tables, Uncut, saved
 from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.backpressure import COMING_BYTES, Wish
 from xmlpunct.engine.spark.job import ANOTHER_JOB, Job
+from xmlpunct.firehose.position import Cursor
 
 FIRST_BYTES = 16 * 2**20
 """Bytes per shard in an input's first micro-batch; more delay the first result (`benchmarks/spark.py`). `COMING_BYTES`

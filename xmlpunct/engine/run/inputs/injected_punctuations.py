@@ -17,7 +17,7 @@ from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Query, Stream
 from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
-from xmlpunct.firehose import FirehoseReader, StreamSpec
+from xmlpunct.firehose import SliceReader, StreamSpec
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types.pattern_text import parse_pattern
 
@@ -62,7 +62,7 @@ def _read(stream: Stream, punctuation: str | Mapping[str, str], punct_namespace:
     if "</" not in punctuation:
         return Punctuation.parse(schema, punctuation)
     document, element = f"<stream>{punctuation}</stream>".encode(), read_element(stream.element)[-1]
-    reader = FirehoseReader(Source.of(document), [StreamSpec(element, schema, element)], punct_namespace)
+    reader = SliceReader(Source.of(document), [StreamSpec(element, schema, element)], punct_namespace)
     tuples, punctuations = 0, list[Punctuation]()
     with contextlib.closing(reader):
         while (parsed := reader.read(len(document))) is not None:

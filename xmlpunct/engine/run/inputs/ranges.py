@@ -6,10 +6,10 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 from zlib import crc32
 
 from xmlpunct.base.errors import TransientError, reading
@@ -18,41 +18,13 @@ from xmlpunct.engine.run.checkpoint.log import DamagedError
 from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.parts import Input, Part
-from xmlpunct.firehose.position import Position, Split
+from xmlpunct.firehose.cutter import STEP
+from xmlpunct.firehose.position import Cursor, Position, Split
 from xmlpunct.firehose.spec import ElementName
 from xmlpunct.firehose.splitter import Splitter
 
-STEP = 256 * 1024
-"""How many more bytes to read where those at hand hold no whole element."""
 READ_BYTES = 15 * 2**16
 """How many bytes to read at a time: a little less than `AT_ONCE_BYTES` of a task, lest one is cut in two."""
-
-
-@dataclass(frozen=True)
-class Cursor:
-    """How far an input is read: a position in one of its parts.
-
-    ``done``: the input has ended. ``failure`` is the failure of the source itself, such as an unreadable file or a
-    broken connection. ``trace`` has the checksums of the part up to the position, if it is a plain file
-    (`OpenFile.trace`).
-    """
-
-    part: int = 0
-    position: Position = field(default_factory=Position)
-    done: bool = False
-    failure: str | None = None
-    trace: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        place = {"part": self.part, "position": self.position.to_json()}
-        return {**place, "eos": self.done, "failure": self.failure, "trace": self.trace}
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Cursor:
-        """The inverse of `to_json`."""
-        position = Position.from_json(values["position"])
-        return cls(values["part"], position, values["eos"], values["failure"], values["trace"])
 
 
 class Stamp(NamedTuple):

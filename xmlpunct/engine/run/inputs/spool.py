@@ -14,9 +14,9 @@ from pathlib import Path
 from xmlpunct.base.errors import SourceError, TransientError, UsageError, XmlPunctError, reading
 from xmlpunct.base.printable import printable
 from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.part_reader import PartReader
 from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.unchanged import ChangedError, read_at
+from xmlpunct.connectors.utf8_stream import Utf8Stream
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.durable_files import PRIVATE_FOLDER, make_folder, writing
 from xmlpunct.engine.run.inputs import segments
@@ -55,7 +55,7 @@ class Spool(threading.Thread):
         self._after: Spool | None = None
         if before is not None:
             before._after = self
-        self._reader: PartReader | None = None
+        self._reader: Utf8Stream | None = None
         self._stopped = threading.Event()
         self._noted = 0.0
         self._error: XmlPunctError | None = None
@@ -141,7 +141,7 @@ class Spool(threading.Thread):
         finish(self._path, failure)
         return failure is None
 
-    def _note(self, reader: PartReader, out: SpoolWriter, is_last: bool = False) -> None:
+    def _note(self, reader: Utf8Stream, out: SpoolWriter, is_last: bool = False) -> None:
         """Put down how far the source was read, if it is time to, and tell it so. Raises `SourceError`."""
         position, now = reader.position, time.monotonic()
         is_due = is_last or reader.wants_acknowledgement or now - self._noted >= NOTE_SECONDS
@@ -162,7 +162,7 @@ class Spool(threading.Thread):
         if self._reader is not None:
             self._reader.stop()
 
-    def _further(self, reader: PartReader, out: SpoolWriter) -> Iterator[bytes]:
+    def _further(self, reader: Utf8Stream, out: SpoolWriter) -> Iterator[bytes]:
         """What comes after the bytes that were spooled before. Raises `SourceError`."""
         if out.mark is not None and reader.can_resume:
             reader.resume(out.mark.position)
@@ -183,7 +183,7 @@ class Spool(threading.Thread):
             raise SourceError(reader.name, _NOT_REPEATED)
         yield from self._rest(reader)
 
-    def _rest(self, reader: PartReader) -> Iterator[bytes]:
+    def _rest(self, reader: Utf8Stream) -> Iterator[bytes]:
         yield b""  # what was given again is acknowledged now: nothing more may come before that
         while not self._stopped.is_set() and (data := reader.read(_CHUNK)):
             yield data

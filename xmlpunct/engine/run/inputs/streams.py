@@ -9,7 +9,7 @@ from xmlpunct.base.errors import SourceError, reading
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.open_file import OpenFile
-from xmlpunct.engine.run.inputs.parts import Part
+from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import Extent
 
 
@@ -82,3 +82,30 @@ class SpoolStream:
     def close(self) -> None:
         """Close the segment that is being read."""
         self._file.close()
+
+
+class InputOpener:
+    """Opens the parts of an input, which can be read again. The plain file that is being read stays open."""
+
+    resumes = True
+
+    def __init__(self, given: Input) -> None:
+        self.input, self.source = given, given.as_source()
+        self.open_file = OpenFile()
+
+    def is_live(self, part: int) -> bool:
+        return self.input.parts[part].spooled
+
+    def open(self, part: int, byte: int, trace: str | None) -> FileStream | SpoolStream:
+        opened = self.input.parts[part]
+        return (
+            SpoolStream(opened, byte) if opened.spooled else FileStream(opened, self.open_file, byte, trace)
+        )
+
+    def trace(self, part: int, byte: int) -> str | None:
+        traced = self.input.parts[part]
+        with reading(traced.name):
+            return None if traced.spooled else self.open_file.trace(byte)
+
+    def close(self) -> None:
+        self.open_file.close()

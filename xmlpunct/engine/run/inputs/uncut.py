@@ -11,8 +11,8 @@ from pathlib import Path
 from xmlpunct.engine.run.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.run.inputs.cuts import Piece
 from xmlpunct.engine.run.inputs.parts import Input
-from xmlpunct.engine.run.inputs.ranges import Cursor, Range, Stamp
-from xmlpunct.firehose.position import Position
+from xmlpunct.engine.run.inputs.ranges import Range, Stamp
+from xmlpunct.firehose.position import Cursor, Position
 
 Tables = Mapping[tuple[int, int], Sequence[Piece]]
 """The pieces of large files, by the number of an input, and of its part."""

@@ -16,11 +16,11 @@ from typing import Any
 from xmlpunct.base.errors import Reject, SourceError, XmlPunctError
 from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, RestoredRun
 from xmlpunct.engine.run.checkpoint.commit import Commit
-from xmlpunct.engine.run.inputs.ranges import Cursor
 from xmlpunct.engine.run.inputs.segments import READ_AT_ONCE
 from xmlpunct.engine.run.local.portion import Portion
 from xmlpunct.engine.run.local.running import LocalRun
 from xmlpunct.engine.run.sink import RunSink
+from xmlpunct.firehose.position import Cursor
 
 GROUP_SECONDS = 0.05
 """Commit interval while input is available; each commit costs a sync (`benchmarks/latency.py`)."""

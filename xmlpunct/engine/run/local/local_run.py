@@ -17,7 +17,6 @@ from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.run.datasets import FORMATS
 from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue
 from xmlpunct.engine.run.inputs.parts import Input
-from xmlpunct.engine.run.inputs.ranges import Cursor
 from xmlpunct.engine.run.inputs.spool import Spool, warn_of_growth
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.run.local.ledger import Ledger
@@ -27,6 +26,7 @@ from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.sink import check_complete, make_outputs, open_sink, told_of
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.run.stop import Stop
+from xmlpunct.firehose.position import Cursor
 from xmlpunct.slice import Slice
 
 ProgressCallback = Callable[[RunStats], None]
@@ -112,7 +112,7 @@ def run(
         opened.enter_context(ended_by(running.close))
         if restored is not None:
             for number, cursor in restored.cursors:  # before the spools grow
-                running.reader(number).check(Cursor.from_json(cursor))
+                running.check(number, Cursor.from_json(cursor))
         for spool in spools:
             spool.bell = running.bell
             spool.start()

@@ -14,15 +14,17 @@ import polars as pl
 from xmlpunct.base.cores import cores
 from xmlpunct.base.errors import Reject, SourceError, UsageError, XmlPunctError
 from xmlpunct.base.unread import Notice
+from xmlpunct.connectors.read_ahead import SourceOpener
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.engine.run.build import build
 from xmlpunct.engine.run.checkpoint.commit import Frames
-from xmlpunct.engine.run.inputs.ahead import AheadReader, Helpers
+from xmlpunct.engine.run.inputs.helper_threads import HelperThreads
 from xmlpunct.engine.run.inputs.injected_punctuations import InjectedTexts, InjectionQueue, punctuation_of
 from xmlpunct.engine.run.inputs.pacing import MOST_BYTES, Pace, first_bytes, starved
 from xmlpunct.engine.run.inputs.parts import Input
-from xmlpunct.engine.run.inputs.ranges import Cursor
+from xmlpunct.engine.run.inputs.prefetcher import Prefetcher
+from xmlpunct.engine.run.inputs.streams import InputOpener
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.run.local.portion import Feed, Portion, TableRows
 from xmlpunct.engine.run.reject_limit import RejectLimit, rejected_flags, source_positions
@@ -30,6 +32,9 @@ from xmlpunct.engine.run.run_options import ONE_ANSWER
 from xmlpunct.engine.run.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
 from xmlpunct.engine.why.holding import Holding
 from xmlpunct.firehose import Parsed
+from xmlpunct.firehose.cutter import ReadState
+from xmlpunct.firehose.position import Cursor
+from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.operators import Counters, Pipeline
 from xmlpunct.operators.driver import NOT_PRECOMPUTED, Precomputed
 from xmlpunct.operators.retained_outline import outline
@@ -92,16 +97,16 @@ class LocalRun:
         self._injections = InjectionQueue() if injections is None else injections
         self.bell, self.settle_said = self._injections.bell, self._injections.settle
         self._feeds: list[Feed] = []
-        self._helpers = Helpers(threads or cores())
+        self._helpers = HelperThreads(threads or cores())
         is_single_source = len(by_source) == 1 and not stats.watched
         spread = self._helpers.count > SPREAD * len(by_source)
         for number, (key, streams) in enumerate(by_source.items()):
             specs = [stream.spec(columns_read(query.roots, stream)) for _, stream in streams]
             early = partial(self._precompute, streams) if self._helpers.count >= MANY else _no_results
-            reader = AheadReader(
-                distinct[key], specs, namespace, self.bell, is_single_source, self._helpers, spread, early
-            )
-            self._feeds.append(Feed(number, streams, reader))
+            given, bell = distinct[key], None if is_single_source else self.bell
+            opener = InputOpener(given) if isinstance(given, Input) else SourceOpener(given, bell)
+            reader = SliceReader(opener, specs, namespace, walks_ahead=not spread)
+            self._feeds.append(Feed(number, streams, reader, Prefetcher(reader, self._helpers, early)))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._last_look = time.monotonic()
         self._look_cost = 0.0
@@ -153,13 +158,13 @@ class LocalRun:
             waits = self._waits()
             feed = starved(ready, lambda f: f.reader, lambda f: waits[id(f)], lambda f: f.turn)
         before = feed.reader.cursor
-        parsed = feed.reader.read(self._pace.bytes)
+        parsed = feed.prefetcher.read(self._pace.bytes)
         self._pace.measure()
         if self._helpers.count > 1:
             self._read_ahead(candidates)
         if parsed is not None and parsed.error is None and before == feed.reader.cursor:
             return Portion()  # such as an incomplete element
-        return Portion(feed, parsed, precomputed=feed.reader.precomputed)
+        return Portion(feed, parsed, precomputed=feed.prefetcher.precomputed)
 
     def process(self, portion: Portion) -> list[Slice]:
         """Process a portion; returns a slice of results for each answer."""
@@ -211,7 +216,7 @@ class LocalRun:
         if self._injections:
             return True
         candidates = [f for f in self._feeds if not f.done]
-        return not candidates or any(f.reader.is_ready() for f in candidates)
+        return not candidates or any(f.prefetcher.is_ready() for f in candidates)
 
     def reread(self, number: int, stop: Cursor, injected: InjectedTexts | None = None) -> Portion:
         """Repeat a read of an earlier run: from the position of feed ``number`` to ``stop``, with the punctuation
@@ -220,26 +225,26 @@ class LocalRun:
         Raises `XmlPunctError` if the input is missing or unreadable.
         """
         feed = self._feeds[number]
-        parsed = None if injected is not None else feed.reader.again(stop)
+        parsed = None if injected is not None else feed.reread(stop)
         if feed.reader.cursor != stop:
             if parsed is not None and parsed.error is not None:
                 raise parsed.error
             raise XmlPunctError(f"{feed.name}: the part that was read before cannot be read again")
         return Portion(feed, parsed, injected)
 
-    def reader(self, number: int) -> AheadReader:
-        """The reader of feed ``number``."""
-        return self._feeds[number].reader
+    def check(self, number: int, cursor: Cursor) -> None:
+        """Raise `XmlPunctError` if the spool of feed ``number`` is shorter than what was read of it."""
+        self._feeds[number].check(cursor)
 
     @property
     def spooled(self) -> int:
         """Number of bytes read from spools that are retained until `release`."""
-        return sum(feed.reader.spooled for feed in self._feeds)
+        return sum(feed.spooled for feed in self._feeds)
 
     def release(self) -> None:
         """Drop the parts of all spools that were read."""
         for feed in self._feeds:
-            feed.reader.release()
+            feed.release()
 
     def snapshot(self) -> tuple[list[Any], Frames]:
         """The positions of all feeds, and the state of all operators."""
@@ -253,7 +258,8 @@ class LocalRun:
     def restore(self, positions: list[Any], state: Frames, closed: Sequence[bool]) -> None:
         """Restore a `snapshot`, and the counters from the statistics; ``closed``: complete answers at that time."""
         for feed, (cursor, count, error, done, turn) in zip(self._feeds, positions, strict=True):
-            feed.reader.restore(Cursor.from_json(cursor), count, error and SourceError(*error))
+            read_state = ReadState(Cursor.from_json(cursor), count)
+            feed.reader.restore(read_state, error and SourceError(*error))
             feed.done, feed.turn = done, turn
         for number, is_closed in enumerate(closed):
             if is_closed:
@@ -282,9 +288,7 @@ class LocalRun:
 
     def behind(self) -> dict[str, int | None]:
         """For each input, the number of available bytes not read yet; None if unknown."""
-        left = {
-            name: [f.reader.behind for f in self._feeds_of(name) if not f.done] for name in self.stats.inputs
-        }
+        left = {name: [f.behind for f in self._feeds_of(name) if not f.done] for name in self.stats.inputs}
         sizes = {name: [n for n in counts if n is not None] for name, counts in left.items()}
         return {name: sum(sizes[name]) if len(sizes[name]) == len(left[name]) else None for name in left}
 
@@ -309,18 +313,18 @@ class LocalRun:
         Slices read ahead are in memory: `SLICES_AHEAD` per thread, of at most `MOST_BYTES` each. Of larger slices there
         are fewer, but at least one per thread.
         """
-        waiting = [f for f in candidates if f.reader.is_there]
-        count, limit = sum(f.reader.begun for f in waiting), SLICES_AHEAD * MOST_BYTES // self._pace.bytes
+        waiting = [f for f in candidates if f.is_complete]
+        count, limit = sum(f.prefetcher.begun for f in waiting), SLICES_AHEAD * MOST_BYTES // self._pace.bytes
         while waiting and count < max(1, min(limit, SLICES_AHEAD)) * self._helpers.count:
-            next_ = min(waiting, key=lambda f: (f.reader.begun, f.turn))
-            next_.reader.begin(self._pace.bytes)
+            next_ = min(waiting, key=lambda f: (f.prefetcher.begun, f.turn))
+            next_.prefetcher.begin(self._pace.bytes)
             count += 1
 
     def _ready(self, candidates: list[Feed]) -> list[Feed]:
         """The candidates with input; empty after a while without input."""
 
         def ready() -> list[Feed]:
-            return [f for f in candidates if f.reader.is_ready()]
+            return [f for f in candidates if f.prefetcher.is_ready()]
 
         with self.bell:
             feeds = ready()
@@ -349,7 +353,7 @@ class LocalRun:
             return
         self._last_look = now
         self.look()
-        silent = [(f, seconds) for f in candidates if (seconds := f.reader.silent) > IDLE_SECONDS]
+        silent = [(f, seconds) for f in candidates if (seconds := f.prefetcher.silent) > IDLE_SECONDS]
         waits = self._waits() if silent else {}
         self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
 

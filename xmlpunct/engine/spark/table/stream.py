@@ -21,11 +21,12 @@ from pyspark.sql.streaming.datasource import (
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
-from xmlpunct.engine.run.inputs.ranges import Cursor, advance, grouped
+from xmlpunct.engine.run.inputs.ranges import advance, grouped
 from xmlpunct.engine.spark.table.table_batch import TaskPieces, tasks
 from xmlpunct.engine.spark.table.table_files import TablePart, labels, table_parts, waits
 from xmlpunct.engine.spark.table.tasks import TablePiece, TableRead, input_of
 from xmlpunct.firehose.labels import Label
+from xmlpunct.firehose.position import Cursor
 from xmlpunct.firehose.spec import elements_of
 
 TableOffset = dict[str, Any]

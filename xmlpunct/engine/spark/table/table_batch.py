@@ -9,10 +9,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
-from xmlpunct.engine.run.inputs.ranges import Cursor, advance, grouped
+from xmlpunct.engine.run.inputs.ranges import advance, grouped
 from xmlpunct.engine.spark.table.table_files import TablePart, labels, table_parts
 from xmlpunct.engine.spark.table.tasks import TablePiece, TableRead, input_of
 from xmlpunct.firehose.labels import Label
+from xmlpunct.firehose.position import Cursor
 from xmlpunct.firehose.spec import elements_of
 
 

@@ -13,14 +13,13 @@ from pyspark.sql import types as spark
 from xmlpunct.base.errors import Reject, SchemaError, StrictError, UsageError
 from xmlpunct.base.paths import read_element
 from xmlpunct.base.unread import UnreadCounter
-from xmlpunct.connectors.source import Source
 from xmlpunct.engine.run.inputs.parse_ranges import range_bytes
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import Range
 from xmlpunct.engine.run.reject_log import RejectLog, log_notices
 from xmlpunct.engine.spark.table.table_files import TablePart
 from xmlpunct.engine.spark.table.table_options import Mode, TableOptions
-from xmlpunct.firehose import FirehoseReader, Parser, Split, StreamSpec
+from xmlpunct.firehose import Parser, SliceReader, Split, StreamSpec
 from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.labels import Label
 from xmlpunct.firehose.libxml.xsd_validator import validity_of
@@ -156,7 +155,8 @@ class TableRead:
         if piece.ranges is not None:
             yield from _in_ranges(piece, parser)
             return
-        reader = _PartReader(piece.part.open(), self.spec, self.options.punct_namespace, piece.labels)
+        labels = [piece.labels] if piece.labels else []
+        reader = SliceReader(piece.part.open(), [self.spec], self.options.punct_namespace, labels=labels)
         try:
             while (parsed := reader.read(SLICE_BYTES)) is not None:
                 yield parsed
@@ -181,13 +181,3 @@ def input_of(part: TablePart) -> Input:
     """A plain file as an `Input`, for cutting."""
     assert part.path is not None
     return Input(part.spec, (0,), (Part(part.name, part.path, part.size, stored=part.size),))
-
-
-class _PartReader(FirehoseReader):
-    """Reads one part, with labels from its name."""
-
-    def __init__(
-        self, source: Source, spec: StreamSpec, punct_namespace: str, labels: tuple[Label, ...]
-    ) -> None:
-        super().__init__(source, [spec], punct_namespace)
-        self._labels = (labels,) if labels else ()

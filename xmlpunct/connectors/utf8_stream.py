@@ -38,7 +38,7 @@ _UNENDED = re.compile(rb"<\?xml[ \t\r\n][^>]*")
 _ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 
 
-class PartReader:
+class Utf8Stream:
     """Reads one part of a source from its beginning on, as UTF-8. A context manager.
 
     Nothing is read, and nothing waited for, before `begin`.
@@ -162,7 +162,7 @@ class PartReader:
             with suppress(OSError, XmlPunctError):
                 self._file.close()
 
-    def __enter__(self) -> PartReader:
+    def __enter__(self) -> Utf8Stream:
         return self
 
     def __exit__(self, *_: object) -> None:
