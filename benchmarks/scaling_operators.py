@@ -21,7 +21,7 @@ Point = dict[str, float]
 
 def operators() -> dict[str, Callable[[], Any]]:
     """Makers of operators that retain tuples, of an item and a value."""
-    from xmlpunct.operators import Aggregate, GroupBy, Join, Pointwise, SemiJoin
+    from xmlpunct.operators import Aggregate, GroupBy, Join, Pointwise
     from xmlpunct.schema import Schema
 
     left, right = Schema.parse("item INT NOT NULL, v INT"), Schema.parse("of INT NOT NULL, w INT")
@@ -29,7 +29,7 @@ def operators() -> dict[str, Callable[[], Any]]:
         "dupelim": lambda: Pointwise([left], "distinct"),
         "group-by": lambda: GroupBy(left, ["item"], [Aggregate("SUM", "v", False, "total")]),
         "join": lambda: Join(left, right, [("item", "of")]),
-        "semijoin": lambda: SemiJoin(left, right, [("item", "of")]),
+        "semijoin": lambda: Join(left, right, [("item", "of")], "semi"),
         "difference": lambda: Pointwise([left, right], "except"),
     }
 

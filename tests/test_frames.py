@@ -13,7 +13,7 @@ from xmlpunct.base.frames import join
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import cast
 from xmlpunct.expressions.program import compiled
-from xmlpunct.operators import Aggregate, GroupBy, Join, SemiJoin
+from xmlpunct.operators import Aggregate, GroupBy, Join
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -43,8 +43,8 @@ def test_a_join_by_definition(columns: list[str], nulls_equal: bool) -> None:
 
 def test_a_join_of_one_tuple_a_side() -> None:
     check_table(Join(LEFT, RIGHT, [("k", "l")]), "1: NaN 1 ->\n 2: NaN 2 -> NaN 1 2")
-    check_table(SemiJoin(LEFT, RIGHT, [("k", "l")]), "1: NaN 1 ->\n 2: NaN 2 -> NaN 1")
-    check_table(SemiJoin(LEFT, RIGHT, [("k", "l")], anti=True), "1: NaN 1 ->\n 2: NaN 2 ->\n 2: P(*, *) ->")
+    check_table(Join(LEFT, RIGHT, [("k", "l")], "semi"), "1: NaN 1 ->\n 2: NaN 2 -> NaN 1")
+    check_table(Join(LEFT, RIGHT, [("k", "l")], "anti"), "1: NaN 1 ->\n 2: NaN 2 ->\n 2: P(*, *) ->")
 
 
 def test_the_one_group_s_own_values() -> None:

@@ -17,8 +17,8 @@ from xmlpunct.operators import (
     Operator,
     Pipeline,
     Pointwise,
-    SemiJoin,
 )
+from xmlpunct.operators.join.join_output import PRESERVED
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -80,12 +80,10 @@ def counted() -> list[Operator]:
 
 
 MADE: dict[str, tuple[Callable[[], list[Operator]], Schema, Schema]] = {
-    **{kind: (joins(kind), ITEM, BID) for kind in ("inner", "left", "right", "full")},
-    "semi": (lambda: [SemiJoin(ITEM, BID, [("id", "item")])], ITEM, BID),
-    "anti": (lambda: [SemiJoin(ITEM, BID, [("id", "item")], anti=True)], ITEM, BID),
+    **{kind: (joins(kind), ITEM, BID) for kind in PRESERVED},
     "full, bounded": (bounded("full"), OFFER, BID),
     "left, bounded on one side": (bounded("left", twice=True), OFFER, BID),
-    "anti, bounded": (lambda: [SemiJoin(OFFER, BID, [("id", "item")], True, enough(False))], OFFER, BID),
+    "anti, bounded": (bounded("anti"), OFFER, BID),
     "left join, group-by": (counted, ITEM, BID),
     "intersect": (lambda: [Pointwise([NUMBER, NUMBER], "intersect")], NUMBER, NUMBER),
     "difference": (lambda: [Pointwise([NUMBER, NUMBER], "except")], NUMBER, NUMBER),

@@ -13,7 +13,6 @@ from tests.oracle import relational
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Join
-from xmlpunct.operators.join.join_output import PRESERVED
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 
@@ -27,7 +26,7 @@ def expected(case: Case, kind: str, combines: bool = False) -> oracle.Oracle:
     return oracle.join(*schemas, case.keys, kind, case.conceivable, case.condition, combines)
 
 
-@pytest.mark.parametrize("kind", PRESERVED)
+@pytest.mark.parametrize("kind", relational.PRESERVED)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_against_the_oracle(case: Case, kind: str) -> None:
     tally, probes = Tally(), case.probes(kind)
@@ -46,7 +45,7 @@ def test_against_the_oracle(case: Case, kind: str) -> None:
         tally.check(promised=0.3, purged=0.25)
 
 
-@pytest.mark.parametrize("kind", PRESERVED)
+@pytest.mark.parametrize("kind", relational.PRESERVED)
 @pytest.mark.parametrize("case", CASES, ids=str)
 @FEWER
 @given(data=st.data())

@@ -48,7 +48,6 @@ from xmlpunct.operators import (
     Project,
     Punctuate,
     Select,
-    SemiJoin,
     Session,
     Sort,
     SortKey,
@@ -150,12 +149,10 @@ def joins() -> Iterator[tuple[str, Case]]:
             f"{kind} join",
             Case(make, relational.join(kind, widths, keys), spaces, [["k"], ["l"]], received_positions),
         )
-    for anti in (False, True):
-        make = lambda anti=anti: SemiJoin(*schemas, KEYS, anti)  # noqa: E731
-        yield (
-            ("anti" if anti else "semi"),
-            Case(make, relational.semijoin(anti, keys), spaces, [["k"], ["l"]], [[0, 1], [0, None]]),
-        )
+    for kind in ("semi", "anti"):
+        make = lambda kind=kind: Join(*schemas, KEYS, kind)  # noqa: E731
+        operation = relational.semijoin(kind == "anti", keys)
+        yield kind, Case(make, operation, spaces, [["k"], ["l"]], [[0, 1], [0, None]])
 
 
 def band_joins() -> Iterator[tuple[str, Case]]:
@@ -174,13 +171,10 @@ def band_joins() -> Iterator[tuple[str, Case]]:
         )
         operation = relational.join(kind, (2, 2), keys, holds)
         yield f"{kind} join near", Case(make, operation, [TALL, WIDE], positions=received_positions)
-    for anti in (False, True):
-        make = lambda anti=anti: SemiJoin(*schemas, KEYS, anti, condition)  # noqa: E731
-        operation = relational.semijoin(anti, keys, holds)
-        yield (
-            f"{'anti' if anti else 'semi'} near",
-            Case(make, operation, [TALL, WIDE], positions=[[0, 1], [0, None]]),
-        )
+    for kind in ("semi", "anti"):
+        make = lambda kind=kind: Join(*schemas, KEYS, kind, condition)  # noqa: E731
+        operation = relational.semijoin(kind == "anti", keys, holds)
+        yield f"{kind} near", Case(make, operation, [TALL, WIDE], positions=[[0, 1], [0, None]])
 
 
 def in_corner() -> Case:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import date
 from itertools import count
 
+from tests.oracle import relational
 from tests.plans.feeds import MONEY, STREAMS, VALUES
 from xmlpunct.engine.plan import (
     Difference,
@@ -36,7 +37,6 @@ from xmlpunct.engine.plan import (
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.functions import call, cast, literal
 from xmlpunct.operators import Aggregate, OverCall, OverFrame, SortKey
-from xmlpunct.operators.join.join_output import PRESERVED
 from xmlpunct.operators.time.over.calls import FUNCTIONS
 from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.schema import Schema
@@ -324,7 +324,7 @@ class Grower:
 
     def join(self, depth: int) -> Node:
         left, right, keys, residual = self.sides(depth)
-        return Join(left, right, keys, self.rng.choice(list(PRESERVED)), residual)
+        return Join(left, right, keys, self.rng.choice(list(relational.PRESERVED)), residual)
 
     def semijoin(self, depth: int) -> Node:
         left, right, keys, residual = self.sides(depth)

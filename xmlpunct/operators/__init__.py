@@ -16,7 +16,6 @@ from xmlpunct.operators.group.partial_group_by import PartialGroupBy
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join.join import Join
 from xmlpunct.operators.join.not_in import NotIn
-from xmlpunct.operators.join.semijoin import SemiJoin
 from xmlpunct.operators.merge.merge import Merge
 from xmlpunct.operators.sets.partial_dupelim import PartialDupElim
 from xmlpunct.operators.sets.pointwise import Pointwise
@@ -89,7 +88,6 @@ __all__ = [
     "RowsWindow",
     "Scan",
     "Select",
-    "SemiJoin",
     "Session",
     "Sort",
     "SortKey",

@@ -238,7 +238,8 @@ class SemiJoin(Keyed):
         return replace(result, needs=(left, right), told="")
 
     def operator(self) -> ops.Operator:
-        return ops.SemiJoin(self.left.schema, self.right.schema, self.keys, self.anti, self.residual)
+        kind = "anti" if self.anti else "semi"
+        return ops.Join(self.left.schema, self.right.schema, self.keys, kind, self.residual)
 
     @property
     def name(self) -> str:

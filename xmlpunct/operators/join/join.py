@@ -1,4 +1,4 @@
-"""join: symmetric hash join on equality attributes; inner, left, right and full outer."""
+"""join: symmetric hash join on equalities: inner, left, right, full, semi (IN, EXISTS) and anti (NOT EXISTS)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.operators.hash_index import ascending
+from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join.join_inputs import JoinInputs
-from xmlpunct.operators.join.join_keys import SIDES, Equalities, JoinKeys
-from xmlpunct.operators.join.join_output import JoinOutput
+from xmlpunct.operators.join.join_keys import LEFT, RIGHT, SIDES, Equalities, JoinKeys
+from xmlpunct.operators.join.join_output import LEFT_ONLY, JoinOutput
 from xmlpunct.operators.join.preserved import preserved_sides
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.alignment import Alignment
@@ -34,7 +34,13 @@ class Join(JoinInputs):
 
     A tuple whose k the other input has closed is paired and not retained. A tuple with a null in k is not retained.
 
-    See semantics 4.7.
+    A semijoin emits each left tuple at its first pair, an antijoin once it can have none. The differences:
+
+    - cpass   = semi: [t1 | some t2 pairs with t1]; anti: the left tuples to which a left join adds nulls
+    - ckeep1  = also without the tuples that have a pair; ckeep2 = of each tuple the columns that k and residual read
+    - cprop   = of the right input, semi: the k-part of setNomatchPs(ts2', joinPs(ps2)); anti: nothing
+
+    See semantics 4.7 and 4.8.
 
     >>> from xmlpunct.operators.notation import show
     >>> bids, items = Schema.parse("item INT, price INT"), Schema.parse("id INT, name STRING")
@@ -44,6 +50,11 @@ class Join(JoinInputs):
     2: 1 lamp              -> 1 10 1 lamp
     2: P(1, *)             -> P(1, *, *, *); P(*, *, 1, *)
     2: P(2, *)             -> 2 20 null null; P(*, *, 2, *)
+    >>> it = Join(bids, items, [("item", "id")], "anti")
+    >>> show(it, "1: 1 10; 2 20", "2: 1 lamp; P([1,5], *)", "1: P(2, *)")
+    1: 1 10; 2 20          ->
+    2: 1 lamp; P([1,5], *) -> 2 20
+    1: P(2, *)             -> P(2, *)
     """
 
     name = "join"
@@ -59,10 +70,13 @@ class Join(JoinInputs):
     ) -> None:
         inputs = left, right
         k = JoinKeys(inputs, keys)
-        self._output = JoinOutput(inputs, k, kind, residual)
-        # a preserved side has two arrangements: tuples without a partner so far, and tuples with one
-        counts = [1 + preserved for preserved in self._output.preserved]
-        super().__init__(inputs, self._output.schema, k, residual, inputs, counts)
+        self._kind, self._output = kind, JoinOutput(inputs, k, kind, residual)
+        self._left_only = kind in LEFT_ONLY
+        if self._left_only:
+            self.name, self.speaks = "semijoin", True  # a partner can release a pending punctuation
+        # a preserved side in pairs has two arrangements: tuples without a partner so far, and tuples with one
+        counts = [1 + (preserved and not self._left_only) for preserved in self._output.preserved]
+        super().__init__(inputs, self._output.schema, k, residual, self._output.stored, counts)
         self._preserved = preserved_sides(self.keys, self._output, self.pending)
         past = {f"past{side}": preserved.past for side, preserved in self._preserved.items()}
         self._ended = StateCell(0)  # bit by side
@@ -76,33 +90,53 @@ class Join(JoinInputs):
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         other, output = 1 - port, list[pl.DataFrame]()
-        bounded, unmatchable = self.bounded(port, tuples)
+        bounded, unmatchable = self.bounded(port, self._output.to_stored(port, tuples))
         matchable = without(bounded, unmatchable)
         has_partner = np.zeros(matchable.height, np.bool_)
         for number in reversed(range(len(self.retained[other]))):
             pairs, positions, rows = self.meet(port, matchable, number)
-            output.append(pairs.select(self.schema.names))
+            if not self._left_only:
+                output.append(pairs.select(self.schema.names))
             has_partner[positions] = True
         if other in self._preserved:
-            self.retained[other][1].append(self.retained[other][0].remove(ascending(rows)))
+            output += self._first_pairs(other, ascending(rows))
         closed = self.closed_by(other, port, matchable)
         if port in self._preserved:
-            is_unpaired, (unpaired, paired) = pl.Series(~has_partner), self.retained[port]
+            is_unpaired, (unpaired, *paired) = pl.Series(~has_partner), self.retained[port]
             unpaired.append(matchable.filter(~closed & is_unpaired))
-            paired.append(matchable.filter(~closed & ~is_unpaired))
-            decided = pl.concat([bounded.filter(unmatchable), matchable.filter(closed & is_unpaired)])
-            output.append(self._output.with_nulls(port, decided))
+            for arrangement in paired:
+                arrangement.append(matchable.filter(~closed & ~is_unpaired))
+            if self._kind == "semi":
+                output.append(matchable.filter(~is_unpaired).select(self.schema.names))
+            else:
+                decided = pl.concat([bounded.filter(unmatchable), matchable.filter(closed & is_unpaired)])
+                output.append(self._output.without_partner(port, decided))
+        elif self._left_only:
+            self.retained[port][0].insert(without(matchable, closed))
         else:
             self.retained[port][0].append(without(matchable, closed))
-        return pl.concat(output)
+        return pl.concat(output) if output else self.schema.empty()
+
+    def _first_pairs(self, side: int, rows: Rows) -> list[pl.DataFrame]:
+        """Take rows of a preserved side from its tuples without a partner. A semijoin emits their tuples."""
+        if self._left_only:
+            tuples = self.lose(side, rows)
+            return [tuples.select(self.schema.names)] if self._kind == "semi" else []
+        unpaired, paired = self.retained[side]
+        paired.append(unpaired.remove(rows))
+        return []
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         # Values closed on both sides are dropped below; before that, they combine with these punctuations.
         met = {side: p.meet(batch) for side, p in self._preserved.items() if side == port}
-        closed, purged = self.receive(port, batch)  # keep
-        is_preserved = 1 - port in self._preserved
-        released = self._output.with_nulls(1 - port, purged[0]) if is_preserved else self.schema.empty()
-        self.pending[port].add(batch)
+        closed, (purged, *_) = self.receive(port, batch)  # keep
+        other, released = 1 - port, self.schema.empty()
+        if self._output.preserved[other]:
+            released = self._output.without_partner(other, purged)
+        if port == LEFT or not self._left_only:
+            self.pending[port].add(batch)
+        elif self._kind == "semi":
+            self.pending[RIGHT].add(self.keys.to_schema(closed, self._output.stored[RIGHT], RIGHT))
         self._ended.value |= batch.has_end << port
         free = self.free()
         punctuations = [self._output.to_output(side, free[side]) for side in SIDES]

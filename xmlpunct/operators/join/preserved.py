@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xmlpunct.operators.join.join_keys import SIDES, JoinKeys
+from xmlpunct.operators.join.join_keys import LEFT, SIDES, JoinKeys
 from xmlpunct.operators.join.join_output import JoinOutput
 from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.closed_set import REMEMBERED, ClosedSet
@@ -19,11 +19,11 @@ Met = tuple[Punctuation, Punctuation]
 
 
 def preserved_sides(keys: JoinKeys, output: JoinOutput, pending: Sequence[Pending]) -> dict[int, Preserved]:
-    """The preserved sides of a join; ``pending`` are the pending punctuations of both sides."""
+    """The preserved sides of a join, and the left side of a semijoin; ``pending``: by side."""
     return {
         s: Preserved(s, keys, output.schema, output.origins[s], pending[s])
         for s in SIDES
-        if output.preserved[s]
+        if output.preserved[s] or (output.left_only and s == LEFT)
     }
 
 
