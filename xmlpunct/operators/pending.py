@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from xmlpunct.base.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 
 class Pending:
-    """The paper's setNomatchPs over what is retained, asked only for what a slice touches.
+    """The paper's setNomatchPs over the retained tuples, computed only for the punctuations that a slice concerns.
 
-    A retained tuple blocks the punctuations that it matches. So only new punctuations can be free, and those that
-    matched a tuple which is gone.
+    A retained tuple blocks the punctuations that it matches. So only two kinds can be *free*: new punctuations, and
+    punctuations that a lost tuple matches, which is no longer retained. Columnar batches stay columnar here. Prefixes
+    of instants are freed step by step (`PendingPrefixes`).
 
-    >>> from xmlpunct.punctuations.punctuation import Punctuation
     >>> s = Schema.parse("item INT, price INT")
     >>> bids = Arrangement(s.empty(), ["item"])
     >>> bids.append(s.frame([(1, 10), (2, 20)]))
@@ -34,34 +35,42 @@ class Pending:
 
     def __init__(self, schema: Schema) -> None:
         self.schema, self.waiting = schema, PunctuationSet(schema)
-        """Those that wait, with the new ones."""
-        self._fresh: list[PunctuationBatch] = []
-        self._gone: list[pl.DataFrame] = []
+        """All punctuations that wait."""
+        self._new: list[PunctuationBatch] = []
+        self._lost: list[pl.DataFrame] = []
 
     def add(self, batch: PunctuationBatch) -> None:
-        """Take new punctuations."""
-        self._fresh.append(self.waiting.update(batch))
+        """Receive punctuations. One that waits already is asked again."""
+        self.waiting.update(batch)
+        self._new.append(batch)
+
+    def remove(self, punctuations: Iterable[Punctuation]) -> None:
+        """Remove punctuations; ignore any that do not wait."""
+        self.waiting.discard(punctuations)
 
     def lose(self, tuples: pl.DataFrame) -> None:
-        """Take note that tuples are retained no longer."""
+        """Record that tuples are no longer retained."""
         if tuples.height and len(self.waiting):
-            self._gone.append(tuples)
+            self._lost.append(tuples)
+
+    def asked(self) -> PunctuationSet:
+        """The punctuations that may be free: those received, or matched by a lost tuple, since the last call."""
+        asked = PunctuationSet(self.schema)
+        for batch in self._new:
+            asked.update(batch)
+        for tuples in self._lost:
+            for group in self.waiting.groups():
+                asked.update(group.matched(tuples))
+        self._new, self._lost = [], []
+        return asked
 
     def free(self, retained: Sequence[Arrangement]) -> PunctuationBatch:
-        """Those that no retained tuple matches any more. They wait no longer."""
-        fresh, gone = self._fresh, self._gone
-        self._fresh, self._gone = [], []
-        if not len(self.waiting):
-            return PunctuationBatch()
+        """The punctuations that no retained tuple matches. They are removed."""
         if not any(map(len, retained)):
+            self._new, self._lost = [], []
             free = self.waiting.all()
         else:
-            asked = PunctuationSet(self.schema)
-            for punctuations in fresh:
-                asked.update(punctuations)
-            for tuples in gone:
-                for group in self.waiting.groups():
-                    asked.update(group.matched(tuples))
+            asked = self.asked()
             for arrangement in retained:
                 asked.discard(arrangement.blocked(asked).all())
             free = asked.all()
@@ -72,10 +81,10 @@ class Pending:
         return len(self.waiting)
 
     def snapshot(self) -> Snapshot:
-        """Those that wait, for a checkpoint."""
+        """The punctuations, for a checkpoint."""
         return self.waiting.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """The inverse of `snapshot`."""
+        """Restore the punctuations of a snapshot."""
         self.waiting.restore(snapshot)
-        self._fresh, self._gone = [], []
+        self._new, self._lost = [], []

@@ -15,10 +15,10 @@ from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.join.join_keys import LEFT, SIDES, Equalities, JoinKeys
 from xmlpunct.operators.join.join_output import JoinOutput
-from xmlpunct.operators.relations.blocked import Blocked
 from xmlpunct.operators.relations.counted import Counted, consolidated
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.least import InstantsOf, least_instants
+from xmlpunct.operators.relations.pending_prefixes import PendingPrefixes
 from xmlpunct.operators.relations.prefixes import OPEN, Prefixes, Sorted, split, with_at
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.alignment import Alignment
@@ -32,6 +32,7 @@ from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.change_columns import AT, DIFF, changes, tuple_of
 from xmlpunct.slice import without
 from xmlpunct.types.ordinals import Ordinals
+from xmlpunct.types.pattern import constant
 
 
 class ChangeJoin(Operator):
@@ -94,7 +95,7 @@ class ChangeJoin(Operator):
         self._key_schema = Schema.of((*self.keys.schema, Attribute(AT, instants.type, False)))
         self._prefixes = [Prefixes(self._key_schema, instants) for _ in SIDES]
         """The instants up to which each input has closed each k."""
-        self._blocked = [Blocked(schema, instants) for schema in inputs]
+        self._pending = [PendingPrefixes(schema, instants) for schema in inputs]
         self._alignment = Alignment(self.schema, 2)
         self._at = self.schema.index(AT)
         self._emitted = StateCell[int | None](None)
@@ -111,7 +112,7 @@ class ChangeJoin(Operator):
                     ("later", self._later),
                     ("joint", self._joint),
                     ("prefixes", self._prefixes),
-                    ("blocked", self._blocked),
+                    ("pending", self._pending),
                 )
                 for side in SIDES
             },
@@ -124,7 +125,7 @@ class ChangeJoin(Operator):
             origins = zip(self.schema.names, self._origins[side], strict=True)
             names = {name: input_.names[origin] for name, origin in origins if origin is not None}
             yield self._joint[side], names
-            yield self._blocked[side], names
+            yield self._pending[side], names
 
     # Tuples
 
@@ -188,7 +189,7 @@ class ChangeJoin(Operator):
         to_combine = batch
         if not self.ownership:  # punctuations that are emitted uncombined need not be combined
             is_all = unblocked.position is not None and len(unblocked) == len(batch)
-            to_combine = PunctuationBatch(() if is_all else filter(self._blocked[port].is_blocked, batch))
+            to_combine = PunctuationBatch(() if is_all else filter(self._pending[port].is_waiting, batch))
         old_bound = self._emitted.value
         combined = self._alignment.update(port, self._to_output(port, to_combine))
         punctuations = [unblocked, combined]
@@ -196,9 +197,10 @@ class ChangeJoin(Operator):
         if has_closed:
             side, floor = 1 - port, self._prefixes[port].floor
             # without a bound up to the floor, punctuations that wait for this input only may be new
-            all_asked = bool(self.ownership) or self._emitted.value is None or self._emitted.value < floor - 1
-            freed = self._blocked[side].freed(partial(self._least, side), all_asked)
-            punctuations.append(self._to_output(side, PunctuationBatch(freed)))
+            if self.ownership or self._emitted.value is None or self._emitted.value < floor - 1:
+                self._pending[side].touch([Punctuation.everything(self.inputs[side])])
+            free = self._pending[side].free(partial(self._least, side))
+            punctuations.append(self._to_output(side, PunctuationBatch(free)))
             self._record(punctuations[-1:])
             if not self.ownership:
                 self._alignment.discard(side, punctuations[-1])
@@ -227,7 +229,7 @@ class ChangeJoin(Operator):
                 self.inputs[side], self.keys.to_schema(over, self.inputs[side], side)
             )
             for retained in (self._settled[side], self._later[side]):
-                self._blocked[side].lose(retained.remove(retained.matching(closed_tuples)))
+                self._pending[side].lose(retained.remove(retained.matching(closed_tuples)))
             self.keys.add(port, over)
             self._prefixes[port].forget(ever)
         return True
@@ -241,14 +243,15 @@ class ChangeJoin(Operator):
         for q, first in ({everything: closed.floor} | closed.others).items():
             settling.add(with_at(q, self.instants.prefix(first)).rebase(schema, sources))
             if q is not everything:
-                self._blocked[side].touch(q.rebase(schema, sources))
+                self._pending[side].touch([q.rebase(schema, sources)])
         if len(later):
             rows.append(later.matching(settling))
         for at, constants in closed.listed.items():
             key_names = [names[i] for i in at]
-            columns = constants.drop(OPEN)
-            self._blocked[side].touch_listed(
-                columns.rename(dict(zip(columns.columns, key_names, strict=True)))
+            columns, types = constants.drop(OPEN), [schema[n].type for n in key_names]
+            self._pending[side].touch(
+                Punctuation.of(schema, **dict(zip(key_names, map(constant, types, row), strict=True)))
+                for row in columns.iter_rows()
             )
             if len(later):
                 hit, candidates = later.probe(columns, columns.columns, key_names)
@@ -256,22 +259,24 @@ class ChangeJoin(Operator):
                 rows.append(candidates[instants <= constants[OPEN].to_numpy()[hit]])
         if rows:
             moved = later.remove(ascending(np.concatenate(rows)))
-            self._blocked[side].lose(moved)
+            self._pending[side].lose(moved)
             self._settled[side].add(moved.drop(AT))
 
     def _unblocked_part(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """The part of an input's punctuations that its retained tuples do not block."""
-        blocked = self._blocked[port]
+        pending, least = self._pending[port], partial(self._least, port)
         if batch.position in (None, self.inputs[port].index(AT)):
-            return PunctuationBatch(blocked.add(batch, partial(self._least, port)))
+            pending.add(batch)
+            return PunctuationBatch(pending.free(least))
         free = PunctuationSet(self.inputs[port], batch)
         for retained in (self._settled[port], self._later[port]):
             if len(retained):
                 free.discard(retained.blocked(free).all())
         free_batch = free.all()
-        blocked.say(free_batch)
-        remaining = (p for p in batch if p not in free) if len(free_batch) < len(batch) else ()
-        return PunctuationBatch.union([free_batch, blocked.add(remaining, partial(self._least, port))])
+        pending.remove(free_batch)
+        if len(free_batch) < len(batch):
+            pending.add(p for p in batch if p not in free)
+        return PunctuationBatch.union([free_batch, pending.free(least)])
 
     def _record(self, batches: Sequence[PunctuationBatch]) -> None:
         """Update the emitted bound of all tuples."""

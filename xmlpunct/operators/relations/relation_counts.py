@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.iterator import Outcome
-from xmlpunct.operators.relations.alone import Alone
 from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.relations.pending_prefixes import PendingPrefixes
 from xmlpunct.operators.relations.sweep import Sweep, changes_of
 from xmlpunct.operators.sets.count_functions import COUNT_FUNCTIONS, required_inputs
 from xmlpunct.punctuations.alignment import Alignment
+from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 
@@ -21,7 +25,7 @@ class RelationCounts:
 
     - R(τ)(e) = f(R1(τ)(e), ..., Rn(τ)(e)), for the count of each tuple e at each instant τ
     - cpass   = [<e, t, f(n) - f(m)> | m, n the counts before t and at t, f(n) != f(m), setMatch(<e, t>, ps)]
-    - cprop   = ps = setCombine(ps1, ..., psn), and punctuations that one input justifies (`Alone`)
+    - cprop   = ps = setCombine(ps1, ..., psn), and punctuations that one required input justifies
     - ckeep   = the counts of each tuple at its last closed instant, and its later changes
 
     >>> from xmlpunct.operators.notation import show
@@ -40,9 +44,14 @@ class RelationCounts:
         self._function = COUNT_FUNCTIONS[function]
         self._sweep = Sweep(schema, self._inputs)
         required = required_inputs(function, self._inputs)
-        self._alone = {side: Alone(schema, self._sweep, side, instants) for side in required}
-        alone_parts = {f"alone{side}": alone for side, alone in self._alone.items()}
-        self.parts: dict[str, SnapshotPart] = {"closed": alignment, **alone_parts, **self._sweep.parts}
+        self._pending = {side: PendingPrefixes(schema, instants) for side in required}
+        """Punctuations of each input without which there is no result. The tuples of this input block them."""
+        self.key_paths: list[KeyPath] = [
+            (alignment, None),
+            *((part, None) for part in self._pending.values()),
+        ]
+        pending = {f"pending{side}": pending for side, pending in self._pending.items()}
+        self.parts: dict[str, SnapshotPart] = {"closed": alignment, **pending, **self._sweep.parts}
 
     def add(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         """Receive changes of an input; no result is certain yet."""
@@ -56,14 +65,14 @@ class RelationCounts:
         before = [after - diff for after, diff in zip(steps.after, steps.diffs, strict=True)]
         diffs = self._function(steps.after) - self._function(before)
         results = changes_of(steps.tuples, diffs, self.schema.names)
-        if port in self._alone:
-            self._alone[port].add(batch)
-        one_sided: list[Punctuation] = []
-        for one_side in self._alone.values():
-            one_side.lose(steps.tuples)
-            one_side.lose(steps.over)
-            one_sided += one_side.free(closed)
-        return results, PunctuationBatch.union([closed, one_sided])  # prop
+        if port in self._pending:
+            self._pending[port].add(batch)
+        both, free = PunctuationSet(self.schema, closed), list[Punctuation]()
+        for side, pending in self._pending.items():
+            pending.lose(steps.tuples)
+            pending.lose(steps.over)
+            free += pending.free(partial(self._sweep.least, side))
+        return results, PunctuationBatch.union([closed, [p for p in free if not both.covers(p)]])  # prop
 
     def waits(self) -> list[int]:
         """The amount of state that waits for punctuations of each input."""

@@ -11,7 +11,6 @@ import polars as pl
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.relations.bounds import for_ever
-from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.open_changes import Later
 from xmlpunct.operators.sets.count_functions import Counts
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -74,21 +73,23 @@ class Sweep:
         over = self.counts.matching(PunctuationSet(self._schema, for_ever(closed)))
         return Steps(tuples, after, diffs, self.counts.remove(over))
 
-    def empty_until(self, side: int, q: Punctuation, instants: Instants) -> int:
-        """The last instant up to which an input, which has closed q, has no tuple that matches q.
+    def least(self, side: int, patterns: Sequence[Punctuation]) -> list[int]:
+        """For each pattern, the least instant at which an input has a tuple that matches it; after T's end if none.
 
-        Instants that all inputs have closed do not count: a tuple is closed up to its last closed change.
+        The input has closed the pattern. A tuple that is there at its last closed change counts from the next instant.
         """
-        pattern, count, diff = PunctuationSet(self._schema, [q]), self._counts[side], self.later.diffs[side]
+        return [self._least(side, PunctuationSet(self._schema, [q])) for q in patterns]
+
+    def _least(self, side: int, pattern: PunctuationSet) -> int:
+        count, diff = self._counts[side], self.later.diffs[side]
         counts = self.counts.take(self.counts.matching(pattern), [count, _LAST])
         later = self.later.take(self.later.matching(pattern), [AT, diff])
-        current, change = (
-            counts.filter(counts[count] > 0)[_LAST].min(),
-            later.filter(later[diff] != 0)[AT].min(),
-        )
-        ends = [] if current is None else [instants.type.ordinal(current)]
-        ends += [] if change is None else [instants.type.ordinal(change) - 1]
-        return min(ends, default=instants.last)
+        type_ = self._schema[AT].type
+        current = counts.filter(counts[count] > 0)[_LAST].min()
+        change = later.filter(later[diff] != 0)[AT].min()
+        firsts = [] if current is None else [type_.ordinal(current) + 1]
+        firsts += [] if change is None else [type_.ordinal(change)]
+        return min(firsts, default=type_.ordinal(type_.highest) + 1)
 
     def _move(self, changes: pl.DataFrame) -> tuple[pl.DataFrame, list[Counts], list[Counts]]:
         """Advance the counts by closed changes; return the first three fields of `Steps`."""

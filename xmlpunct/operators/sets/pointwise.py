@@ -65,19 +65,19 @@ class Pointwise(Operator):
         self._merged = MergedInputs(inputs)
         super().__init__(tuple(inputs), self._merged.schema)
         self.function, self.instants = function, instants
-        self._alignment = Alignment(self.schema, len(inputs))
+        alignment = Alignment(self.schema, len(inputs))
         self._counts: StreamCounts | RelationCounts
         if instants is None:
             self.name = STREAM_NAMES[function]
-            self._counts = StreamCounts(self.schema, function, self._alignment)
+            self._counts = StreamCounts(self.schema, function, alignment)
             self.speaks = (
                 self._counts.compares
             )  # a tuple that meets its equal can release a pending punctuation
         else:
             from xmlpunct.operators.relations.relation_counts import RelationCounts
 
-            self._counts = RelationCounts(self.schema, function, self._alignment, instants)
-        self.key_paths = [(self._alignment, None), *self._merged.key_paths]
+            self._counts = RelationCounts(self.schema, function, alignment, instants)
+        self.key_paths = [*self._counts.key_paths, *self._merged.key_paths]
         self.state = State(**self._counts.parts, **self._merged.parts)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from xmlpunct.operators.join.join_keys import LEFT, SIDES
 from xmlpunct.operators.join.two_sides import TwoSides
 from xmlpunct.operators.sets.count_functions import has_result, required_inputs
 from xmlpunct.punctuations.alignment import Alignment
+from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -46,6 +47,7 @@ class StreamCounts:
         sides = SIDES if self.compares else ()
         retained = [[Arrangement(schema.empty(), schema.names)] for _ in sides]
         self._sides = TwoSides(alignment, [schema for _ in sides], retained)
+        self.key_paths: list[KeyPath] = [(alignment, None)]
         self.parts: dict[str, SnapshotPart] = {**self._sides.sides, "emitted": self._emitted}
 
     def add(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:

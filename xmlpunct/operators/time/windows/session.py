@@ -10,8 +10,8 @@ import polars as pl
 from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.pending import Pending
-from xmlpunct.operators.relations.blocked import Blocked
 from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.relations.pending_prefixes import PendingPrefixes
 from xmlpunct.operators.state import State
 from xmlpunct.operators.time.windows.open_sessions import OpenSessions, distance
 from xmlpunct.punctuations.closed_attribute import ClosedAttribute, Growth
@@ -73,7 +73,7 @@ class Session(Operator):
         self._instants = Instants(self._type, least=self._reach[0])
         keys = changes(Schema.of(schema[name] for name in dict.fromkeys(by)), self._type)
         self._keys = [keys.index(n) if n in keys else None for n in schema.names]
-        self._starts = Blocked(keys, self._instants)
+        self._starts = PendingPrefixes(keys, self._instants)
         """For each key the instants at which no session can begin any more; retained sessions block them."""
         self.key_paths = [
             (part, None) for part in (self._joint, self._closed.joint, self._closed, self._starts)
@@ -136,13 +136,13 @@ class Session(Operator):
                 elif self._end is not None:
                     yield self._punctuation(growth.outline, self._end, ordinals(self._type, None, last + 1))
         if self._start is not None:
-            least = self._sessions.least
-            for p in (*self._starts.add(reached, least), *self._starts.freed(least, all_asked=False)):
+            self._starts.add(reached)
+            for p in self._starts.free(self._sessions.least):
                 if p.patterns[-2] is not WILDCARD and p.patterns[-2] is not EMPTY:
                     yield self._punctuation(p.rebase(self.inputs[0], self._keys), self._start, p.patterns[-2])
 
     def _prefix(self, q: Punctuation, last: int) -> Punctuation:
-        """The punctuation, in the schema of `Blocked`, that q is closed up to an instant."""
+        """The punctuation, in the schema of `PendingPrefixes`, that q is closed up to an instant."""
         schema = self._starts.schema
         patterns = [q.patterns[self.inputs[0].index(name)] for name in schema.names[:-2]]
         return Punctuation(schema, [*patterns, self._instants.prefix(last), WILDCARD])
