@@ -49,7 +49,7 @@ def verdict(node: Node, outlook: Outlook) -> str:
 
 def _awaited(node: Node, need: Need) -> Iterator[Scan]:
     """The streams whose ends an operator waits for."""
-    port = need.port if need.by == THE_END else None if need.by else need.finite
+    port = need.port if need.by == THE_END else None if need.by else need.retained
     if port is not None:
         yield from node.inputs[port].find(Scan)
 
@@ -207,13 +207,13 @@ def _candidates(nodes: Sequence[Node], found: Mapping[int, Outlook]) -> Iterator
         for need in found[id(node)].needs:
             below = node.inputs[need.port]
             traced: dict[str, dict[str, bool]] = {}
-            for name in (*need.within, *filter(None, [need.prefix])):
+            for name in (*need.within, *need.prefixes):
                 for told, attribute in below.stream_attributes(name):
                     stream = streams.get(told.partition("#")[0])
                     if stream is not None:
                         of = traced.setdefault(stream.declared, {})
                         of[attribute] = of.get(attribute, True) and name not in need.within
-                        if name == need.prefix or attribute == stream.timestamp:
+                        if name in need.prefixes or attribute == stream.timestamp:
                             seen[Promise(stream.declared, Scheme([attribute]), True)] = None
             for name, attributes in traced.items():
                 freely = [attribute for attribute, only_in_order in attributes.items() if not only_in_order]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Node, PartitionChoice, Unary, lost_domains
 from xmlpunct.engine.plan.operator_text import closed, closes_tuple, closing_attributes, every_stream
-from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest, within
+from xmlpunct.engine.plan.schemes import Fate, Need, nullable
 from xmlpunct.operators.group.finality import final_attributes
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
@@ -111,24 +111,19 @@ class GroupBy(Unary):
         (name,) = names if not has_other_aggregates else (None,)
         return None if name is None or self.input.schema[name].nullable else name
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        (child,) = below
-        schema = self.input.schema
-        released = child.need(Fate.BLOCKS, 0, self.keys, schema, prefix=self.least, closed=True)
-        forgotten = child.need(Fate.GROWS, 0, self.keys, schema, closed=True)
-        needs = (released, forgotten) if self.least is not None and self.keys else (released,)
-        closes_keys = bool(released.by)
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        nulls, least = nullable(self.input.schema), self.least
+        forgotten = Need(Fate.GROWS, 0, self.keys, nulls, self.keys)
         if self.is_settled:
-            needs, closes_keys = (forgotten,), not any(schema[key].nullable for key in self.keys)
-        closes = smallest([*within(child.closes, self.keys), *([self.keys] if closes_keys else [])])
-        return replace(
-            child,
-            offers=within(child.offers, self.keys),
-            closes=closes,
-            needs=needs,
-            told="",
-            prefixes=child.prefixes & set(self.keys),
-        )
+            return (forgotten,)
+        released = replace(forgotten, fate=Fate.BLOCKS, prefixes=() if least is None else (least,))
+        return (released, forgotten) if least is not None and self.keys else (released,)
+
+    @property
+    def closing_keys(self) -> Iterable[Sequence[str]]:
+        has_nulls = any(self.input.schema[key].nullable for key in self.keys)
+        return [] if self.is_settled and has_nulls else [self.keys]
 
     def partition_choices(self) -> list[PartitionChoice]:
         return [PartitionChoice((key,), key) for key in self.keys]
@@ -181,9 +176,10 @@ class DupElim(Unary):
     def ignores_duplicates(self, port: int) -> bool:
         return True
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        need = below[0].need(Fate.GROWS, 0, self.schema.names, self.schema, closed=True)
-        return replace(below[0], needs=(need,), told="")
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        names = tuple(self.schema.names)
+        return (Need(Fate.GROWS, 0, names, nullable(self.schema), names),)
 
     def partition_choices(self) -> list[PartitionChoice]:
         return [PartitionChoice((name,), name) for name in self.schema.names]

@@ -17,21 +17,19 @@ from xmlpunct.engine.plan.node import (
 )
 from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream, which_side
 from xmlpunct.engine.plan.schemes import (
+    NONE,
     NOTHING,
-    THE_END,
     Fate,
     Need,
     Outlook,
     Scheme,
-    combined,
-    either,
     joint,
     smallest,
 )
 from xmlpunct.engine.plan.time_bounds import bounded_by
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import can_fail
-from xmlpunct.operators.join.join_keys import LEFT, RIGHT
+from xmlpunct.operators.join.join_keys import LEFT, RIGHT, SIDES
 from xmlpunct.operators.join.join_output import PRESERVED
 from xmlpunct.punctuations.punctuation import Punctuation
 
@@ -68,14 +66,14 @@ class Keyed(Binary):
     always: ClassVar[tuple[str, ...]] = ()
     """Columns of both sides that count as equated."""
 
-    def side_closed(self, below: Sequence[Outlook], side: int, fate: Fate) -> Need:
+    def side_closed(self, side: int, fate: Fate, passes: int | None, null_filled: bool = False) -> Need:
         """The need that the other side closes all possible partners of the tuples of ``side``."""
-        port, other_outlook = 1 - side, below[1 - side]
-        keys = [*(pair[port] for pair in self.keys), *self.always]
+        port = 1 - side
         around, above = bounded_by(self.residual, self.inputs[port].schema, self.inputs[side].schema)
-        ordered = smallest([name] for name in above if other_outlook.has_prefix(name))
-        need = other_outlook.need(fate, port, [*keys, *around], None, more=ordered)
-        return replace(need, finite=side if below[side].ends else None)
+        columns = (*(pair[port] for pair in self.keys), *self.always, *around)
+        return Need(
+            fate, port, columns, prefixes=(*above,), retained=side, passes=passes, null_filled=null_filled
+        )
 
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         right = dict(self.keys) if self.right_is_equal else {}
@@ -165,23 +163,18 @@ class Join(Keyed):
             return None
         return left | {self._shared.get(name, name) for name in right}
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+    @property
+    def awaits(self) -> tuple[Need, ...]:
         """A preserved side waits for the other side, with its tuples without partner and its punctuations."""
-        fates = [Fate.BLOCKS if side in self.preserved else Fate.GROWS for side in (LEFT, RIGHT)]
-        needs = tuple(self.side_closed(below, side, fate) for side, fate in enumerate(fates))
-        sides = [side_.renamed(self.carriers(port)) for port, side_ in enumerate(below)]
-        one_sided = [side_ if need.by else Outlook() for side_, need in zip(sides, needs, strict=True)]
-        # null-filled rows are possible until the preserved side ends
-        one_sided = [
-            replace(side_, offers=side_.offers - THE_END, closes=side_.closes - THE_END)
-            if 1 - side in self.preserved
-            else side_
-            for side, side_ in enumerate(one_sided)
-        ]
-        text = "the joins below it are in an order in which all stay bounded, not in the query's order"
-        return replace(
-            either([combined(sides), *one_sided]), needs=needs, told=text if self.reordered else ""
+        fates = [Fate.BLOCKS if side in self.preserved else Fate.GROWS for side in SIDES]
+        return tuple(
+            self.side_closed(side, fates[side], side, side not in self.without_nulls) for side in SIDES
         )
+
+    @property
+    def note(self) -> str:
+        text = "the joins below it are in an order in which all stay bounded, not in the query's order"
+        return text if self.reordered else ""
 
     def carriers(self, port: int) -> dict[str, list[str]]:
         shared = {right: [left] for right, left in self._shared.items()} if port == RIGHT else {}
@@ -228,14 +221,19 @@ class SemiJoin(Keyed):
         """The sides whose tuples affect the result only with a partner."""
         return (RIGHT,) if self.anti else (LEFT, RIGHT)
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        left = self.side_closed(below, LEFT, Fate.BLOCKS if self.anti else Fate.GROWS)
-        right = self.side_closed(below, RIGHT, Fate.GROWS)
-        result = below[LEFT] if left.by else Outlook()
-        if right.by and not self.anti:
-            moved = below[RIGHT].renamed({pair[RIGHT]: [pair[LEFT]] for pair in self.keys})
-            result = either([result, replace(moved, closes=NOTHING)])
-        return replace(result, needs=(left, right), told="")
+    passes_by_needs = True
+
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        return (
+            self.side_closed(LEFT, Fate.BLOCKS if self.anti else Fate.GROWS, LEFT),
+            self.side_closed(RIGHT, Fate.GROWS, None if self.anti else RIGHT),
+        )
+
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
+        if port == LEFT:
+            return super().translated(port, below)
+        return replace(below[RIGHT].renamed({right: [left] for left, right in self.keys}), closes=NOTHING)
 
     def operator(self) -> ops.Operator:
         kind = "anti" if self.anti else "semi"
@@ -310,23 +308,26 @@ class NotIn(Binary):
     def ignores_duplicates(self, port: int) -> bool:
         return port == RIGHT
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        within = [] if self.ends_only else [self.right_column]
-        need = below[RIGHT].need(Fate.BLOCKS, RIGHT, within, None)
+    passes_by_needs = True
+
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        columns = tuple(right for _, right in self.keys)
+        released = Need(Fate.BLOCKS, RIGHT, columns, retained=LEFT, passes=LEFT)
         if self.ends_only:
-            return replace(below[LEFT] if need.by else Outlook(), needs=(need,), told="")
-        ends = below[LEFT].ends, below[RIGHT].ends
-        forgotten = below[LEFT].need(Fate.GROWS, LEFT, [self.left_column], None)
-        needs = [replace(need, finite=LEFT if ends[LEFT] else None)]
-        needs += [replace(forgotten, finite=RIGHT if ends[RIGHT] else None)]
-        result = below[LEFT] if need.by else Outlook()
-        if self.left.schema[self.left_column].nullable and not ends[RIGHT]:
-            nulls = smallest([[self.left_column]])  # other punctuations stay pending with a retained null
-            needs.append(Need(Fate.BLOCKS, LEFT, (), nulls, Scheme([self.left_column])))
-            result = Outlook(
-                joint(result.offers, nulls), joint(result.closes, nulls), result.prefixes & {self.left_column}
-            )
-        return replace(result, needs=tuple(needs), told="")
+            return (replace(released, retained=None),)
+        forgotten = Need(Fate.GROWS, LEFT, (self.left_column,), retained=RIGHT)
+        nulls = Scheme([self.left_column]) if self.left.schema[self.left_column].nullable else NONE
+        null = Need(Fate.BLOCKS, LEFT, (), nulls=nulls, nulls_until=RIGHT, by=frozenset([nulls]))
+        return (released, forgotten, null) if nulls else (released, forgotten)
+
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
+        result, column = super().translated(port, below), self.left_column
+        if port == LEFT and self.left.schema[column].nullable and not (self.ends_only or below[RIGHT].ends):
+            nulls = smallest([[column]])  # other punctuations stay pending with a retained null
+            offers, closes = joint(result.offers, nulls), joint(result.closes, nulls)
+            result = Outlook(offers, closes, result.prefixes & {column})
+        return result
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return _needed_by_side(self, {*used, self.left_column, self.right_column})

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain, count
 from typing import ClassVar, TypeVar
 
-from xmlpunct.engine.plan.schemes import Outlook
+from xmlpunct.engine.plan.schemes import Need, Outlook
 from xmlpunct.expressions.expression import Column
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -236,9 +236,34 @@ class Node:
                     copies.setdefault(source, []).append(name)
         return copies
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """The static prediction for this node: the schemes that it offers and needs, given those of its inputs."""
-        return Outlook()
+    # Predictions before a run
+
+    passes_by_needs: ClassVar[bool] = False
+    """True if punctuations of an input pass only by a need; otherwise those that all inputs support pass, too."""
+
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        """The punctuations that it waits for, and its fate without them."""
+        return ()
+
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
+        """The outlook of an input as the output's, as far as columns carry its punctuations."""
+        return below[port].renamed(self.carriers(port))
+
+    @property
+    def closing_keys(self) -> Iterable[Sequence[str]]:
+        """The keys whose punctuations follow each tuple of the output."""
+        return ()
+
+    @property
+    def state_keys(self) -> tuple[str, ...]:
+        """The columns of which it retains state for each partition, by definition."""
+        return ()
+
+    @property
+    def note(self) -> str:
+        """A neutral remark for the user, beside the verdict."""
+        return ""
 
     # Execution
 
@@ -287,9 +312,6 @@ class Unary(Node):
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, name)]
-
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        return below[0].renamed(self.carriers(0))
 
 
 @dataclass(frozen=True)

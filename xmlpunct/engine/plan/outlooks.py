@@ -7,11 +7,22 @@ from dataclasses import replace
 
 from xmlpunct.engine.plan.node import Node
 from xmlpunct.engine.plan.query import walk
-from xmlpunct.engine.plan.schemes import Outlook, either, reduced, smallest
+from xmlpunct.engine.plan.schemes import (
+    Fate,
+    Need,
+    Outlook,
+    combined,
+    either,
+    has_many_values,
+    reduced,
+    smallest,
+    within,
+)
 from xmlpunct.engine.plan.stream_nodes import Scan
 
 Assumed = Mapping[str, Outlook]
 """What streams promise beside what they declare, by their declared names."""
+PER_PARTITION = "retains state for each partition, by definition"
 
 
 def outlooks(*roots: Node, assumed: Assumed | None = None) -> dict[int, Outlook]:
@@ -23,9 +34,30 @@ def outlooks(*roots: Node, assumed: Assumed | None = None) -> dict[int, Outlook]
 
 
 def outlook_of(node: Node, below: Sequence[Outlook], assumed: Assumed | None = None) -> Outlook:
-    """The outlook of a node, given those of its inputs; what has few values is closed jointly."""
-    told = node.outlook(below)
-    if isinstance(node, Scan) and not told.ends and assumed and node.stream.declared in assumed:
-        told = either([told, node.read(assumed[node.stream.declared])])
-    offers, closes = (reduced(schemes, node.schema) for schemes in (told.offers, told.closes))
-    return replace(told, offers=offers, closes=smallest([*closes, *offers]))
+    """The outlook of a node, given those of its inputs.
+
+    Punctuations of one input pass if a need says so. Those that all inputs support pass, unless only needs let any
+    pass. Attributes with few values are closed jointly.
+    """
+    needs: tuple[Need, ...] = ()
+    if isinstance(node, Scan):
+        ways = [node.promised]
+        if not node.promised.ends and assumed and node.stream.declared in assumed:
+            ways.append(node.read(assumed[node.stream.declared]))
+    else:
+        sides = [node.translated(port, below) for port in range(len(below))]
+        common = sides[0] if len(sides) == 1 else combined(sides)
+        needs = tuple(need.matched(below, common) for need in node.awaits)
+        ways = [need.passed(sides) for need in needs] + [common] * (not node.passes_by_needs)
+    result = either(ways)
+    if all(need.by for need in needs if need.fate is Fate.BLOCKS):
+        result = either([result, Outlook(closes=smallest(node.closing_keys))])
+    offers, closes = (reduced(schemes, node.schema) for schemes in (result.offers, result.closes))
+    told = PER_PARTITION if _retains_partitions(node, below) else node.note
+    return replace(result, offers=offers, closes=smallest([*closes, *offers]), needs=needs, told=told)
+
+
+def _retains_partitions(node: Node, below: Sequence[Outlook]) -> bool:
+    """True if a node retains state for each of many partitions of its input that are never closed."""
+    keys = node.state_keys
+    return has_many_values(node.schema, keys) and not within(below[0].closes, keys)

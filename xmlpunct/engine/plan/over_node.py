@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Constraint, Node, PartitionChoice, Unary, constraints
 from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream
-from xmlpunct.engine.plan.schemes import Outlook
+from xmlpunct.engine.plan.schemes import Fate, Need, has_many_values, nullable
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types import DOUBLE
 
@@ -96,14 +96,21 @@ class Over(Unary):
         copied = (name for name in columns if name in self.input.schema)
         return [{*copied, *self.keys, self.order[0].column}]
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+    passes_by_needs = True
+
+    @property
+    def awaits(self) -> tuple[Need, ...]:
         """If a row waits for later rows, the last rows of a partition wait until the partition is closed."""
-        (child,), schema, kind = below, self.input.schema, self.calls[0].release.kind
-        needs_whole_partition = kind == "end" or (kind == "rows" and child.retained(self.keys, schema))
-        need = child.partition(self.keys, None if needs_whole_partition else self.order[0].column, schema)
-        result = child.renamed(self.carriers(0)) if need.by else Outlook()
-        note = child.retained(self.keys, schema) if any(call.is_remembered for call in self.calls) else ""
-        return replace(result, needs=(need,), told=note)
+        schema, kind, order = self.input.schema, self.calls[0].release.kind, self.order[0].column
+        need = Need(Fate.BLOCKS, 0, self.keys, nullable(schema), self.keys, passes=0)
+        if kind == "end":
+            return (need,)
+        until_closed = kind == "rows" and has_many_values(schema, self.keys)
+        return (replace(need, within=(*self.keys, order), order=order, closed_keys=until_closed),)
+
+    @property
+    def state_keys(self) -> tuple[str, ...]:
+        return self.keys if any(call.is_remembered for call in self.calls) else ()
 
     def partition_choices(self) -> list[PartitionChoice]:
         return [PartitionChoice((key,), key) for key in self.keys]

@@ -11,7 +11,7 @@ from xmlpunct.engine.plan.group_nodes import GroupBy
 from xmlpunct.engine.plan.join_nodes import Join, SemiJoin
 from xmlpunct.engine.plan.node import Lasting, Node, PartitionChoice, Unary, attributes
 from xmlpunct.engine.plan.operator_text import completion_text
-from xmlpunct.engine.plan.schemes import Fate, Outlook, within
+from xmlpunct.engine.plan.schemes import Fate, Need, nullable
 from xmlpunct.engine.plan.set_nodes import Matched
 from xmlpunct.engine.plan.window_nodes import Declared, ToRelation
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT
@@ -44,9 +44,9 @@ class Pointwise(Matched):
     def describe(self) -> str:
         return f"{self.name} {self.function}"
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        result = super().outlook(below)
-        return replace(result, needs=self.whole_tuples(result, Fate.BLOCKS))
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        return self.whole_tuples(Fate.BLOCKS)
 
     @property
     def unblocked_by(self) -> str:
@@ -111,12 +111,10 @@ class ChangeGroupBy(Unary):
     def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [[*self.keys, AT]]
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        child, names = below[0], (*self.keys, AT)
-        need = child.need(Fate.BLOCKS, 0, names, self.input.schema, closed=True)
-        offers, closes = (within(schemes, names) for schemes in (child.offers, child.closes))
-        prefixes = child.prefixes & set(names)
-        return Outlook(offers, closes, prefixes, (need,))
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        columns = (*self.keys, AT)
+        return (Need(Fate.BLOCKS, 0, columns, nullable(self.input.schema), columns),)
 
     def partition_choices(self) -> list[PartitionChoice]:
         return [PartitionChoice((key,), key) for key in self.keys]
@@ -195,11 +193,12 @@ class ChangeSemi(Paired, SemiJoin):
     def ignores_duplicates(self, port: int) -> bool:
         return False
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+    @property
+    def awaits(self) -> tuple[Need, ...]:
         """A left tuple is released at an instant once both sides have closed the instant."""
-        left = below[LEFT].need(Fate.BLOCKS, LEFT, self.left.schema.names, self.left.schema)
-        needs = (left, self.side_closed(below, LEFT, Fate.BLOCKS), self.side_closed(below, RIGHT, Fate.GROWS))
-        return replace(below[LEFT] if needs[1].by else Outlook(), needs=needs, told="")
+        schema = self.left.schema
+        left = Need(Fate.BLOCKS, LEFT, schema.names, nullable(schema))
+        return left, self.side_closed(LEFT, Fate.BLOCKS, LEFT), self.side_closed(RIGHT, Fate.GROWS, None)
 
     def follows(self, name: str) -> list[tuple[int, str]]:
         return [(LEFT, AT), (RIGHT, AT)] if name == AT else self.carries(name)

@@ -47,6 +47,11 @@ def joint(*sides: Schemes) -> Schemes:
     return smallest(NONE.union(*schemes) for schemes in product(*sides))
 
 
+def has_many_values(schema: Schema, names: Iterable[str]) -> bool:
+    """True if punctuations cannot enumerate the values of some columns."""
+    return not all(has_few_values(schema[name]) for name in names)
+
+
 def within(schemes: Schemes, names: Collection[str]) -> Schemes:
     """The schemes whose attributes are all in ``names``."""
     return frozenset(s for s in schemes if s <= set(names))
@@ -86,6 +91,11 @@ def reduced(schemes: Schemes, schema: Schema, finite: Collection[str] = ()) -> S
     return smallest([name for name in s if is_open(schema[name])] for s in schemes)
 
 
+def nullable(schema: Schema) -> Scheme:
+    """The attributes that may be null."""
+    return Scheme(a.name for a in schema if a.nullable)
+
+
 class Fate(StrEnum):
     """The fate of an operator that does not receive the punctuations it needs."""
 
@@ -97,29 +107,66 @@ class Fate(StrEnum):
 class Need:
     """A need of an operator: its input ``port`` must offer a scheme ``within`` these columns, or ``fate`` follows.
 
-    ``prefix``: a column that may be closed in ascending order instead. ``by`` are the offered schemes that satisfy the
-    need. They do not close nulls in attributes of ``nulls``. ``finite``: the input with the retained tuples, if it
-    ends, so that they do not grow without bound.
+    Also sufficient are schemes of `Outlook.closes` within ``keys``, and columns of ``prefixes`` that are closed in
+    ascending order. The column ``order`` alone suffices only if it is closed in ascending order. ``jointly``: all
+    inputs must offer the same scheme. ``closed_keys``: partitions by ``keys`` must be closed, too.
+
+    Schemes do not close nulls in attributes of ``nulls``; the end of input ``nulls_until`` does. ``retained``: the
+    input with the retained tuples, which do not grow without bound if it ends. ``passes``: the input whose punctuations
+    pass once the need is satisfied; ``null_filled``: but for its end, because the other input may fill nulls.
+
+    ``by``: the offered schemes that satisfy the need, after `matched`.
     """
 
     fate: Fate
     port: int
     within: tuple[str, ...]
-    by: Schemes
     nulls: Scheme = NONE
-    prefix: str | None = None
-    finite: int | None = None
+    keys: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    order: str | None = None
+    jointly: bool = False
+    closed_keys: bool = False
+    nulls_until: int | None = None
+    retained: int | None = None
+    passes: int | None = None
+    null_filled: bool = False
+    by: Schemes = NOTHING
+
+    def matched(self, below: Sequence[Outlook], common: Outlook) -> Need:
+        """The need with the schemes that satisfy it, of the inputs' outlooks or of ``common``, their combination."""
+        child = common if self.jointly else below[self.port]
+        closed = within(child.closes, self.keys)
+        if self.closed_keys and not closed:
+            return replace(self, within=self.keys)
+        ordered = child if self.order is None else child.in_order(self.order)
+        offers = ordered.offers if self.jointly else within(ordered.offers, self.within)
+        prefixes = ([name] for name in self.prefixes if child.has_prefix(name))
+        ends = {port for port, outlook in enumerate(below) if outlook.ends}
+        return replace(
+            self,
+            by=smallest([*self.by, *offers, *closed, *prefixes]),
+            nulls=NONE if self.nulls_until in ends else self.nulls,
+            retained=self.retained if self.retained in ends else None,
+        )
 
     @property
     def fails(self) -> bool:
         """True if no scheme satisfies the need, so that its fate follows."""
-        return not self.by and (self.finite is None or self.fate is not Fate.GROWS)
+        return not self.by and (self.retained is None or self.fate is not Fate.GROWS)
 
     @property
     def nulls_left(self) -> Scheme:
         """The attributes whose nulls are never closed."""
         left = [scheme & self.nulls for scheme in self.by]
         return min(left, key=lambda s: (len(s), sorted(s))) if left else NONE
+
+    def passed(self, sides: Sequence[Outlook]) -> Outlook:
+        """The punctuations that pass by this need alone, given those of each input in the output's columns."""
+        if self.passes is None or not self.by or (self.passes != self.port and self.nulls_left):
+            return Outlook()
+        side, ends = sides[self.passes], THE_END if self.null_filled else NOTHING
+        return replace(side, offers=side.offers - ends, closes=side.closes - ends)
 
 
 @dataclass(frozen=True)
@@ -128,7 +175,7 @@ class Outlook:
 
     It ``offers`` schemes. ``closes``: schemes for which every *actual* tuple is, at some finite time, matched by a
     punctuation on the scheme only: offered schemes, and keys. ``prefixes``: attributes that are closed in ascending
-    order. ``needs`` are those of the node itself. ``told`` is a neutral remark for the user.
+    order. ``needs`` are those of the node itself, `Need.matched`. ``told`` is a neutral remark for the user.
     """
 
     offers: Schemes = NOTHING
@@ -156,44 +203,12 @@ class Outlook:
         """The attributes whose nulls are retained for ever."""
         return NONE.union(*(need.nulls_left for need in self.needs))
 
-    def need(
-        self,
-        fate: Fate,
-        port: int,
-        names: Iterable[str],
-        schema: Schema | None,
-        more: Schemes = NOTHING,
-        prefix: str | None = None,
-        closed: bool = False,
-    ) -> Need:
-        """A need of the parent operator, for which this is the outlook of input ``port``.
-
-        Schemes within ``names``, or among ``more``, satisfy it. ``schema`` has the nullable attributes. ``closed``:
-        schemes of `closes` suffice.
-        """
-        names = tuple(names)
-        by = smallest([*within(self.closes if closed else self.offers, names), *more])
-        if prefix is not None and self.has_prefix(prefix):
-            by = smallest([*by, [prefix]])
-        nulls = NONE if schema is None else Scheme(a.name for a in schema if a.nullable)
-        return Need(fate, port, names, by, nulls, prefix)
-
     def in_order(self, name: str) -> Outlook:
         """The outlook without the scheme of attribute ``name`` alone, unless it is closed in ascending order."""
         if self.has_prefix(name):
             return self
         single = smallest([[name]])
         return replace(self, offers=self.offers - single, closes=self.closes - single)
-
-    def partition(self, keys: Sequence[str], order: str | None, schema: Schema) -> Need:
-        """The need that partitions of ``keys`` are closed: completely, or in ascending ``order``."""
-        outlook, names = (self, keys) if order is None else (self.in_order(order), (*keys, order))
-        return outlook.need(Fate.BLOCKS, 0, names, schema, more=within(self.closes, keys))
-
-    def retained(self, keys: Collection[str], schema: Schema) -> str:
-        """A remark that each partition retains state; empty if partitions are closed, or if there are few."""
-        closed = within(self.closes, keys) or not reduced(smallest([keys]), schema) - THE_END
-        return "" if closed else "retains state for each partition, by definition"
 
     def renamed(self, ways: Mapping[str, Collection[str]]) -> Outlook:
         """The outlook under new names; ``ways`` has any number of new names for an attribute."""

@@ -9,7 +9,8 @@ from typing import ClassVar
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Binary, Holders, Lasting, Node, PartitionChoice, attributes
 from xmlpunct.engine.plan.operator_text import closes_tuple, which_side
-from xmlpunct.engine.plan.schemes import Fate, Need, Outlook, combined, either, has_few_values
+from xmlpunct.engine.plan.schemes import Fate, Need, has_few_values, nullable
+from xmlpunct.operators.join.join_keys import LEFT, RIGHT, SIDES
 from xmlpunct.operators.merge.merge import widens
 
 
@@ -25,19 +26,12 @@ class Matched(Node):
         index = self.schema.index(name)
         return [(port, below.schema.names[index]) for port, below in enumerate(self.inputs)]
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        return combined(self.named_alike(below))
-
-    def whole_tuples(self, common: Outlook, fate: Fate = Fate.GROWS) -> tuple[Need, ...]:
-        """The needs that all inputs close whole tuples; ``common`` has the schemes of all inputs."""
+    def whole_tuples(self, fate: Fate) -> tuple[Need, ...]:
+        """The needs that all inputs close whole tuples."""
+        nulls = nullable(self.schema)
         return tuple(
-            replace(common.need(fate, port, self.schema.names, self.schema), within=side.schema.names)
-            for port, side in enumerate(self.inputs)
+            Need(fate, port, side.schema.names, nulls, jointly=True) for port, side in enumerate(self.inputs)
         )
-
-    def named_alike(self, below: Sequence[Outlook]) -> list[Outlook]:
-        """The outlook of each input, in the names of the output."""
-        return [side_outlook.renamed(self.carriers(port)) for port, side_outlook in enumerate(below)]
 
     def partition_choices(self) -> list[PartitionChoice]:
         columns = zip(*(attributes(side) for side in self.inputs), strict=True)
@@ -121,9 +115,9 @@ class Union(Distinct, Poured):
     def operator(self) -> ops.Operator:
         return ops.Pointwise([side.schema for side in self.sides], "union")
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        result = super().outlook(below)
-        return replace(result, needs=self.whole_tuples(result))
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        return self.whole_tuples(Fate.GROWS)
 
     @property
     def unblocked_by(self) -> str:
@@ -138,11 +132,10 @@ class Compared(Distinct, Binary):
     releases: ClassVar[str] = "forgotten"
     """Text: the fate of a left tuple once the right side has closed it."""
 
-    def other_closes(self, below: Sequence[Outlook], side: int, fate: Fate) -> Need:
+    def other_closes(self, side: int, fate: Fate, passes: int | None) -> Need:
         """The need that the other side closes the tuples of ``side``."""
-        other = self.inputs[1 - side]
-        need = below[1 - side].need(fate, 1 - side, other.schema.names, other.schema)
-        return replace(need, finite=side if below[side].ends else None)
+        schema = self.inputs[1 - side].schema
+        return Need(fate, 1 - side, schema.names, nullable(schema), retained=side, passes=passes)
 
     @property
     def unblocked_by(self) -> str:
@@ -162,13 +155,9 @@ class Intersect(Compared):
     def operator(self) -> ops.Operator:
         return ops.Pointwise([self.left.schema, self.right.schema], "intersect")
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        needs, sides = (
-            tuple(self.other_closes(below, side, Fate.GROWS) for side in (0, 1)),
-            self.named_alike(below),
-        )
-        one_sided = (sides[side] for side, need in enumerate(needs) if need.by)
-        return replace(either([combined(sides), *one_sided]), needs=needs)
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        return tuple(self.other_closes(side, Fate.GROWS, side) for side in SIDES)
 
 
 @dataclass(frozen=True)
@@ -180,14 +169,9 @@ class Difference(Compared):
     def operator(self) -> ops.Operator:
         return ops.Pointwise([self.left.schema, self.right.schema], "except")
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        released, forgotten = (
-            self.other_closes(below, 0, Fate.BLOCKS),
-            self.other_closes(below, 1, Fate.GROWS),
-        )
-        sides = self.named_alike(below)
-        left = [sides[0]] if released.by and not released.nulls_left else []
-        return replace(either([combined(sides), *left]), needs=(released, forgotten))
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        return self.other_closes(LEFT, Fate.BLOCKS, LEFT), self.other_closes(RIGHT, Fate.GROWS, None)
 
     def holders(self, below: Sequence[Holders]) -> Holders:
         return below[0]  # all output tuples come from the left input

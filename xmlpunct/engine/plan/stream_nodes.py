@@ -137,9 +137,10 @@ class Scan(Node):
     def is_constrained(self, name: str) -> bool:
         return True
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        promised = reduced(smallest(self.stream.schemes), self.stream.schema)
-        offers = THE_END if self.stream.ends else promised
+    @property
+    def promised(self) -> Outlook:
+        """The outlook that the stream's declaration promises."""
+        offers = THE_END if self.stream.ends else reduced(smallest(self.stream.schemes), self.stream.schema)
         return self.read(Outlook(offers, offers))
 
     def read(self, stream_outlook: Outlook) -> Outlook:
@@ -189,8 +190,9 @@ class Key(Unary):
     def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [columns]
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        return either([below[0], Outlook(closes=smallest(self.keys))])
+    @property
+    def closing_keys(self) -> Iterable[Sequence[str]]:
+        return self.keys
 
     def partition_choices(self) -> list[PartitionChoice] | None:
         if isinstance(self.input, Scan):
@@ -212,10 +214,10 @@ class Punctuate(Unary):
     def operator(self) -> ops.Operator:
         return ops.Punctuate(self.input.schema, self.order)
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
         """The end of the input does not count, as for a stream with declared punctuations."""
         ordered = smallest([[self.order.attribute]])
-        child = below[0].renamed(self.carriers(0)) if not below[0].ends else Outlook()
+        child = super().translated(port, below) if not below[0].ends else Outlook()
         return either([child, Outlook(ordered, ordered, frozenset([self.order.attribute]))])
 
     @property

@@ -22,12 +22,14 @@ from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every
 from xmlpunct.engine.plan.schemes import (
     THE_END,
     Fate,
+    Need,
     Outlook,
     Scheme,
     combined,
     either,
     has_few_values,
     is_finite,
+    nullable,
     reduced,
 )
 from xmlpunct.expressions.exclusions import never, open_values
@@ -77,14 +79,14 @@ class Select(Unary):
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return [[*used, *self.predicate.columns()]]
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
         """If few values of a column remain, they are closed jointly. An upper bound on a prefix ends the stream."""
         schema, left = self.schema, self._remaining
         finite = {n for n, values in left.items() if all(is_finite(values.type, v) for v in values)}
         offers, closes = (reduced(s, schema, finite) for s in (below[0].offers, below[0].closes))
         if any(self._is_passed(name, values) for name, values in left.items() if below[0].has_prefix(name)):
             offers = closes = THE_END
-        return replace(below[0], offers=offers, closes=closes, needs=(), told="")
+        return replace(below[0], offers=offers, closes=closes)
 
     @cached_property
     def _remaining(self) -> dict[str, IntervalSet]:
@@ -251,10 +253,10 @@ class Project(Unary):
             for name in names
         )
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
         """The schemes that columns carry; COALESCE carries the schemes that all its alternatives carry."""
         if self.alternatives:
-            return combined([way.outlook(below) for way in self.alternatives])
+            return combined([way.translated(port, below) for way in self.alternatives])
         derived, sets, prefixes = dict(self.derived), dict[str, list[str]](), dict[str, list[str]]()
         for name, e in self.columns:
             e = derived.get(e.name, e) if isinstance(e, Column) else e
@@ -339,12 +341,12 @@ class Sort(Unary):
     def parameters(self) -> str:
         return f"by {', '.join(map(str, self.keys))}"
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+    @property
+    def awaits(self) -> tuple[Need, ...]:
         key = self.keys[0]
-        nullable = self.schema[key.column].nullable
-        rises = not key.descending and not (key.nulls_first and nullable)
-        need = below[0].need(Fate.BLOCKS, 0, (), self.schema, prefix=key.column if rises else None)
-        return replace(below[0], needs=(need,), told="")
+        nulls = nullable(self.schema)
+        rises = not key.descending and not (key.nulls_first and key.column in nulls)
+        return (Need(Fate.BLOCKS, 0, (), nulls, prefixes=(key.column,) if rises else ()),)
 
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         key = self.keys[0]

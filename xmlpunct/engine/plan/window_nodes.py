@@ -9,7 +9,7 @@ from xmlpunct import operators as ops
 from xmlpunct.connectors.open_source import is_endless
 from xmlpunct.engine.plan.node import Constraint, Lasting, Node, PartitionChoice, Unary, attributes
 from xmlpunct.engine.plan.operator_text import completion_text
-from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest, within
+from xmlpunct.engine.plan.schemes import Fate, Need, Outlook, nullable, smallest, within
 from xmlpunct.engine.plan.stream_nodes import Scan
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.retained_outline import EVERYTHING
@@ -53,12 +53,11 @@ class ToRelation(Unary):
         copies = super().carriers(port)
         return copies | {self.timestamp: [*copies.get(self.timestamp, ()), AT]}  # `AT` has the same instants
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
         """Only instants that are closed in ascending order are useful, overall or for each value of other columns."""
         child = below[0].in_order(self.timestamp)
         lasting = (scheme for scheme in child.closes if self.timestamp not in scheme)
-        result = replace(child, closes=smallest([*child.offers, *lasting])).renamed(self.carriers(0))
-        return replace(result, told=CONTENT if self.lasting is Lasting.FOR_EVER else "")
+        return replace(child, closes=smallest([*child.offers, *lasting])).renamed(self.carriers(0))
 
     def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [None if columns is None else [self.timestamp if name == AT else name for name in columns]]
@@ -100,6 +99,10 @@ class Window(ToRelation):
             return Lasting.FOR_EVER
         return Lasting.A_WHILE if self.length or self.slide is not None else Lasting.AN_INSTANT
 
+    @property
+    def note(self) -> str:
+        return CONTENT if self.lasting is Lasting.FOR_EVER else ""
+
 
 @dataclass(frozen=True)
 class RowsWindow(ToRelation):
@@ -127,12 +130,20 @@ class RowsWindow(ToRelation):
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return [self._non_empty({*used, *self.by, self.timestamp})]
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        need = below[0].partition(self.by, self.timestamp, self.input.schema)
-        note = below[0].retained(self.by, self.input.schema)
-        result = super().outlook(below) if need.by else Outlook()
-        offers, closes = (within(s, (*self.by, self.timestamp, AT)) for s in (result.offers, result.closes))
-        return replace(result, offers=offers, closes=closes, needs=(need,), told=note)
+    passes_by_needs = True
+
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        columns, nulls = (*self.by, self.timestamp), nullable(self.input.schema)
+        return (Need(Fate.BLOCKS, 0, columns, nulls, self.by, order=self.timestamp, passes=0),)
+
+    @property
+    def state_keys(self) -> tuple[str, ...]:
+        return self.by
+
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
+        result, columns = super().translated(port, below), (*self.by, self.timestamp, AT)
+        return replace(result, offers=within(result.offers, columns), closes=within(result.closes, columns))
 
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         order = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
@@ -183,10 +194,17 @@ class Declared(Unary):
         names = [name for name in self.input.schema.names if name in used]
         return [names or self.input.schema.names[:1]]
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        tuple_need = below[0].need(Fate.BLOCKS, 0, self.input.schema.names, self.input.schema)
-        result, needs = super().outlook(below), () if self.timestamp is None else (tuple_need,)
-        return replace(result if tuple_need.by else Outlook(), needs=needs, told=CONTENT)
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        schema = self.input.schema
+        return () if self.timestamp is None else (Need(Fate.BLOCKS, 0, schema.names, nullable(schema)),)
+
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
+        return super().translated(port, below) if below[0].offers else Outlook()
+
+    @property
+    def note(self) -> str:
+        return CONTENT
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         if name == AT and self.timestamp is not None:
@@ -251,14 +269,19 @@ class ToStream(Unary):
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, AT if name == self.timestamp else name)]
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        (child,) = below
+    passes_by_needs = True
+
+    @property
+    def awaits(self) -> tuple[Need, ...]:
         names = (AT,) if self.repeats_states else self.input.schema.names
-        need = child.need(Fate.BLOCKS, 0, names, self.input.schema, closed=True)
-        result = child.renamed(self.carriers(0)) if need.by else Outlook()
-        if self.repeats_states and need.by:  # only the timestamp of all tuples is closed
-            result = replace(result, offers=smallest([[self.timestamp]]), closes=smallest([[self.timestamp]]))
-        return replace(result, needs=(need,))
+        return (Need(Fate.BLOCKS, 0, names, nullable(self.input.schema), names, passes=0),)
+
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
+        result = super().translated(port, below)
+        if self.repeats_states:  # only the timestamp of all tuples is closed
+            instants = smallest([[self.timestamp]])
+            result = replace(result, offers=instants, closes=instants)
+        return result
 
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         return () if self.repeats_states else super().sources(requested)

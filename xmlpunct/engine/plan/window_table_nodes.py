@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Constraint, Node, PartitionChoice, Unary, constraints
 from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream
-from xmlpunct.engine.plan.schemes import Fate, Outlook, either, within
+from xmlpunct.engine.plan.schemes import Fate, Need, Outlook, either, nullable
 from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types.cut_points import cuts
@@ -136,10 +136,9 @@ class WindowPromises(Unary):
     def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [None if columns is None else {*columns, self.timestamp}]  # which closes windows
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """A window is closed once all its instants are closed."""
+    def carriers(self, port: int) -> dict[str, list[str]]:
         names = {name: [name] for name in self.schema.names if name not in self._bounds}
-        return below[0].renamed(names | {self.timestamp: [*names.get(self.timestamp, []), *self._bounds]})
+        return names | {self.timestamp: [*names.get(self.timestamp, []), *self._bounds]}
 
     def partition_choices(self) -> list[PartitionChoice]:
         # Not by the timestamp: its values are fused, so each shard needs all of them.
@@ -206,15 +205,18 @@ class Session(Unary):
     def follows(self, name: str) -> list[tuple[int, str]]:
         return [(0, self.timestamp if name in (self.start, self.end) else name)]
 
-    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+    passes_by_needs = True
+
+    @property
+    def awaits(self) -> tuple[Need, ...]:
+        columns, nulls = (*self.by, self.timestamp), nullable(self.input.schema)
+        return (Need(Fate.BLOCKS, 0, columns, nulls, self.by, passes=0),)
+
+    def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
         """Sessions are closed in any order of instants, but their start and end only in ascending order."""
-        (child,) = below
-        names, closed = (*self.by, self.timestamp), within(child.closes, self.by)
-        need = child.need(Fate.BLOCKS, 0, names, self.input.schema, more=closed)
         ends = {self.timestamp: [name for name in (self.start, self.end) if name is not None]}
-        copied = child.renamed(self.carriers(0))
-        ended = child.in_order(self.timestamp).renamed(self.carriers(0) | ends)
-        return replace(either([copied, ended]) if need.by else Outlook(), needs=(need,))
+        ended = below[0].in_order(self.timestamp).renamed(self.carriers(0) | ends)
+        return either([super().translated(port, below), ended])
 
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         return ((0, name, pattern) for name, pattern in constraints(requested) if name in self.by)
