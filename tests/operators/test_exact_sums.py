@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle.aggregates import nearest
-from xmlpunct.operators.exact_sums import UNIT, ExactSums, Positions, Terms, by_group
+from xmlpunct.operators import exact_sums
+from xmlpunct.operators.exact_sums import (
+    BLOCK_ROWS,
+    UNIT,
+    ExactSums,
+    Positions,
+    Terms,
+    by_group,
+    by_owner,
+    weighted_terms,
+)
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 OWNED = st.lists(st.tuples(FINITE | st.floats(-1e3, 1e3) | st.integers(-5, 5).map(float), st.integers(0, 2)))
@@ -81,6 +91,27 @@ def test_arithmetic(first: list[tuple[float, int]], second: list[tuple[float, in
     assert fractions(a.running()) == [sum(totals[:i], Fraction(0)) for i in range(GROUPS + 1)]
 
 
+WEIGHTS = st.integers(-3, 3) | st.integers(-(2**40), 2**40) | st.sampled_from([-(2**63), 2**63 - 1])
+
+
+@pytest.mark.parametrize("block_rows", [2, BLOCK_ROWS])
+@given(weighted=st.lists(st.tuples(st.none() | FINITE, st.integers(0, GROUPS - 1), WEIGHTS)))
+def test_weights(block_rows: int, weighted: list[tuple[float | None, int, int]]) -> None:
+    """The sums of terms times weights, which cancel out when the terms are retracted."""
+    schema = {"x": pl.Float64, "g": pl.Int64, "n": pl.Int64}
+    tuples = pl.DataFrame(weighted, schema=schema, orient="row").sort("g")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_sums, "BLOCK_ROWS", block_rows)
+        terms = tuples.select(weighted_terms(pl.col("x"), pl.col("n"), Terms.of_values)).to_series()
+        sums = by_owner(terms, tuples["g"].to_numpy(), GROUPS)
+    totals = [
+        sum((Fraction(x) * n for x, g, n in weighted if x is not None and g == group), Fraction(0))
+        for group in range(GROUPS)
+    ]
+    assert fractions(ExactSums.of_column(sums)) == totals
+    assert (ExactSums.of_column(terms) - ExactSums.of_column(terms)).column("").to_list() == [[]] * len(terms)
+
+
 def test_values_that_are_not_finite_are_counted() -> None:
     """So they can be subtracted again."""
     values = np.array([1.0, math.inf, 2.0, -math.inf, 3.0, math.nan])
@@ -88,6 +119,8 @@ def test_values_that_are_not_finite_are_counted() -> None:
     assert all_sums.is_finite.tolist() == [False, False, False]
     assert str(all_sums.rounded().tolist()) == "[inf, -inf, nan]"
     column = all_sums.column("")
+    copies = ExactSums.of(Terms.of_values(pl.Series(values), np.arange(6)).times(np.full(6, 2**54)), 6)
+    assert str(ExactSums.of_column(copies.column("")).rounded()[1::2].tolist()) == "[inf, -inf, nan]"
     specials = ExactSums.of(Terms.of_values(pl.Series(values[1::2]), np.arange(3)), 3)
     assert (ExactSums.of_column(column) - specials).rounded().tolist() == [1.0, 2.0, 3.0]
     assert str((all_sums + all_sums.take(np.array([1, 2, 0]))).rounded().tolist()) == "[nan, nan, nan]"

@@ -9,7 +9,7 @@ A column of sums has lists of 64-bit integers. The low 8 bits are a position, th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -23,6 +23,8 @@ from xmlpunct.base.arrow_memory import Flags, booleans, from_arrow
 
 SUM_DTYPE = pl.List(pl.Int64())
 """The dtype of columns of sums."""
+BLOCK_ROWS = 2**14
+"""The number of sums that have all their digits in memory at once."""
 UNIT = -2148
 """The exponent of the square of the least DOUBLE."""
 DigitRows = NDArray[np.int64]
@@ -32,6 +34,8 @@ Positions = NDArray[np.int64]
 
 _BITS = 28
 _MASK = 2**_BITS - 1
+_SMALL = 2**10
+"""Digits times smaller weights are summed without a carry."""
 _NAN, _ABOVE, _BELOW = 253, 254, 255
 """The positions of the numbers of NaN, of infinity and of -infinity."""
 
@@ -87,6 +91,30 @@ class Terms(NamedTuple):
             np.concatenate((positions, positions + 1)),
             np.concatenate((numbers & _MASK, numbers >> _BITS)),
         )
+
+    def times(self, weights: Positions) -> Terms:
+        """The terms times the weights of their owners; ``weights`` has shape (owners,).
+
+        >>> terms = Terms.of_values(pl.Series([0.5, 2.0]), np.array([0, 1])).times(np.array([-3, 2**60]))
+        >>> ExactSums.of(terms, 2).rounded().tolist() == [-1.5, 2.0**61]
+        True
+        """
+        owners, positions, digits = self
+        factors = weights[owners]
+        is_special = positions >= 2 * _NAN
+        if np.all(is_special | ((factors > -_SMALL) & (factors < _SMALL))):
+            return Terms(owners, positions, digits * factors)
+        parts = [Terms(*(part[is_special] for part in (owners, positions, digits * factors)))]
+        owners, positions, digits, factors = (
+            part[~is_special] for part in (owners, positions, digits, factors)
+        )
+        for i, factor in enumerate((factors & _MASK, factors >> _BITS & _MASK, factors >> 2 * _BITS)):
+            products = digits * factor
+            parts.append(Terms(owners, positions + i, products & _MASK))
+            parts.append(Terms(owners, positions + i + 1, products >> _BITS))
+        owners, positions, digits = Terms.concat(parts)
+        used = np.flatnonzero(digits)
+        return Terms(owners[used], positions[used], digits[used])
 
     @classmethod
     def concat(cls, parts: Iterable[Terms]) -> Terms:
@@ -214,18 +242,66 @@ class ExactSums:
         return np.asarray(~self.specials.any(axis=0))
 
 
+def blocks(size: int) -> Iterator[tuple[int, int]]:
+    """The starts and ends of blocks of `BLOCK_ROWS` sums; one empty block if there are none."""
+    for low in range(0, max(size, 1), BLOCK_ROWS):
+        yield low, min(low + BLOCK_ROWS, size)
+
+
+def summed(name: str, dtype: pl.DataType) -> pl.Expr:
+    """An expression in ``agg``: the sum of a column of numbers or of exact sums in each group."""
+    total = by_group(pl.col(name), Terms.of_column) if dtype == SUM_DTYPE else pl.col(name).sum()
+    return total.alias(name)
+
+
+def is_nonzero(name: str, dtype: pl.DataType) -> pl.Expr:
+    """An expression: whether a number or an exact sum is not 0."""
+    return pl.col(name).list.len() > 0 if dtype == SUM_DTYPE else pl.col(name) != 0
+
+
 def by_group(column: pl.Expr, terms: ColumnTerms) -> pl.Expr:
     """An expression in ``agg``: the sum of a column in each group; null if all its values are null."""
 
     def sums(groups: pl.Series) -> pl.Series:
         counts = groups.list.len().to_numpy()
         owners = np.repeat(np.arange(len(groups)), counts)
-        result = ExactSums.of(terms(groups.explode(empty_as_null=False), owners), len(groups)).column(
-            groups.name
-        )
+        result = by_owner(groups.explode(empty_as_null=False), owners, len(groups), terms)
         return result if counts.all() else result.zip_with(booleans(counts > 0), result.clear(1))
 
     return column.drop_nulls().implode().map_batches(sums, SUM_DTYPE, is_elementwise=True)
+
+
+def by_owner(
+    column: pl.Series, owners: Positions, size: int, terms: ColumnTerms = Terms.of_column
+) -> pl.Series:
+    """The sums of a column without nulls, for ``size`` owners. ``owners`` ascend.
+
+    >>> sums = by_owner(pl.Series([0.5, 0.25, 4.0]), np.array([0, 0, 2]), 3, Terms.of_values)
+    >>> ExactSums.of_column(sums).rounded().tolist()
+    [0.75, 0.0, 4.0]
+    """
+    parts = []
+    for low, high in blocks(size):
+        rows = slice(*np.searchsorted(owners, (low, high)).tolist())
+        parts.append(ExactSums.of(terms(column[rows], owners[rows] - low), high - low).column(column.name))
+    return pl.concat(parts)
+
+
+def weighted_terms(value: pl.Expr, weight: pl.Expr, terms: ColumnTerms) -> pl.Expr:
+    """An expression: the term of each row times its weight, as an exact sum. A null is 0."""
+
+    def sums(rows: pl.Series) -> pl.Series:
+        values, weights = rows.struct.field("value"), rows.struct.field("weight").to_numpy()
+        is_present = values.is_not_null()
+        parts = []
+        for low, high in blocks(len(rows)):
+            owners = np.flatnonzero(is_present[low:high].to_numpy())
+            block = terms(values[low:high].drop_nulls(), owners).times(weights[low:high])
+            parts.append(ExactSums.of(block, high - low).column(rows.name))
+        return pl.concat(parts)
+
+    pairs = pl.struct(value.alias("value"), weight.alias("weight"))
+    return pairs.map_batches(sums, SUM_DTYPE, is_elementwise=True)
 
 
 def _parts(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -27,8 +27,8 @@ from tests.operators.relations.changes import (
 from tests.oracle.aggregates import NotRepresentable, aggregate
 from tests.oracle.values import same
 from tests.strategies import FLAG, LETTER, MONEY, REAL, SMALL, Pool, Space, Stream, cuts
+from xmlpunct.operators import exact_sums
 from xmlpunct.operators.group.aggregate import Aggregate
-from xmlpunct.operators.relations import double_sums
 from xmlpunct.operators.relations.change_group_by import ChangeGroupBy
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
@@ -234,7 +234,7 @@ def test_counts_of_more_copies_than_32_bits() -> None:
 @given(data=st.data())
 def test_sums_of_doubles_in_blocks(name: str, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(double_sums, "BLOCK_ROWS", 2)
+        patch.setattr(exact_sums, "BLOCK_ROWS", 2)
         named = [Aggregate("SUM", "n", False, "s"), Aggregate("AVG", "n", True, "a")]
         check(data, SPACES[name], ["k"], named)
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.oracle.aggregates import NotRepresentable, rounded_decimal
 from tests.oracle.values import same
+from xmlpunct.operators.exact_sums import UNIT, ExactSums, Terms, weighted_terms
 from xmlpunct.operators.group.aggregate import HALF, Accumulator, Aggregate
 from xmlpunct.operators.relations import ordered, partials
-from xmlpunct.operators.relations.exact import UNIT, digits_of, rounded
 from xmlpunct.operators.relations.ordered import VALUE, Ordered
 from xmlpunct.operators.relations.partials import Partials
 from xmlpunct.operators.relations.slots import Slots
@@ -25,9 +25,10 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
-from xmlpunct.schema.change_columns import AT
+from xmlpunct.schema.change_columns import AT, DIFF
 from xmlpunct.types import DOUBLE, INT, NAN, decimal
 
+DIFFS = st.sampled_from([-1, 1, 2, -(2**40)])
 WIDE = st.integers(-(2**100), 2**100) | st.sampled_from([-(2**120), 2**120, 0, 1])
 KEYS = st.sampled_from([None, 0.0, NAN, 1.5, -math.inf])
 ROWS = st.lists(st.tuples(KEYS, st.integers(-2, 2), st.integers(-3, 3), WIDE), max_size=12)
@@ -80,6 +81,36 @@ def test_closed_rows_are_moved_out(
     }
 
 
+EXACT_ROWS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(-2, 2), st.floats(allow_nan=False, allow_infinity=False), DIFFS)
+)
+
+
+@pytest.mark.parametrize("sorted_from", [1, partials.SORTED_ROWS])
+@given(slices=st.lists(EXACT_ROWS, max_size=4))
+def test_exact_sums_are_retracted(sorted_from: int, slices: list[list[tuple[int, int, float, int]]]) -> None:
+    """Rows are moved out with the exact sum of all that was added to their keys."""
+    schema = Schema.of([Attribute("k", INT), Attribute(AT, INT)])
+    dtypes = {"k": pl.Int64(), AT: pl.Int64(), "x": pl.Float64(), DIFF: pl.Int64()}
+    exact = weighted_terms(pl.col("x"), pl.col(DIFF), Terms.of_values).alias("sum")
+    retained = Partials(pl.DataFrame(schema=dtypes).select("k", AT, exact), ["k", AT])
+    expected: Counter[tuple[int, int]] = Counter()
+    actual: Counter[tuple[int, int]] = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partials, "SORTED_ROWS", sorted_from)
+        for closed in ("(,0]", "*"):
+            closed_set = PunctuationSet(schema, [Punctuation.parse(schema, f"<*, {closed}>")])
+            for rows in slices:
+                changes = pl.DataFrame(rows, schema=dtypes, orient="row").select("k", AT, exact)
+                moved = retained.move(changes, closed_set)
+                sums = ExactSums.of_column(moved["sum"]).integers()
+                actual.update(dict(zip(moved.select("k", AT).iter_rows(), sums, strict=True)))
+                for k, at, x, n in rows:
+                    expected[k, at] += n * int(Fraction(x) / Fraction(2) ** UNIT)
+    assert not len(retained)
+    assert {key: n for key, n in actual.items() if n} == {key: n for key, n in expected.items() if n}
+
+
 @given(rows=st.lists(st.tuples(KEYS, st.integers(-3, 3), WIDE | st.integers(-9, 9)), min_size=1, max_size=12))
 def test_totals_in_slots(rows: list[tuple[float | None, int, int]]) -> None:
     rows = list({(same(k), at): (k, at, n) for k, at, n in rows}.values())
@@ -91,26 +122,6 @@ def test_totals_in_slots(rows: list[tuple[float | None, int, int]]) -> None:
         total = sum(n for other, earlier, n in rows if same(other) == same(k) and earlier <= at)
         assert (totals[slot], int(slots.at[slot])) == ((total + 2**127) % 2**128 - 2**127, at)
         assert same(slots.groups["k"][int(slots.slot_groups[slot])]) == same(k)
-
-
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
-LIKELY = FINITE | st.sampled_from([0.1, 5e-324, -5e-324, 2.0**53, 1.0, 1e308, 2.2250738585072014e-308, -0.5])
-
-
-@given(values=st.lists(st.tuples(LIKELY, st.integers(1, 5)), min_size=1, max_size=8), divided=st.booleans())
-def test_sums_of_doubles_are_exact_and_rounded_once(values: list[tuple[float, int]], divided: bool) -> None:
-    position, digits = digits_of(np.array([value for value, _ in values]))
-    total = np.zeros((int(position.max()) + 4, 1), np.int64)
-    for i, digit in enumerate(digits):
-        np.add.at(total, (position + i, 0), digit * np.array([n for _, n in values]))
-    count = sum(n for _, n in values)
-    exact = sum(n * Fraction(value) for value, n in values) / (count if divided else 1)
-    try:
-        expected = float(exact) + 0.0
-    except OverflowError:
-        expected = math.inf if exact > 0 else -math.inf
-    actual = rounded(total, UNIT, np.array([count]) if divided else None)
-    assert repr(actual.tolist()) == repr([expected])
 
 
 @given(spans=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 5)), max_size=8))

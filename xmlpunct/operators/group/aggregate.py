@@ -196,6 +196,28 @@ class Accumulator:
             return [self._extreme(pl.col(self._name("value")))]
         return [pl.col(name).sum() for name in self._columns()]
 
+    def amounts(self, weight: pl.Expr) -> list[pl.Expr]:
+        """For COUNT, SUM and AVG: the amounts that a tuple adds to the partial columns, times its ``weight``.
+
+        The weight is the number of its copies, negative if they are deleted.
+        """
+        count = self.value_count(weight)
+        if self.aggregate.function == "COUNT":
+            return [count]
+        value, wide = pl.col(str(self.aggregate.argument)), weight.cast(pl.Int128)
+        if isinstance(self.type, DecimalType):
+            digits = unscaled(value)
+            parts = {"high": digits // HALF, "low": digits % HALF}
+            return [count, *((e.fill_null(0) * wide).alias(self._name(part)) for part, e in parts.items())]
+        return [count, (value.fill_null(0).cast(pl.Int128) * wide).alias(self._name("sum"))]
+
+    def value_count(self, weight: pl.Expr) -> pl.Expr:
+        """The amount that a tuple adds to the number of values."""
+        argument = self.aggregate.argument
+        if argument is not None:
+            weight = pl.when(pl.col(argument).is_not_null()).then(weight).otherwise(0)
+        return weight.alias(self._name("count"))
+
     def empty(self) -> dict[str, object]:
         """The partial columns of no tuples."""
         return {name: None if name.endswith("value") else 0 for name in self._columns()}

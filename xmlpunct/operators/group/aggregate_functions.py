@@ -12,13 +12,19 @@ from numpy.typing import NDArray
 from xmlpunct.base.arrow_memory import floats
 from xmlpunct.expressions.expression import Doc
 from xmlpunct.expressions.functions.lists import ITEM, list_of
-from xmlpunct.operators.exact_sums import ColumnTerms, ExactSums, Terms, by_group
+from xmlpunct.operators.exact_sums import (
+    SUM_DTYPE,
+    ColumnTerms,
+    ExactSums,
+    Terms,
+    blocks,
+    by_group,
+    summed,
+    weighted_terms,
+)
 from xmlpunct.operators.group.aggregate import Accumulator, Aggregate, AggregateFunction
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE, INT, XML, DecimalType, Type, decimal
-
-BLOCK_ROWS = 2**14
-"""The number of groups whose exact sums have all their digits in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,18 @@ class DoubleSums(Accumulator):
         return [*sums, *map(pl.col, self._counts)]
 
     def merges(self) -> list[pl.Expr]:
-        sums = [by_group(pl.col(name), Terms.of_column).alias(name) for name in self.sums]
-        return [*sums, *(pl.col(name).sum() for name in self._counts)]
+        return [
+            *(summed(name, SUM_DTYPE) for name in self.sums),
+            *(pl.col(name).sum() for name in self._counts),
+        ]
+
+    def amounts(self, weight: pl.Expr) -> list[pl.Expr]:
+        value = pl.col(str(self.aggregate.argument))
+        sums = zip(self.sums, self.TERMS.values(), strict=True)
+        return [
+            self.value_count(weight),
+            *(weighted_terms(value, weight, terms).alias(name) for name, terms in sums),
+        ]
 
     def empty(self) -> dict[str, object]:
         return dict.fromkeys(self.sums) | dict.fromkeys(self._counts, 0)
@@ -55,11 +71,9 @@ class DoubleSums(Accumulator):
             groups[self._name("count")] if has_count else sums[0].is_not_null().cast(pl.Int64)
         ).to_numpy()
         results = np.empty(groups.height)
-        for at in range(0, groups.height, BLOCK_ROWS):
-            block = slice(at, at + BLOCK_ROWS)
-            results[block] = self.results(
-                counts[block], *(ExactSums.of_column(column[block]) for column in sums)
-            )
+        for low, high in blocks(groups.height):
+            block = (ExactSums.of_column(column[low:high]) for column in sums)
+            results[low:high] = self.results(counts[low:high], *block)
         return self.with_nulls(counts, results)
 
     def with_nulls(self, counts: NDArray[np.int64], results: NDArray[np.float64]) -> pl.Series:

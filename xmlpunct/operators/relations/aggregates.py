@@ -7,59 +7,53 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.base.arrow_memory import floats
 from xmlpunct.base.frames import SnapshotPart
+from xmlpunct.operators.exact_sums import summed
 from xmlpunct.operators.group.aggregate import Accumulator
 from xmlpunct.operators.group.open_groups import ALL
-from xmlpunct.operators.relations.double_sums import RetractedSums
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.ordered import VALUE
 from xmlpunct.operators.relations.partials import Partials, withdraw
 from xmlpunct.operators.relations.slots import Numbers, Slots
 from xmlpunct.operators.relations.value_counts import SLOT, ValueCounts
-from xmlpunct.operators.relations.weights import COUNT, is_double_sum, is_extreme, weighted
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.schema.change_columns import AT, DIFF
+
+COUNT = "$rows"
+"""The column with the number of tuples of a group."""
+_WEIGHT = pl.col(DIFF)
 
 
 class Retracted:
     """For each group its partial aggregates at its last closed instant, and their later changes.
 
-    COUNT, SUM and AVG use sums (`Partials`); over DOUBLE they also use exact sums (`RetractedSums`). MIN, MAX and the
-    DISTINCT forms use the number of copies of each value (`ValueCounts`). Aggregates of one argument share these.
+    COUNT, SUM and AVG use sums (`Partials`). MIN, MAX and the DISTINCT forms use the number of copies of each value
+    (`ValueCounts`). Aggregates of one argument share these.
     """
 
     def __init__(self, schema: Schema, keys: Sequence[str], accumulators: Sequence[Accumulator]) -> None:
         self._names = list(keys) or [ALL]
         self._by = [pl.col(key) for key in keys] or [pl.lit(0, dtype=pl.Int64()).alias(ALL)]
         self._accumulators = accumulators
-        self._plain = [a for a in accumulators if not a.aggregate.needs_values and not is_extreme(a)]
+        self._plain = [a for a in accumulators if not a.aggregate.needs_values and not a.extreme]
         self._distinct = [a for a in accumulators if a.aggregate.needs_values]
-        self._extremes = [a for a in accumulators if is_extreme(a)]
+        self._extremes = [a for a in accumulators if a.extreme]
         empty = schema.empty()
         partials = self._partials(empty)
-        of_values = empty.select(e for a in self._distinct for e in weighted(a))
+        of_values = empty.select(e for a in self._distinct for e in a.amounts(_WEIGHT))
         self._later = Partials(partials, [*self._names, AT])
         self._closed = Partials(partials.drop(AT).hstack(of_values), self._names)
         self._values = {
             name: ValueCounts(self._names, self._value_changes(empty, name))
             for name in sorted({_argument(a) for a in [*self._distinct, *self._extremes]})
         }
-        self._sums = {
-            a: RetractedSums(self._names, self._value_changes(empty, _argument(a)))
-            for a in accumulators
-            if is_double_sum(a)
-        }
-        self._tuple_sums = {a: sums for a, sums in self._sums.items() if a in self._plain}
-        """The exact sums of tuples. Exact sums of DISTINCT values depend on changes of values instead."""
 
     @property
     def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
         parts: dict[str, SnapshotPart] = {"later": self._later, "now": self._closed}
-        tables: list[ValueCounts | RetractedSums] = [*self._values.values(), *self._sums.values()]
-        for i, table in enumerate(tables):
+        for i, table in enumerate(self._values.values()):
             parts |= {f"later {i}": table.later, f"now {i}": table.closed}
         return parts
 
@@ -67,16 +61,11 @@ class Retracted:
 
     def _pieces(self, tuples: pl.DataFrame) -> list[pl.DataFrame]:
         """The rows that changes of tuples add to each table of later changes."""
-        pieces = [self._partials(tuples)]
-        pieces += [self._value_changes(tuples, name) for name in self._values]
-        pieces += [
-            sums.digits(self._value_changes(tuples, _argument(a))) for a, sums in self._tuple_sums.items()
-        ]
-        return pieces
+        return [self._partials(tuples), *(self._value_changes(tuples, name) for name in self._values)]
 
     def _partials(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """The amounts that changes of tuples add to the sums of their groups."""
-        sums = [e for a in self._plain for e in weighted(a)]
+        sums = [e for a in self._plain for e in a.amounts(_WEIGHT)]
         return tuples.select(*self._by, AT, pl.col(DIFF).alias(COUNT), *sums)
 
     def _value_changes(self, tuples: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -95,8 +84,7 @@ class Retracted:
 
         ``first`` is an instant at which the only group without keys has a slot even without a change there.
         """
-        parts: list[ValueCounts | RetractedSums] = [*self._values.values(), *self._tuple_sums.values()]
-        tables = [self._later, *(part.later for part in parts)]
+        tables = [self._later, *(values.later for values in self._values.values())]
         new = self._pieces(tuples) if tuples.height else [table.empty for table in tables]
         moved = [table.move(piece, closed) for table, piece in zip(tables, new, strict=True)]
         changed = pl.concat([rows[:, [*self._names, AT]] for rows in moved])
@@ -109,10 +97,8 @@ class Retracted:
         ends = np.cumsum([rows.height for rows in moved])
         row_slots = [slots.row_slots[end - rows.height : end] for end, rows in zip(ends, moved, strict=True)]
         totals, *pieces = zip(row_slots, moved, strict=True)
-        turns, columns = self._extremes_of(slots, pieces[: len(self._values)])
-        states = self._totals(slots, totals, turns).hstack(columns)
-        digits = dict(zip(self._tuple_sums, pieces[len(self._values) :], strict=True))
-        return slots, states.hstack(self._exact(slots, states, digits, turns))
+        turns, columns = self._extremes_of(slots, pieces)
+        return slots, self._totals(slots, totals, turns).hstack(columns)
 
     def _totals(
         self, slots: Slots, piece: tuple[Numbers, pl.DataFrame], turns: dict[str, pl.DataFrame]
@@ -125,8 +111,9 @@ class Retracted:
         for a in self._distinct:
             name = _argument(a)
             values = turns[name].select(SLOT, pl.col(VALUE).alias(name), DIFF)
-            sums = values.group_by(SLOT).agg(e.sum() for e in weighted(a))
-            empty = old.select(sums.columns[1:]).clear()
+            amounts = values.select(SLOT, *a.amounts(_WEIGHT))
+            empty = amounts.drop(SLOT).clear()
+            sums = amounts.group_by(SLOT).agg(summed(name, dtype) for name, dtype in empty.schema.items())
             states = states.hstack(slots.totals([(base, old), (sums[SLOT].to_numpy(), sums)], empty))
         last = [
             states[name][slots.ends - 1].cast(self._closed.empty[name].dtype) for name in self._closed.sums
@@ -149,29 +136,9 @@ class Retracted:
             ]
         return turns, columns
 
-    def _exact(
-        self,
-        slots: Slots,
-        states: pl.DataFrame,
-        pieces: dict[Accumulator, tuple[Numbers, pl.DataFrame]],
-        turns: dict[str, pl.DataFrame],
-    ) -> list[pl.Series]:
-        """The exact sums and averages of DOUBLEs."""
-        columns = []
-        for a, sums in self._sums.items():
-            if a.aggregate.needs_values:
-                rows = sums.digits(turns[_argument(a)])
-                row_slots = rows[SLOT].to_numpy()
-            else:
-                row_slots, rows = pieces[a]
-            counts = states[f"{a.prefix}.count"].to_numpy() if a.aggregate.function == "AVG" else None
-            columns.append(floats(f"{a.prefix}.sum", sums.advance(slots, row_slots, rows, counts)))
-        return columns
-
     def forget(self, closed: PunctuationSet) -> None:
         """Remove the groups that match ``closed``."""
-        tables: list[ValueCounts | RetractedSums] = [*self._values.values(), *self._sums.values()]
-        for groups in (self._closed, *(table.closed for table in tables)):
+        for groups in (self._closed, *(values.closed for values in self._values.values())):
             groups.close(closed)
 
     @property

@@ -10,10 +10,9 @@ import polars as pl
 from xmlpunct.base.arrow_memory import Flags, integers
 from xmlpunct.operators.group.aggregate import Aggregate, accumulators
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.relations.aggregates import Retracted
+from xmlpunct.operators.relations.aggregates import COUNT, Retracted
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.slots import Numbers, Slots
-from xmlpunct.operators.relations.weights import COUNT, finished
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -122,7 +121,7 @@ class ChangeGroupBy(Operator):
         """The aggregates in each slot, and whether all fit their types; rejects the groups that do not."""
         results, fits = [], np.ones(len(slots), np.bool_)
         for a in self._accumulators:
-            result = finished(a, states)
+            result = a.finish(states)
             results.append(result.alias(a.aggregate.name))
             is_bad = a.failed(states, result).to_numpy() & exists
             if is_bad.any():

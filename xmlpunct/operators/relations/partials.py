@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.operators.arrangement import UNINDEXED_ROWS, Arrangement
+from xmlpunct.operators.exact_sums import SUM_DTYPE, by_owner, is_nonzero, summed
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.relations.slots import Numbers, begins, group_numbers, order_by
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -20,7 +21,9 @@ SORTED_ROWS = UNINDEXED_ROWS
 
 
 class Partials(Arrangement):
-    """A row for each key, with sums of its changes. Rows whose sums are all 0 are not retained.
+    """A row for each key, with sums of its changes: integers, or exact sums of DOUBLEs (`exact_sums`).
+
+    Rows whose sums are all 0 are not retained.
 
     >>> sums = Partials(pl.DataFrame(schema={"k": pl.Int64, "n": pl.Int64}), ["k"])
     >>> sums.add(pl.DataFrame({"k": [1, 1, 2], "n": [1, 2, 5]}))
@@ -32,8 +35,9 @@ class Partials(Arrangement):
     def __init__(self, empty: pl.DataFrame, key: Sequence[str]) -> None:
         self.sums = [name for name in empty.columns if name not in key]
         super().__init__(empty[:, [*key, *self.sums]], key)
-        self._totals = [pl.col(name).sum() for name in self.sums]
-        self._is_nonzero = reduce(or_, (pl.col(name) != 0 for name in self.sums))
+        dtypes = {name: empty.schema[name] for name in self.sums}
+        self._totals = [summed(name, dtype) for name, dtype in dtypes.items()]
+        self._is_nonzero = reduce(or_, (is_nonzero(name, dtype) for name, dtype in dtypes.items()))
 
     def add(self, tuples: pl.DataFrame) -> None:
         """Add changes, summed by key or not."""
@@ -72,8 +76,11 @@ class Partials(Arrangement):
             return tuples
         tuples, sums = tuples[order], []
         for name in self.sums:
-            totals = tuples[name].cum_sum()[ends]  # overflows cancel out
-            sums.append(totals - totals.shift(1, fill_value=0))
+            if tuples[name].dtype == SUM_DTYPE:
+                sums.append(by_owner(tuples[name], np.cumsum(is_new) - 1, len(ends)))
+            else:
+                totals = tuples[name].cum_sum()[ends]  # overflows cancel out
+                sums.append(totals - totals.shift(1, fill_value=0))
         return tuples.select(self.key)[ends].hstack(sums)
 
     def move(self, changes: pl.DataFrame, closed: PunctuationSet) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.base.arrow_memory import Flags, integers
+from xmlpunct.operators.exact_sums import SUM_DTYPE, ExactSums, Terms, blocks
 from xmlpunct.operators.hash_index import Rows, firsts
 from xmlpunct.types.ordinals import Ordinals
 
@@ -119,7 +120,8 @@ class Slots:
     def totals(self, pieces: Sequence[tuple[Numbers, pl.DataFrame]], empty: pl.DataFrame) -> pl.DataFrame:
         """The sums in each slot, from the groups' former sums (at bases) and their changes (at steps).
 
-        Each piece has the slots of its rows; no two rows have one slot. ``empty`` has the columns, Int64 or Int128.
+        Each piece has the slots of its rows; no two rows have one slot. ``empty`` has the columns: Int64, Int128 or
+        exact sums.
         """
         row_slots = np.concatenate([slots for slots, _ in pieces])
         columns = (pl.concat([piece[name] for _, piece in pieces]) for name in empty.columns)
@@ -127,6 +129,8 @@ class Slots:
 
     def _running_sums(self, row_slots: Numbers, changes: pl.Series) -> pl.Series:
         """Running sums from each base, of changes at ``row_slots``. Overflows across groups cancel out."""
+        if changes.dtype == SUM_DTYPE:
+            return self._running_exact_sums(row_slots, changes)
         if not sums_fit(changes):
             rows = np.full(len(self), len(changes), np.int64)
             rows[row_slots] = np.arange(len(changes))
@@ -138,6 +142,21 @@ class Slots:
         totals = np.cumsum(numbers)
         before = (totals - numbers)[self.bases]
         return integers(changes.name, totals - np.repeat(before, self.ends - self.bases))
+
+    def _running_exact_sums(self, row_slots: Numbers, changes: pl.Series) -> pl.Series:
+        order = np.argsort(row_slots)
+        row_slots, changes = row_slots[order], changes[order]
+        parts: list[pl.Series] = []
+        for low, high in blocks(len(self)):
+            rows = slice(*np.searchsorted(row_slots, (low, high)).tolist())
+            terms = [Terms.of_column(changes[rows], row_slots[rows] - low)]
+            bases = self.bases[self.slot_groups[low:high]] - low
+            if bases[0] < 0:  # the first group continues the block before
+                terms.append(Terms.of_column(parts[-1][-1:]))
+            running = ExactSums.of(Terms.concat(terms), high - low).running()
+            totals = running.take(np.arange(1, len(running))) - running.take(np.maximum(bases, 0))
+            parts.append(totals.column(changes.name))
+        return pl.concat(parts)
 
 
 def sums_fit(numbers: pl.Series) -> bool:

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from xmlpunct.expressions.int128 import unscaled
 from xmlpunct.operators.exact_sums import SUM_DTYPE, ExactSums
-from xmlpunct.operators.group.aggregate import HALF, Accumulator
+from xmlpunct.operators.group.aggregate import Accumulator
 from xmlpunct.operators.group.aggregate_functions import DoubleSums
 from xmlpunct.operators.time.over.segment import RowPositions
-from xmlpunct.types import INT, DecimalType
 
 Before = tuple[pl.DataFrame, RowPositions]
 """The summary of each partition's dropped rows, and for each frame the number of its partition."""
@@ -27,7 +25,8 @@ class Sums:
 
     def __init__(self, a: Accumulator, rows: pl.DataFrame) -> None:
         self._a = a
-        terms = rows.select(_terms(a))
+        one = pl.repeat(1, pl.len(), dtype=pl.Int64())
+        terms = rows.select([a.value_count(one)] if isinstance(a, DoubleSums) else a.amounts(one))
         zero = terms.clear(1).select(pl.all().fill_null(0))
         self._running = pl.concat([zero, terms.select(pl.all().cum_sum())])
         self._exact: dict[str, ExactSums] = {}
@@ -77,19 +76,3 @@ def empty_summary(a: Accumulator, empty: pl.DataFrame) -> dict[str, tuple[pl.Dat
         return {f"{a.prefix}.count": (pl.Int64(), 0)} | sums
     dtypes = empty.select(a.partials()).schema
     return {name: (dtype, a.empty()[name]) for name, dtype in dtypes.items()}
-
-
-def _terms(a: Accumulator) -> list[pl.Expr]:
-    """The amounts that each row adds to the partial columns."""
-    if a.aggregate.argument is None:
-        return [pl.repeat(1, pl.len(), dtype=pl.Int64()).alias(f"{a.prefix}.count")]
-    value = pl.col(a.aggregate.argument)
-    count = value.is_not_null().cast(pl.Int64).alias(f"{a.prefix}.count")
-    if a.aggregate.function == "COUNT" or isinstance(a, DoubleSums):
-        return [count]
-    if isinstance(a.type, DecimalType):
-        digits = unscaled(value)
-        parts = {"high": digits // HALF, "low": digits % HALF}
-        return [count, *(e.fill_null(0).alias(f"{a.prefix}.{name}") for name, e in parts.items())]
-    assert a.type is INT
-    return [count, value.fill_null(0).cast(pl.Int128).alias(f"{a.prefix}.sum")]
