@@ -66,14 +66,13 @@ class Keyed(Binary):
     always: ClassVar[tuple[str, ...]] = ()
     """Columns of both sides that count as equated."""
 
-    def side_closed(self, side: int, fate: Fate, passes: int | None, null_filled: bool = False) -> Need:
+    def side_closed(self, side: int, fate: Fate, passes: int | None) -> Need:
         """The need that the other side closes all possible partners of the tuples of ``side``."""
         port = 1 - side
         around, above = bounded_by(self.residual, self.inputs[port].schema, self.inputs[side].schema)
-        columns = (*(pair[port] for pair in self.keys), *self.always, *around)
-        return Need(
-            fate, port, columns, prefixes=(*above,), retained=side, passes=passes, null_filled=null_filled
-        )
+        pairs = tuple((pair[side], pair[port]) for pair in self.keys)
+        columns = (*(closing for _, closing in pairs), *self.always, *around)
+        return Need(fate, port, columns, prefixes=tuple(above), retained=side, passes=passes, pairs=pairs)
 
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         right = dict(self.keys) if self.right_is_equal else {}
@@ -166,10 +165,13 @@ class Join(Keyed):
     @property
     def awaits(self) -> tuple[Need, ...]:
         """A preserved side waits for the other side, with its tuples without partner and its punctuations."""
-        fates = [Fate.BLOCKS if side in self.preserved else Fate.GROWS for side in SIDES]
-        return tuple(
-            self.side_closed(side, fates[side], side, side not in self.without_nulls) for side in SIDES
-        )
+        needs = []
+        for side in SIDES:
+            is_preserved = side in self.preserved
+            need = self.side_closed(side, Fate.BLOCKS if is_preserved else Fate.GROWS, side)
+            null_filled, whole = side not in self.without_nulls, not (self.combines or is_preserved)
+            needs.append(replace(need, null_filled=null_filled, whole=whole))
+        return tuple(needs)
 
     @property
     def note(self) -> str:
@@ -313,9 +315,11 @@ class NotIn(Binary):
     @property
     def awaits(self) -> tuple[Need, ...]:
         columns = tuple(right for _, right in self.keys)
-        released = Need(Fate.BLOCKS, RIGHT, columns, retained=LEFT, passes=LEFT)
+        released = Need(
+            Fate.BLOCKS, RIGHT, columns, retained=LEFT, passes=LEFT, whole=self.ends_only, pairs=self.keys
+        )
         if self.ends_only:
-            return (replace(released, retained=None),)
+            return (released,)
         forgotten = Need(Fate.GROWS, LEFT, (self.left_column,), retained=RIGHT)
         nulls = Scheme([self.left_column]) if self.left.schema[self.left_column].nullable else NONE
         null = Need(Fate.BLOCKS, LEFT, (), nulls=nulls, nulls_until=RIGHT, by=frozenset([nulls]))

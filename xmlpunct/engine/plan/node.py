@@ -251,6 +251,11 @@ class Node:
         return below[port].renamed(self.carriers(port))
 
     @property
+    def combines(self) -> bool:
+        """True if the operator combines punctuations of several inputs to one."""
+        return False
+
+    @property
     def closing_keys(self) -> Iterable[Sequence[str]]:
         """The keys whose punctuations follow each tuple of the output."""
         return ()

@@ -113,7 +113,8 @@ class Need:
 
     Schemes do not close nulls in attributes of ``nulls``; the end of input ``nulls_until`` does. ``retained``: the
     input with the retained tuples, which do not grow without bound if it ends. ``passes``: the input whose punctuations
-    pass once the need is satisfied; ``null_filled``: but for its end, because the other input may fill nulls.
+    pass once the need is satisfied; ``null_filled``: but for its end, because the other input may fill nulls;
+    ``whole``: no part of one passes earlier. ``pairs``: retained columns, each with the column that closes it.
 
     ``by``: the offered schemes that satisfy the need, after `matched`.
     """
@@ -131,6 +132,8 @@ class Need:
     retained: int | None = None
     passes: int | None = None
     null_filled: bool = False
+    whole: bool = False
+    pairs: tuple[tuple[str, str], ...] = ()
     by: Schemes = NOTHING
 
     def matched(self, below: Sequence[Outlook], common: Outlook) -> Need:

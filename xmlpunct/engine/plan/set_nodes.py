@@ -134,8 +134,9 @@ class Compared(Distinct, Binary):
 
     def other_closes(self, side: int, fate: Fate, passes: int | None) -> Need:
         """The need that the other side closes the tuples of ``side``."""
-        schema = self.inputs[1 - side].schema
-        return Need(fate, 1 - side, schema.names, nullable(schema), retained=side, passes=passes)
+        schema, port = self.inputs[1 - side].schema, 1 - side
+        pairs = tuple(zip(self.inputs[side].schema.names, schema.names, strict=True))
+        return Need(fate, port, schema.names, nullable(schema), retained=side, passes=passes, pairs=pairs)
 
     @property
     def unblocked_by(self) -> str:

@@ -10,28 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xmlpunct.engine.plan import (
-    ChangeGroupBy,
-    Compared,
-    Difference,
-    GroupBy,
-    Join,
-    Keyed,
-    Node,
-    NotIn,
-    Scan,
-    SemiJoin,
-    Stream,
-    constraints,
-    is_changing,
-)
+from xmlpunct.engine.plan import ChangeGroupBy, GroupBy, Node, Scan, Stream, constraints, is_changing
+from xmlpunct.engine.plan.schemes import Fate, Need
 from xmlpunct.engine.why.holding import Holding, RetainedBoxes
-from xmlpunct.operators.join.join_keys import LEFT, RIGHT, SIDES
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.types.pattern import WILDCARD, Pattern
-
-TwoSided = Keyed | Compared | NotIn
-"""Nodes that retain an input's tuples until the other input closes them."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +65,10 @@ class Tracing:
         asks, *others = node.every_ask(wanted)
         below = [self.release(child, ask) for child, ask in zip(node.inputs, asks, strict=True)]
         below += [[m for more in others for m in self.release(node.inputs[0], more[0])]] if others else []
-        if isinstance(node, TwoSided) and not is_changing(node):
-            coming = [missing for side in _giving(node) for missing in below[side]]
-            return _still(coming + self._partnerless(node, wanted, asks, below))
+        if needs := _two_sided(node):
+            giving = [side for side, need in needs.items() if need.passes is not None]
+            coming = [missing for side in giving for missing in below[side]]
+            return _still(coming + self._partnerless(node, needs, asks, below))
         first = next((missing.held for of in below for missing in of), None)
         if not node.waiting:
             return [missing for of in below for missing in of]
@@ -103,11 +87,13 @@ class Tracing:
             missing = self._holding.missing(stream.name, p)
             return [Missing(stream, missing, held, missing != p or self._said.get(stream.name, p) != p)]
         asks, *others = node.every_ask(wanted)
-        if isinstance(node, TwoSided) and not is_changing(node):
-            ways = [self._of_all(node, asks, held)] if isinstance(node, Join) and node.combines else []
-            ways += [self._by_side(node, side, asks[side], held) for side in _promising(node, wanted)]
-            if ways:
-                return min(ways, key=_size)
+        needs = _two_sided(node).items()
+        ways = [self._of_all(node, asks, held)] if node.combines else []
+        ways += [
+            self._by_side(node, need, asks[side], held) for side, need in needs if _passes(node, need, asks)
+        ]
+        if ways:
+            return min(ways, key=_size)
         return [missing for of in (asks, *others) for missing in self._of_all(node, of, held)]
 
     def _of_all(self, node: Node, asks: Sequence[Punctuation], held: Held) -> list[Missing]:
@@ -115,8 +101,10 @@ class Tracing:
         pairs = zip(node.inputs, asks, strict=True)
         return [missing for below, ask in pairs for missing in self.promise(below, ask, held)]
 
-    def _by_side(self, node: TwoSided, side: int, mine: Punctuation, held: Held) -> list[Missing]:
-        """What is missing until one input's promise goes through: that, and that nothing retained matches it."""
+    def _by_side(self, node: Node, need: Need, mine: Punctuation, held: Held) -> list[Missing]:
+        """The missing punctuations until a punctuation of one input passes, which no retained tuple may match."""
+        assert need.retained is not None
+        side = need.retained
         mine = _speakable(node.inputs[side], mine)
         missing = self.promise(node.inputs[side], mine, held)
         retained = RetainedBoxes.together(
@@ -124,33 +112,40 @@ class Tracing:
         )
         kept = retained.meeting(mine, _stored(node, side))
         coming = held if self.release(node.inputs[side], mine) else None
-        if _combines(node, side) and kept.count < retained.count and any(m.begun for m in missing):
+        if not need.whole and kept.count < retained.count and any(m.begun for m in missing):
             coming = held  # a larger punctuation may say it, which what is retained elsewhere holds back
-        return missing + self._closing(node, side, mine, kept, coming)
+        return missing + self._closing(node, need, mine, kept, coming)
 
     def _partnerless(
-        self, node: TwoSided, wanted: Punctuation, asks: Sequence[Punctuation], below: Sequence[list[Missing]]
+        self,
+        node: Node,
+        needs: Mapping[int, Need],
+        asks: Sequence[Punctuation],
+        below: Sequence[list[Missing]],
     ) -> list[Missing]:
-        """What is missing until the tuples are out that go out for having no partner."""
+        """The missing punctuations until tuples without a partner are released, if they may match."""
         found: list[Missing] = []
-        for side in _releasing(node, wanted):
-            kept = self._holding.kept(node.number, f"retained{side}_0")
-            coming = below[side][0].held if below[side] else None
-            kept = kept.meeting(asks[side], _stored(node, side))
-            found += self._closing(node, side, asks[side], kept, coming)
+        for side, need in needs.items():
+            other = needs.get(need.port)
+            if need.fate is Fate.BLOCKS and not (other and other.null_filled and asks[need.port].constrained):
+                kept = self._holding.kept(node.number, f"retained{side}_0")
+                coming = below[side][0].held if below[side] else None
+                kept = kept.meeting(asks[side], _stored(node, side))
+                found += self._closing(node, need, asks[side], kept, coming)
         return found
 
     def _closing(
-        self, node: TwoSided, side: int, mine: Punctuation, kept: RetainedBoxes, coming: Held | None
+        self, node: Node, need: Need, mine: Punctuation, kept: RetainedBoxes, coming: Held | None
     ) -> list[Missing]:
-        """What is missing until the other input has closed all tuples of ``mine`` that are kept, or are coming."""
+        """The missing punctuations until the other input has closed all tuples of ``mine``, retained or coming."""
         if not kept and coming is None:
             return []
-        known = mine if coming is not None else _within(mine, kept, _stored(node, side))
-        other, given = node.inputs[1 - side], dict(constraints(known))
+        assert need.retained is not None
+        known = mine if coming is not None else _within(mine, kept, _stored(node, need.retained))
+        other, given = node.inputs[need.port], dict(constraints(known))
         patterns: list[Pattern] = [WILDCARD] * len(other.schema)
-        for pair in _pairs(node):
-            patterns[other.schema.index(pair[1 - side])] = given.get(pair[side], WILDCARD)
+        for column, closing_column in need.pairs:
+            patterns[other.schema.index(closing_column)] = given.get(column, WILDCARD)
         held = self._held(node, kept) if kept else coming
         assert held is not None
         return self.promise(other, Punctuation(other.schema, patterns), held)
@@ -196,50 +191,20 @@ def _within(p: Punctuation, kept: RetainedBoxes, names: Mapping[str, str] | None
     return combine(p, around) or p
 
 
-def _pairs(node: TwoSided) -> Sequence[tuple[str, str]]:
-    """The columns of both inputs by which one closes the other's tuples. Without any, only its end does."""
-    if isinstance(node, Keyed | NotIn):
-        return node.keys
-    if isinstance(node, Compared):
-        return [*zip(node.left.schema.names, node.right.schema.names, strict=True)]
-    return ()
+def _two_sided(node: Node) -> dict[int, Need]:
+    """The needs by which one input closes the retained tuples of another, by the latter; none for changes."""
+    needs = () if is_changing(node) else node.awaits
+    return {need.retained: need for need in needs if need.retained is not None}
 
 
-def _stored(node: TwoSided, side: int) -> Mapping[str, str]:
-    """The names under which a side's tuples are retained, where they are others."""
-    if not isinstance(node, Compared):
+def _passes(node: Node, need: Need, asks: Sequence[Punctuation]) -> bool:
+    """True if an input's punctuation can pass; one without constraints, only if the output has the input's columns."""
+    side = need.passes
+    return side is not None and bool(asks[side].constrained or (not need.null_filled and node.carriers(side)))
+
+
+def _stored(node: Node, side: int) -> Mapping[str, str]:
+    """The names under which tuples of an input are retained, if these are not the input's names."""
+    if not node.by_position:
         return {}
     return dict(zip(node.inputs[side].schema.names, node.schema.names, strict=True))
-
-
-def _promising(node: TwoSided, wanted: Punctuation) -> list[int]:
-    """The inputs whose promises can give ``wanted``, once nothing matches them that is retained of their tuples."""
-    names = {name for name, _ in constraints(wanted)}
-    if isinstance(node, Join):
-        return [s for s in SIDES if s in node.without_nulls or names & {*node.inputs[s].schema.names}]
-    if isinstance(node, SemiJoin):
-        return [LEFT] if node.anti or not names & {left for left, _ in node.keys} else [LEFT, RIGHT]
-    return [LEFT] if isinstance(node, Difference | NotIn) else [*SIDES]
-
-
-def _combines(node: TwoSided, side: int) -> bool:
-    """Whether a side's promises go through, in part, as far as the other side closes what they are about."""
-    if isinstance(node, Join):
-        return node.combines or side in node.preserved
-    return not node.ends_only
-
-
-def _giving(node: TwoSided) -> Sequence[int]:
-    """The inputs whose tuples can give results. Those of the others only take results away."""
-    takes_away = isinstance(node, Difference | NotIn) or (isinstance(node, SemiJoin) and node.anti)
-    return [LEFT] if takes_away else SIDES
-
-
-def _releasing(node: TwoSided, wanted: Punctuation) -> Sequence[int]:
-    """The inputs whose tuples wait to go out without a partner, if they may match ``wanted``."""
-    if isinstance(node, Join):
-        names = {name for name, _ in constraints(wanted)}
-        return [s for s in node.preserved if not names & {*node.inputs[1 - s].schema.names}]
-    if isinstance(node, SemiJoin):
-        return [LEFT] if node.anti else []
-    return [LEFT] if isinstance(node, Difference | NotIn) else []
