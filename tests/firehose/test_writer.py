@@ -169,7 +169,7 @@ def test_no_tuples() -> None:
 
 
 def test_an_unknown_format() -> None:
-    with pytest.raises(UsageError, match="xml, jsonl and csv"):
+    with pytest.raises(UsageError, match="xml, jsonl, csv and table"):
         writer_for("yaml", ALL)
 
 

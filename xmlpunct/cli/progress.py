@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from xmlpunct.base.printable import printable
 from xmlpunct.engine.run.rates import Rates
@@ -14,40 +16,64 @@ from xmlpunct.engine.run.stats import RunStats
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
+    from rich.text import Text
 
 REFRESH_SECONDS = 0.2
 """The shortest time between two updates of the line: nobody reads faster."""
+QUIET_SECONDS = 1.0
+"""The time after results on the same terminal in which the line stays hidden."""
 
 
 class ProgressLine:
     """Shows tuples, the rate of the last seconds, state and slices on standard error, if that is a terminal.
 
-    Until the first data arrives, or an input is idle, it shows that the run is starting.
+    Until the first data arrives, or an input is idle, it shows that the run is starting. Results on the same terminal
+    hide the line until no more have come for a moment.
     """
 
     def __init__(self, engine: str, console: Console | None = None) -> None:
         self._starting = "starting Spark" if engine == "spark" else "starting"
         self._console = console or _terminal()
         self._status: Status | None = None
-        self._updated = 0.0
+        self._updated = self._hidden = 0.0
         self._rates = Rates()
+        self._lock = threading.Lock()
+        self._stdout: TextIO | None = None
 
     def __enter__(self) -> ProgressLine:
         if self._console is not None and self._console.is_terminal:
-            self._status = self._console.status(self._starting)
-            self._status.start()
+            if sys.stdout is not None and sys.stdout.isatty():
+                self._stdout = sys.stdout
+                sys.stdout = cast(TextIO, _SharedOutput(sys.stdout, self._hide))
+            self._start(self._starting)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._status is not None:
-            self._status.stop()
+        self._hide()
+        if self._stdout is not None:
+            sys.stdout = self._stdout
+
+    def _start(self, line: str | Text) -> None:
+        assert self._console is not None
+        self._status = self._console.status(line)
+        self._status.start()
+
+    def _hide(self) -> None:
+        """Erase the line. On a shared terminal, `show` draws it again later."""
+        with self._lock:
+            self._hidden = time.monotonic()
+            if self._status is not None:
+                self._status.stop()
+                self._status = None
 
     def show(self, stats: RunStats) -> None:
         """Show the progress of a run. Cheap enough to be called for every slice."""
         now = time.monotonic()
-        if self._status is None or now - self._updated < REFRESH_SECONDS:
+        if self._status is None and (self._stdout is None or now - self._hidden < QUIET_SECONDS):
+            return
+        if now - self._updated < REFRESH_SECONDS:
             return
         if not (stats.idle or any(i.tuples or i.rejected or i.punctuations for i in stats.inputs.values())):
             return
@@ -60,7 +86,27 @@ class ProgressLine:
             f"{tuples:,} tuples  {self._rates['tuples']:,.0f}/s  state {stats.state_rows:,}  slices {stats.slices:,}"
             f"  results {stats.tuples_out:,}{_idle_text(stats)}"
         )
-        self._status.update(Text(printable(line)))  # in a str, rich would parse brackets as markup
+        text = Text(printable(line))  # in a str, rich would parse brackets as markup
+        with self._lock:
+            if self._status is None:
+                self._start(text)
+            else:
+                self._status.update(text)
+
+
+class _SharedOutput:
+    """Standard output on the terminal of the line: each write of bytes hides the line first."""
+
+    def __init__(self, stdout: TextIO, hide: Callable[[], None]) -> None:
+        self._stdout, self._hide = stdout, hide
+        self.buffer = self
+
+    def write(self, data: bytes) -> int:
+        self._hide()
+        return self._stdout.buffer.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stdout, name)
 
 
 def _terminal() -> Console | None:

@@ -77,7 +77,7 @@ ENGINES = ("spark", "local")
     "--format",
     "format_",
     type=click.Choice(OUTPUT_FORMATS),
-    help="The format of the results (default: that of the output's name, else xml).",
+    help="The format of the results (default: that of the output's name, else xml; on a terminal table).",
 )
 @click.option(
     "--partition-by",
@@ -197,6 +197,8 @@ def run_command(
         refuse_idle("-o, --format, --partition-by, --root, --row, --namespaces, --pretty")
     if strict and max_rejects is not None:
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
+    if format_ is None and output in (None, "-") and not (checkpoint or partial or root or row or namespaces):
+        format_ = "table" if not pretty and sys.stdout is not None and sys.stdout.isatty() else None
     output, format_ = resolve_output(output or "-", format_, table_of(query_file))
     options = RunOptions(
         output=None if output == "-" else output,

@@ -25,6 +25,7 @@ from xmlpunct.firehose.result_elements import (
     result_outline,
 )
 from xmlpunct.firehose.spec import check_namespace
+from xmlpunct.firehose.text_table import TextTableWriter
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
@@ -69,7 +70,7 @@ def writer_for(
     namespaces: Namespaces | None = None,
     pretty: bool = False,
 ) -> Writer:
-    """The writer of a format: ``xml``, ``jsonl`` or ``csv``. Raises `UsageError` for any other.
+    """The writer of a format: ``xml``, ``jsonl``, ``csv`` or ``table``. Raises `UsageError` for any other.
 
     >>> writer_for("csv", Schema.parse("sid STRING, hour INT")).start()
     b'sid,hour\\n'
@@ -85,7 +86,9 @@ def writer_for(
                 f"column {array} is an array, which csv cannot contain: write xml or jsonl, or UNNEST it"
             )
         return CsvWriter(schema)
-    raise UsageError(f"no format {format_}: there are xml, jsonl and csv")
+    if format_ == "table":
+        return TextTableWriter.for_terminal(schema)
+    raise UsageError(f"no format {format_}: there are xml, jsonl, csv and table")
 
 
 class XmlWriter:

@@ -14,7 +14,7 @@ from xmlpunct.firehose.result_elements import Namespaces, read_namespaces
 
 COLUMNAR = ("parquet", "arrow")
 """Formats of files that cannot grow: a file is written when its rows are complete."""
-OUTPUT_FORMATS = ("xml", "jsonl", "csv", *COLUMNAR)
+OUTPUT_FORMATS = ("xml", "jsonl", "csv", "table", *COLUMNAR)
 """Output formats."""
 
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}

@@ -357,7 +357,7 @@ def make_output(options: RunOptions, answer: Answer) -> Output:
 
 
 def _refuse_format(options: RunOptions) -> None:
-    """Raise `UsageError` for options of datasets, because the output is none."""
+    """Raise `UsageError` for options that the output does not support, because it is no dataset."""
     spelled = options.spelled
     folder = "output = 'DIR/'" if options.is_sink else "-o DIR/"
     if options.partition_by:
@@ -367,3 +367,9 @@ def _refuse_format(options: RunOptions) -> None:
         )
     if options.format in COLUMNAR and options.output is None:
         raise UsageError(f"{spelled('format')} {options.format} needs a file or a directory: {folder}")
+    if options.format == "table" and options.output is not None:
+        raise UsageError(
+            f"{spelled('format')} table is for standard output: {options.output} can be csv or jsonl"
+        )
+    if options.format == "table" and options.checkpoint is not None:
+        raise UsageError(f"{spelled('format')} table has no checkpoint: write csv or jsonl")

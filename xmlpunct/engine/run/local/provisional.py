@@ -26,14 +26,17 @@ class Provisional:
 
     In XML an answer is an element ``partial:answer`` of elements ``partial:result``. If the results go to standard
     output too, it appears between them, and readers of the results skip it. In jsonl each tuple is a line
-    ``{"$partial": {...}}``. Raises `UsageError` for csv, and where standard output is committed, by a checkpoint.
+    ``{"$partial": {...}}``. Raises `UsageError` for other formats, and where standard output is committed, by a
+    checkpoint.
     """
 
     def __init__(self, query: Query, options: RunOptions) -> None:
         if len(query.answers) > 1 or query.answers[0].name:
             raise UsageError(ONE_ANSWER)
-        if options.format == "csv":
-            raise UsageError("--partial marks tuples as provisional, which csv cannot: write xml or jsonl")
+        if options.format in ("csv", "table"):
+            raise UsageError(
+                f"--partial marks tuples as provisional, which {options.format} cannot: write xml or jsonl"
+            )
         if options.checkpoint is not None and options.output is None:
             raise UsageError(
                 "--partial writes to standard output, whose length --checkpoint records: add -o FILE"
