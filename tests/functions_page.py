@@ -23,7 +23,7 @@ from xmlpunct.types import STRING
 PAGE = Path(__file__).parent.parent / "docs" / "functions.md"
 
 SECTIONS: dict[str, tuple[ModuleType, ...]] = {
-    "Numbers": (fn.arithmetic, fn.rounding, fn.powers),
+    "Numbers": (fn.arithmetic, fn.rounding, fn.powers, fn.trigonometry),
     "Text": (fn.text_functions, fn.matching, fn.regex, fn.lists, fn.json_text),
     "Dates and times": (fn.moment_functions, fn.time_buckets, fn.interval_arithmetic, fn.time_formats),
     "Conditions": (fn.conditions,),
@@ -70,6 +70,8 @@ Each difference has a reason; [SQL](sql.md) lists the differences of queries.
   accepted, so that no text can mean two days; STRPTIME reads other orders. The cast to DATE does not drop a time: write
   `CAST(s AS TIMESTAMP)::DATE`. The zone is applied, because a TIMESTAMP is in UTC: `12:00:00+01:00` is 11:00. DuckDB
   ignores the zone unless the type is TIMESTAMPTZ. There are no infinite dates.
+- **STRPTIME with %Z** reads the names of the IANA database, such as `Europe/Oslo`, `UTC` and `EST`, and CST, JST and
+  PST. DuckDB also reads `GMT+1` and short names that have several meanings: its BST is the time of Dhaka.
 - **White space** around a text (space, tab, line end) is ignored in each CAST, as in XML Schema. DuckDB ignores it,
   and the vertical tab, for numbers and dates only.
 - **Regular expressions** have the syntax of RE2, as in DuckDB, without `\\C` and octal numbers. A pattern that RE2

@@ -121,6 +121,8 @@ REFUSED = [
     ("SELECT {'a': 1} AS r FROM st", "", "structs are not supported"),
     ("SELECT t AT TIME ZONE 'Europe/Oslo' AS r FROM st", "t AT TIME ZONE 'Europe/Oslo'", "a TIMESTAMP is in UTC"),
     ("SELECT STRPTIME(s, '%y%j') AS r FROM st", "STRPTIME(s, '%y%j'", "not %y"),
+    ("SELECT STRPTIME(s, '%Y-%m-%j') AS r FROM st", "STRPTIME(s, '%Y-%m-%j'", "needs a year, a month and a day"),
+    ("SELECT STRPTIME(s, '%Y-%j %z %Z') AS r FROM st", "STRPTIME(s, '%Y-%j %z %Z'", "one time zone, %z or %Z"),
     ("SELECT STRPTIME(s, '%H:%M') AS r FROM st", "STRPTIME(s, '%H:%M'", "needs a year, a month and a day"),
     ("SELECT TIME_BUCKET(INTERVAL (v) DAY, t) AS r FROM st", "", "TIME_BUCKET needs a constant interval above 0"),
     ("SELECT FIRST(v) AS r FROM st", "FIRST(v", "write ARG_MIN(x, y)"),

@@ -274,6 +274,8 @@ def check(form: Form) -> None:
 
 @pytest.mark.parametrize("record", FUNCTIONS.values(), ids=lambda f: f.name)
 def test_every_function_over_every_kind_of_column(record: Function) -> None:
+    if record.arity == (0, 0):
+        return
     forms = [*signatures(record), *example(record)]
     assert forms, f"{record.name} has no example with a column, and takes no columns alone"
     for form in forms:

@@ -95,6 +95,7 @@ def check(sql: str, duck: str = "", rows: list[tuple[Any, ...]] | None = None) -
     assert values.dtype == expression.type.dtype
     naive = frame.with_columns(pl.col(pl.Datetime).dt.replace_time_zone(None))
     with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
         connection.register("st", naive.to_arrow())
         try:
             answers = connection.execute(f"SELECT TRY({duck or sql}) FROM st").fetchall()
@@ -137,15 +138,19 @@ def as_ours(type_: Type, answer: Any) -> Any:
     return answer
 
 
+TRIGONOMETRY = "SIN COS TAN COT ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH ATANH"
 NUMBERS = [
     *(f"{f}({a})" for f in ("FLOOR", "CEIL", "CEILING", "TRUNC", "SIGN", "ROUND") for a in "imwx"),
     *(f"ROUND(x, {n})" for n in (0, 1, 2, 5, 15, -1, -2, -10)),
     *(f"ROUND({a}, {n})" for a in "mwf" for n in (0, 1, 2, 3)),
     *("ROUND(m, -1)", "ROUND(m, -5)", "ROUND(w, -3)", "ROUND(x, NULL) + x"),
     *("SQRT(x)", "LN(x)", "LOG(x)", "LOG10(x)", "LOG2(x)", "EXP(x)", "SQRT(i)", "LN(m)", "LOG10(w)"),
+    *("RADIANS(x)", "DEGREES(m)"),
+    *(f"{f}({a})" for f in TRIGONOMETRY.split() for a in "xim"),
+    *("ATAN2(x, y)", "PI() * x", "m / 3", "w / NULLIF(f, 0)", "m / NULLIF(i, 0)", "7 / NULLIF(m, 0)", "i / 2.5"),
     *("LOG(x, y)", "LOG(2, x)", "POWER(x, y)", "POW(x, 2)", "POWER(i, n)", "POWER(2, n)"),
     *("MOD(i, n)", "MOD(x, y)", "GREATEST(i, j, n)", "LEAST(x, y)", "NULLIF(i, j)", "GREATEST(s, u)"),
-]
+]  # fmt: skip
 TEXT = [
     *(
         "TRIM(s)",

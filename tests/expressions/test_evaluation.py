@@ -330,7 +330,7 @@ def test_str_is_sql(build: Any, text: str) -> None:
     ("function", "types", "reason"),
     [
         ("+", (INT, STRING), "needs numbers, not STRING"),
-        ("/", (MONEY, INT), "CAST to DOUBLE first"),
+        ("%", (MONEY, INT), "CAST to DOUBLE first"),
         ("*", (FINE, MONEY), "needs a scale of 40"),
         ("=", (INT, STRING), "INT = STRING makes no sense"),
         ("=", (DATE, TIMESTAMP), "makes no sense"),

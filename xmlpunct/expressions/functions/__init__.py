@@ -23,6 +23,7 @@ from xmlpunct.expressions.functions import (
     text_functions,
     time_buckets,
     time_formats,
+    trigonometry,
     xml,
 )
 from xmlpunct.expressions.functions.casts import NULL, cast, common_type, literal, number, of_type, try_cast
@@ -31,7 +32,7 @@ from xmlpunct.expressions.functions.moment_functions import UNITS
 __all__ = [
     "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "conditions", "interval_arithmetic", "json_text",
     "lists", "literal", "matching", "moment_functions", "number", "of_type", "powers", "regex", "rounding",
-    "text_functions", "time_buckets", "time_formats", "try_cast", "xml",
+    "text_functions", "time_buckets", "time_formats", "trigonometry", "try_cast", "xml",
 ]  # fmt: skip
 
 

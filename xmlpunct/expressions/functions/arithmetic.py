@@ -65,6 +65,12 @@ def _type_call(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | 
     return type_call
 
 
+def _type_quotient(record: Function, args: tuple[Expression, ...]) -> Expression:
+    """The quotient of DECIMALs is a DOUBLE, as in DuckDB."""
+    doubles = (cast(a, DOUBLE) if isinstance(a.type, DecimalType) else a for a in args)
+    return _type_call()(record, tuple(doubles))
+
+
 def _type_of_sum(p: DecimalType, q: DecimalType) -> DecimalType:
     scale = max(p.scale, q.scale)
     return decimal(min(max(p.precision - p.scale, q.precision - q.scale) + scale + 1, 38), scale)
@@ -246,10 +252,10 @@ TIMES = Function(
             "The product.",
             "1.5 * 2.25"))
 DIVIDE = Function(
-    "/", _type_call(), _quotient,
+    "/", _type_quotient, _quotient,
     Syntax("Div", "this expression", unread="typed safe"), infix(8), monotone=_with_divisor,
     doc=Doc("a / b",
-            "The quotient. Two INTs give an INT, rounded towards 0. Division by 0 is a reject.",
+            "The quotient. Two INTs give an INT, rounded towards 0; DECIMALs give a DOUBLE. Division by 0 is a reject.",
             "-7 / 2"))
 WHOLE_QUOTIENT = Function(
     "//", _type_whole_quotient, syntax=Syntax("IntDiv", "this expression"),

@@ -38,13 +38,14 @@ def _of_array(
 _log10, _log2 = _of_array(np.log10), _of_array(np.log2)  # polars' log10(1000) is 2.9999999999999996
 
 
-def _of_one(name: str, compute: Callable[[pl.Expr], pl.Expr], doc: Doc) -> Function:
+def double_function(name: str, compute: Callable[..., pl.Expr], doc: Doc, arguments: int = 1) -> Function:
+    """A function of DOUBLEs."""
     return Function(
         name,
         _typing,
-        lambda call, x: FunctionResult(canonical(compute(x))),
+        lambda call, *values: FunctionResult(canonical(compute(*values))),
         called=(name,),
-        arity=(1, 1),
+        arity=(arguments, arguments),
         doc=doc,
     )
 
@@ -54,11 +55,13 @@ def _type_log(record: Function, args: tuple[Expression, ...]) -> Expression:
 
 
 # fmt: off
-SQRT = _of_one("SQRT", pl.Expr.sqrt, Doc("SQRT(x)", "The square root; NaN of a negative number.", "SQRT(2)"))
-EXP = _of_one("EXP", pl.Expr.exp, Doc("EXP(x)", "e to the power of x.", "EXP(1)"))
-LN = _of_one("LN", pl.Expr.log, Doc("LN(x)", "The natural logarithm; -INF of 0, NaN of a negative number.", "LN(2)"))
-LOG10 = _of_one("LOG10", _log10, Doc("LOG10(x)", "The logarithm to base 10.", "LOG10(1000)"))
-LOG2 = _of_one("LOG2", _log2, Doc("LOG2(x)", "The logarithm to base 2.", "LOG2(8)"))
+SQRT = double_function(
+    "SQRT", pl.Expr.sqrt, Doc("SQRT(x)", "The square root; NaN of a negative number.", "SQRT(2)"))
+EXP = double_function("EXP", pl.Expr.exp, Doc("EXP(x)", "e to the power of x.", "EXP(1)"))
+LN = double_function(
+    "LN", pl.Expr.log, Doc("LN(x)", "The natural logarithm; -INF of 0, NaN of a negative number.", "LN(2)"))
+LOG10 = double_function("LOG10", _log10, Doc("LOG10(x)", "The logarithm to base 10.", "LOG10(1000)"))
+LOG2 = double_function("LOG2", _log2, Doc("LOG2(x)", "The logarithm to base 2.", "LOG2(8)"))
 LOG = Function(
     "LOG", _type_log, lambda call, base, x: FunctionResult(canonical(divided(_log2(x), _log2(base)))),
     called=("LOG",), arity=(1, 2),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 
 import polars as pl
+from polars.exceptions import ComputeError
 
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, FunctionResult, Literal
 from xmlpunct.expressions.functions.casts import cast, is_null, literal, of_type
@@ -19,9 +21,15 @@ _WRITTEN = {
 """The specifiers of STRFTIME, with the ones of polars."""
 _READ = {
     "%Y": r"\d{1,4}", **dict.fromkeys(("%m", "%d", "%H", "%M", "%I"), r"\d{1,2}"), "%S": r"[0-5]?\d",
-    ".%f": r"\.\d{1,6}", "%b": r"\w+", "%B": r"\w+", "%p": "[AaPp][Mm]", "%%": "%",
+    ".%f": r"\.\d{1,6}", "%j": r"\d{1,3}", "%b": r"\w+", "%B": r"\w+", "%p": "[AaPp][Mm]", "%%": "%",
+    "%a": "(?i:sun|mon|tue|wed|thu|fri|sat)",
+    "%A": "(?i:sunday|monday|tuesday|wednesday|thursday|friday|saturday)",
+    "%z": r"[+-]\d{2}(?::?\d{2}(?::?\d{2})?)?", "%Z": r"[\w/+-]+",
 }  # fmt: skip
 """The specifiers of STRPTIME, with the texts that they match. polars accepts more: signs, a 60th second."""
+_ZONES = ("%z", "%Z")
+_SHORT_NAMES = {"CST": "America/Chicago", "JST": "Asia/Tokyo", "PST": "America/Los_Angeles"}
+"""Time zones with a name that DuckDB reads and that is not in the IANA database."""
 _SPECIFIER = re.compile(r"\.%f|%-?.|%")
 
 
@@ -60,28 +68,90 @@ def _type_strptime(record: Function, args: tuple[Expression, ...]) -> Expression
     text, form = (of_type(record.name, a, STRING) for a in args)
     if is_null(form):
         return literal(TIMESTAMP, None)
-    parts = {*_SPECIFIER.findall(_format(record.name, form, _READ))}
+    found = _SPECIFIER.findall(_format(record.name, form, _READ))
+    parts = {*found}
     hour = {"%H"} if "%H" in parts else {"%I", "%p"} if parts & {"%I", "%p"} else set[str]()
-    if not ({"%Y", "%d"} <= parts and parts & {"%m", "%b", "%B"}):
-        raise ValueError(f"{record.name} needs a year, a month and a day: '%Y-%m-%d'")
+    day_of_month = parts & {"%d", "%m", "%b", "%B"}
+    complete = not day_of_month if "%j" in parts else "%d" in parts and len(day_of_month) > 1
+    if "%Y" not in parts or not complete:
+        raise ValueError(f"{record.name} needs a year, a month and a day: '%Y-%m-%d', or '%Y-%j'")
     if not hour <= parts or bool(hour) != ("%M" in parts) or ({"%S", ".%f"} & parts and not hour):
         raise ValueError(f"{record.name} reads a time as %H:%M, %H:%M:%S, %H:%M:%S.%f or %I:%M %p")
+    if sum(part in _ZONES for part in found) > 1:
+        raise ValueError(f"{record.name} reads one time zone, %z or %Z")
     return record.call(TIMESTAMP, text, form)
 
 
 def _strptime(call: Call, text: pl.Expr) -> pl.Expr:
-    """The moments of texts, null where a text has none."""
+    """The moments of texts, null where a text has none.
+
+    polars reads neither zones as DuckDB does, nor days of the week that are not those of the date: they are cut out.
+    """
     form = _format(call.function, call.args[1], _READ)
-    patterns, end = list[str](), 0
-    for match in _SPECIFIER.finditer(form):
-        patterns += [pl.escape_regex(form[end : match.start()]), _READ[match[0]]]
+    shape, replacement, rest, zone, end = "", "", "", None, 0
+    for group, match in enumerate(_SPECIFIER.finditer(form), 1):
+        specifier, between = match[0], form[end : match.start()]
+        cut = specifier in ("%a", "%A", *_ZONES)
+        shape += f"{pl.escape_regex(between)}({_READ[specifier]})"
+        replacement += between.replace("$", "$$") + ("" if cut else f"${{{group}}}")
+        rest += between + ("" if cut else specifier.replace(".%f", "%.f"))
+        zone = (specifier, group) if specifier in _ZONES else zone
         end = match.end()
-    shape = f"^{''.join([*patterns, pl.escape_regex(form[end:])])}$"
+    shape = f"^{shape}{pl.escape_regex(form[end:])}$"
     trimmed = text.str.strip_chars(" ")
     well_formed = pl.when(trimmed.str.contains(shape)).then(trimmed)
-    return well_formed.str.strptime(
-        pl.Datetime("us"), form.replace(".%f", "%.f"), strict=False
-    ).dt.replace_time_zone("UTC")
+    without = well_formed.str.replace(shape, replacement + form[end:].replace("$", "$$"))
+    moments = without.str.strptime(pl.Datetime("us"), rest + form[end:], strict=False)
+    if zone is None:
+        return moments.dt.replace_time_zone("UTC")
+    specifier, group = zone
+    name = well_formed.str.extract(shape, group)
+    utc = (
+        moments.dt.replace_time_zone("UTC") - _offset(name) if specifier == "%z" else _of_zone(moments, name)
+    )
+    return pl.when(utc.dt.year().is_between(1, 9999)).then(utc)
+
+
+def _offset(text: pl.Expr) -> pl.Expr:
+    """The durations of offsets such as +01, +0130 or -01:30:15."""
+    digits = text.str.replace_all(":", "")
+    hours, minutes, seconds = (
+        digits.str.slice(start, 2).cast(pl.Int64, strict=False).fill_null(0) for start in (1, 3, 5)
+    )
+    size = pl.duration(hours=hours, minutes=minutes, seconds=seconds)
+    return pl.when(digits.str.starts_with("-")).then(-size).otherwise(size)
+
+
+def _of_zone(moments: pl.Expr, name: pl.Expr) -> pl.Expr:
+    """Local moments of named time zones in UTC; null where the name is unknown.
+
+    As in DuckDB, a moment that occurs twice is the later one, and one that a change of the clock leaves out is read
+    with the offset before the change.
+    """
+
+    def convert(pairs: pl.Series) -> pl.Series:
+        rows = pairs.struct.unnest().with_row_index("row")
+        none = rows.clear().select("row", utc=pl.lit(None, pl.Datetime("us", "UTC")))
+        parts = [
+            part.select("row", utc=_in_utc(part["local"], zone)) for (zone,), part in rows.group_by("zone")
+        ]
+        return pl.concat([none, *parts]).sort("row")["utc"].rename(pairs.name)
+
+    local = pl.struct(moments.alias("local"), name.alias("zone"))
+    return local.map_batches(convert, pl.Datetime("us", "UTC"), is_elementwise=True)
+
+
+def _in_utc(local: pl.Series, zone: str | None) -> pl.Series:
+    for name in () if zone is None else (zone, zone.upper(), _SHORT_NAMES.get(zone.upper(), zone)):
+        with contextlib.suppress(ComputeError):  # the name is unknown
+            utc, day_later = (
+                moments.dt.replace_time_zone(
+                    name, ambiguous="latest", non_existent="null"
+                ).dt.convert_time_zone("UTC")
+                for moments in (local, local.dt.offset_by("-1d"))
+            )
+            return utc.fill_null(day_later.dt.offset_by("1d"))
+    return pl.repeat(None, len(local), dtype=pl.Datetime("us", "UTC"), eager=True)
 
 
 def _month_or_day(name: str, form: str, meaning: str) -> Function:
