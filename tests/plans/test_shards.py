@@ -224,6 +224,33 @@ def test_sharding_does_not_delay_a_promise(name: str, shards: int) -> None:
     assert first.issuperset(zero), "0 is closed"
 
 
+IMPLIED: dict[str, tuple[int, list[tuple[int, list[str | Row]]]]] = {
+    "the shard of 0 cannot emit the end": (2, [(1, ["<2, *>"]), (0, [(0, 2, "b"), "<*, *, *>"])]),
+    "the join above withholds the end": (
+        0,
+        [
+            (1, [(1, 2)]),
+            (0, [(1, -1, "b"), (2, 2, "b"), "<(,1], *, *>", "<*, *, *>"]),
+            (1, ["<{0,2}, *>", "<*, *>"]),
+        ],
+    ),
+}
+"""A value of ``a`` that is closed, and slices; a join emits a punctuation that implies it before, or at once."""
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", IMPLIED)
+def test_implied_punctuations_are_emitted_where_a_receiver_needs_them(name: str, shards: int) -> None:
+    """The examples of semantics 5.3, below another left join."""
+    value, slices = IMPLIED[name]
+    pieces: list[tuple[int, list[Element]]] = [
+        (port, [Punctuation.parse(STREAMS[port].schema, e) if isinstance(e, str) else e for e in elements])
+        for port, elements in slices
+    ]
+    root = PLANS["left over left"]()
+    assert Punctuation.of(root.schema, a=value) in set(emitted(root, shards, pieces))
+
+
 SEVERAL = """
 CREATE STREAM a (k INT CHECK (k BETWEEN 0 AND 5), v INT) WITH (source = '-');
 CREATE STREAM b (k INT CHECK (k BETWEEN 0 AND 5), w INT) WITH (source = '-');
