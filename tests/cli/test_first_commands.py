@@ -69,7 +69,61 @@ def test_a_document_is_no_query(cli: Cli, books: str) -> None:
 def test_an_unknown_command_is_not_a_query(cli: Cli) -> None:
     ran = cli("runn", WAREHOUSE)
     assert ran.code == 2
-    assert "No such command 'runn'" in ran.err
+    assert "there is no command runn; did you mean run?" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["infr", "a.xml"], "there is no command infr; did you mean infer?"),
+        (
+            ["SELECT title FROM 'books.xml'", "--formt", "csv"],
+            "No such option '--formt'. (Did you mean",
+        ),
+        (["SELECT titel FROM 'books.xml'"], "there are title, year; did you mean title?"),
+        (["SELECT * EXCLUDE (yaer) FROM 'books.xml'"], "; did you mean year?"),
+        (["SELECT boks.title FROM 'books.xml'"], "no table boks here; did you mean books?"),
+        (["CREATE VIEW old AS SELECT * FROM 'books.xml'; SELECT * FROM odl"], "; did you mean old?"),
+        (["SELECT UPER(title) FROM 'books.xml'"], "there is no function UPER; did you mean UPPER?"),
+        (["SELECT SUMM(year) FROM 'books.xml'"], "there is no function SUMM; did you mean SUM?"),
+        (["SELECT title FROM read_xlm('books.xml')"], "; did you mean read_xml?"),
+        (["SELEC title FROM 'books.xml'"], "; did you mean SELECT?"),
+        (["SELECT title FORM 'books.xml'"], "; did you mean FROM?"),
+        (["SELECT title FROM 'books.xml' WHER year > 3"], "; did you mean WHERE?"),
+        (["SELECT year FROM 'books.xml' GROUP YB year"], "; did you mean BY?"),
+        (["CREATE STRAEM s (a INT); SELECT a FROM s"], "; did you mean STREAM?"),
+        (["CREATE STREAM s (a INTT); SELECT a FROM s"], "; did you mean INT?"),
+        (["CREATE STREAM s WITH (surce = 'books.xml'); SELECT a FROM s"], "; did you mean source?"),
+        (["SELECT title FROM read_xml('books.xml', element => 'bok')"], "; did you mean book?"),
+        (["infer", "books.xml", "--element", "bok"], "; did you mean book?"),
+        (["SELECT title FROM books.xml"], "the name of a file stands in quotes: FROM 'books.xml'"),
+        (["SELECT title FROM books.xml.gz b"], "the name of a file stands in quotes: FROM 'books.xml.gz'"),
+        (["SELECT title FROM ./books.xml"], "the name of a file stands in quotes"),
+        (["SELECT title FROM data/books.xml"], "the name of a file stands in quotes"),
+        (["SELECT title FROM 'pip://books.xml'"], "the schemes are file, follow, data, tcp"),
+        (["SELECT title FROM 'htp://host/books.xml'"], "there is no scheme htp://; did you mean http?"),
+        (["SELECT title FROM 'books.xml'", "-o", "kafak://host/x"], "; did you mean kafka?"),
+        (["SELECT title FROM 'books.xml'", "--rule", "edge-dupelm=on"], "; did you mean edge-dupelim?"),
+    ],
+    ids=str,
+)
+def test_a_misspelled_name(
+    cli: Cli, books: str, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(Path(books).parent)
+    monkeypatch.setenv("XMLPUNCT_ENGINE", "local")
+    ran = cli(*arguments)
+    assert (ran.code, ran.out) in ((1, ""), (2, ""))
+    assert message in ran.err
+
+
+def test_names_in_hints_are_printable(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a\x1b[2J.xml").write_text("<a/>")
+    ran = cli("a\x1b[2J.xml", "--engine", "local")
+    assert "FROM 'a\\u001b[2J.xml'" in ran.err
+    for argument in ("ru\x1bn", "SELECT a FROM 'b' FRM\x1b[2J"):
+        assert "\x1b" not in cli(argument, "--engine", "local").err
 
 
 def test_spark_is_the_default_where_it_is_installed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

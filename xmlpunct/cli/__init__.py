@@ -19,6 +19,7 @@ from xmlpunct.base.cores import cores
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.base.printable import printable
 from xmlpunct.base.secrets import hide
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.cli.shared_options import is_sql
 from xmlpunct.cli.terminal import LAYOUT, hold_places
 from xmlpunct.cli.terminal import say as write_message  # the command `say` has the same name
@@ -64,6 +65,13 @@ class _Commands(click.Group):
         if args and args[0] not in own_options | {*COMMANDS} and _belongs_to_run(args[0]):
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            ctx.fail(f"there is no command {args[0]}{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -21,6 +21,7 @@ from importlib.metadata import entry_points
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.secrets import expanded, note_passwords
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.connectors.inlet import Inlet, InletFile
 from xmlpunct.connectors.outlet import Outlet
 from xmlpunct.connectors.source import Source, merged_source, without_password
@@ -97,7 +98,9 @@ class Connector:
         -------
         Outlet
         """
-        raise UsageError(f"{url_scheme(spec)}:// is not an output: name a file, and copy it there")
+        scheme = url_scheme(spec)
+        hint = "" if scheme in OWN else did_you_mean(scheme, filter(None, OWN))
+        raise UsageError(f"{scheme}:// is not an output: name a file, and copy it there{hint}")
 
     def senders(self, spec: str) -> Sequence[str]:
         """The names of the senders, each with an order of its own; the same in each run.

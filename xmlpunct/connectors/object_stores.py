@@ -13,7 +13,8 @@ from typing import Any
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.base.lazy_imports import import_extra
 from xmlpunct.base.library_guard import guarded
-from xmlpunct.connectors.contract import Connector
+from xmlpunct.base.suggestions import did_you_mean
+from xmlpunct.connectors.contract import OWN, Connector
 from xmlpunct.connectors.listing import in_order
 from xmlpunct.connectors.source import (
     Source,
@@ -26,6 +27,9 @@ from xmlpunct.connectors.source import (
 
 GLANCE_BYTES = 2**16
 """Block size for a file of which only the beginning, or an archive's directory, is read."""
+
+_STORES = {"s3", "gs", "gcs", "az", "abfs", "abfss", "ftp", "sftp", "hdfs", "webhdfs", "smb", "github", "hf"}
+"""The best known schemes of fsspec, for the message if it is not installed."""
 
 StoredFile = tuple[Any, str]
 """A file system of fsspec, and a path in it."""
@@ -59,7 +63,14 @@ def listed_files(url: str) -> list[tuple[str, StoredFile]]:
     As with paths, that is one file, the files in a directory, or the files that match a pattern. Raises `SourceError`,
     also if there are no files, and `UsageError` if fsspec, or a package that it needs for the URL, is not installed.
     """
-    url_to_fs = import_extra("fsspec.core", f"{url} needs fsspec", "remote").url_to_fs
+    scheme = url.partition("://")[0]
+    own = [name for name in OWN if name[:1].isalpha()]
+    if hint := did_you_mean(scheme, own):
+        raise UsageError(f"{url}: there is no scheme {scheme}://{hint}")
+    needed = f"{url} needs fsspec"
+    if scheme not in _STORES:
+        needed = f"{url}: the schemes are {', '.join(own)}; fsspec has more"
+    url_to_fs = import_extra("fsspec.core", needed, "remote").url_to_fs
     with guarded(url, "cannot be opened"):
         try:
             files, path = url_to_fs(url)
@@ -73,7 +84,6 @@ def listed_files(url: str) -> list[tuple[str, StoredFile]]:
             return [(url, (files, path))]
     if not names:
         raise SourceError(url, "there are no files to read")
-    scheme = url.partition("://")[0]
     return [(f"{scheme}://{name}", (files, name)) for name in names]
 
 

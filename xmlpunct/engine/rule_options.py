@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 
 from xmlpunct.base.errors import UsageError
+from xmlpunct.base.suggestions import did_you_mean
 
 DROP_DUPELIMS = "drop-dupelims"
 """Removes a duplicate elimination below a group-by if all its aggregates ignore duplicates."""
@@ -33,7 +34,10 @@ def read_rules(settings: Iterable[str]) -> Rules:
     for text in settings:
         name, _, state = text.partition("=")
         if name not in RULE_OPTIONS:
-            raise UsageError(f"--rule {text}: there is no rule {name}; there are {', '.join(RULE_OPTIONS)}")
+            hint = did_you_mean(name, RULE_OPTIONS)
+            raise UsageError(
+                f"--rule {text}: there is no rule {name}; there are {', '.join(RULE_OPTIONS)}{hint}"
+            )
         if state not in ("on", "off"):
             raise UsageError(f"--rule {text}: write {name}=on or {name}=off")
         states[name] = state == "on"

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from xmlpunct.base.errors import SchemaError, SqlError
 from xmlpunct.base.paths import read_path
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.base.xml_names import is_xml_name
 from xmlpunct.schema.arrays import ArrayType, array_of, check_path
 from xmlpunct.schema.attribute import Attribute
@@ -94,7 +95,8 @@ def named_columns(node: exp.Expr, types: Mapping[str, Type], clause: str) -> tup
     names: dict[str, None] = {}
     for column in node.expressions:
         if column.name not in types:
-            refuse(f"no column {column.name} here: there are {', '.join(types)}", column)
+            hint = did_you_mean(column.name, types)
+            refuse(f"no column {column.name} here: there are {', '.join(types)}{hint}", column)
         check_comparable(types[column.name], clause, column)
         if column.name in names:
             refuse(f"{column.name} is listed twice", column)

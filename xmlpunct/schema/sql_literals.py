@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.schema.sql_errors import refuse
 from xmlpunct.types import Type, parse_type
+
+_TYPES = ("STRING", "TEXT", "VARCHAR", "INT", "BIGINT", "DOUBLE", "DECIMAL", "BOOLEAN", "DATE", "TIMESTAMP")
 
 
 def type_of(kind: exp.Expr) -> Type:
@@ -19,8 +22,10 @@ def type_of(kind: exp.Expr) -> Type:
     try:
         return parse_type(f"{name}({','.join(arguments)})" if arguments else name)
     except ValueError as error:
-        is_column = isinstance(kind.parent, exp.ColumnDef) and str(error).startswith("no type")
-        refuse(f"{error}{', XML, ARRAY(columns)' * is_column}", kind)
+        is_unknown = str(error).startswith("no type")
+        is_column = isinstance(kind.parent, exp.ColumnDef) and is_unknown
+        hint = did_you_mean(name, _TYPES) if is_unknown else ""
+        refuse(f"{error}{', XML, ARRAY(columns)' * is_column}{hint}", kind)
 
 
 def literal_value(node: exp.Expr, type_: Type) -> object:

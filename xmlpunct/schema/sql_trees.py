@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from xmlpunct.base.errors import SqlError, XmlPunctError
 from xmlpunct.base.library_guard import library_reason
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.schema.sql_nesting import check_depth
 
 
@@ -40,7 +41,8 @@ def parse_trees(
             line_start = sql.find("\n", line_start) + 1
         end = line_start + column  # sqlglot's column is that of the token's last character
         start = max(line_start, end - len(first.get("highlight") or ""))
-        raise SqlError(_plain(str(first.get("description") or error)), sql, start, end) from None
+        reason = _plain(str(first.get("description") or error))
+        raise SqlError(f"{reason}{_misspelled(tokens, start)}", sql, start, end) from None
     except TokenError:  # it gives 50 characters and no place; the last opening character is the one at fault
         start = max(sql.rfind(opening) for opening in ("'", '"', "/*", "$"))
         raise SqlError("a quotation or a comment is not closed", sql, max(start, 0), len(sql)) from None
@@ -72,6 +74,24 @@ def _check_tokens(tokens: list[Token], sql: str) -> None:
                 raise SqlError(
                     "something is missing before or after this comma", sql, token.start, token.end + 1
                 )
+
+
+_KEYWORDS = (
+    "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "QUALIFY", "WINDOW", "ORDER", "LIMIT", "UNION",
+    "INTERSECT", "EXCEPT", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "ON", "USING", "WITH", "AS", "AND",
+    "NOT", "NULL", "LIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END", "CREATE", "VALUES",
+)  # fmt: skip
+
+
+def _misspelled(tokens: list[Token], start: int) -> str:
+    """The misspelled keyword at or shortly before ``start``, where the parser stopped."""
+    index = next((i for i, token in enumerate(tokens) if token.start >= start), len(tokens))
+    if index and index < len(tokens) and tokens[index].token_type is TokenType.SLASH:
+        return ": the name of a file stands in quotes"
+    for token in reversed(tokens[max(index - 2, 0) : index + 1]):
+        if token.token_type is TokenType.VAR and (hint := did_you_mean(token.text, _KEYWORDS)):
+            return hint
+    return ""
 
 
 def _plain(message: str) -> str:

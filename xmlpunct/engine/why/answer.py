@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xmlpunct.base.errors import PatternError, UsageError
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.plan import Node, Query, Stream
 from xmlpunct.engine.why.holding import LISTED, Holding
@@ -109,7 +110,9 @@ def _unknown_columns_message(query: Query, columns: Iterable[str]) -> str:
         return f"no result has the columns {', '.join(columns)}: {has}"
     schema = query.root.schema
     name = next(name for name in columns if name not in schema)
-    return f"the result has no column {name}: it has {', '.join(schema.names)}"
+    return (
+        f"the result has no column {name}: it has {', '.join(schema.names)}{did_you_mean(name, schema.names)}"
+    )
 
 
 def _by_stream(missing: list[Missing], timestamp: float, punct_namespace: str) -> list[Wait]:

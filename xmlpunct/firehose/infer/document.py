@@ -12,6 +12,7 @@ from lxml import etree
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.base.library_guard import guarded
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import Source
 from xmlpunct.connectors.source import Texts
@@ -129,7 +130,12 @@ def infer(
     values = SampledValues(element, punct_namespace, sample.source, where, nested)
     error = _feed(sample, values)
     if not values.tuples:
-        raise error or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
+        elements = _Elements(punct_namespace)
+        _feed(sample, elements)
+        hint = did_you_mean(element, elements.local_names())
+        raise error or SourceError(
+            sample.source, f"no <{element}> ends in the first {sample.size:,} bytes{hint}"
+        )
     inferred = values.inferred()
     schema = _with_labels(inferred.schema, sample.texts)
     return replace(inferred, tuples=values.tuples, error=error, schema=schema)
@@ -212,6 +218,10 @@ class _Elements(SampleTarget):
 
     def finish(self, name: str) -> None:
         self._open.pop()
+
+    def local_names(self) -> list[str]:
+        """The names of all elements, without namespaces."""
+        return [name.rpartition("}")[2] for name in self._total]
 
     def tuple_element(self) -> str | None:
         """The most frequent of the outermost elements that repeat and are not mere containers."""

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.paths import read_condition, read_element
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.connectors.open_source import FOLLOW, columns_named, paths_of
 from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.engine.inference import Inference
@@ -107,8 +108,8 @@ def declared(
         )
     for name in sources:
         if name not in streams:
-            names = ", ".join(streams) or "none"
-            raise UsageError(f"a source for stream {name}, which is not declared: there are {names}")
+            names, hint = ", ".join(streams) or "none", did_you_mean(name, streams)
+            raise UsageError(f"a source for stream {name}, which is not declared: there are {names}{hint}")
     undeclared = {name: table for name, table in tables.items() if name not in streams}
     return streams | {name: Stream(name, table.schema, name, name) for name, table in undeclared.items()}
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Key, Node, Punctuate, Scan, Stream, is_changing
+from xmlpunct.engine.sql.planner.declaration import string_literal
 from xmlpunct.engine.sql.planner.file_tables import READ_XML, FileTables
 from xmlpunct.engine.sql.planner.join_planner import (
     SubqueryValues,
@@ -138,6 +140,9 @@ class FromClause:
             return self._chain(relation, joins or ())
         if not isinstance(node, exp.Table):
             refuse("FROM reads a stream, a query of WITH, or a subquery", node)
+        words = [part.name for part in node.parts] if isinstance(node.this, exp.Identifier) else []
+        if "xml" in words[1:]:
+            refuse(f"the name of a file stands in quotes: FROM {string_literal('.'.join(words))}", node)
         table, alias, joins, window = take(node, "this", "alias", "joins", WINDOW)
         label, columns = take(alias, "this", "columns") if alias else (None, None)
         shown = label.name if label else None
@@ -152,7 +157,8 @@ class FromClause:
         elif isinstance(table, StreamOf):
             named = self._plan(table, self.context), shown
         else:
-            refuse("FROM reads a stream, a query of WITH, or a subquery", node)
+            hint = did_you_mean(table.name, (READ_XML,)) if isinstance(table, exp.Anonymous) else ""
+            refuse(f"FROM reads a stream, a query of WITH, or a subquery{hint}", node)
         relation, name = named
         relation = self._windowed(relation, window)
         return self._chain(relabel(relation, name, tuple(columns or ())), joins or ())
@@ -190,8 +196,9 @@ class FromClause:
                 f"{table.name} is a sink, which no query can read: write a CREATE VIEW, which several queries can read",
                 table,
             )
-        names_in_scope = ", ".join([*self.context.named, *self.context.streams]) or "none"
-        return refuse(f"no stream {table.name}: there are {names_in_scope}", table)
+        names_in_scope = [*self.context.named, *self.context.streams]
+        hint = did_you_mean(table.name, names_in_scope)
+        return refuse(f"no stream {table.name}: there are {', '.join(names_in_scope) or 'none'}{hint}", table)
 
     def _chain(self, left: PlannedRelation, joins: Sequence[exp.Expr]) -> PlannedRelation:
         for join in joins:

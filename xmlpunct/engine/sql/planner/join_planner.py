@@ -8,6 +8,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.engine.plan import (
     Join,
     Node,
@@ -267,8 +268,9 @@ def join_using(
     for name in names:
         a, b = (side.find(name, None, name) for side in (left, right))
         if a is None or b is None:
-            which = "left" if a is None else "right"
-            refuse(f"USING: there is no column {name.name} on the {which}", name)
+            side, which = (left, "left") if a is None else (right, "right")
+            hint = did_you_mean(name.name, (field.name for field in side.fields))
+            refuse(f"USING: there is no column {name.name} on the {which}{hint}", name)
         pairs.append((a, b))
         equalities.append(Equality(left.column(a), right.column(b), name))
     both_ = joined(left, right, kind, equalities)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.connectors.open_source import senders_of
 from xmlpunct.engine.plan import Key, Project, Punctuate, Scan, Select
 from xmlpunct.engine.sql.planner.scope import PlannedRelation
@@ -46,7 +47,8 @@ def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
 
     def declared(column: exp.Expr) -> Attribute:
         if column.name not in schema:
-            refuse(f"no column {column.name} in {name}: there are {', '.join(schema.names)}", column)
+            hint = did_you_mean(column.name, schema.names)
+            refuse(f"no column {column.name} in {name}: there are {', '.join(schema.names)}{hint}", column)
         return schema[column.name]
 
     return None if order is None else _order(order, declared)
@@ -70,8 +72,9 @@ def punctuate_relation(relation: PlannedRelation, order: OrderOf) -> PlannedRela
     def selected(column: exp.Expr) -> Attribute:
         field = relation.find(column, None, column)
         if field is None:
-            column_names = ", ".join(f.name for f in relation.listed())
-            refuse(f"no column {column.name} to punctuate: there are {column_names}", column)
+            names = [f.name for f in relation.listed()]
+            hint = did_you_mean(column.name, names)
+            refuse(f"no column {column.name} to punctuate: there are {', '.join(names)}{hint}", column)
         return relation.node.schema[field.column]
 
     return replace(relation, node=Punctuate(relation.node, _order(order, selected)))

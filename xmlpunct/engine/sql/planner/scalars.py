@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.base.trampoline import unrolled
 from xmlpunct.engine.plan import is_changing
 from xmlpunct.engine.sql.planner.aliases import Aliases
@@ -141,14 +142,14 @@ class Scalars:
         if field is None and name.name.startswith("$") and not name.args.get("quoted"):
             refuse(PARAMETER, node)
         if field is None:
-            column_names = ", ".join(dict.fromkeys(f.name for f in self.relation.fields))
-            hint = ""
+            column_names = dict.fromkeys(f.name for f in self.relation.fields)
+            hint = did_you_mean(name.name, column_names)
             if is_changing(self.relation.node):
                 hint = (
                     ". The timestamp is not a column of a relation: copy it in a subquery, "
                     "(SELECT ts AS t0, ts ...) [...]"
                 )
-            refuse(f"no column {node.sql()} here: there are {column_names}{hint}", node)
+            refuse(f"no column {node.sql()} here: there are {', '.join(column_names)}{hint}", node)
         return self._field_column(self.relation, field, node)
 
     def _alias(self, index: int) -> Reading:

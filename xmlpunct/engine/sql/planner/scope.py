@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.engine.plan import Node, Project, attributes, node_column, timing
 from xmlpunct.expressions.expression import Column
 from xmlpunct.schema.sql_errors import refuse
@@ -96,7 +97,8 @@ class PlannedRelation:
         """The name of the table that an identifier refers to."""
         indices = self._table_names.indices(table)
         if len(indices) != 1:
-            refuse(f"{'no' if not indices else 'more than one'} table {table.name} here", table)
+            hint = "" if indices else did_you_mean(table.name, self.tables)
+            refuse(f"{'more than one' if indices else 'no'} table {table.name} here{hint}", table)
         return self.tables[indices[0]]
 
     @cached_property

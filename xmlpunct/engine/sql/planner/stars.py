@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.engine.plan import Project, timing
 from xmlpunct.engine.sql.planner.scalars import FIELD
 from xmlpunct.engine.sql.planner.scope import Field, Fields, PlannedRelation, unique
@@ -59,8 +60,9 @@ def _fields_named(name: exp.Expr, fields: Fields, clause: str) -> list[Field]:
     """The fields with a name. Refuses an unknown name."""
     matches = fields.of(name.this if isinstance(name, exp.Column) else name)
     if not matches:
-        names = ", ".join(dict.fromkeys(field.name for field in fields.fields))
-        refuse(f"* {clause}: there is no column {name.name}, but {names}", name)
+        names = dict.fromkeys(field.name for field in fields.fields)
+        hint = did_you_mean(name.name, names)
+        refuse(f"* {clause}: there is no column {name.name}, but {', '.join(names)}{hint}", name)
     return matches
 
 

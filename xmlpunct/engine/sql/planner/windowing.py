@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.engine.plan import Hop, Node, Session, WindowPromises, is_changing
 from xmlpunct.engine.sql.planner.scope import Field, PlannedRelation, Unused
 from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of, origin_of
@@ -71,7 +72,8 @@ def _column(column: exp.Expr, data: PlannedRelation) -> Field:
         refuse("a column is expected here", column)
     name, table = take(column, "this", "table")
     field = data.find(name, table, column)
-    return field or refuse(f"no column {column.sql()} here: there are {_names(data)}", column)
+    hint = did_you_mean(name.name, (f.name for f in data.fields))
+    return field or refuse(f"no column {column.sql()} here: there are {_names(data)}{hint}", column)
 
 
 def _key(column: exp.Expr, data: PlannedRelation, timestamp: Field) -> str:

@@ -14,6 +14,7 @@ from typing import ClassVar
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.engine.sql.syntax.promise_syntax import PromiseParser
 
 OPTIONS = ("source", "element", "where", "nested", "xsd", "connections", "follow", "timestamp", "change")
@@ -46,7 +47,11 @@ class StreamParser(PromiseParser):
         if self._match_text_seq("VIEW"):
             return self._parse_view()
         if not (self._match_text_seq("STREAM") or self._match_text_seq("RELATION")):
-            self._fail("only CREATE STREAM, CREATE RELATION, CREATE VIEW and CREATE SINK are supported")
+            kind = self._curr.text if self._curr else ""
+            hint = did_you_mean(kind, ("STREAM", "RELATION", "VIEW", "SINK"))
+            self._fail(
+                f"only CREATE STREAM, CREATE RELATION, CREATE VIEW and CREATE SINK are supported{hint}"
+            )
         kind = self._prev.text.upper()
         name = self._parse_id_var() or self._fail(f"a {kind.lower()} needs a name")
         columns: list[exp.Expr] = []  # empty: the columns are inferred
@@ -104,7 +109,8 @@ class StreamParser(PromiseParser):
         token = self._curr
         key = self._parse_var(any_token=True)
         if not key or key.name.lower() not in allowed:
-            self._fail(f"an option of CREATE {kind} must be one of {', '.join(allowed)}", token)
+            hint = did_you_mean(token.text, allowed)
+            self._fail(f"an option of CREATE {kind} must be one of {', '.join(allowed)}{hint}", token)
         if not self._match(TokenType.EQ):
             self._fail("key = value")
         value = self._parse_string()

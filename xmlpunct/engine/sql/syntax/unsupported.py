@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.engine.sql.syntax.window_syntax import StreamOf
 from xmlpunct.engine.sql.syntax.xml_syntax import XmlAttributes
+from xmlpunct.expressions.expression import FUNCTIONS as SCALARS
+from xmlpunct.operators.group.aggregate import FUNCTIONS as AGGREGATES
 
 OVER_ONLY: tuple[type[exp.Expr], ...] = (
     *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.CumeDist, exp.PercentRank, exp.Ntile),
@@ -84,7 +87,10 @@ def instead(node: exp.Expr) -> str:
         return SUBQUERY
     if isinstance(node, exp.Anonymous):
         advice = FUNCTIONS.get(str(node.name).upper())
-        return f"there is no function {node.name}{f': {advice}' if advice else ''}"
+        names = [name for name, f in SCALARS.items() for name in (name, *f.called)]
+        names += [name for name, f in AGGREGATES.items() for name in (name, *f.called)]
+        hint = f": {advice}" if advice else did_you_mean(str(node.name), names)
+        return f"there is no function {node.name}{hint}"
     if isinstance(node, exp.Func):
         name = str(node.meta.get("name") or node.sql_name())
         advice = FUNCTIONS.get(name.upper())
