@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
+import click
+import polars as pl
 import pytest
 
 from tests.cli.harness import Cli
+from xmlpunct.cli.run import run_command
+from xmlpunct.cli.run_help import GROUPS
 
 WAREHOUSE = "samples/warehouse.sql"
 
@@ -124,6 +129,31 @@ def test_names_in_hints_are_printable(cli: Cli, tmp_path: Path, monkeypatch: pyt
     assert "FROM 'a\\u001b[2J.xml'" in ran.err
     for argument in ("ru\x1bn", "SELECT a FROM 'b' FRM\x1b[2J"):
         assert "\x1b" not in cli(argument, "--engine", "local").err
+
+
+def test_every_option_of_run_is_in_one_group() -> None:
+    options = [param.name for param in run_command.params if isinstance(param, click.Option)]
+    assert sorted(" ".join(GROUPS.values()).split()) == sorted(map(str, options))
+
+
+def test_the_examples_of_the_help(
+    cli: Cli, books: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each as it stands in the help."""
+    monkeypatch.chdir(Path(books).parent)
+    monkeypatch.setenv("XMLPUNCT_ENGINE", "local")
+    Path("more.xml").write_text(Path(books).read_text())
+    declared = "CREATE STREAM books (title STRING, year INT) WITH (source = 'books.xml', element = 'book');"
+    Path("query.sql").write_text(declared + "SELECT title, year FROM books")
+    shown = cli("run", "--help")
+    examples = [line for line in shown.out.splitlines() if line.startswith("    xmlpunct")]
+    assert len(examples) == 3
+    for example in examples:
+        command, *words = shlex.split(example)
+        ran = cli(*words)
+        assert (command, ran.code, ran.err) == ("xmlpunct", 0, ""), example
+    assert pl.read_parquet("results.parquet").height == 2
+    assert len(Path("results.jsonl").read_text().splitlines()) == 2
 
 
 def test_spark_is_the_default_where_it_is_installed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from xmlpunct.base.errors import SourceError, StrictError, UsageError, ended_by
 from xmlpunct.cli.live import Live
+from xmlpunct.cli.run_help import EXAMPLES, RunCommand
 from xmlpunct.cli.shared_options import (
     file_and_text,
     namespace_option,
@@ -37,7 +38,7 @@ from xmlpunct.engine.run.stop import Stop
 ENGINES = ("spark", "local")
 
 
-@click.command("run")
+@click.command("run", cls=RunCommand, epilog=EXAMPLES)
 @query_argument
 @sql_option
 @param_option
