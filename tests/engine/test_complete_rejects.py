@@ -210,6 +210,11 @@ def test_the_output_closes_before_the_inputs_end(folder: Path) -> None:
         assert run.poll() is None
         run.stdin.write(text[half:].encode())
         run.stdin.close()
-        assert run.stderr.read().decode() == f"xmlpunct: 6 tuples rejected; see {rejects}\n"
+        *reasons, summary = run.stderr.read().decode().splitlines()
+        assert [reason.split(" late: ")[0] for reason in reasons] == [
+            f"xmlpunct: rejected: -, line {line}, byte {byte}:"
+            for line, byte in ((8, 191), (9, 215), (10, 239))
+        ]
+        assert summary == f"xmlpunct: 6 tuples rejected; see {rejects}"
     assert run.returncode == 0
     assert len(rejects.read_text().splitlines()) == 6

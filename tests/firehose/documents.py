@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.engine.sql.planner.declaration import column_list
 from xmlpunct.firehose import StreamSpec
 from xmlpunct.schema import Schema
 
@@ -51,6 +52,13 @@ SHAPED = (
     (StreamSpec("s", Schema.parse(_DEEP), "t"), _OTHER),
     (StreamSpec("s", Schema.parse(_DEEP), "t", nested=True),),
     (StreamSpec("s", Schema.parse(_MANY), "t"), _OTHER),
+    (StreamSpec("s", Schema.parse(_PATHS), "t", frozenset({"b"}), guessed=True), _OTHER),
+    (StreamSpec("s", Schema.parse(_DEEP), "t", frozenset({"a", "b"}), guessed=True), _OTHER),
+    (
+        StreamSpec("s", Schema.parse(_PATHS), "t", frozenset({"a", "u"}), guessed=True, remedy=column_list),
+        _OTHER,
+    ),
+    (StreamSpec("s", Schema.parse(_DEEP), "t", guessed=True, remedy=column_list), _OTHER),
     (
         StreamSpec("s", Schema.parse("a INT"), "t", where=("u", "x")),
         StreamSpec("v", Schema.parse("b STRING, y STRING PATH '../@y'"), "t", where=("u", "S01")),

@@ -166,6 +166,7 @@ def test_numbers_that_make_no_tree_are_refused() -> None:
         "says": [0, 1],
         "several": [1, 0],
         "more": [0, 0, 0, 0],
+        "unread": [0, 1],
     }
 
     def tree(**wrong: list[int]) -> None:
@@ -207,6 +208,7 @@ def test_numbers_that_make_no_tree_are_refused() -> None:
         {"ups": [0, 0, 1, -1, 0, 0]},
         {"says": [1, 1]},
         {"says": [0, 0]},
+        {"unread": [0]},
     ):
         with pytest.raises(ValueError, match="no tree"):
             tree(**wrong)

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from xmlpunct.base.errors import SourceError, StrictError, UsageError, ended_by
+from xmlpunct.base.errors import SourceError, StrictError, UsageError, XmlPunctError, ended_by
 from xmlpunct.cli.live import Live
 from xmlpunct.cli.run_help import EXAMPLES, RunCommand
 from xmlpunct.cli.shared_options import (
@@ -252,6 +252,8 @@ def run_command(
             shows_notices = False
             raise
     report(counted, rejects)
+    for name in counted.lost_inputs:
+        raise XmlPunctError(f"all {counted.inputs[name].rejected:,} tuples of {name} were rejected")
 
 
 def chosen_engine(engine: str | None, master: str | None, threads: int | None) -> str:

@@ -12,6 +12,7 @@ from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import FOLLOW, open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Opened
+from xmlpunct.engine.run.run_options import parse_size
 from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
 from xmlpunct.schema import Schema
@@ -22,6 +23,8 @@ from xmlpunct.types import parse_type
 if TYPE_CHECKING:
     from xmlpunct.firehose.infer.document import Sample
 
+WHOLE_SOURCE = "all"
+"""The sample that is the whole source."""
 InferredStream = list[Any]
 """The inferred element and columns of a stream, for JSON: [element, [name, type, nullable, path], ...].
 
@@ -48,7 +51,7 @@ class Inference:
         self.opened = Opened()
         self.records: dict[str, InferredStream] = {}
         self._recorded = recorded or {}
-        self._samples: dict[str, Sample] = {}
+        self._samples: dict[tuple[str, str | None], Sample] = {}
 
     def __call__(
         self,
@@ -58,11 +61,12 @@ class Inference:
         xsd: str | None = None,
         where: tuple[str, str] | None = None,
         nested: bool = False,
+        sample: str | None = None,
     ) -> Inferred:
         """The element and the columns of a stream. With ``xsd`` the columns come from that XML schema.
 
-        ``where`` and ``nested`` select the elements that are tuples. Raises `SourceError`, and `UsageError` if the
-        columns cannot be inferred.
+        ``where`` and ``nested`` select the elements that are tuples. ``sample`` is the size of the sample. Raises
+        `SourceError`, and `UsageError` if the columns cannot be inferred.
         """
         recorded = self._recorded.get(stream)
         if recorded is not None:
@@ -71,31 +75,49 @@ class Inference:
             if xsd is None or element is None:
                 from xmlpunct.firehose.infer.document import infer
 
-                sample = self._sample(stream, source)
-                inferred = infer(sample, element, self.punct_namespace, where, nested)
+                taken = self._sample(stream, source, sample)
+                inferred = infer(taken, element, self.punct_namespace, where, nested)
                 element = inferred.element
             if xsd is not None:
                 inferred = replace(XsdFile(xsd).infer(read_element(element)[-1]), element=element)
         self.records[stream] = [inferred.element, *_to_record(inferred.schema)]
         return inferred
 
-    def _sample(self, stream: str, spec: str) -> Sample:
-        from xmlpunct.firehose.infer.document import take_sample
+    def _sample(self, stream: str, spec: str, size: str | None) -> Sample:
+        from xmlpunct.firehose.infer.document import take_sample, whole_source
 
-        if stream in self.sources:
-            sample, self.sources[stream] = take_sample(self.sources[stream])
-        elif spec in self._samples:
-            sample = self._samples[spec]
+        size_in_bytes = sample_size(size)
+        if stream in self.sources and size == WHOLE_SOURCE:
+            sample = whole_source(self.sources[stream])
+        elif stream in self.sources:
+            sample, self.sources[stream] = take_sample(self.sources[stream], size_in_bytes)
+        elif (spec, size) in self._samples:
+            sample = self._samples[spec, size]
         else:
             # For a growing file the present content is the sample; waiting for more could take forever.
             source = open_source(spec.removeprefix(FOLLOW))
             if source.senders:
                 raise UsageError(f"{spec} has several senders: declare the columns; they cannot be inferred")
-            sample, replacement = take_sample(source)
-            self._samples[spec] = sample
+            if size == WHOLE_SOURCE:
+                sample, replacement = whole_source(source), source
+            else:
+                sample, replacement = take_sample(source, size_in_bytes)
+            self._samples[spec, size] = sample
             if replacement is not source:
                 self.opened[spec] = replacement
         return sample
+
+
+def sample_size(text: str | None) -> int:
+    """The bytes of a sample from an option; 0 for the whole source. Raises `UsageError`."""
+    from xmlpunct.firehose.infer.document import MOST_SAMPLE_BYTES, SAMPLE_BYTES
+
+    if text is None:
+        return SAMPLE_BYTES
+    size = 0 if text == WHOLE_SOURCE else parse_size(text)
+    if size > MOST_SAMPLE_BYTES:
+        raise UsageError(f"a sample of {text} is too large: it is held in memory, and may have 64MiB at most")
+    return size
 
 
 def _to_record(attributes: Iterable[Attribute]) -> Iterable[InferredStream]:

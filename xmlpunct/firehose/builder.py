@@ -13,6 +13,7 @@ from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.base.errors import Reject, SourceError
 from xmlpunct.base.unread import ABSENT, CLOSED, DROPPED, Overlooked, add
 from xmlpunct.firehose.cells import CellInts, Cells
+from xmlpunct.firehose.infer.misfit import Misfit, fitting
 from xmlpunct.firehose.items import Items, array_column
 from xmlpunct.firehose.labels import Label, labelled
 from xmlpunct.firehose.libxml.malformed import SplitPositions
@@ -20,10 +21,12 @@ from xmlpunct.firehose.libxml.xsd_validator import invalid
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.firehose.typed_columns import typed_column
+from xmlpunct.firehose.typed_columns import nulls, typed_column
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.provenance import placed
 from xmlpunct.slice import Slice, concat
 
@@ -37,7 +40,9 @@ class Parsed:
 
     ``dropped`` counts punctuations that are omitted because they constrain an undeclared attribute. ``read`` counts all
     punctuations, also dropped and empty ones. ``error`` is an error of the source: the slices have all tuples before
-    it, and the source ends there. ``overlooked`` also counts (as `ABSENT`) tuples without a value at a required path.
+    it, and the source ends there. ``misfit``: the offset of the first tuple that a guessed schema does not fit, and the
+    reason, if that is an error; the slices are not cut there. ``overlooked`` also counts (as `ABSENT`) tuples without a
+    value at a required path.
     """
 
     slices: list[Slice] = field(default_factory=list)
@@ -46,6 +51,7 @@ class Parsed:
     read: list[int] = field(default_factory=list)
     overlooked: list[Overlooked] = field(default_factory=list)
     error: SourceError | None = None
+    misfit: tuple[int, str] | None = None
     rejection: Callable[[int, int, str], Reject] | None = None
     """Creates the reject of a delivered tuple from (stream number, row, reason). It retains the bytes of the split; see
     `settle`."""
@@ -151,27 +157,33 @@ class SliceBuilder:
     ) -> None:
         """Add the next stream: its tuples, and its punctuations with the number of rows ``before`` each."""
         schema, reasons_by_row, series, end = spec.schema, dict[int, str](), list[pl.Series](), rows.count
-        absent: dict[str, int] = {}
+        absent, columns_by_row = dict[str, int](), dict[int, Attribute]()
+        faulty: dict[int, str]
         labels = self._positions.split.labels
         label = labels[len(self.parsed.slices)].by_name if labels else {}
         for attribute, slot in zip(schema, shape.tables[0].slots, strict=True):
-            if isinstance(attribute.type, ArrayType):
+            is_array = isinstance(attribute.type, ArrayType)
+            if not spec.judges(attribute.name):
+                values, faulty = nulls(attribute.name, attribute.type, rows.count), {}
+            elif is_array:
                 values, faulty = array_column(attribute.name, rows.items, shape.tables, slot, rows.count)
-                series.append(values)
-                for row, reason in faulty.items():
-                    reasons_by_row.setdefault(row, reason)
-                continue
-            if attribute.name in label:
+            elif attribute.name in label:
                 values, faulty = labelled(attribute, rows.cells[slot], label[attribute.name])
             else:
                 values, faulty = typed_column(attribute, rows.cells[slot], spec.wants(attribute.name))
             series.append(values)
-            if values.null_count() and spec.wants(attribute.name):
+            if not is_array and values.null_count() and spec.wants(attribute.name):
                 absent[attribute.path] = int(np.count_nonzero(rows.cells[slot].missing))
             for row, reason in faulty.items():
                 reasons_by_row.setdefault(row, reason)
+                columns_by_row.setdefault(row, attribute)
         for row, (slot, reason) in rows.faults.items():
             reasons_by_row[row] = f"attribute {shape.names[slot]}: {reason}"
+        if spec.remedy is not None and reasons_by_row:
+            row = min(reasons_by_row)
+            remedy = spec.remedy(_fitting_columns(spec, shape, rows, row, columns_by_row.get(row)))
+            misfit = rows.locate(row)[0], f"{reasons_by_row[row]}; {remedy}"
+            self.parsed.misfit = min(self.parsed.misfit or misfit, misfit)
         if spec.validity is not None and rows.count:
             reasons, failure = invalid(spec.validity, self._positions, spec.tag, rows.offsets())
             reasons_by_row = reasons | reasons_by_row
@@ -222,6 +234,19 @@ class SliceBuilder:
         earlier_error = self.parsed.error
         if earlier_error is None or earlier_error.byte is None or byte < earlier_error.byte:
             self.parsed.error = SourceError(self._positions.split.source, reason, line, byte)
+
+
+def _fitting_columns(
+    spec: StreamSpec, shape: Shape, rows: SplitRows, row: int, column: Attribute | None
+) -> Schema:
+    """The needed columns, changed so that a row fits them; ``column`` is the first with an invalid value in it."""
+    columns = [a for a in spec.schema if spec.judges(a.name)]
+    if row in rows.faults:
+        return fitting(columns, shape.names[rows.faults[row][0]], Misfit.REPEATED)
+    assert column is not None
+    slot = shape.slots[spec.schema.index(column.name)]
+    is_missing = slot >= 0 and rows.cells[slot].missing[row]
+    return fitting(columns, column.name, Misfit.MISSING if is_missing else Misfit.TYPE)
 
 
 def _without_empty(punctuations: Sequence[Punctuation | None]) -> tuple[PunctuationBatch, int]:

@@ -39,7 +39,14 @@ from xmlpunct.firehose.native.walker import Known, Walk, Walker
 from xmlpunct.firehose.position import AncestorValues, Split
 from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
-from xmlpunct.firehose.spec import ElementNames, Limits, StreamSpec, elements_of, punctuation_element
+from xmlpunct.firehose.spec import (
+    ElementNames,
+    Limits,
+    StreamSpec,
+    disjoint_groups,
+    elements_of,
+    punctuation_element,
+)
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM
 
@@ -69,7 +76,8 @@ def parse_conforming(
     limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> Parsed:
     """`parse_split` with libxml2 only: the same result, more slowly."""
-    return _parse(split, _Streams(tuple(specs), punct_namespace, limits)).run()
+    streams = _Streams(tuple(specs), punct_namespace, limits)
+    return _until_misfit(split, streams, _parse(split, streams).run())
 
 
 def said_after(split: Split, elements: ElementNames, limits: Limits) -> AncestorValues:
@@ -112,6 +120,7 @@ class Parser:
         """Read a split. ``known`` has results of `ahead`, if any. Never raises for bad data."""
         walked = self._walker.walk(split, known)
         parsed = (walked and self._deliver_walked(split, walked)) or _parse(split, self._streams).run()
+        parsed = _until_misfit(split, self._streams, parsed)
         if split.final and parsed.error is None:
             parsed.close(split.labels)
         return parsed
@@ -133,19 +142,13 @@ class Parser:
                 punctuations = _punctuations_in(spec, shape, result)
             except PunctuationError:
                 return None
-            locate = partial(_tuple_at, split, result)
+            locate = partial(result.tuple_at, split)
             offsets = partial(result.at.astype, np.int64)
             rows = SplitRows(len(result.at), result.cells, result.faults, locate, offsets, result.items)
             text_of = partial(malformed.shown_xml, split.data)
             rows.late = [(at, text_of(at, end), slot) for at, end, slot in result.late]
             builder.add(spec, shape, rows, punctuations, result.before.astype(np.int64), result.overlooked)
         return builder.parsed
-
-
-def _tuple_at(split: Split, walked: Walked, row: int) -> tuple[int, str]:
-    """The offset and the text of a tuple."""
-    offset = int(walked.at[row])
-    return offset, malformed.shown_xml(split.data, offset, int(walked.end[row]))
 
 
 def _punctuations_in(spec: StreamSpec, shape: Shape, walked: Walked) -> Sequence[Punctuation | None]:
@@ -186,7 +189,7 @@ class _Streams:
     def __init__(self, specs: tuple[StreamSpec, ...], punct_namespace: str, limits: Limits) -> None:
         self.specs, self.limits, self.punct_namespace = specs, limits, punct_namespace
         self.shapes = [Shape.of(spec.schema) for spec in specs]
-        self.groups = _groups(specs, punct_namespace)
+        self.groups = disjoint_groups(specs, punct_namespace)
         self.elements = elements_of(specs, punct_namespace)  # if elements identify them
 
     def punctuation(self, stream: int, branch: Branch) -> Punctuation | None:
@@ -275,7 +278,8 @@ class _Parse:
         )
         ancestors = Ancestors(specs, shapes, ancestor_values) if reach else None  # type: ignore[arg-type]
         outside = states(specs, shapes, marks, all_.specs, names, level)
-        return Target(outside, names, shapes, ancestors)
+        unread = [shape.unread_slots(spec.judged) for spec, shape in zip(specs, shapes, strict=True)]
+        return Target(outside, names, shapes, unread, ancestors)
 
     def parse(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
         """Run the parser. Returns an error of size or content, a syntax error, or None."""
@@ -430,20 +434,15 @@ def _parse(split: Split, streams: _Streams, end_error: _Fatal | None = None) -> 
     return _Parse(split, prepared, streams, end_error)
 
 
+def _until_misfit(split: Split, streams: _Streams, parsed: Parsed) -> Parsed:
+    """The output of a split up to its misfit, if any, which is then its error."""
+    if parsed.misfit is None:
+        return parsed
+    offset, reason = parsed.misfit
+    return _parse(
+        replace(split, data=split.data[:offset], final=False), streams, _Fatal(offset, reason)
+    ).run()
+
+
 class _Unknown:
     """The parser failed without an error message."""
-
-
-def _groups(specs: Sequence[StreamSpec], punct_namespace: str) -> list[list[int]]:
-    """The streams in groups without a common element."""
-    groups: list[tuple[set[str], list[int]]] = []
-    for i, spec in enumerate(specs):
-        own_names = {spec.tag, punctuation_element(spec.element, punct_namespace)}
-        for names, members in () if spec.nested else groups:
-            if not names & own_names:
-                names |= own_names
-                members.append(i)
-                break
-        else:
-            groups.append((own_names, [i]))
-    return [members for _, members in groups]

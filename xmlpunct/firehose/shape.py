@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -125,6 +125,18 @@ class Shape:
             for a, slot in zip(table.schema, table.slots, strict=True)
             if a.type is XML
         )
+
+    def unread_slots(self, judged: Collection[str]) -> frozenset[int]:
+        """The slots that hold values of none of these attributes. A second value there is no fault."""
+        read = set[int]()
+        for a, slot in zip(self.tables[0].schema, self.tables[0].slots, strict=True):
+            if a.name not in judged:
+                continue
+            if isinstance(a.type, ArrayType):
+                read.update(range(self.tables[slot].first, self.tables[slot].end))
+            else:
+                read.add(slot)
+        return frozenset(range(self.width)) - read
 
     @property
     def width(self) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from xmlpunct.base.errors import UsageError
@@ -13,6 +13,8 @@ from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import path_of
 from xmlpunct.schema.provenance import with_origin
 
+Remedy = Callable[[Schema], str]
+"""Makes the sentence with the declaration to write, from the columns that fit."""
 ElementName = str
 """An element's expanded name: ``{uri}local``, or ``local`` for one in no namespace."""
 
@@ -31,10 +33,11 @@ class StreamSpec:
 
     ``element`` may be a path that includes parent elements. With ``where``, only elements whose XML attribute has this
     value are tuples. With ``nested``, tuple elements inside other tuples are tuples, too. ``columns`` has the needed
-    attributes (None: all). Other attributes are validated, but their values may be null. ``placed`` tuples
-    carry their source positions. A ``guessed`` schema was inferred from the first tuples: content of later tuples that
-    it lacks is counted as overlooked. Tuples that are invalid by ``validity`` are rejected. Raises `UsageError` for a
-    name that is not allowed in XML.
+    attributes (None: all). Other attributes are validated, unless their types are ``guessed``, and their values may be
+    null. ``placed`` tuples carry their source positions. A ``guessed`` schema was inferred from the first tuples:
+    content of later tuples that it lacks is counted as overlooked. ``remedy`` makes the declaration to write for other
+    columns; with it, the first tuple that a guessed schema does not fit is an error, without it a reject. Tuples that
+    are invalid by ``validity`` are rejected. Raises `UsageError` for a name that is not allowed in XML.
     """
 
     name: str
@@ -46,6 +49,7 @@ class StreamSpec:
     where: tuple[str, str] | None = None
     nested: bool = False
     validity: Validity | None = None
+    remedy: Remedy | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         try:
@@ -87,6 +91,15 @@ class StreamSpec:
     def wants(self, attribute: str) -> bool:
         """Whether the values of an attribute are needed."""
         return self.columns is None or attribute in self.columns
+
+    def judges(self, attribute: str) -> bool:
+        """Whether an invalid value of an attribute is a fault of its tuple."""
+        return self.wants(attribute) or not self.guessed or self.validity is not None
+
+    @cached_property
+    def judged(self) -> frozenset[str]:
+        """The attributes whose invalid values are faults."""
+        return frozenset(name for name in self.schema.names if self.judges(name))
 
 
 class ElementNames(frozenset[ElementName]):
@@ -162,3 +175,18 @@ def check_namespace(elements: Iterable[ElementName], punct_namespace: str) -> No
     for element in elements:
         if name_parts(read_element(element)[-1])[0] == punct_namespace:
             raise UsageError(f"{element} is a punctuation: it is in the namespace of punctuations")
+
+
+def disjoint_groups(specs: Sequence[StreamSpec], punct_namespace: str) -> list[list[int]]:
+    """The streams in groups without a common element."""
+    groups: list[tuple[set[str], list[int]]] = []
+    for i, spec in enumerate(specs):
+        own_names = {spec.tag, punctuation_element(spec.element, punct_namespace)}
+        for names, members in () if spec.nested else groups:
+            if not names & own_names:
+                names |= own_names
+                members.append(i)
+                break
+        else:
+            groups.append((own_names, [i]))
+    return [members for _, members in groups]

@@ -13,7 +13,6 @@ from xmlpunct.types import STRING, XML, Type, Value
 from xmlpunct.types.pattern import WILDCARD
 
 _NO_ROWS = np.empty(0, np.int64)
-_NULL = pl.Series([None], dtype=pl.String())
 FEW = 32
 """Up to this number, texts are converted faster one by one."""
 SHOWN = 60
@@ -39,7 +38,7 @@ def typed_column(
         values, reasons = _one_by_one(type_, cells, name)
     elif type_ in (STRING, XML) and not is_needed and not bound:
         reasons = {}
-        values = _NULL.new_from_index(0, len(cells)).alias(name)
+        values = nulls(name, type_, len(cells))
     else:
         values, reasons = convert(type_, cells, name)
     wrong = {row: f"attribute {name}: {reason}" for row, reason in reasons.items()}
@@ -51,6 +50,13 @@ def typed_column(
             text = shown_text(cells.text(row))
             wrong[row] = f"attribute {name}: {text} is outside its domain {attribute.domain}"
     return values, wrong
+
+
+def nulls(name: str, type_: Type, count: int) -> pl.Series:
+    """A column of nulls."""
+    if not polars_works():
+        return pl.Series(name, [None] * count, dtype=type_.dtype)
+    return pl.Series(name, [None], dtype=type_.dtype).new_from_index(0, count)
 
 
 def outside_domain(attribute: Attribute, values: pl.Series) -> list[int]:

@@ -10,7 +10,7 @@ from xmlpunct.connectors.open_source import columns_named, is_endless
 from xmlpunct.engine.plan.node import Node, PartitionChoice, StreamAttribute, Unary, lost_domains
 from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, reduced, smallest
 from xmlpunct.firehose import StreamSpec
-from xmlpunct.firehose.spec import Validity
+from xmlpunct.firehose.spec import Remedy, Validity
 from xmlpunct.operators.time.access_order import AccessOrder
 from xmlpunct.operators.time.late_filter import guard_schema, guarded_slice
 from xmlpunct.schema import Schema
@@ -26,9 +26,11 @@ class Stream:
     ``order`` is the access order that PUNCTUATE declares, if any. ``sender`` is the number of the sender, from 1; 0 if
     there is only one, or senders are not separated yet. Tuples of a ``guarded`` stream carry the columns that a guard
     needs. The schema may also have columns of source positions. ``where`` and ``nested`` are as in `StreamSpec`.
-    ``guessed``: the columns are inferred, not declared. ``validity`` is the XML schema of valid tuples. ``timestamp``
-    names the column of a tuple's instant. A ``relation`` is not a stream: it is constant, or has changes at the
-    timestamp, with the number of inserted copies in the column ``change``. No two tuples agree on one of the ``keys``.
+    ``guessed``: the columns are inferred, not declared. A tuple that does not fit them is an error with the ``remedy``;
+    without a remedy, and in a guarded stream, it is a reject. ``validity`` is the XML schema of valid tuples.
+    ``timestamp`` names the column of a tuple's instant. A ``relation`` is not a stream: it is constant, or has changes
+    at the timestamp, with the number of inserted copies in the column ``change``. No two tuples agree on one of the
+    ``keys``.
     ``promised`` are the column sets of PUNCTUATED BY: for each, punctuations on these columns only close every tuple in
     time.
     """
@@ -49,6 +51,7 @@ class Stream:
     change: str | None = None
     keys: tuple[tuple[str, ...], ...] = ()
     promised: tuple[tuple[str, ...], ...] | None = None
+    remedy: Remedy | None = field(default=None, repr=False, compare=False)
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """The specification for parsing its source, with the needed columns."""
@@ -63,6 +66,7 @@ class Stream:
             where=self.where,
             nested=self.nested,
             validity=self.validity,
+            remedy=None if self.guarded else self.remedy,
         )
 
     def of_sender(self, number: int) -> Stream:
@@ -110,13 +114,15 @@ class Stream:
 class Scan(Node):
     """Reads a stream. ``columns`` are the attributes read, ``names`` their names from here on.
 
-    Without ``memory`` it is rebuilt for every slice, and does not combine punctuations.
+    Without ``memory`` it is rebuilt for every slice, and does not combine punctuations. ``counts_only``: the plan needs
+    tuples of the stream, but no column; the only column may be null.
     """
 
     stream: Stream
     columns: tuple[str, ...]
     names: tuple[str, ...]
     memory: bool = True
+    counts_only: bool = False
 
     def operator(self) -> ops.Operator:
         scan = ops.Scan.rename(self.stream.layout, self.columns, self.names, self.memory)
@@ -131,8 +137,8 @@ class Scan(Node):
 
     def narrowed(self, used: Collection[str]) -> Node:
         pairs = [p for p in zip(self.columns, self.names, strict=True) if p[1] in used]
-        pairs = pairs or [(self.columns[0], self.names[0])]
-        return replace(self, columns=tuple(c for c, _ in pairs), names=tuple(n for _, n in pairs))
+        columns, names = zip(*(pairs or [(self.columns[0], self.names[0])]), strict=True)
+        return replace(self, columns=columns, names=names, counts_only=not pairs and self.stream.guessed)
 
     def is_constrained(self, name: str) -> bool:
         return True
@@ -250,4 +256,4 @@ class Guard(Unary):
 def columns_read(roots: Iterable[Node], stream: Stream) -> frozenset[str]:
     """The attributes of a stream that the scans of plans read."""
     scans = (scan for root in roots for scan in root.find(Scan) if scan.stream.name == stream.name)
-    return frozenset(name for scan in scans for name in scan.columns)
+    return frozenset(name for scan in scans if not scan.counts_only for name in scan.columns)

@@ -34,7 +34,8 @@ from xmlpunct.slice import Slice
 from xmlpunct.types import INT, STRING
 
 _log = logging.getLogger("xmlpunct")
-
+_SHOWN_REJECTS = 3
+"""The number of rejects of a run that are logged."""
 
 REJECTS = Schema.of(Attribute(f.name, INT if f.name in ("line", "byte") else STRING) for f in fields(Reject))
 """Rejects as results."""
@@ -86,7 +87,7 @@ class RunSink:
         notices: Sequence[Notice],
         share: Callable[[RejectLimit, list[Reject]], SourceError | None],
     ) -> None:
-        """Put sorted rejects, and log notices. Raises `StrictError` for the first of them if the run is strict.
+        """Put sorted rejects; log notices, and the first rejects of the run. A strict run raises `StrictError` instead.
 
         If they exceed the limit, the rejects after that are dropped, and `excess` is set. ``share`` judges the share
         of rejects.
@@ -94,6 +95,7 @@ class RunSink:
         if self._limit is not None and self.excess is None:
             rejects, excess = self._limit.first(rejects, self.stats.rejected)
             self.excess = excess or share(self._limit, rejects)
+        shown = rejects[: max(0, _SHOWN_REJECTS - self.stats.rejected)]
         self.stats.rejected += len(rejects)
         if self._strict and rejects:
             self._put_rejects(rejects[:1])
@@ -101,6 +103,8 @@ class RunSink:
             raise StrictError(f"--strict: {rejects[0]}")
         if self._strict and (failing := [notice for notice in notices if notice.fails]):
             raise StrictError(f"--strict: {failing[0]}")
+        for reject in shown:
+            _log.warning("rejected: %s", reject)
         log_notices(notices)
         self._put_rejects(rejects)
 

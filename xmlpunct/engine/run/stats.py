@@ -20,7 +20,7 @@ from xmlpunct.operators import Counters
 from xmlpunct.slice import Slice
 
 _IMPORTED = time.time()
-_TOTALS = ("slices", "rejected")
+_TOTALS = ("slices", "rejected", "ended")
 
 
 def process_start() -> float:
@@ -132,6 +132,8 @@ class RunStats:
     """By sink name; the empty name is the SELECT without a sink."""
     rejected: int = 0
     """All rejects, of inputs and of operators."""
+    ended: list[str] = field(default_factory=list)
+    """The inputs that were read to their end."""
     operators: list[OperatorStats] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
     guards: dict[int, str] = field(default_factory=dict)
@@ -205,6 +207,11 @@ class RunStats:
         return sum(o.state_rows for o in self.operators)
 
     @property
+    def lost_inputs(self) -> list[str]:
+        """The inputs that ended and had tuples, all of which were rejected."""
+        return [name for name in self.ended if (i := self.inputs[name]).rejected and not i.tuples]
+
+    @property
     def all_forgotten(self) -> int:
         """Number of punctuations dropped by outputs and guards; late tuples that match them are not detected."""
         return sum(o.forgotten for o in self.outputs.values()) + sum(o.forgotten for o in self.operators)
@@ -239,6 +246,8 @@ class RunStats:
     def end(self, name: str, in_order: bool = True) -> list[Notice]:
         """Record the end of an input, and return the notices to log."""
         counts, total = self.inputs[name], self.overlooked.setdefault(name, {})
+        if in_order and name not in self.ended:
+            self.ended.append(name)
         tuples = counts.tuples + counts.rejected
         return notices(name, end(total, self.elements[name], tuples, counts.punctuations, in_order))
 

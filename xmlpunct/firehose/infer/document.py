@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from lxml import etree
 
-from xmlpunct.base.errors import SourceError
+from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.library_guard import guarded
 from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
@@ -41,35 +42,33 @@ _STEP = 2**16
 
 @dataclass(frozen=True)
 class Sample:
-    """The beginning of a source: the name and the bytes of each part, and whether these are the whole part.
+    """The beginning of a source: for each part its name, its bytes in pieces, and whether these are the whole part.
 
-    is_whole: it is the whole source. texts: the columns in the names of all parts.
+    is_whole: it is the whole source. texts: the columns in the names of all parts. size: its number of bytes.
     """
 
     source: str
-    parts: tuple[tuple[str, bytes, bool], ...]
+    parts: tuple[tuple[str, Iterable[bytes], bool], ...]
     is_whole: bool = False
     texts: tuple[Texts, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Its number of bytes, as UTF-8 and decompressed."""
-        return sum(len(data) for _, data, _ in self.parts)
+    size: int = 0
 
     def splits(self) -> Iterator[tuple[Split, SourceError | None]]:
         """Its splits, each within one document; the last has an error if it is not well formed."""
         probe = StreamSpec("", Schema.of([Attribute("any", STRING, path="@any")]), "{urn:none}none")
         parser = Parser([probe])
-        for name, data, is_whole in self.parts:
+        for name, pieces, is_whole in self.parts:
             splitter = Splitter(name, ())
-            splitter.feed(data)
-            if is_whole:
-                splitter.end()
-            while (split := splitter.cut(_STEP)) is not None:
-                error = parser.parse(split).error
-                yield split, error
-                if error is not None:
-                    return
+            for piece in chain(pieces, (b"",)):
+                if piece:
+                    splitter.feed(piece)
+                elif is_whole:
+                    splitter.end()
+                while (split := splitter.cut(_STEP)) is not None:
+                    error = parser.parse(split).error
+                    yield split, error
+                    if error is not None:
+                        return
 
 
 def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Source]:
@@ -79,7 +78,7 @@ def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Sourc
     Raises `SourceError`.
     """
     source, replays = rereadable(source)
-    parts: list[tuple[str, bytes, bool]] = []
+    parts: list[tuple[str, list[bytes], bool]] = []
     began, left = time.monotonic(), size
     for part, (_, stored) in enumerate(source.parts):
         data, is_whole = bytearray(), False
@@ -90,16 +89,40 @@ def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Sourc
                 left -= len(piece)
                 is_whole = not piece
                 if stored is None and time.monotonic() - began > _LIVE_SECONDS:
-                    sample = Sample(source.name, (*parts, (reader.name, bytes(data), is_whole)))
+                    sample = Sample(source.name, (*parts, (reader.name, [bytes(data)], is_whole)))
                     if _has_tuples(sample):
                         left = 0
-            parts.append((reader.name, bytes(data), is_whole))
+            parts.append((reader.name, [bytes(data)], is_whole))
         if left <= 0:
             break
     for replay in replays:
         replay.remembers = False
     is_whole = len(parts) == len(source.parts) and all(is_whole for _, _, is_whole in parts)
-    return Sample(source.name, tuple(parts), is_whole, source.texts), source
+    size = sum(len(data) for _, (data,), _ in parts)
+    return Sample(source.name, tuple(parts), is_whole, source.texts, size), source
+
+
+def whole_source(source: Source) -> Sample:
+    """A sample that is all of a source; each iteration reads it anew. Raises `UsageError` if it is no file."""
+    if source.once or source.size is None:
+        raise UsageError(
+            f"{source.name} can be read only once: a sample of all of it needs a file; write a size, such as 8MiB"
+        )
+    parts = tuple((name, _Pieces(source, part), True) for part, (name, _) in enumerate(source.parts))
+    return Sample(source.name, parts, True, source.texts, source.size)
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """The bytes of a part of a source."""
+
+    source: Source
+    part: int
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self.source.open(self.part) as reader:
+            while piece := reader.read(_STEP):
+                yield piece
 
 
 def infer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xmlpunct.base.errors import XmlPunctError
@@ -72,10 +72,15 @@ class Target:
     """
 
     def __init__(
-        self, outside: PathState, names: SplitNames, shapes: list[Shape], ancestors: Ancestors | None = None
+        self,
+        outside: PathState,
+        names: SplitNames,
+        shapes: list[Shape],
+        unread: Sequence[frozenset[int]],
+        ancestors: Ancestors | None = None,
     ) -> None:
         self.found = [ParsedStream(shape.width, len(shape.tables)) for shape in shapes]
-        self.shapes, self.ancestors = shapes, ancestors
+        self.shapes, self.ancestors, self.unread = shapes, ancestors, unread
         self.starts = 0
         self.reached = False
         self.node = outside
@@ -88,6 +93,7 @@ class Target:
         self.row: list[str | None] = []
         self.row_at = 0
         self.fault: tuple[int, str] | None = None
+        self.unread_slots = frozenset[int]()  # of the open tuple's stream
         self.foreign: set[tuple[int, str]] = set()
         self.marks: list[int] = []
         self.counts: list[dict[str, int]] = []
@@ -175,6 +181,7 @@ class Target:
             self.counts.append({})
         if kind == _TUPLE:
             self.row, self.row_at, self.fault = [None] * self.found[node.stream].width, self.starts, None
+            self.unread_slots = self.unread[node.stream]
             if self.ancestors is not None:
                 self._inherit(node.stream)
         elif kind == _PUNCTUATION:
@@ -298,7 +305,7 @@ class Target:
             self._wrong(slot, "given more than once")
 
     def _wrong(self, slot: int, reason: str) -> None:
-        if self.fault is None:
+        if self.fault is None and slot not in self.unread_slots:
             self.fault = (slot, reason)
 
     def _check(self, attributes: Mapping[str, str]) -> None:

@@ -47,6 +47,7 @@ class Tree:
         says: _Numbers,
         several: _Numbers,
         more: _Numbers,
+        unread: _Numbers,
         counts: tuple[int, int],
         limits: tuple[int, int, int, int, int, int, int, int],
         /,

@@ -134,13 +134,17 @@ class _Tree:
         marks = [punctuation_element(spec.element, punct_namespace) for spec in specs]
         self.item_kinds: dict[tuple[int, int], int] = {}
         self.widths = []
+        self.unread: list[int] = []  # by cell of all row kinds
         for spec, shape in zip(specs, shapes, strict=True):
             self.widths += [shape.width, shape.width + len(shape.pattern_slots) + (spec.where is not None)]
+            unread = shape.unread_slots(spec.judged)
+            self.unread += [slot in unread for slot in range(shape.width)] + [0] * self.widths[-1]
         self.widths = self.widths or [0, 0]
         for i, shape in enumerate(shapes):
             for number, table in enumerate(shape.tables[1:], 1):
                 self.item_kinds[i, number] = len(self.widths)
                 self.widths.append(table.end - table.first)
+                self.unread += [0] * self.widths[-1]
         self.table([], [], 0)  # table 0: for nodes without children
         self.number(
             outside or states([*specs], [*shapes], marks, all_specs, SplitNames(limits), level, uncut)
@@ -177,6 +181,7 @@ class _Tree:
             _numbers(self.says),
             _numbers(self.several),
             _numbers(self.extras),
+            _numbers(self.unread),
             (len(self.around), len(self.counters)),
             (
                 limits.depth,

@@ -26,7 +26,7 @@ typedef struct {
 
 /* The arrays of a tree, as laid out by `automaton_tables.py`. */
 typedef struct {
-    Numbers nodes, tables, entries, targets, below, widths, spaces, conditions, ups, says, several, more;
+    Numbers nodes, tables, entries, targets, below, widths, spaces, conditions, ups, says, several, more, unread;
 } Parts;
 
 static int32_t power_of_two(int32_t least)
@@ -50,7 +50,7 @@ static int build(Tree *tree, const Parts *p, const uint8_t *names, size_t names_
     for (int32_t i = 0; i < tree->table_count; i++)
         buckets += power_of_two(2 * p->tables.at[3 * i + 1] + 1);
     const Numbers given[] = {p->nodes, p->targets, p->below, p->widths, p->spaces, p->conditions, p->ups, p->says, p->several,
-                             p->more};
+                             p->more,    p->unread};
     void *parts[sizeof given / sizeof *given];
     size_t sizes[] = {sizeof(Name) * (size_t)tree->entry_count, sizeof(Table) * (size_t)tree->table_count,
                       sizeof(int32_t) * (size_t)buckets, names_size};
@@ -74,6 +74,7 @@ static int build(Tree *tree, const Parts *p, const uint8_t *names, size_t names_
     tree->says = parts[7];
     tree->several = parts[8];
     tree->more = parts[9];
+    tree->unread = parts[10];
     tree->entries = (Name *)at;
     tree->tables = (Table *)(at += (sizes[0] + 7) / 8 * 8);
     tree->buckets = (int32_t *)(at += (sizes[1] + 7) / 8 * 8);
@@ -204,9 +205,12 @@ static int is_sound(const Parts *p, int64_t names_size, int32_t around, int32_t 
     for (int64_t i = 0; i < p->tables.count; i += 3)
         if (!is_within(p->tables.at[i], p->tables.at[i + 1], names) || !is_within(p->tables.at[i + 2], 1, count))
             return 0;
-    for (int64_t i = 0; i < p->widths.count; i++)
+    int64_t cells = 0;
+    for (int64_t i = 0; i < p->widths.count; cells += p->widths.at[i++])
         if (p->widths.at[i] < 0 || p->widths.at[i] > 1 << 20)
             return 0;
+    if (p->unread.count != cells)
+        return 0;
     for (int64_t i = 0; i < p->ups.count / UP_SIZE; i++) {
         const Up *up = (const Up *)p->ups.at + i;
         if (!is_within(up->kind, 1, p->widths.count) || !is_within(up->slot, 1, p->widths.at[up->kind]) || up->levels < 1
@@ -226,20 +230,20 @@ static int is_sound(const Parts *p, int64_t names_size, int32_t around, int32_t 
 
 static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-    Py_buffer given[13], *g = given;
+    Py_buffer given[14], *g = given;
     Limits limits;
     int around, counters;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*y*y*y*y*y*y*(ii)(LLLLLLLL)", g, g + 1, g + 2, g + 3, g + 4, g + 5, g + 6,
-                          g + 7, g + 8, g + 9, g + 10, g + 11, g + 12, &around, &counters, &limits.depth, &limits.text,
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*y*y*y*y*y*y*y*(ii)(LLLLLLLL)", g, g + 1, g + 2, g + 3, g + 4, g + 5, g + 6,
+                          g + 7, g + 8, g + 9, g + 10, g + 11, g + 12, g + 13, &around, &counters, &limits.depth, &limits.text,
                           &limits.attribute, &limits.name, &limits.attributes, &limits.namespaces, &limits.inside,
                           &limits.tag))
         return NULL;
-    Numbers n[12];
-    for (int i = 0; i < 12; i++) {
+    Numbers n[13];
+    for (int i = 0; i < 13; i++) {
         n[i].at = given[i + 1].buf;
         n[i].count = given[i + 1].len / 4;
     }
-    Parts parts = {n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11]};
+    Parts parts = {n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12]};
     Tree *tree = NULL;
     if (!is_sound(&parts, given[0].len, around, counters)) {
         PyErr_SetString(PyExc_ValueError, "these numbers make no tree");
@@ -252,7 +256,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *named)
             PyErr_NoMemory();
         }
     }
-    for (int i = 0; i < 13; i++)
+    for (int i = 0; i < 14; i++)
         PyBuffer_Release(given + i);
     (void)named;
     return (PyObject *)tree;

@@ -106,6 +106,7 @@ typedef struct {
     int32_t *targets; /* by entry and by namespace: the node, or for an attribute the slot */
     int32_t *buckets, *below, *widths, *spaces; /* spaces: by namespace, its offset in `names` and its size */
     int32_t *several;                           /* lists of slots with the same value: count, then the slots */
+    int32_t *unread;                            /* by cell of all kinds, whether a second value is no fault */
     More *more;
     Up *ups;
     Says *says;

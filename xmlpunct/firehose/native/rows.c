@@ -80,7 +80,7 @@ static int is_star(const uint8_t *at, int32_t size)
 
 static int fault(Walk *w, int32_t slot)
 {
-    if (w->row_fault)
+    if (w->row_fault || w->tree->unread[w->first_cell[w->row] + slot])
         return DONE;
     w->row_fault = 1;
     Fault found = {w->row, w->rows[w->row].count, slot};

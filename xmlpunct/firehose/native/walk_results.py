@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from xmlpunct.base.unread import Overlooked
 from xmlpunct.firehose.cells import CellFlags, CellOffsets, Cells
 from xmlpunct.firehose.items import Items
+from xmlpunct.firehose.libxml.malformed import shown_xml
+from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.schema import Schema
@@ -48,3 +50,8 @@ class Walked:
                     texts = texts.or_else(named)
             columns.append(texts)
         return columns
+
+    def tuple_at(self, split: Split, row: int) -> tuple[int, str]:
+        """The offset and the text of a tuple."""
+        offset = int(self.at[row])
+        return offset, shown_xml(split.data, offset, int(self.end[row]))

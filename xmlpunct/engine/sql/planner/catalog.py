@@ -11,9 +11,10 @@ from xmlpunct.base.paths import read_condition, read_element
 from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.connectors.open_source import FOLLOW, columns_named, paths_of
 from xmlpunct.connectors.tcp import SocketAddress
-from xmlpunct.engine.inference import Inference
+from xmlpunct.engine.inference import Inference, sample_size
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.run.inputs.tables import Table
+from xmlpunct.engine.sql.planner.file_tables import ColumnsRemedy
 from xmlpunct.engine.sql.planner.promises import access_order, promised_schemes
 from xmlpunct.engine.sql.planner.window_lengths import TIMES
 from xmlpunct.engine.sql.syntax.promise_syntax import OrderOf
@@ -59,6 +60,12 @@ def declared(
         table = tables.get(name)
         source = _source(options, sources.get(name, name if table else None), statement)
         guessed = not any(isinstance(c, exp.ColumnDef) for c in statement.this.expressions)
+        remedy = None
+        if "sample" in options and (not guessed or table is not None):
+            refuse(
+                "sample is for columns that are inferred: leave it out",
+                option_of(statement, "sample") or statement,
+            )
         if not guessed:
             schema = Schema.of(attributes_of(statement))
         elif table is not None:
@@ -67,8 +74,12 @@ def declared(
             refuse(f"stream {name} has no columns, and no source to infer them from", statement.this.this)
         else:
             element_option, xsd = element if "element" in options else None, options.get("xsd")
-            inferred = (inference or Inference())(name, source, element_option, xsd, where, nested)
+            size = options.get("sample")
+            with at(option_of(statement, "sample") or statement):
+                sample_size(size)
+            inferred = (inference or Inference())(name, source, element_option, xsd, where, nested, size)
             element, schema = inferred.element, inferred.schema
+            remedy = None if xsd else ColumnsRemedy(name)
         if any(a.name in ORIGIN_NAMES for a in schema):
             refuse(
                 "$source, $line and $byte are the position of a tuple, and cannot name a column", statement
@@ -105,6 +116,7 @@ def declared(
             change=change,
             keys=keys,
             promised=promised_schemes(statement, schema),
+            remedy=remedy,
         )
     for name in sources:
         if name not in streams:

@@ -17,7 +17,18 @@ from sqlglot.tokenizer_core import TokenType
 from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.engine.sql.syntax.promise_syntax import PromiseParser
 
-OPTIONS = ("source", "element", "where", "nested", "xsd", "connections", "follow", "timestamp", "change")
+OPTIONS = (
+    "source",
+    "element",
+    "where",
+    "nested",
+    "xsd",
+    "sample",
+    "connections",
+    "follow",
+    "timestamp",
+    "change",
+)
 """The keys of WITH (...) in CREATE STREAM and CREATE RELATION."""
 SINK_OPTIONS = ("output", "format", "partition_by", "root", "row", "namespaces", "pretty")
 """The keys of WITH (...) in CREATE SINK."""
