@@ -8,7 +8,7 @@ from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of
 from xmlpunct import Punctuation
 from xmlpunct.engine.partition.fragments import cut_plan
-from xmlpunct.engine.plan import Hop, Scan, SemiJoin, WindowPromises, numbered
+from xmlpunct.engine.plan import Hop, Join, Scan, WindowPromises, numbered
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql import plan
 from xmlpunct.expressions.expression import Column
@@ -89,8 +89,8 @@ def test_retained_attributes_keep_the_feed_schema_consistent() -> None:
     )
     promises = WindowPromises(windows, "at", windows.frame, None, "until")
     condition = call("<", Column(INT, False, "hour"), Column(INT, False, "until"))
-    root = SemiJoin(
-        Scan(b, ("hour",), ("hour",)), promises, (), residual=condition
+    root = Join(
+        Scan(b, ("hour",), ("hour",)), promises, (), "semi", condition
     )  # on one shard: a fragment of its own
     parts = cut_plan(optimize(numbered(root)), [a.name, b.name])
     feeds = [feed for fragment in parts.fragments for feed in fragment.feeds]

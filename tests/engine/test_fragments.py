@@ -7,7 +7,7 @@ import pytest
 from xmlpunct import Punctuation, Schema, Slice
 from xmlpunct.engine.partition.fragments import Fragments, cut_plan
 from xmlpunct.engine.partition.routing import route
-from xmlpunct.engine.plan import GroupBy, Join, Node, Scan, SemiJoin, Stream
+from xmlpunct.engine.plan import GroupBy, Join, Node, Scan, Stream
 from xmlpunct.engine.sql import plan
 from xmlpunct.operators import Aggregate
 from xmlpunct.types.pattern import enumerate_values
@@ -90,7 +90,7 @@ def test_after_an_outer_join_only_the_preserved_side_stays_partitioned(
 
 
 def test_a_semijoin_stays_partitioned_by_its_left_key() -> None:
-    join = SemiJoin(scan("a", "k", "x"), scan("b", "rk", "rx"), (("k", "rk"),))
+    join = Join(scan("a", "k", "x"), scan("b", "rk", "rx"), (("k", "rk"),), "semi")
     assert len(counted(join, "k").fragments) == 1
 
 

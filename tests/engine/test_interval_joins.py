@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from xmlpunct.engine.plan import Join, Query, SemiJoin
+from xmlpunct.engine.plan import Join, Query
 from xmlpunct.engine.run.build import build
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.verdicts import faults
@@ -73,7 +73,7 @@ def test_the_state_is_bounded_by_the_interval(join: str, type_: str, condition: 
         rows = [(1, value(n), n % 3) for n in range(first, first + STEP)]
         for port, stream in enumerate(query.streams):
             pipeline.push(port, Slice(stream.schema.frame(rows), []))
-    joins = [node.number for kind in (Join, SemiJoin) for node in query.root.find(kind)]
+    joins = [node.number for node in query.root.find(Join)]
     assert joins
     peaks = {o.number: c.state_rows_peak for o, c in zip(pipeline.operators, pipeline.counters, strict=True)}
     limit = 250 if join == "three" else 40  # of three inputs, pairs are retained

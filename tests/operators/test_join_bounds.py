@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.oracle.values import Row, bag
-from xmlpunct.engine.plan import Join, SemiJoin
+from xmlpunct.engine.plan import Join
 from xmlpunct.engine.sql import plan
 from xmlpunct.expressions.conjunctions import conjuncts
 from xmlpunct.expressions.program import Program
@@ -140,7 +140,7 @@ class Case:
             condition = condition.replace("x.", "#.").replace("o.", "x.").replace("#.", "o.")
         self.sql = self._sql(type_, kind, condition, keyed)
         root = plan(self.sql).root
-        ((self.node),) = root.find(SemiJoin if kind in ("semi", "anti") else Join)
+        ((self.node),) = root.find(Join)
         assert self.node.residual is not None
         self.parts = conjuncts(self.node.residual)
         self.schemas = [below.schema for below in self.node.inputs]

@@ -26,7 +26,6 @@ from xmlpunct.engine.plan import (
     Punctuate,
     Scan,
     Select,
-    SemiJoin,
     Session,
     Sort,
     Union,
@@ -328,7 +327,7 @@ class Grower:
 
     def semijoin(self, depth: int) -> Node:
         left, right, keys, residual = self.sides(depth)
-        return SemiJoin(left, right, keys, self.coin(0.5), residual)
+        return Join(left, right, keys, "anti" if self.coin(0.5) else "semi", residual)
 
     def not_in(self, depth: int) -> Node:
         left, right = self.pair(depth)

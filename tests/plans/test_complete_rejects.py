@@ -20,13 +20,13 @@ from tests.spark.support import NAMESPACE
 from tests.strategies import Element
 from xmlpunct.engine.plan import (
     GroupBy,
+    Join,
     Limit,
     Node,
     Project,
     Query,
     Scan,
     Select,
-    SemiJoin,
     Stream,
     numbered,
 )
@@ -118,13 +118,13 @@ class Early(Grower):
         low, high = sorted(VALUES[k.type], key=k.type.key)[:2]
         first, second = call("<", k, literal(k.type, low)), call(">", k, literal(k.type, high))
         false = self.rng.choice([call("AND", first, second), call("=", literal(INT, 1), literal(INT, 0))])
-        return SemiJoin(root, Select(right, false), ())
+        return Join(root, Select(right, false), (), "semi")
 
     def single_group(self, root: Node) -> Node:
         """A single group over a column with a domain, which punctuations can close completely."""
         scan = Scan(STREAMS[2], ("k",), (self.name(),))
         count = GroupBy(scan, (), (Aggregate("COUNT", None, False, self.name()),))
-        return self.rng.choice([count, SemiJoin(root, count, ())])
+        return self.rng.choice([count, Join(root, count, (), "semi")])
 
     def failing(self, root: Node) -> Node:
         """A projection that fails for some tuples: division by zero."""

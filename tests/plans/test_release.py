@@ -25,7 +25,6 @@ from xmlpunct.engine.plan import (
     Project,
     Punctuate,
     Scan,
-    SemiJoin,
     Sort,
     Union,
     numbered,
@@ -67,11 +66,9 @@ PLANS: dict[str, Callable[[], Node]] = {
         Join(scan(0, "a", "b"), scan(1, "c", "d"), (("a", "c"),)), scan(1, "e", "f"), (("a", "e"),), "left"
     ),
     "semi, dupelim": lambda: DupElim(
-        picked(SemiJoin(scan(0, "a", "b"), scan(1, "c", "d"), (("a", "c"),)), "a", "x")
+        picked(Join(scan(0, "a", "b"), scan(1, "c", "d"), (("a", "c"),), "semi"), "a", "x")
     ),
-    "anti, group-by": lambda: counted(
-        SemiJoin(scan(0, "a", "b"), scan(1, "c", "d"), (("a", "c"),), True), "a"
-    ),
+    "anti, group-by": lambda: counted(Join(scan(0, "a", "b"), scan(1, "c", "d"), (("a", "c"),), "anti"), "a"),
     "intersect": lambda: Intersect(picked(scan(0, "a"), "a", "x"), picked(scan(1, "c"), "c", "y")),
     "difference": lambda: Difference(picked(scan(0, "a"), "a", "x"), picked(scan(1, "c"), "c", "y")),
     "join of group-bys": lambda: Join(

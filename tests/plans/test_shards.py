@@ -25,7 +25,6 @@ from xmlpunct.engine.plan import (
     Node,
     Project,
     Scan,
-    SemiJoin,
     Sort,
     Union,
     numbered,
@@ -59,7 +58,7 @@ def join(kind: str = "inner", *keys: tuple[str, str]) -> Node:
 
 
 def semi(anti: bool = False) -> Node:
-    return SemiJoin(left(), right(), (("a", "c"),), anti)
+    return join("anti" if anti else "semi")
 
 
 def pair(below: Node, *names: str) -> Node:

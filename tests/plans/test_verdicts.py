@@ -293,7 +293,7 @@ def against(node: Node, outlook: Outlook, short: Run, long: Run) -> Iterator[str
     if outlook.fate is not None and busy and is_no_more(*state):
         yield f"{rows}, yet it {outlook.fate}"
     # not joins: most tuples have a partner
-    is_comparable = not isinstance(node, Join) and long.results[number] > STEPS * TIMES
+    is_comparable = (not isinstance(node, Join) or node.left_only) and long.results[number] > STEPS * TIMES
     if outlook.fate == Fate.BLOCKS and is_comparable and is_no_more(*withheld):
         yield f"{results}, yet it blocks"
     if outlook.fate != Fate.BLOCKS and is_more(*withheld):

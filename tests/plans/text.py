@@ -319,13 +319,13 @@ class Printer:
             if isinstance(node.input, plan.Sort):
                 return f"{self.sql(node.input)} LIMIT {node.count}"
             return f"SELECT * FROM {below[0]} LIMIT {node.count}"
-        if isinstance(node, plan.Join):
+        if isinstance(node, plan.Join) and not node.left_only:
             kind, on = node.kind.upper(), self.condition(node.keys, node.residual)
             return f"SELECT {listed(node.schema.names)} FROM {below[0]} {kind} JOIN {below[1]} ON {on}"
-        if isinstance(node, plan.SemiJoin):
+        if isinstance(node, plan.Join):
             on = self.condition(node.keys, node.residual)
             exists = f"EXISTS (SELECT 1 AS one FROM {below[1]} WHERE {on})"
-            return f"SELECT * FROM {below[0]} WHERE {'NOT ' if node.anti else ''}{exists}"
+            return f"SELECT * FROM {below[0]} WHERE {'NOT ' if node.kind == 'anti' else ''}{exists}"
         if isinstance(node, plan.NotIn):
             values = f"SELECT {quoted(node.right_column)} FROM {below[1]}"
             return f"SELECT * FROM {below[0]} WHERE {quoted(node.left_column)} NOT IN ({values})"

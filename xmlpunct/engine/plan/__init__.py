@@ -11,9 +11,7 @@ from xmlpunct.engine.plan.group_nodes import PartialDupElim as PartialDupElim
 from xmlpunct.engine.plan.group_nodes import PartialGroupBy as PartialGroupBy
 from xmlpunct.engine.plan.join_nodes import EquiKeys as EquiKeys
 from xmlpunct.engine.plan.join_nodes import Join as Join
-from xmlpunct.engine.plan.join_nodes import Keyed as Keyed
 from xmlpunct.engine.plan.join_nodes import NotIn as NotIn
-from xmlpunct.engine.plan.join_nodes import SemiJoin as SemiJoin
 from xmlpunct.engine.plan.node import Binary as Binary
 from xmlpunct.engine.plan.node import Holders as Holders
 from xmlpunct.engine.plan.node import Lasting as Lasting
@@ -37,8 +35,6 @@ from xmlpunct.engine.plan.query import numbered_together as numbered_together
 from xmlpunct.engine.plan.query import walk as walk
 from xmlpunct.engine.plan.relation_nodes import Again as Again
 from xmlpunct.engine.plan.relation_nodes import ChangeGroupBy as ChangeGroupBy
-from xmlpunct.engine.plan.relation_nodes import ChangeJoin as ChangeJoin
-from xmlpunct.engine.plan.relation_nodes import ChangeSemi as ChangeSemi
 from xmlpunct.engine.plan.relation_nodes import Negated as Negated
 from xmlpunct.engine.plan.relation_nodes import Pointwise as Pointwise
 from xmlpunct.engine.plan.relation_nodes import instants_of as instants_of

@@ -177,7 +177,7 @@ def _flatten(
     node: Node, inputs: list[Node], pairs: list[tuple[str, str]], conditions: list[Expression]
 ) -> dict[str, str]:
     """Map columns of a node to input columns; appends inputs, equalities and residuals to the lists."""
-    if isinstance(node, Join) and node.inner and node.keys and type(node) is Join and not node.can_fail:
+    if isinstance(node, Join) and node.inner and node.keys and node.instants is None and not node.can_fail:
         left, right = (_flatten(side, inputs, pairs, conditions) for side in node.inputs)
         pairs += [(left[a], right[b]) for a, b in node.keys]
         for part in conjuncts(node.residual):
@@ -201,7 +201,9 @@ def _renamed(expression: Expression, columns: Mapping[str, Column]) -> Expressio
 
 
 def _is_over_join(node: Node) -> bool:
-    return isinstance(node, Join) or (isinstance(node, Project) and _is_over_join(node.input))
+    if isinstance(node, Join):
+        return not node.left_only
+    return isinstance(node, Project) and _is_over_join(node.input)
 
 
 def _halves(chosen: frozenset[int]) -> Iterator[frozenset[int]]:

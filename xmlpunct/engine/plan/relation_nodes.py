@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.group_nodes import GroupBy
-from xmlpunct.engine.plan.join_nodes import Join, SemiJoin
 from xmlpunct.engine.plan.node import Lasting, Node, PartitionChoice, Unary, attributes
 from xmlpunct.engine.plan.operator_text import completion_text
 from xmlpunct.engine.plan.schemes import Fate, Need, nullable
 from xmlpunct.engine.plan.set_nodes import Matched
 from xmlpunct.engine.plan.window_nodes import Declared, ToRelation
-from xmlpunct.operators.join.join_keys import LEFT, RIGHT
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.retained_outline import EVERYTHING
 from xmlpunct.schema import Schema
@@ -118,90 +115,6 @@ class ChangeGroupBy(Unary):
 
     def partition_choices(self) -> list[PartitionChoice]:
         return [PartitionChoice((key,), key) for key in self.keys]
-
-
-@dataclass(frozen=True)
-class Paired:
-    """Common methods of joins of relations."""
-
-    always: ClassVar[tuple[str, ...]] = (AT,)
-
-    def complete_pair(self) -> str:
-        """Text: when the pairs of an instant are complete."""
-        assert isinstance(self, Join | SemiJoin)
-        sides: list[str] = []
-        for side in (LEFT, RIGHT):
-            text = completion_text(self.inputs[side], [pair[side] for pair in self.keys])
-            sides.extend(part for part in text.split(" and ") if part not in sides)
-        where = "" if self.keys else "; without an equality it runs on one shard"
-        return f"{' and '.join(sides)}; then what is retained of the past is what still holds{where}"
-
-
-@dataclass(frozen=True)
-class ChangeJoin(Paired, Join):
-    """The pairs of an inner join, at each instant: see the operator."""
-
-    instants: Instants | None = None
-
-    def operator(self) -> ops.Operator:
-        assert self.instants is not None
-        return ops.ChangeJoin(self.left.schema, self.right.schema, self.keys, self.instants, self.residual)
-
-    @property
-    def unblocked_by(self) -> str:
-        return f"pairs go through at once; they are complete at an instant once {self.complete_pair()}"
-
-    @property
-    def lasting(self) -> Lasting:
-        return min(self.left.lasting, self.right.lasting)
-
-    @property
-    def distinct_key(self) -> None:
-        return None
-
-    def follows(self, name: str) -> list[tuple[int, str]]:
-        return [(LEFT, AT), (RIGHT, AT)] if name == AT else self.carries(name)
-
-
-@dataclass(frozen=True)
-class ChangeSemi(Paired, SemiJoin):
-    """The left tuples with a partner, or without one (``anti``), at each instant: see the operator."""
-
-    waiting = EVERYTHING
-
-    instants: Instants | None = None
-
-    def operator(self) -> ops.Operator:
-        assert self.instants is not None
-        kind = "anti" if self.anti else "semi"
-        return ops.ChangeSemi(
-            self.left.schema, self.right.schema, self.keys, self.instants, self.residual, kind
-        )
-
-    @property
-    def unblocked_by(self) -> str:
-        return f"a tuple is released at an instant once {self.complete_pair()}"
-
-    @property
-    def lasting(self) -> Lasting:
-        return self.left.lasting if self.anti else min(self.left.lasting, self.right.lasting)
-
-    @property
-    def distinct_key(self) -> None:
-        return None
-
-    def ignores_duplicates(self, port: int) -> bool:
-        return False
-
-    @property
-    def awaits(self) -> tuple[Need, ...]:
-        """A left tuple is released at an instant once both sides have closed the instant."""
-        schema = self.left.schema
-        left = Need(Fate.BLOCKS, LEFT, schema.names, nullable(schema))
-        return left, self.side_closed(LEFT, Fate.BLOCKS, LEFT), self.side_closed(RIGHT, Fate.GROWS, None)
-
-    def follows(self, name: str) -> list[tuple[int, str]]:
-        return [(LEFT, AT), (RIGHT, AT)] if name == AT else self.carries(name)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from xmlpunct.engine.plan import ChangeJoin, Join, Node
+from xmlpunct.engine.plan import Join, Node
 
 
 def combine_sides(root: Node) -> Node:
@@ -22,11 +22,7 @@ def _combine(node: Node, useful_columns: Collection[str] | None) -> Node:
     """``useful_columns``: the columns on which operators above can use punctuations (None: all)."""
     inputs = [_combine(*below) for below in zip(node.inputs, node.of_use(useful_columns), strict=True)]
     node = node.over(inputs) if list(node.inputs) != inputs else node
-    if (
-        isinstance(node, Join)
-        and not isinstance(node, ChangeJoin)
-        and _is_useful_for_both(node, useful_columns)
-    ):
+    if isinstance(node, Join) and node.instants is None and _is_useful_for_both(node, useful_columns):
         return replace(node, combines=True)
     return node
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xmlpunct.engine.plan import Join, Node, SemiJoin
+from xmlpunct.engine.plan import Join, Node
 from xmlpunct.engine.rules.walk import on_side, rule, select
 from xmlpunct.expressions.conjunctions import conjunction, conjuncts
 from xmlpunct.expressions.expression import Expression
@@ -19,7 +19,7 @@ def push_residuals(node: Node) -> Node:
     EXISTS. Does not apply to a condition that can fail: it rejects a pair only if all other conditions are true.
     """
     match node:
-        case Join() | SemiJoin() if node.residual is not None:
+        case Join() if node.residual is not None:
             lower: tuple[list[Expression], list[Expression]] = ([], [])
             left_over = []
             for part in conjuncts(node.residual):

@@ -22,7 +22,6 @@ from xmlpunct.engine.plan import (
     Project,
     RowsWindow,
     Select,
-    SemiJoin,
     Session,
     Union,
     Unnest,
@@ -69,7 +68,7 @@ def _push(node: Node) -> Node:
         case Select(NotIn(left, right) as below, p):
             return below.over([_push(Select(left, p)), right])
         # a join that can fail must receive, and reject, the same pairs
-        case Select(Join() | SemiJoin() as below, p) if not below.can_fail:
+        case Select(Join() as below, p) if not below.can_fail:
             return _push_below_join(node, below, p)
         # below, a condition that can fail would also reject tuples that are never emitted
         case Select(Pointwise() | Window() | Negated() as below, p) if not can_fail(p):
@@ -95,7 +94,7 @@ def _push_below_all(below: Node, predicate: Expression) -> Node:
     return below.over([_push(Select(*pair)) for pair in zip(below.inputs, sides, strict=True)])
 
 
-def _push_below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Node:
+def _push_below_join(node: Node, join: Join, predicate: Expression) -> Node:
     """Push conditions on a side that is never null-filled. Conditions on keys only filter both sides."""
     tested = join.without_nulls
     lower: tuple[list[Expression], list[Expression]] = ([], [])

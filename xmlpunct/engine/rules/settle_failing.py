@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xmlpunct.engine.plan import (
-    ChangeJoin,
+    Join,
     Merge,
     Negated,
     Node,
@@ -35,7 +35,7 @@ def settle_failing(node: Node) -> Node:
 def _unsettled_join_instants(node: Node) -> Instants | None:
     """The instants of a join whose changes reach this node unsettled; None without such a join."""
     match node:
-        case ChangeJoin():
+        case Join() if not node.left_only:
             return node.instants
         case Select() | Project() | Merge() | Negated() | Unnest():
             return next(filter(None, map(_unsettled_join_instants, node.inputs)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 
-from xmlpunct.engine.plan import Join, Node, Select, SemiJoin, node_column
+from xmlpunct.engine.plan import Join, Node, Select, node_column
 from xmlpunct.expressions.conjunctions import conjunction, conjuncts
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.program import can_fail
@@ -42,7 +42,7 @@ def movable(predicate: Expression) -> list[Expression]:
     return [part for part in conjuncts(predicate) if not can_fail(part)]
 
 
-def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | None:
+def on_side(part: Expression, join: Join, side: int) -> Expression | None:
     """A condition on a join's pairs, rewritten to one side by replacing the other side's keys; None if not possible.
 
     It is not possible for a constant. It is not possible if a nullable key would replace a NOT NULL key, unless all

@@ -14,7 +14,6 @@ from xmlpunct.engine.plan import (
     Node,
     Project,
     Select,
-    SemiJoin,
     attributes,
     is_changing,
     node_column,
@@ -181,9 +180,9 @@ def joined(
     residual = conjunction(parts) if parts else None
     if is_changing(left.node):
         return joined_relations(left, right, kind, inputs, keys, residual)
-    if kind in ("semi", "anti"):
-        return replace(left, node=SemiJoin(*inputs, keys, kind == "anti", residual))
     node = Join(*inputs, keys, kind, residual)
+    if node.left_only:
+        return replace(left, node=node)
     shared = {r: le for le, r in keys} if kind == "inner" else {}
     fields = (*left.fields, *(replace(f, column=shared.get(f.column, f.column)) for f in right.fields))
     return PlannedRelation(node, fields, left.outer)
@@ -194,7 +193,7 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
 
     An outer join becomes a narrower kind if a test, a comparison of both sides, rejects its null-filled rows.
     """
-    if type(node) is not Join:
+    if not isinstance(node, Join) or node.left_only or node.instants is not None:
         return Select(node, conjunction(tests))
     tests = [part for test in tests for part in conjuncts(test)]
     schemas = [below.schema for below in node.inputs]
@@ -217,7 +216,8 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
     # A condition that can fail is evaluated here. A tolerant copy of it on a lower join drops tuples earlier.
     for below in node.inputs:
         lower = [tolerant(t) for t in tests if can_fail(t) and set(t.columns()) <= set(below.schema.names)]
-        inputs.append(selected(below, lower) if lower and type(below) is Join and below.inner else below)
+        is_inner = isinstance(below, Join) and below.inner and below.instants is None
+        inputs.append(selected(below, lower) if lower and is_inner else below)
     node = replace(node, left=inputs[LEFT], right=inputs[RIGHT])
     if node.can_fail:
         return replace(node, residual=conjunction([*conjuncts(node.residual), *tests]))

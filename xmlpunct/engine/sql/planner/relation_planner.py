@@ -10,10 +10,9 @@ from sqlglot import exp
 
 from xmlpunct.engine.plan import (
     Again,
-    ChangeJoin,
-    ChangeSemi,
     Declared,
     EquiKeys,
+    Join,
     Key,
     Lasting,
     Merge,
@@ -335,8 +334,8 @@ def joined_relations(
     """Join two relations at each instant; for semi and anti, the left tuples with or without a partner."""
     instants = instants_of(inputs[LEFT])
     if kind in ("semi", "anti"):
-        return replace(left, node=_with_partner(inputs, keys, residual, kind == "anti", instants))
-    inner = ChangeJoin(*inputs, keys, "inner", residual, instants=instants)
+        return replace(left, node=_with_partner(inputs, keys, residual, kind, instants))
+    inner = Join(*inputs, keys, "inner", residual, instants=instants)
     if kind == "inner":
         node: Node = inner
         shared = {r: le for le, r in keys}
@@ -345,7 +344,7 @@ def joined_relations(
         for side in (LEFT, RIGHT):
             if kind in ("full", ("left", "right")[side]):
                 pairs = keys if side == LEFT else tuple((r, le) for le, r in keys)
-                single = _with_partner((inputs[side], inputs[1 - side]), pairs, residual, True, instants)
+                single = _with_partner((inputs[side], inputs[1 - side]), pairs, residual, "anti", instants)
                 sides.append(_null_supplied(Again(single), inputs, side, [right for _, right in pairs]))
         node = Merge(tuple(sides))
     fields = (*left.fields, *(replace(f, column=shared.get(f.column, f.column)) for f in right.fields))
@@ -353,21 +352,21 @@ def joined_relations(
 
 
 def _with_partner(
-    inputs: tuple[Node, Node], keys: EquiKeys, residual: Expression | None, anti: bool, instants: Instants
+    inputs: tuple[Node, Node], keys: EquiKeys, residual: Expression | None, kind: str, instants: Instants
 ) -> Node:
     """A semijoin or antijoin; without a residual, a semijoin is a join with distinct keys."""
     left, right = inputs
-    if anti or residual is not None:
-        return ChangeSemi(left, right, keys, anti, residual, instants=instants)
+    if kind == "anti" or residual is not None:
+        return Join(left, right, keys, kind, residual, instants=instants)
     names = [r for _, r in keys]
     constant_name = Unused([*left.schema.names, *right.schema.names]).take("(some)")
     columns = plain(right, names) or ((constant_name, fn.literal(INT, 1)),)
     once = Pointwise((Project(right, (*columns, *timing(right))),), "distinct", instants)
-    join = ChangeJoin(left, once, keys, instants=instants)
+    join = Join(left, once, keys, instants=instants)
     return join if names else Project(join, (*plain(join, attributes(left)), *timing(join)))
 
 
-def _side_by_side(join: ChangeJoin) -> Node:
+def _side_by_side(join: Join) -> Node:
     """The pairs of an inner join, with all columns of both sides."""
     copied = {right: left for left, right in join.keys}
     names = [*attributes(join.left), *attributes(join.right)]
@@ -399,7 +398,7 @@ def not_in(
     x, y = node_column(left, pair[LEFT]), node_column(right, pair[RIGHT])
 
     def anti(a: Node, b: Node, on: EquiKeys, residual: Expression | None = None) -> Node:
-        return ChangeSemi(a, b, on, True, residual, instants=instants)
+        return Join(a, b, on, "anti", residual, instants=instants)
 
     is_key = any(pair[side] in (key[side] for key in keys) for side in (LEFT, RIGHT))
     nulls = anti(Select(left, IS_NULL(x)), right, keys)
