@@ -57,12 +57,15 @@ class InsideOut(parser.Parser):
     """The operands parsed so far, by the index of the first token, each with the index after its last token."""
 
     def _parse_statement(self) -> exp.Expr | None:
+        self._begin_statement()
+        statement: exp.Expr | None = super()._parse_statement()
+        return statement
+
+    def _begin_statement(self) -> None:
         if self._tokens is not self._read:  # else it is a statement inside one
             self._read, self._operands = self._tokens, {}
             if depth(self._tokens)[0] > SHALLOW:
                 self._read_inside_out()
-        statement: exp.Expr | None = super()._parse_statement()
-        return statement
 
     def _read_inside_out(self) -> None:
         start = self._index

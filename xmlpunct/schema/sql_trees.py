@@ -80,6 +80,7 @@ _KEYWORDS = (
     "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "QUALIFY", "WINDOW", "ORDER", "LIMIT", "UNION",
     "INTERSECT", "EXCEPT", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "ON", "USING", "WITH", "AS", "AND",
     "NOT", "NULL", "LIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END", "CREATE", "VALUES",
+    "DESCRIBE", "SUMMARIZE",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.sql.planner.catalog import ORIGIN_NAMES, declared, files_named
+from xmlpunct.engine.sql.planner.describing import written_out
 from xmlpunct.engine.sql.planner.file_tables import FileTables
 from xmlpunct.engine.sql.planner.query_planner import Context, plan_outermost, with_views
 from xmlpunct.engine.sql.planner.relation_planner import instants_read, streams_read
@@ -78,7 +79,7 @@ def _plan(
             context = Context(streams, Namespace(), files=files, instants=instants, sinks=names)
             contexts[instants] = with_views(views, context)
         asked = query.expression if isinstance(query, CreateSink) else query
-        relation = plan_outermost(asked, contexts[instants])
+        relation = plan_outermost(*written_out(asked, contexts[instants]))
         _check_output(relation)
         roots.append(optimize(relation.node, rules))
         named = (query.this.name, destination(query)) if isinstance(query, CreateSink) else ()

@@ -1,4 +1,4 @@
-"""The syntax of CREATE STREAM and CREATE RELATION.
+"""The syntax of CREATE STREAM and CREATE RELATION, and of the statements that describe streams.
 
 ``CREATE STREAM name (column list) WITH (key = value, ...)`` becomes an ``exp.Create`` of kind STREAM whose
 ``this`` is an ``exp.Schema`` of ``exp.ColumnDef`` and whose options stand in ``properties``; CREATE RELATION one of
@@ -48,8 +48,38 @@ class CreateSink(exp.Expression):
     arg_types: ClassVar = {"this": True, "properties": True, "expression": True}
 
 
+class Description(exp.Expression):
+    """DESCRIBE or SUMMARIZE (``kind``) of the query ``this``, or SHOW STREAMS."""
+
+    arg_types: ClassVar = {"this": False, "kind": True}
+
+
 class StreamParser(PromiseParser):
-    """Parses CREATE STREAM, RELATION, VIEW and SINK."""
+    """Parses CREATE STREAM, RELATION, VIEW and SINK, DESCRIBE, SUMMARIZE and SHOW STREAMS."""
+
+    def _parse_statement(self) -> exp.Expr | None:
+        token = self._curr
+        kind = token.text.upper() if token else ""
+        if kind not in ("DESCRIBE", "SUMMARIZE", "SHOW"):
+            statement: exp.Expr | None = super()._parse_statement()
+            return statement
+        self._begin_statement()
+        self._advance()
+        query = None
+        if kind == "SHOW":
+            if not self._curr or self._curr.text.strip().upper() != "STREAMS":
+                self._fail("write SHOW STREAMS", self._curr or token)
+            self._advance()
+        else:
+            query = self._parse_named_query()
+            table = self._parse_table() if query is None else None
+            if table is not None:
+                query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=table))
+            if query is None:
+                self._fail(f"write {kind} 'FILE', {kind} STREAM or {kind} SELECT ...", token)
+        description = Description(this=query, kind=kind)
+        description.meta.update(start=token.start, end=token.end)
+        return description
 
     def _parse_create(self) -> exp.Create | CreateView | CreateSink:  # type: ignore[override]
         start = self._prev
