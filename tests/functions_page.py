@@ -159,7 +159,7 @@ def keeps_order(expression: Expression) -> bool:
 def _aggregate(record: AggregateFunction) -> str:
     target = aggregate.FUNCTIONS[record.stands_for or record.name]
     retained = "all values" if target.gathers else "one value" if target.once else "a few numbers"
-    over = target.name in AGGREGATES and record.after is None
+    over = target.name in AGGREGATES
     relation = target.can_retract
     called = [name for name in record.called if f"{name}(" not in record.doc.form]
     form = ", ".join([_code(record.doc.form), *map(_code, called)])

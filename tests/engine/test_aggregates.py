@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import xmlpunct
+from tests.oracle.aggregates import aggregate as exact_aggregate
 from tests.oracle.aggregates import nearest
 from tests.oracle.values import same
 from tests.plans.sharded import Sharded
@@ -23,6 +24,7 @@ from xmlpunct.engine.sql import plan
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
+from xmlpunct.types import DOUBLE
 
 COLUMNS = "k INT, v INT, x DOUBLE, m DECIMAL(7,2), s STRING, b BOOLEAN, d DATE, t TIMESTAMP"
 SCHEMA = Schema.parse(COLUMNS)
@@ -350,7 +352,9 @@ def test_in_having_windows_and_expressions() -> None:
         ("MEDIAN(*)", "MEDIAN"),
         ("MEDIAN()", "needs an argument"),
         ("UPPER(s) FILTER (WHERE b)", "not supported"),
-        ("STDDEV(v) OVER (ORDER BY k)", "STDDEV with OVER is not supported: GROUP BY"),
+        ("MEDIAN(v) OVER (ORDER BY k)", "MEDIAN with OVER is not supported: GROUP BY"),
+        ("STDDEV(DISTINCT v) OVER (ORDER BY k)", "DISTINCT is not supported with OVER"),
+        ("VARIANCE(s) OVER (ORDER BY k)", "needs numbers, not STRING"),
         ("PERCENTILE_CONT(0.5)", "write QUANTILE_CONT"),
         ("MAX(v ORDER BY v)", "not supported"),
         ("SUM(MEDIAN(v))", "an aggregate is not allowed in an aggregate"),
@@ -363,7 +367,34 @@ def test_invalid_aggregates_are_refused(sql: str, why: str) -> None:
     assert why in str(caught.value)
 
 
-def test_variance_over_a_relation_is_refused_with_an_alternative() -> None:
-    with pytest.raises(SqlError, match="VAR_SAMP over a relation is not supported: GROUP BY TUMBLE"):
+@pytest.mark.parametrize("seed", range(3))
+def test_variance_over_a_relation_is_exact(seed: int) -> None:
+    """The variances of a window at each instant, from which old values are deleted."""
+    draw = random.Random(seed)
+    values = [draw.choice([*WILD, 3.0, draw.gauss(1e9, 1e-3)]) for _ in range(40)]
+    feed = "".join(f"<t><ts>{ts}</ts><x>{x!r}</x></t>" for ts, x in enumerate(values))
+    stream = (
+        "CREATE STREAM s (ts INT NOT NULL, x DOUBLE) WITH (source = '-', element = 't', timestamp = 'ts');"
+    )
+    aggregates = "VAR_SAMP(x) AS v, STDDEV_POP(x) AS d, VAR_POP(DISTINCT x) AS p"
+    sql = f"RSTREAM(SELECT {aggregates} FROM s [RANGE 5])"
+    rows_by_instant: dict[int, Any] = {}
+    for *row, at in (
+        r for r in xmlpunct.query(stream + sql, s=f"<s>{feed}</s>".encode()) if isinstance(r, tuple)
+    ):
+        rows_by_instant[at] = tuple(row)
+    for ts in range(len(values)):
+        window = values[max(ts - 5, 0) : ts + 1]
+        population = exact_aggregate("VAR_POP", False, DOUBLE, window)
+        expected = (
+            exact_aggregate("VAR_SAMP", False, DOUBLE, window),
+            math.sqrt(population),
+            exact_aggregate("VAR_POP", False, DOUBLE, set(window)),
+        )
+        assert rows_by_instant[ts] == expected
+
+
+def test_quantiles_over_a_relation_are_refused_with_an_alternative() -> None:
+    with pytest.raises(SqlError, match="MEDIAN over a relation is not supported: GROUP BY TUMBLE"):
         plan("CREATE STREAM s (ts INT NOT NULL, v INT) WITH (source = 's.xml', timestamp = 'ts'); "
-             "SELECT VARIANCE(v) AS r FROM s [RANGE 5]")  # fmt: skip
+             "SELECT MEDIAN(v) AS r FROM s [RANGE 5]")  # fmt: skip

@@ -15,7 +15,6 @@ from tests.oracle.aggregates import nearest
 from xmlpunct.operators import exact_sums
 from xmlpunct.operators.exact_sums import (
     BLOCK_ROWS,
-    UNIT,
     ExactSums,
     Positions,
     Terms,
@@ -42,7 +41,7 @@ def exactly(owned: list[tuple[float, int]], power: int = 1) -> list[Fraction]:
 
 
 def fractions(sums: ExactSums) -> list[Fraction]:
-    return [number * Fraction(2) ** UNIT for number in sums.integers()]
+    return [number * Fraction(2) ** sums.unit for number in sums.integers()]
 
 
 @given(owned=OWNED, counts=st.lists(st.integers(1, 2**62), min_size=GROUPS, max_size=GROUPS))

@@ -36,6 +36,8 @@ def aggregate(function: str, distinct: bool, type_: Type | None, column: Iterabl
         return None
     if function in ("MIN", "MAX"):
         return (min if function == "MIN" else max)(values, key=_order)
+    if function in ("VAR_SAMP", "VAR_POP"):
+        return _variance(values, int(function == "VAR_SAMP"))
     return _sum(type_, values) if function == "SUM" else _average(type_, values)
 
 
@@ -85,6 +87,16 @@ def _doubles(values: Sequence[float], count: int) -> float:
     if all(map(math.isfinite, values)):
         return nearest(sum(map(Fraction, values), Fraction(0)) / count)
     return float(sum(v for v in values if not math.isfinite(v)))
+
+
+def _variance(values: Sequence[float], less: int) -> float | None:
+    """The exact sum of the squared distances from the mean, divided by the count minus ``less``, rounded once."""
+    if len(values) <= less:
+        return None
+    if not all(map(math.isfinite, values)):
+        return math.nan
+    mean = sum(map(Fraction, values), Fraction(0)) / len(values)
+    return nearest(sum((v - mean) ** 2 for v in map(Fraction, values)) / (len(values) - less))
 
 
 def nearest(number: Fraction) -> float:

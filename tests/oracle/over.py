@@ -16,7 +16,7 @@ from tests.oracle.values import Row
 from tests.oracle.windows import key, leaf
 from xmlpunct.types import DOUBLE, Type
 
-AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+AGGREGATES = ("COUNT", "SUM", "AVG", "VAR_SAMP", "VAR_POP", "MIN", "MAX")
 WHOLE = ("CUME_DIST", "PERCENT_RANK", "NTILE")
 """Functions that depend on the whole partition."""
 

@@ -36,6 +36,7 @@ from xmlpunct.engine.plan import (
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.functions import call, cast, literal
 from xmlpunct.operators import Aggregate, OverCall, OverFrame, SortKey
+from xmlpunct.operators.group.aggregate import SUMS
 from xmlpunct.operators.time.over.calls import FUNCTIONS
 from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.schema import Schema
@@ -257,10 +258,9 @@ class Grower:
         """A call that DuckDB defines too: it does not define the first of several peers in RANGE."""
         argument = self.rng.choice(schema.names)
         type_ = schema[argument].type
-        sums = ("SUM",) * (isinstance(type_, DecimalType) or type_ in (INT, DOUBLE)) + ("AVG",) * (
-            type_ is INT
-        )
-        function = self.rng.choice([f for f in FUNCTIONS if f not in ("SUM", "AVG") or f in sums])
+        sums = ("COUNT",) + ("SUM",) * (isinstance(type_, DecimalType) or type_ in (INT, DOUBLE))
+        sums += ("AVG",) * (type_ is INT)
+        function = self.rng.choice([f for f in FUNCTIONS if f not in SUMS or f in sums])
         picks = function in ("FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
         unit = "ROWS" if picks else self.rng.choice(["ROWS", "RANGE"])
         start, end = self.rng.choice([None, -2, -1, 0]), self.rng.choice([None, 0, 0, 1, 2])

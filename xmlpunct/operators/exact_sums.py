@@ -230,9 +230,14 @@ class ExactSums:
         values = np.where(above, np.inf, np.where(below, -np.inf, values))
         return np.where(nan | (above & below), np.nan, values)
 
+    @property
+    def unit(self) -> int:
+        """The exponent of the lowest digit."""
+        return UNIT + _BITS * self.lowest
+
     def integers(self) -> list[int]:
-        """The sums of the finite values as integers in the unit 2^`UNIT`."""
-        return [_integer(column, self.lowest) for column in self.digits.T.tolist()]
+        """The sums of the finite values as integers in the unit 2^`unit`."""
+        return [_integer(column) for column in self.digits.T.tolist()]
 
     @property
     def is_finite(self) -> Flags:
@@ -356,8 +361,7 @@ def _rounded(digits: DigitRows, lowest: int, counts: NDArray[np.int64] | None) -
     results, last = _round(padded, has_remainder, exponent)
     if counts is not None:  # rare: large counts, or subnormal results
         for i in np.flatnonzero((counts >= 2**31) | (last < UNIT // 2)).tolist():
-            total = abs(_integer(digits[:, i].tolist(), lowest))
-            results[i] = quotient(total, int(counts[i]) << -UNIT)
+            results[i] = quotient(abs(_integer(digits[:, i].tolist())), int(counts[i]), UNIT + _BITS * lowest)
     return np.where(is_negative, -results, results) + 0.0
 
 
@@ -392,14 +396,17 @@ def _round(
         return np.ldexp(word.astype(np.float64), last), last
 
 
-def _integer(digits: Sequence[int], lowest: int) -> int:
+def _integer(digits: Sequence[int]) -> int:
     """The integer with these digits."""
-    return sum(digit << _BITS * i for i, digit in enumerate(digits, lowest))
+    number = 0
+    for digit in reversed(digits):
+        number = (number << _BITS) + digit
+    return number
 
 
-def quotient(numerator: int, denominator: int) -> float:
-    """The DOUBLE nearest to a quotient of integers; infinity if that is too large."""
+def quotient(numerator: int, denominator: int, exponent: int) -> float:
+    """The DOUBLE nearest to a quotient of integers times 2^exponent; infinity if that is too large."""
     try:
-        return numerator / denominator
+        return (numerator << max(exponent, 0)) / (denominator << max(-exponent, 0))
     except OverflowError:
         return float("inf") if numerator > 0 else float("-inf")

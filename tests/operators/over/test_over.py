@@ -21,7 +21,8 @@ from tests.oracle.over import partitions
 from tests.oracle.values import Row
 from tests.oracle.windows import ends, key, leaf
 from xmlpunct.operators import Operator, Over, OverCall, OverFrame, SortKey
-from xmlpunct.operators.time.over.calls import EXTREMES, FUNCTIONS, SUMS
+from xmlpunct.operators.group.aggregate import EXTREMES, SUMS
+from xmlpunct.operators.time.over.calls import FUNCTIONS
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
@@ -76,14 +77,25 @@ class Cased:
         rng, start = self.rng, -self.rng.randint(1, 6) * self.unit
         functions = rng.choice([SUMS, EXTREMES])
         numbers = [a.name for a in self.schema if a.type in NUMBERS and a.name != "ts"]
-        return [
-            OverCall(rng.choice(functions), f"r{i}", rng.choice(numbers), frame=OverFrame("RANGE", start, 0))
-            for i in range(rng.randint(1, 2))
-        ]
+        functions = [f for f in functions if self.arguments(f)]
+        calls = []
+        for i in range(rng.randint(1, 2)):
+            function = rng.choice(functions)
+            argument = rng.choice([n for n in numbers if n in self.arguments(function)])
+            calls.append(OverCall(function, f"r{i}", argument, frame=OverFrame("RANGE", start, 0)))
+        return calls
+
+    def arguments(self, function: str) -> list[str]:
+        """The columns that a function can have as its argument."""
+        if function in ("VAR_SAMP", "VAR_POP"):
+            return [a.name for a in self.schema if a.type is DOUBLE]
+        if function in ("SUM", "AVG"):
+            return [a.name for a in self.schema if a.type in NUMBERS and a.name != "ts"]
+        return self.schema.names
 
     def call(self, number: int) -> OverCall:
         rng, unit = self.rng, self.rng.choice(["ROWS", "RANGE"])
-        function = rng.choice(FUNCTIONS)
+        function = rng.choice([f for f in FUNCTIONS if self.arguments(f)])
         start, end = rng.choice([None, None, -3, -2, -1, 0]), rng.choice([None, 0, 0, 0, -1, 1, 2])
         if rng.random() < 0.1:
             start, end = rng.choice([(1, 2), (1, 1), (2, None), (-1, -2)])
@@ -91,9 +103,7 @@ class Cased:
             if len(self.order) > 1:
                 start, end = (None if x is None else 0 for x in (start, end))
             start, end = (None if x is None else x * self.unit for x in (start, end))
-        names = [a.name for a in self.schema if a.type in NUMBERS or function not in ("SUM", "AVG")]
-        names = [n for n in names if n != "ts"] if function in ("SUM", "AVG") else names
-        argument: str | None = rng.choice(names)
+        argument: str | None = rng.choice(self.arguments(function))
         if function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RANK", "NTILE"):
             argument = None
         if function == "COUNT" and rng.random() < 0.3:

@@ -151,6 +151,8 @@ def test_sums_and_counts(name: str, keys: list[str], data: st.DataObject) -> Non
         ("AVG", True),
         ("COUNT", True),
     ]
+    if name in ("real", "wide"):
+        functions += [("VAR_SAMP", False), ("VAR_POP", False), ("VAR_POP", True)]
     chosen = data.draw(st.lists(st.sampled_from(functions), min_size=1, max_size=3, unique=True))
     named = [Aggregate(f, "n", distinct, f"a{i}") for i, (f, distinct) in enumerate(chosen)]
     check(data, SPACES[name], keys, [*named, Aggregate("COUNT", None, False, "c")])

@@ -25,6 +25,9 @@ from xmlpunct.types import DOUBLE, INT, DecimalType, Type, decimal
 WIDE_SUM = decimal(38, 0)
 """The type that holds a sum of 2^63 numbers of 64 bits, or of parts of decimals."""
 
+SUMS, EXTREMES = ("COUNT", "SUM", "AVG", "VAR_SAMP", "VAR_POP"), ("MIN", "MAX")
+"""The aggregates that are available with OVER and over relations: functions of sums, and extremes."""
+
 HALF = 10**19
 """The divisor of unscaled decimals. Separate sums of quotients and remainders do not overflow 128 bits."""
 
@@ -136,7 +139,7 @@ class AggregateFunction:
     @property
     def can_retract(self) -> bool:
         """Whether it is available over relations, whose tuples are deleted."""
-        return self.name in ("COUNT", "SUM", "AVG", "MIN", "MAX")
+        return self.name in (*SUMS, *EXTREMES)
 
 
 FUNCTIONS: dict[str, AggregateFunction] = {}
@@ -197,7 +200,7 @@ class Accumulator:
         return [pl.col(name).sum() for name in self._columns()]
 
     def amounts(self, weight: pl.Expr) -> list[pl.Expr]:
-        """For COUNT, SUM and AVG: the amounts that a tuple adds to the partial columns, times its ``weight``.
+        """For `SUMS`: the amounts that a tuple adds to the partial columns, times its ``weight``.
 
         The weight is the number of its copies, negative if they are deleted.
         """

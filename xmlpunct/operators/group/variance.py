@@ -16,7 +16,7 @@ from xmlpunct.expressions.expression import Doc, Expression
 from xmlpunct.expressions.functions.arithmetic import of_number
 from xmlpunct.expressions.functions.casts import cast
 from xmlpunct.expressions.functions.powers import SQRT
-from xmlpunct.operators.exact_sums import UNIT, ColumnTerms, ExactSums, Terms, quotient
+from xmlpunct.operators.exact_sums import ColumnTerms, ExactSums, Terms, quotient
 from xmlpunct.operators.group.aggregate import Accumulator, Aggregate, AggregateFunction
 from xmlpunct.operators.group.aggregate_functions import DoubleSums
 from xmlpunct.schema import Schema
@@ -32,20 +32,23 @@ class Moments(DoubleSums):
     def results(self, counts: NDArray[np.int64], sums: ExactSums, *others: ExactSums) -> NDArray[np.float64]:
         (squares,) = others
         less = self.least_count - 1
-        terms = zip(counts.tolist(), sums.integers(), squares.integers(), strict=True)
-        values = [_variance(count, total, of_squares, less) for count, total, of_squares in terms]
+        exponent = min(squares.unit, 2 * sums.unit)
+        up, square_up = squares.unit - exponent, 2 * sums.unit - exponent
+        values = [
+            quotient(
+                (count * of_squares << up) - (total * total << square_up), count * (count - less), exponent
+            )
+            if count > less
+            else 0.0
+            for count, total, of_squares in zip(
+                counts.tolist(), sums.integers(), squares.integers(), strict=True
+            )
+        ]
         return np.where(sums.is_finite, values, np.nan)
 
     @property
     def least_count(self) -> int:
         return 1 if self.aggregate.function == "VAR_POP" else 2
-
-
-def _variance(count: int, total: int, squares: int, less: int) -> float:
-    """The variance by sums in the unit 2^`UNIT`; 0 if there are too few values."""
-    if count <= less:
-        return 0.0
-    return quotient((count * squares << -UNIT) - total * total, count * (count - less) << -2 * UNIT)
 
 
 def _moments(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:

@@ -13,12 +13,13 @@ from xmlpunct.engine.sql.planner.aliases import Aliases
 from xmlpunct.engine.sql.planner.scalars import Scalars
 from xmlpunct.engine.sql.planner.scope import Names, PlannedRelation, Unused
 from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of
-from xmlpunct.engine.sql.syntax.aggregate_syntax import aggregate_parts
+from xmlpunct.engine.sql.syntax.aggregate_syntax import AggregateParts, aggregate_parts
 from xmlpunct.engine.sql.syntax.arguments import only, take
 from xmlpunct.engine.sql.syntax.dialect import AggregateCall
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression
-from xmlpunct.operators.time.over.calls import AGGREGATES, EXTREMES, FRAMED, OFFSETS
+from xmlpunct.operators.group.aggregate import EXTREMES
+from xmlpunct.operators.time.over.calls import AGGREGATES, FRAMED, OFFSETS
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.schema.attribute import Attribute
@@ -79,12 +80,20 @@ class Overs:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
-    def add(self, node: exp.Expr) -> Column:
-        """The result column of an OVER call."""
+    def add(self, node: exp.Expr) -> Expression:
+        """The result of an OVER call: a column, or an expression over it."""
         if AT in self._relation.node.schema:
             refuse("OVER needs a stream: a relation has no order", node)
         spec = self._specification(node)
-        call = self._call(only(node, "this", ("partition_by", "order", "spec", "alias", "over")), spec)
+        function = only(node, "this", ("partition_by", "order", "spec", "alias", "over"))
+        condition = None
+        if isinstance(function, exp.Filter):
+            function, where = take(function, "this", "expression")
+            condition = self._scalars.condition(only(where, "this"))
+        if isinstance(function, exp.RespectNulls):
+            function = only(function, "this")
+        parts = aggregate_parts(function) if isinstance(function, AggregateCall) else None
+        call = self._call(function, parts, condition, spec)
         call_key = replace(spec, frame=None), call
         if call_key not in self._calls:
             schema = Schema.of(Attribute(n, e.type, e.nullable) for e, n in self._inputs.items())
@@ -92,7 +101,8 @@ class Overs:
             with at(node):
                 attribute = replace(call, name=name).attribute(schema)
             self._calls[call_key] = Column(attribute.type, attribute.nullable, name), node
-        return self._calls[call_key][0]
+        column = self._calls[call_key][0]
+        return column if parts is None or parts.record.after is None else parts.record.after(column)
 
     @property
     def first(self) -> exp.Expr:
@@ -230,20 +240,20 @@ class Overs:
 
     # Functions
 
-    def _call(self, node: exp.Expr, spec: Specification) -> ops.OverCall:
-        condition = None
-        if isinstance(node, exp.Filter):
-            node, where = take(node, "this", "expression")
-            condition = self._scalars.condition(only(where, "this"))
-        if isinstance(node, exp.RespectNulls):
-            node = only(node, "this")
+    def _call(
+        self,
+        node: exp.Expr,
+        parts: AggregateParts | None,
+        condition: Expression | None,
+        spec: Specification,
+    ) -> ops.OverCall:
+        """A call with FILTER's ``condition``; ``parts`` are those of an `AggregateCall`."""
         if isinstance(node, exp.IgnoreNulls):
             refuse("IGNORE NULLS is not supported", node)
         function = FUNCTIONS.get(type(node))
-        parts = aggregate_parts(node) if isinstance(node, AggregateCall) else None
         if parts is not None:
-            function = parts.record.stands_for
-            if function not in AGGREGATES or parts.record.after is not None:
+            function = parts.record.stands_for or parts.record.name
+            if function not in AGGREGATES:
                 refuse(
                     f"{parts.record.name} with OVER is not supported: GROUP BY TUMBLE, HOP or SESSION", node
                 )

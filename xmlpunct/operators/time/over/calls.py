@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from xmlpunct.operators.group.aggregate import Aggregate
+from xmlpunct.operators.group.aggregate import EXTREMES, SUMS, Aggregate
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import DOUBLE, INT
 
-SUMS, EXTREMES = ("COUNT", "SUM", "AVG"), ("MIN", "MAX")
 AGGREGATES = (*SUMS, *EXTREMES)
 VALUES = ("FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
 """Functions that pick a value of the frame."""

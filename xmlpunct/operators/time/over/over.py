@@ -10,12 +10,13 @@ import polars as pl
 from xmlpunct.base.arrow_memory import Flags, booleans, integers
 from xmlpunct.base.frames import join
 from xmlpunct.operators.arrangement import Arrangement, distinct
+from xmlpunct.operators.group.aggregate import EXTREMES, SUMS
 from xmlpunct.operators.group.open_groups import ALL
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.pending import Pending
 from xmlpunct.operators.state import State
-from xmlpunct.operators.time.over.calls import END, EXTREMES, SUMS, WindowCall
+from xmlpunct.operators.time.over.calls import END, WindowCall
 from xmlpunct.operators.time.over.closed import ClosedPartitions
 from xmlpunct.operators.time.over.frame_values import PEERS, ROWS, FrameValues
 from xmlpunct.operators.time.over.segment import GROUP, ROW, RowPositions, Segment
