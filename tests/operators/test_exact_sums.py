@@ -125,6 +125,15 @@ def test_values_that_are_not_finite_are_counted() -> None:
     assert str((all_sums + all_sums.take(np.array([1, 2, 0]))).rounded().tolist()) == "[nan, nan, nan]"
 
 
+def test_a_sum_of_nothing_adds_no_digits() -> None:
+    ones = ExactSums.of(Terms.of_values(pl.Series([1.0, 1.0, 1.0]), np.arange(GROUPS)), GROUPS)
+    nothing = ExactSums.of(Terms.of_values(pl.Series([], dtype=pl.Float64), np.arange(0)), GROUPS)
+    for total in (ones + nothing, nothing + ones, ones - nothing):
+        assert total.digits.shape == ones.digits.shape
+        assert total.rounded().tolist() == [1.0] * GROUPS
+    assert (nothing + nothing).rounded(np.array([1, 2, 3])).tolist() == [0.0] * GROUPS
+
+
 def test_sums_of_many() -> None:
     """Digits of many values."""
     values = np.tile([1e16, 1.0, -1e16, 2.0**-60], 20_000)

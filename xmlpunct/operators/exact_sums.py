@@ -149,7 +149,7 @@ class ExactSums:
             specials = _scattered(kinds >> 1, owners[is_special], counts, (3, size))
             owners, positions, digits = (part[~is_special] for part in terms)
         if not len(positions):
-            return cls(0, np.zeros((2, size), np.int64), specials)
+            return cls(0, np.zeros((0, size), np.int64), specials)
         lowest = int(positions.min()) & ~1
         height = int(positions.max()) + 1 - lowest
         return cls(lowest, _scattered(positions - lowest, owners, digits, (height, size)), specials)
@@ -174,12 +174,14 @@ class ExactSums:
         return self._plus(other, -1)
 
     def _plus(self, other: ExactSums, sign: int) -> ExactSums:
-        lowest = min(self.lowest, other.lowest)
-        height = max(part.lowest + len(part.digits) for part in (self, other)) - lowest
+        digit_rows = [part for part in (self, other) if len(part.digits)]
+        lowest = min((part.lowest for part in digit_rows), default=0)
+        height = max((part.lowest + len(part.digits) for part in digit_rows), default=0) - lowest
         digits, specials = np.zeros((height, len(self)), np.int64), np.zeros((3, len(self)), np.int64)
         for part, factor in ((self, 1), (other, sign)):
-            at = part.lowest - lowest
-            digits[at : at + len(part.digits)] += factor * part.digits
+            if len(part.digits):
+                at = part.lowest - lowest
+                digits[at : at + len(part.digits)] += factor * part.digits
             if part.specials is not None:
                 specials += factor * part.specials
         return ExactSums(lowest, digits, specials)
