@@ -394,6 +394,34 @@ def test_variance_over_a_relation_is_exact(seed: int) -> None:
         assert rows_by_instant[ts] == expected
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_frames_and_relations_have_the_same_sums(seed: int) -> None:
+    """OVER and a window have equal results, close to DuckDB's `fsum` and VAR_SAMP."""
+    draw = random.Random(seed)
+    values = [draw.gauss(0, 1) * 10.0 ** draw.randrange(5) for _ in range(60)]
+    feed = "".join(f"<t><ts>{ts}</ts><x>{x!r}</x></t>" for ts, x in enumerate(values))
+    stream = (
+        "CREATE STREAM s (ts INT NOT NULL, x DOUBLE) WITH (source = '-', element = 't', timestamp = 'ts');"
+    )
+    last = "OVER (ORDER BY ts RANGE BETWEEN 7 PRECEDING AND CURRENT ROW)"
+
+    def results(sql: str) -> list[Any]:
+        document = f"<s>{feed}</s>".encode()
+        rows = [r for r in xmlpunct.query(stream + sql, s=document) if isinstance(r, tuple)]
+        return sorted((r for r in rows if 0 <= r[-1] < len(values)), key=lambda r: r[-1])
+
+    framed = results(f"SELECT SUM(x) {last} AS s, AVG(x) {last} AS a, VARIANCE(x) {last} AS v, ts FROM s")
+    assert framed == results("RSTREAM(SELECT SUM(x) AS s, AVG(x) AS a, VARIANCE(x) AS v FROM s [RANGE 7])")
+    with duckdb.connect() as database:
+        database.execute("CREATE TABLE s AS SELECT unnest(range(60)) AS ts, unnest(?) AS x", [values])
+        theirs = database.execute(
+            f"SELECT fsum(x) {last}, fsum(x) {last} / COUNT(*) {last}, VAR_SAMP(x) {last}, ts FROM s ORDER BY ts"
+        ).fetchall()
+    for ours, its in zip(framed, theirs, strict=True):
+        assert ours[2] is its[2] or ours[2] == pytest.approx(its[2], rel=1e-9)
+        assert (*ours[:2], ours[3]) == pytest.approx((*its[:2], its[3]), rel=1e-12)
+
+
 def test_quantiles_over_a_relation_are_refused_with_an_alternative() -> None:
     with pytest.raises(SqlError, match="MEDIAN over a relation is not supported: GROUP BY TUMBLE"):
         plan("CREATE STREAM s (ts INT NOT NULL, v INT) WITH (source = 's.xml', timestamp = 'ts'); "

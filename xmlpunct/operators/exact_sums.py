@@ -60,8 +60,8 @@ class Terms(NamedTuple):
         if is_finite.all():
             return _finite_terms(values, owners)
         terms = _finite_terms(values[is_finite], owners[is_finite])
-        others, owners = values[~is_finite], owners[~is_finite]
-        kinds = np.where(np.isnan(others), _NAN, np.where(others > 0, _ABOVE, _BELOW))
+        special_values, owners = values[~is_finite], owners[~is_finite]
+        kinds = np.where(np.isnan(special_values), _NAN, np.where(special_values > 0, _ABOVE, _BELOW))
         return cls.concat([terms, cls(owners, 2 * kinds, np.ones_like(owners))])
 
     @classmethod

@@ -80,9 +80,9 @@ class DoubleSums(Accumulator):
         """Results as a column, null where there are too few values."""
         return floats("result", results, counts < self.least_count)
 
-    def results(self, counts: NDArray[np.int64], sums: ExactSums, *others: ExactSums) -> NDArray[np.float64]:
+    def results(self, counts: NDArray[np.int64], *sums: ExactSums) -> NDArray[np.float64]:
         """The results by the numbers of values and their sums; arbitrary where there are too few values."""
-        return sums.rounded(np.maximum(counts, 1) if self.aggregate.function == "AVG" else None)
+        return sums[0].rounded(np.maximum(counts, 1) if self.aggregate.function == "AVG" else None)
 
     @property
     def least_count(self) -> int:

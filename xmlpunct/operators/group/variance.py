@@ -29,11 +29,11 @@ class Moments(DoubleSums):
 
     TERMS: ClassVar[dict[str, ColumnTerms]] = DoubleSums.TERMS | {"squares": Terms.of_squares}
 
-    def results(self, counts: NDArray[np.int64], sums: ExactSums, *others: ExactSums) -> NDArray[np.float64]:
-        (squares,) = others
+    def results(self, counts: NDArray[np.int64], *sums: ExactSums) -> NDArray[np.float64]:
+        totals, squares = sums
         less = self.least_count - 1
-        exponent = min(squares.unit, 2 * sums.unit)
-        up, square_up = squares.unit - exponent, 2 * sums.unit - exponent
+        exponent = min(squares.unit, 2 * totals.unit)
+        up, square_up = squares.unit - exponent, 2 * totals.unit - exponent
         values = [
             quotient(
                 (count * of_squares << up) - (total * total << square_up), count * (count - less), exponent
@@ -41,10 +41,10 @@ class Moments(DoubleSums):
             if count > less
             else 0.0
             for count, total, of_squares in zip(
-                counts.tolist(), sums.integers(), squares.integers(), strict=True
+                counts.tolist(), totals.integers(), squares.integers(), strict=True
             )
         ]
-        return np.where(sums.is_finite, values, np.nan)
+        return np.where(totals.is_finite, values, np.nan)
 
     @property
     def least_count(self) -> int:
