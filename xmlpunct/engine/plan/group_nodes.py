@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Node, PartitionChoice, Unary, lost_domains
+from xmlpunct.engine.plan.node import Node, Unary, lost_domains
 from xmlpunct.engine.plan.operator_text import closed, closes_tuple, closing_attributes, every_stream
 from xmlpunct.engine.plan.schemes import Fate, Need, nullable
 from xmlpunct.operators.group.finality import final_attributes
@@ -125,9 +125,6 @@ class GroupBy(Unary):
         has_nulls = any(self.input.schema[key].nullable for key in self.keys)
         return [] if self.is_settled and has_nulls else [self.keys]
 
-    def partition_choices(self) -> list[PartitionChoice]:
-        return [PartitionChoice((key,), key) for key in self.keys]
-
 
 @dataclass(frozen=True)
 class PartialGroupBy(Unary):
@@ -180,9 +177,6 @@ class DupElim(Unary):
     def awaits(self) -> tuple[Need, ...]:
         names = tuple(self.schema.names)
         return (Need(Fate.GROWS, 0, names, nullable(self.schema), names),)
-
-    def partition_choices(self) -> list[PartitionChoice]:
-        return [PartitionChoice((name,), name) for name in self.schema.names]
 
 
 @dataclass(frozen=True)

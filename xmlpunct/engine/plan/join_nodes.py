@@ -15,20 +15,12 @@ from xmlpunct.engine.plan.node import (
     StreamAttribute,
     all_attributes,
 )
-from xmlpunct.engine.plan.operator_text import (
-    closed,
-    closing_attributes,
-    completion_text,
-    every_stream,
-    which_side,
-)
+from xmlpunct.engine.plan.operator_text import completion_text, every_stream, purging
 from xmlpunct.engine.plan.schemes import (
-    NONE,
     NOTHING,
     Fate,
     Need,
     Outlook,
-    Scheme,
     joint,
     nullable,
     smallest,
@@ -121,30 +113,8 @@ class Join(Binary):
             then = "pairs go through at once; they are complete"
             then = "a tuple is released" if self.left_only else then
             return f"{then} at an instant once {self._complete_pair()}"
-        fates = ["forgotten", "forgotten"]
-        for side in self.preserved:
-            fates[side] = "forgotten, and released with nulls if it had no partner,"
-        if self.left_only:
-            fates[LEFT] = f"{'released' if self.preserved else 'dropped'}, if it has no partner,"
-        return self._forgotten(fates)
-
-    def _forgotten(self, fates: Sequence[str]) -> str:
-        """Text: when each side's tuples are purged; ``fates`` by side."""
-        texts = []
-        for side in (LEFT, RIGHT):
-            other = self.inputs[1 - side]
-            keys = [pair[1 - side] for pair in self.keys]
-            around, above = bounded_by(self.residual, other.schema, self.inputs[side].schema)
-            met = closing_attributes(
-                other, [name for name in other.schema.names if name in {*around, *above}]
-            )
-            ways = [closed(other, closing_attributes(other, keys))] if keys else []
-            ways += [closed(other, met, "closed every {} that it could meet")] if met else []
-            when = ", or once ".join(ways) or f"{every_stream(other)} has ended"
-            texts.append(f"a tuple {which_side(self, side)} is {fates[side]} once {when}")
-        if not self.keys:
-            texts.append("without an equality it runs on one shard and compares all pairs")
-        return "; ".join(texts)
+        alone = "" if self.keys else "; without an equality it runs on one shard and compares all pairs"
+        return purging(self) + alone
 
     def _complete_pair(self) -> str:
         """Text: when the pairs of an instant are complete."""
@@ -259,7 +229,15 @@ class Join(Binary):
             null_filled=port in self.preserved and not self.left_only,
             whole=not (self.combines or self.left_only or side in self.preserved),
             pairs=pairs,
+            effect=self._effect(side),
         )
+
+    def _effect(self, side: int) -> str:
+        """Text for what becomes of a tuple of ``side`` when all its possible partners are closed."""
+        if self.left_only and side == LEFT:
+            return f"{'released' if self.preserved else 'dropped'}, if it has no partner,"
+        lonely = ", and released with nulls if it had no partner," if side in self.preserved else ""
+        return f"forgotten{lonely}"
 
     def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
         if port == LEFT or not self.left_only:
@@ -316,17 +294,10 @@ class NotIn(Binary):
 
     @property
     def unblocked_by(self) -> str:
-        end, left, right = every_stream(self.right), self.left, self.right
         if self.ends_only:
+            end = every_stream(self.right)
             return f"nothing is released before the end of {end}, on one shard; a null there leaves nothing"
-        lets_go = closed(right, closing_attributes(right, [self.right_column]))
-        forgets = closed(left, closing_attributes(left, [self.left_column]))
-        nulls = f"; where {self.left_column} is null, at the end of {end}, if that had no tuple"
-        return (
-            f"a tuple {which_side(self, LEFT)} is released, if it has no partner, once {lets_go}"
-            f"{nulls if left.schema[self.left_column].nullable else ''}"
-            f"; a tuple {which_side(self, RIGHT)} is forgotten once {forgets}; on one shard"
-        )
+        return f"{purging(self)}; on one shard"
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
@@ -339,16 +310,18 @@ class NotIn(Binary):
 
     @property
     def awaits(self) -> tuple[Need, ...]:
+        effect = "released, if it has no partner,"
         columns = tuple(right for _, right in self.keys)
         released = Need(
-            Fate.BLOCKS, RIGHT, columns, retained=LEFT, passes=LEFT, whole=self.ends_only, pairs=self.keys
+            Fate.BLOCKS, RIGHT, columns, retained=LEFT, passes=LEFT, pairs=self.keys, effect=effect
         )
         if self.ends_only:
-            return (released,)
-        forgotten = Need(Fate.GROWS, LEFT, (self.left_column,), retained=RIGHT)
-        nulls = Scheme([self.left_column]) if self.left.schema[self.left_column].nullable else NONE
+            return (replace(released, whole=True),)
+        name, swapped = self.left_column, ((self.right_column, self.left_column),)
+        forgotten = Need(Fate.GROWS, LEFT, (name,), retained=RIGHT, pairs=swapped, effect="forgotten")
+        nulls = frozenset([name])
         null = Need(Fate.BLOCKS, LEFT, (), nulls=nulls, nulls_until=RIGHT, by=frozenset([nulls]))
-        return (released, forgotten, null) if nulls else (released, forgotten)
+        return (released, null, forgotten) if self.left.schema[name].nullable else (released, forgotten)
 
     def translated(self, port: int, below: Sequence[Outlook]) -> Outlook:
         result, column = super().translated(port, below), self.left_column

@@ -273,11 +273,12 @@ class Node:
     # Execution
 
     def partition_choices(self) -> list[PartitionChoice] | None:
-        """Attributes by which its operator may be partitioned: any non-empty subset of them.
+        """Attributes by which its operator may be partitioned, by default the keys of its need.
 
-        An empty list: it runs on one shard. None: it has no state.
+        Any non-empty subset will do. An empty list: it runs on one shard. None: it has no state.
         """
-        return []
+        keys = (key for need in self.awaits[:1] for key in need.keys)
+        return [PartitionChoice((key,), key) for key in keys if key not in (AT, DIFF)]
 
     @property
     def stateless(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xmlpunct.engine.plan.node import Binary, Node, StreamAttribute
+from xmlpunct.engine.plan.schemes import Need
 from xmlpunct.engine.plan.stream_nodes import Scan
 
 
@@ -38,6 +39,32 @@ def closed(node: Node, closing: dict[str, list[StreamAttribute]], how: str = "cl
 def closes_tuple(node: Node) -> str:
     """The condition under which punctuations close a whole tuple of a node."""
     return closed(node, closing_attributes(node, node.schema.names), "closed it by {}")
+
+
+def purging(node: Binary) -> str:
+    """When the retained tuples of each input are released or purged, by the needs of the node."""
+    texts = []
+    for need in node.awaits:
+        other = node.inputs[need.port]
+        if need.retained is not None:
+            when = closes_tuple(other) if node.by_position else _closes_partners(other, need)
+            texts.append(f"a tuple {which_side(node, need.retained)} is {need.effect} once {when}")
+        elif need.nulls_until is not None:
+            end = every_stream(node.inputs[need.nulls_until])
+            texts.append(
+                f"where {' or '.join(need.nulls)} is null, at the end of {end}, if that had no tuple"
+            )
+    return "; ".join(texts)
+
+
+def _closes_partners(node: Node, need: Need) -> str:
+    """The condition under which punctuations of a node close all partners of a tuple."""
+    bounded = {*need.prefixes, *need.within[len(need.pairs) :]}
+    met = closing_attributes(node, [name for name in node.schema.names if name in bounded])
+    equal = closing_attributes(node, [name for _, name in need.pairs])
+    ways = [closed(node, equal)] if need.pairs else []
+    ways += [closed(node, met, "closed every {} that it could meet")] if met else []
+    return ", or once ".join(ways) or f"{every_stream(node)} has ended"
 
 
 def completion_text(node: Node, names: Iterable[str]) -> str:

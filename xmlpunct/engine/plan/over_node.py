@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Constraint, Node, PartitionChoice, Unary, constraints
+from xmlpunct.engine.plan.node import Constraint, Node, Unary, constraints
 from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream
 from xmlpunct.engine.plan.schemes import Fate, Need, has_many_values, nullable
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -111,6 +111,3 @@ class Over(Unary):
     @property
     def state_keys(self) -> tuple[str, ...]:
         return self.keys if any(call.is_remembered for call in self.calls) else ()
-
-    def partition_choices(self) -> list[PartitionChoice]:
-        return [PartitionChoice((key,), key) for key in self.keys]

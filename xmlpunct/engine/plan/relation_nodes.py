@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.group_nodes import GroupBy
-from xmlpunct.engine.plan.node import Lasting, Node, PartitionChoice, Unary, attributes
+from xmlpunct.engine.plan.node import Lasting, Node, Unary, attributes
 from xmlpunct.engine.plan.operator_text import completion_text
 from xmlpunct.engine.plan.schemes import Fate, Need, nullable
 from xmlpunct.engine.plan.set_nodes import Matched
@@ -112,9 +112,6 @@ class ChangeGroupBy(Unary):
     def awaits(self) -> tuple[Need, ...]:
         columns = (*self.keys, AT)
         return (Need(Fate.BLOCKS, 0, columns, nullable(self.input.schema), columns),)
-
-    def partition_choices(self) -> list[PartitionChoice]:
-        return [PartitionChoice((key,), key) for key in self.keys]
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,7 @@ class Need:
     input with the retained tuples, which do not grow without bound if it ends. ``passes``: the input whose punctuations
     pass once the need is satisfied; ``null_filled``: but for its end, because the other input may fill nulls;
     ``whole``: no part of one passes earlier. ``pairs``: retained columns, each with the column that closes it.
+    ``effect``: text for what then becomes of a retained tuple.
 
     ``by``: the offered schemes that satisfy the need, after `matched`.
     """
@@ -134,6 +135,7 @@ class Need:
     null_filled: bool = False
     whole: bool = False
     pairs: tuple[tuple[str, str], ...] = ()
+    effect: str = ""
     by: Schemes = NOTHING
 
     def matched(self, below: Sequence[Outlook], common: Outlook) -> Need:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Binary, Holders, Lasting, Node, PartitionChoice, attributes
-from xmlpunct.engine.plan.operator_text import closes_tuple, which_side
+from xmlpunct.engine.plan.operator_text import closes_tuple, purging
 from xmlpunct.engine.plan.schemes import Fate, Need, has_few_values, nullable
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT, SIDES
 from xmlpunct.operators.merge.merge import widens
@@ -129,22 +129,25 @@ class Compared(Distinct, Binary):
     """A `Distinct` node that compares the tuples of two sides."""
 
     sifts = True
-    releases: ClassVar[str] = "forgotten"
-    """Text: the fate of a left tuple once the right side has closed it."""
 
-    def other_closes(self, side: int, fate: Fate, passes: int | None) -> Need:
+    def other_closes(self, side: int, fate: Fate, passes: int | None, effect: str = "forgotten") -> Need:
         """The need that the other side closes the tuples of ``side``."""
         schema, port = self.inputs[1 - side].schema, 1 - side
         pairs = tuple(zip(self.inputs[side].schema.names, schema.names, strict=True))
-        return Need(fate, port, schema.names, nullable(schema), retained=side, passes=passes, pairs=pairs)
+        return Need(
+            fate,
+            port,
+            schema.names,
+            nullable(schema),
+            retained=side,
+            passes=passes,
+            pairs=pairs,
+            effect=effect,
+        )
 
     @property
     def unblocked_by(self) -> str:
-        """Each side's tuples are purged once the other side has closed them."""
-        return "; ".join(
-            f"a tuple {which_side(self, side)} is {then} once {closes_tuple(self.inputs[1 - side])}"
-            for side, then in enumerate((self.releases, "forgotten"))
-        )
+        return purging(self)
 
 
 @dataclass(frozen=True)
@@ -165,14 +168,14 @@ class Intersect(Compared):
 class Difference(Compared):
     """The distinct tuples that are in the left input and not in the right one."""
 
-    releases = "released, if the right side did not have it,"
-
     def operator(self) -> ops.Operator:
         return ops.Pointwise([self.left.schema, self.right.schema], "except")
 
     @property
     def awaits(self) -> tuple[Need, ...]:
-        return self.other_closes(LEFT, Fate.BLOCKS, LEFT), self.other_closes(RIGHT, Fate.GROWS, None)
+        effect = "released, if the right side did not have it,"
+        left = self.other_closes(LEFT, Fate.BLOCKS, LEFT, effect)
+        return left, self.other_closes(RIGHT, Fate.GROWS, None)
 
     def holders(self, below: Sequence[Holders]) -> Holders:
         return below[0]  # all output tuples come from the left input

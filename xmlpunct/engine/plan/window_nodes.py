@@ -286,11 +286,6 @@ class ToStream(Unary):
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         return () if self.repeats_states else super().sources(requested)
 
-    def partition_choices(self) -> list[PartitionChoice]:
-        if self.repeats_states:
-            return []
-        return [PartitionChoice((name,), name) for name in attributes(self.input)]
-
 
 def _every(type_: Type, steps: int, origin: int) -> str:
     """Text for an interval in instants, and its origin."""

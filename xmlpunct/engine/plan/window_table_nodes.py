@@ -220,6 +220,3 @@ class Session(Unary):
 
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         return ((0, name, pattern) for name, pattern in constraints(requested) if name in self.by)
-
-    def partition_choices(self) -> list[PartitionChoice]:
-        return [PartitionChoice((name,), name) for name in self.by]
