@@ -29,6 +29,24 @@ CASES = [
         "t",
         "<t> inside a tuple is part of that tuple, not a separate tuple",
     ),
+    (
+        "<t><a>1</a><b>2</b><p:t><a>1</a></p:t></t>",
+        "inner",
+        f"{{{NS}}}t",
+        f"not read, because it is inside a tuple: {{{NS}}}t",
+    ),
+    (
+        "<t><a>1</a><b>2<x><p:t/></x></b></t>",
+        "inner",
+        f"{{{NS}}}t",
+        f"not read, because it is inside a tuple: {{{NS}}}t",
+    ),
+    (
+        "<t><a>1</a><b>2</b></t><p:T><a>1</a></p:T>",
+        "misnamed",
+        f"{{{NS}}}T",
+        f"not read as a punctuation: {{{NS}}}T; its name differs from the tuples' in upper and lower case",
+    ),
 ]
 
 
@@ -112,11 +130,11 @@ def test_tuples_without_columns_are_counted(cli: Cli, source: Path) -> None:
 
 
 def test_the_report_precedes_an_error(cli: Cli, source: Path) -> None:
-    write(source, "<u/>", end="")
+    write(source, "<t><b>2</b></t><o:t/>", end="")
     ran = cli("run", "--engine", "local", "-q", QUERY.format(source=source))
     assert ran.code == 1
     notice, error = ran.err.splitlines()
-    assert notice == "xmlpunct: s: no element <t> was found"
+    assert notice.startswith("xmlpunct: s: not read because of its namespace: {urn:o}t;")
     assert "cut short" in error
 
 
@@ -127,3 +145,33 @@ def test_punctuations_that_are_dropped(cli: Cli, source: Path) -> None:
     assert (ran.code, ran.err.count("\n")) == (0, 1)
     assert "punctuations of <t> that constrain undeclared attributes are dropped" in ran.err
     assert json.loads(stats.read_text())["inputs"]["s"]["overlooked"] == {"dropped": {"t": 1}}
+
+
+@pytest.mark.parametrize("command", ["run", "parse", "check"])
+def test_the_error_of_a_broken_document_stands_alone(cli: Cli, source: Path, command: str) -> None:
+    source.write_text("<s><book><a>1</a></bok></s>")
+    error = "line 1, byte 17: Opening and ending tag mismatch: book and bok"
+    if command == "run":
+        sql = f"CREATE STREAM book (a INT) WITH (source = '{source}'); SELECT a FROM book"
+        ran = cli("run", "--engine", "local", "-q", sql)
+    else:
+        ran = cli(command, source, "--element", "book", "--schema", "a INT")
+    assert (ran.code, ran.err) == (1, f"xmlpunct: {source}, {error}\n")
+
+
+def test_a_punctuation_inside_a_tuple_is_no_column(cli: Cli, source: Path) -> None:
+    write(source, "<t><a>1</a><p:t><c>1</c></p:t></t><t><a>2</a></t>")
+    ran = cli("run", "--engine", "local", "--format", "csv", "-q", f"SELECT * FROM '{source}'")
+    assert (ran.code, ran.out.splitlines()) == (0, ["a", "1", "2"])
+    assert ran.err == f"xmlpunct: {source}: not read, because it is inside a tuple: {{{NS}}}t\n"
+
+
+@pytest.mark.parametrize("kind", ["ISTREAM", "DSTREAM", "RSTREAM"])
+def test_a_stream_of_a_constant_relation_is_refused(cli: Cli, source: Path, kind: str) -> None:
+    write(source, "<t><a>1</a></t>")
+    sql = f"CREATE RELATION t (a INT) WITH (source = '{source}'); {kind}(SELECT a FROM t)"
+    ran = cli("run", "--engine", "local", "-q", sql)
+    assert (
+        ran.code,
+        f"{kind} needs instants, and this relation is constant: leave out {kind}" in ran.err,
+    ) == (2, True)

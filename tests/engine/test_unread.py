@@ -173,7 +173,7 @@ def test_a_source_that_fails(
     assert overlooked(stats) == ({"s": {"element": {"t": 1}}} if is_reported else {})
     with pytest.raises(SourceError):
         list(xmlpunct.query(STREAM.format(source=source)))
-    assert caplog.messages == ["s: no element <t> was found"] * is_reported
+    assert caplog.messages == []
 
 
 def test_an_output_that_ends_before_its_inputs(tmp_path: Path) -> None:

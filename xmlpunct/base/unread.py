@@ -3,6 +3,8 @@
 - ``nested``: elements with the tuples' name inside a tuple, which are part of that tuple; by their name.
 - ``namespace``: tuples without an element at a path, but with one in a namespace that is not read; by path.
 - ``stranger``: elements with the tuples' name, in a namespace of neither tuples nor punctuations; by expanded name.
+- ``misnamed``: elements in the namespace of punctuations whose name differs from the tuples' in case; by expanded name.
+- ``inner``: punctuations inside a tuple, which are not read; by expanded name.
 - ``undeclared``: elements and attributes of tuples that are no column of an inferred schema; by path.
 - ``dropped``: punctuations that constrain undeclared attributes; by the tuples' element.
 - ``element``: an input without tuples and punctuations; by the tuples' element.
@@ -23,7 +25,7 @@ Overlooked = dict[str, dict[str, int]]
 """Counts by kind and name."""
 
 NESTED, NAMESPACE, UNDECLARED, DROPPED = "nested", "namespace", "undeclared", "dropped"
-STRANGER = "stranger"
+STRANGER, MISNAMED, INNER = "stranger", "misnamed", "inner"
 ELEMENT, ONLY, PATH = "element", "only", "path"
 ABSENT = "absent"
 """The number of tuples without a value at a path. If it is all tuples at the end, the kind is `PATH`."""
@@ -52,7 +54,12 @@ class Notice:
     @property
     def fails(self) -> bool:
         """Whether it is an error under ``--strict``. A path without values is not: it may be optional."""
-        return self.kind in (NESTED, NAMESPACE, STRANGER, ELEMENT)
+        return self.kind in (NESTED, NAMESPACE, STRANGER, MISNAMED, INNER, ELEMENT)
+
+    @property
+    def is_absence(self) -> bool:
+        """Whether it reports that there is no tuple. It is no news of a source that failed."""
+        return self.kind in (ELEMENT, ONLY)
 
     def __str__(self) -> str:
         unlisted = len(self.names) - _SHOWN
@@ -65,6 +72,8 @@ _TEXTS = {
     NAMESPACE: "elements in another namespace are not read at PATH {}",
     STRANGER: "not read because of its namespace: {}; if it is the namespace of punctuations, write --punct-namespace "
     "URI; if it is the namespace of tuples, write element = '{{URI}}name'",
+    MISNAMED: "not read as a punctuation: {}; its name differs from the tuples' in upper and lower case",
+    INNER: "not read, because it is inside a tuple: {}",
     UNDECLARED: "not read: {}; the columns are those of the first tuple: declare more (CREATE STREAM, --schema)",
     DROPPED: "punctuations of <{}> that constrain undeclared attributes are dropped",
     ELEMENT: "no element <{}> was found",
@@ -84,7 +93,7 @@ def add(total: Overlooked, counts: Overlooked) -> Overlooked:
     for kind, names in counts.items():
         counted = total.setdefault(kind, {})
         for name, number in names.items():
-            if kind in (UNDECLARED, STRANGER) and name not in counted and len(counted) >= MOST:
+            if kind in (UNDECLARED, STRANGER, INNER) and name not in counted and len(counted) >= MOST:
                 name = OTHERS
             if name not in counted:
                 new.setdefault(kind, {})[name] = number
@@ -133,6 +142,13 @@ class UnreadCounter:
     def end(self, in_order: bool) -> list[Notice]:
         """The notices at the end of reading."""
         return notices(self.input, end(self._total, self.element, self._tuples, self._punctuations, in_order))
+
+
+def kind_by_namespace(kind: str, name: str, punct_namespace: str) -> str:
+    """The kind of an overlooked element, which differs for elements in the namespace of punctuations."""
+    if name[1:].partition("}")[0] != punct_namespace:
+        return kind
+    return {STRANGER: MISNAMED, UNDECLARED: INNER}.get(kind, kind)
 
 
 def gathered(pairs: Iterable[tuple[str, str]]) -> Overlooked:

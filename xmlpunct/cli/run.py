@@ -223,12 +223,13 @@ def run_command(
     live = Live(watch, http, allow_say)
     live.check(planned, options)
     counted = RunStats(engine, watched=live.has_view or partial is not None)
-    stop, shows_notices = Stop(), True
+    stop, shows_notices, has_failed = Stop(), True, False
 
     def finish() -> None:
         notices = counted.finish()
         for notice in notices if shows_notices else ():
-            say(str(notice))
+            if not (has_failed and notice.is_absence):
+                say(str(notice))
         if stats is not None:
             write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
 
@@ -244,6 +245,7 @@ def run_command(
 
                 run_spark(planned, options, counted, show, injections=live.injections)
         except (KeyboardInterrupt, SourceError) as end:
+            has_failed = isinstance(end, SourceError)
             report(counted, rejects)
             if isinstance(end, KeyboardInterrupt):
                 report_stop(counted, checkpoint)

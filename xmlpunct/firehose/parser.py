@@ -279,7 +279,7 @@ class _Parse:
         ancestors = Ancestors(specs, shapes, ancestor_values) if reach else None  # type: ignore[arg-type]
         outside = states(specs, shapes, marks, all_.specs, names, level)
         unread = [shape.unread_slots(spec.judged) for spec, shape in zip(specs, shapes, strict=True)]
-        return Target(outside, names, shapes, unread, ancestors)
+        return Target(outside, names, shapes, unread, all_.punct_namespace, ancestors)
 
     def parse(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
         """Run the parser. Returns an error of size or content, a syntax error, or None."""

@@ -109,7 +109,8 @@ def check(
                 report.error = parsed.error
         except TransientError as error:
             report.error = error
-        report.notices += watch.end(in_order=report.error is None)
+        notices = watch.end(in_order=report.error is None)
+        report.notices += [n for n in notices if report.error is None or not n.is_absence]
         report.offered = list(offered.schemes())
     return report
 

@@ -155,7 +155,7 @@ def read_slices(
             if part:
                 yield part
             if parsed.error:
-                log_notices(watch.end(in_order=False))
+                log_notices(n for n in watch.end(in_order=False) if not n.is_absence)
                 raise parsed.error
         log_notices(watch.end(in_order=True))
     finally:

@@ -230,6 +230,12 @@ class SampledValues(SampleTarget):
             return True
         if not is_tuple and name == self._names[-1]:
             return self._leave_out(f"<{name}> inside another")
+        if (
+            not is_tuple
+            and self.is_punctuation(name)
+            and name_parts(name)[1] == name_parts(self._names[-1])[1]
+        ):
+            return self._leave_out(f"<{name}> inside a tuple")
         element = _Element(element_step(name, self._namespace), {}, is_tuple)
         if not is_tuple and not _is_path_name(name):
             return self._leave_out_name(element.name)

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xmlpunct.base.errors import XmlPunctError
-from xmlpunct.base.unread import NAMESPACE, NESTED, STRANGER, UNDECLARED, Overlooked, gathered
+from xmlpunct.base.unread import (
+    INNER,
+    NAMESPACE,
+    NESTED,
+    STRANGER,
+    UNDECLARED,
+    Overlooked,
+    gathered,
+    kind_by_namespace,
+)
 from xmlpunct.firehose.ancestors import Ancestors, Branch
 from xmlpunct.firehose.native.path_automaton import Kind, LimitError, PathState, SplitNames
 from xmlpunct.firehose.shape import Shape
@@ -77,10 +86,12 @@ class Target:
         names: SplitNames,
         shapes: list[Shape],
         unread: Sequence[frozenset[int]],
+        punct_namespace: str,
         ancestors: Ancestors | None = None,
     ) -> None:
         self.found = [ParsedStream(shape.width, len(shape.tables)) for shape in shapes]
         self.shapes, self.ancestors, self.unread = shapes, ancestors, unread
+        self.punct_namespace = punct_namespace
         self.starts = 0
         self.reached = False
         self.node = outside
@@ -193,13 +204,16 @@ class Target:
             self.tree.append(branch)
         elif kind == _OUTSIDE:
             if node.stream >= 0:
-                self._overlook(node, STRANGER, name)
+                self._overlook(node, kind_by_namespace(STRANGER, name, self.punct_namespace), name)
             if self.ancestors is not None:
                 self.ancestors.begin(name, attributes, self.starts, node.is_retained)
         elif kind == _FOREIGN:
             self.foreign.update(node.below)
         elif kind >= _INSIDE:
-            self._overlook(node, NESTED if kind == _INSIDE else UNDECLARED, node.name)
+            overlooked = kind_by_namespace(
+                NESTED if kind == _INSIDE else UNDECLARED, name, self.punct_namespace
+            )
+            self._overlook(node, overlooked, name if overlooked == INNER else node.name)
         if node.attributes:
             for key, value in attributes.items():
                 local = node.attributes.get(key)

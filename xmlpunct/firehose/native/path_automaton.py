@@ -192,13 +192,16 @@ class _States:
         self.inner = PathState(Kind.INNER, names)
         self.outsides: dict[Around, PathState] = {}
         self.grown: dict[tuple[object, ...], PathState] = {}
-        self.ignored = [self.ignore(flows) for flows in range(WHOLE + 1)]
         self.retained_names = frozenset[str]().union(*(spec.said for spec in specs))
         self.ups = all_ups(specs, shapes)
         self.marks: dict[str, PathState] = {}
         for i, mark in enumerate(punctuations):
             node = self.marks[mark] = PathState(Kind.PUNCTUATION, names, self.inner)
             node.stream = i
+        self.ignored = [self.ignore(flows) for flows in range(WHOLE + 1)]
+        self.misnamed = {name: i for i, mark in enumerate(punctuations) for name in _other_cases(mark)}
+        for name in (*self.marks, *uncut, *(spec.tag for spec in self.all)):
+            self.misnamed.pop(name, None)
 
     def ignore(self, flows: int) -> PathState:
         """The state of an ignored element inside a tuple."""
@@ -209,6 +212,14 @@ class _States:
                 continue
             nested = ignored.children[spec.tag] = PathState(Kind.INSIDE, self.names)
             nested.children, nested.stream, nested.name, nested.flows = ignored.children, i, spec.tag, flows
+        for mark, punctuation in self.marks.items() if self.level == 0 else ():
+            inner = ignored.children[mark] = PathState(Kind.UNDECLARED, self.names, ignored)
+            inner.children, inner.stream, inner.name, inner.flows = (
+                ignored.children,
+                punctuation.stream,
+                mark,
+                flows,
+            )
         return ignored
 
     def outside(self, around: Around) -> PathState:
@@ -221,7 +232,7 @@ class _States:
             below = self.hops(around)
             node.counts = any(hop.position for _, _, hop in below)
             hop_names = [name for number, _, hop in below for name in hop.names(self.ups[number][2])]
-            for name in (*leading, *self.marks, *self.uncut, *hop_names):
+            for name in (*leading, *self.marks, *self.misnamed, *self.uncut, *hop_names):
                 node.children[name] = self.element_outside(around, name)
         return self.outsides[around]
 
@@ -270,6 +281,8 @@ class _States:
         """The stream whose tuples have this name in another namespace; -1 if none, or if level 0 counted it."""
         if self.level or any(spec.tag == name for spec in self.all):
             return -1
+        if name in self.misnamed:
+            return self.misnamed[name]
         local = name_parts(name)[1]
         return next((i for i, spec in enumerate(self.specs) if name_parts(spec.tag)[1] == local), -1)
 
@@ -340,6 +353,9 @@ class _States:
         for other in self.specs:
             if not other.nested:
                 node.children.setdefault(other.tag, self.below(node, stream, steps, path, other.tag))
+        for mark in self.marks:
+            if mark not in node.children:
+                node.children[mark] = self.below(node, stream, steps, path, mark)
         return node
 
     def below(self, node: PathState, stream: int, steps: tuple[Step, ...], path: str, name: str) -> PathState:
@@ -375,6 +391,8 @@ class _States:
             return ignored
         if any(name == other.tag and not other.nested for other in self.specs):
             return ignored.children[name]
+        if name in self.marks and self.level == 0:
+            return ignored.children[name]
         local = name_parts(name)[1]
         same = [
             child
@@ -388,3 +406,11 @@ class _States:
         node.children, node.stream, node.name, node.flows = ignored.children, stream, path + name, flows
         node.below = tuple((slot, shape.paths[slot]) for child in same for slot in child.slots())
         return node
+
+
+def _other_cases(name: str) -> set[str]:
+    """An expanded name with its local name in other common spellings of upper and lower case."""
+    namespace, local = name_parts(name)
+    first, rest = local[:1], local[1:]
+    cases = {local.lower(), local.upper(), first.upper() + rest, first.lower() + rest, local.capitalize()}
+    return {f"{{{namespace}}}{case}" for case in cases - {local}}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlpunct.base.unread import NAMESPACE, NESTED, STRANGER, UNDECLARED
+from xmlpunct.base.unread import NAMESPACE, NESTED, STRANGER, UNDECLARED, kind_by_namespace
 from xmlpunct.firehose import native
 from xmlpunct.firehose.cells import CellOffsets, Cells
 from xmlpunct.firehose.items import Items
@@ -279,13 +279,14 @@ class Walker:
         ):  # arrays have paths of their own, perhaps the same
             names[NAMESPACE][path] += count
         undeclared = names[UNDECLARED] = {}
-        strangers = names[STRANGER] = {}
         for node, is_attribute, name, count in walk.overlooked_names:
-            label = tree.labels[node]
-            if tree.streams[node] == index and label is None:
-                strangers[name] = count
-            elif tree.streams[node] == index:
-                undeclared[f"{label}{'@' if is_attribute else ''}{name}"] = count
+            if tree.streams[node] != index:
+                continue
+            label, kind = tree.labels[node], STRANGER if tree.labels[node] is None else UNDECLARED
+            kind = kind if is_attribute else kind_by_namespace(kind, name, self._punct_namespace)
+            name = f"{label}{'@' if is_attribute else ''}{name}" if kind == UNDECLARED else name
+            counts_by_name = names.setdefault(kind, {})
+            counts_by_name[name] = counts_by_name.get(name, 0) + count
         undeclared[TEXT] = texts
         nonempty = ((kind, {name: n for name, n in counts.items() if n}) for kind, counts in names.items())
         overlooked = {kind: counts for kind, counts in nonempty if counts}

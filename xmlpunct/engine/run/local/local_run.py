@@ -171,5 +171,5 @@ def results(
                 running.notices.clear()
                 yield result
         except SourceError:
-            log_notices(running.stats.finish())
+            log_notices(n for n in running.stats.finish() if not n.is_absence)
             raise

@@ -253,6 +253,13 @@ def to_stream(node: exp.Expr, kind: str, relation: PlannedRelation, instants: In
             "stream in FROM",
             _table(relation, node),
         )
+    scans = [*relation.node.find(Scan)]
+    if scans and all(scan.stream.relation and scan.stream.timestamp is None for scan in scans):
+        refuse(
+            f"{kind} needs instants, and this relation is constant: leave out {kind}, or join it with a window of a "
+            "stream",
+            _table(relation, node),
+        )
     lasting, type_ = relation.node.lasting, instants.type
     if kind == "RSTREAM" and every is None and type_ is TIMESTAMP and lasting is not Lasting.AN_INSTANT:
         refuse(
