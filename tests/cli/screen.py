@@ -1,8 +1,14 @@
-"""The lines that a terminal shows after some output: an emulator of the control sequences that rich writes."""
+"""Commands on a terminal, and the lines that it shows: an emulator of the control sequences that rich writes."""
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import subprocess
+import sys
+
+from tests.cli.harness import SAMPLES
 
 _PIECE = re.compile(r"\x1b\[\??(?P<number>\d*)[\d;]*(?P<command>[A-Za-z])|(?P<character>.)", re.DOTALL)
 
@@ -31,3 +37,30 @@ def screen(output: str) -> list[str]:
     while lines and not lines[-1].strip():
         lines.pop()
     return [line.rstrip() for line in lines]
+
+
+def terminal_run(*arguments: str, **variables: str) -> str:
+    """The output of a command on a terminal of 80 columns."""
+    main, terminal = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {
+        "COLUMNS": "80",
+        "TERM": "xterm",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "xmlpunct", *arguments],
+        stdout=terminal,
+        stderr=terminal,
+        stdin=subprocess.DEVNULL,
+        env=environment | variables,
+        cwd=SAMPLES.parent,
+    )
+    os.close(terminal)
+    chunks = []
+    try:
+        while chunk := os.read(main, 65536):
+            chunks.append(chunk)
+    except OSError:  # the other end is closed
+        pass
+    os.close(main)
+    assert process.wait(60) == 0, b"".join(chunks)
+    return b"".join(chunks).decode()

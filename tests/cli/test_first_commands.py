@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import click
 import polars as pl
 import pytest
 
-from tests.cli.harness import Cli
+from tests.cli.harness import SAMPLES, Cli
+from tests.cli.screen import screen, terminal_run
 from xmlpunct.cli.run import run_command
 from xmlpunct.cli.run_help import GROUPS
 
+ROOT = SAMPLES.parent
 WAREHOUSE = "samples/warehouse.sql"
 
 
@@ -154,6 +157,16 @@ def test_the_examples_of_the_help(
         assert (command, ran.code, ran.err) == ("xmlpunct", 0, ""), example
     assert pl.read_parquet("results.parquet").height == 2
     assert len(Path("results.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_command_of_a_page_on_a_terminal(page: str) -> None:
+    """As typed, without the Spark extra."""
+    (block,) = re.findall(
+        r"^```text\n\$ (xmlpunct.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL
+    )
+    command, *shown = block.splitlines()
+    assert screen(terminal_run(*shlex.split(command)[1:], XMLPUNCT_ENGINE="local")) == shown
 
 
 def test_spark_is_the_default_where_it_is_installed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
@@ -12,8 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.cli.harness import SAMPLES, Cli
-from tests.cli.screen import screen
+from tests.cli.harness import Cli
+from tests.cli.screen import screen, terminal_run
 from xmlpunct.cli import progress
 from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.engine.run.stats import InputStats, RunStats
@@ -32,33 +29,6 @@ def table(writer: TextTableWriter, *slices: list[tuple[object, ...]]) -> list[st
         writer.end(),
     ]
     return b"".join(parts).decode().splitlines()
-
-
-def terminal_run(*arguments: str, **variables: str) -> str:
-    """The output of a command on a terminal of 80 columns."""
-    main, terminal = pty.openpty()
-    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {
-        "COLUMNS": "80",
-        "TERM": "xterm",
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "xmlpunct", *arguments],
-        stdout=terminal,
-        stderr=terminal,
-        stdin=subprocess.DEVNULL,
-        env=environment | variables,
-        cwd=SAMPLES.parent,
-    )
-    os.close(terminal)
-    chunks = []
-    try:
-        while chunk := os.read(main, 65536):
-            chunks.append(chunk)
-    except OSError:  # the other end is closed
-        pass
-    os.close(main)
-    assert process.wait(60) == 0, b"".join(chunks)
-    return b"".join(chunks).decode()
 
 
 def test_results_on_a_terminal_are_a_table() -> None:
