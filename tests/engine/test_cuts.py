@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
+from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.inputs import cuts
 from xmlpunct.engine.run.inputs.cuts import Piece, Scanned, Span, find_cuts, scan
 from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
@@ -18,7 +19,7 @@ from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import Range, advance
 from xmlpunct.engine.run.inputs.uncut import Uncut, save, saved
 from xmlpunct.firehose import Parser, StreamSpec, native
-from xmlpunct.firehose.position import Cursor
+from xmlpunct.firehose.position import Cursor, Position
 from xmlpunct.firehose.spec import elements_of
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.schema import Schema
@@ -185,6 +186,21 @@ def test_errors_are_the_same_with_and_without_pieces(
     check(broken.encode(), [piece for piece in pieces if piece.start.byte <= at], spec)
     ranges, uncut = ranges_with_and_without_pieces(part, pieces, spec)
     assert rows(part, ranges, spec) == rows(part, uncut, spec)
+
+
+@pytest.mark.parametrize("wrong", ["</wrong>", "<t <a>", "\0"])
+def test_the_bytes_after_an_error_are_compared(tmp_path: Path, wrong: str) -> None:
+    """A range is malformed at its beginning: the checksum of its other bytes still tells whether it has changed."""
+    data = f"<r><t><a>1</a></t>{wrong}".encode() + b"<t><a>2</a></t>" * 100_000
+    (tmp_path / "in.xml").write_bytes(data)
+    part = Part("in.xml", str(tmp_path / "in.xml"), len(data))
+    whole = Range(0, Position(), len(data), final=True, last=True, uncut=True, checksum=crc32(data))
+    read, error = rows(part, [whole], SPECS[0])
+    assert read == [("1",)]
+    assert error
+    (tmp_path / "in.xml").write_bytes(data[:-1] + b" ")
+    with pytest.raises(ChangedError, match="have changed"):
+        rows(part, [whole], SPECS[0])
 
 
 @pytest.mark.skipif(not native.COMPILED, reason="tuples are skipped only by compiled code")

@@ -21,7 +21,7 @@ class PartStream(Protocol):
     """The UTF-8 bytes of a part, in order.
 
     ``consumed`` is the number of stored bytes read; ``ready``: `read` returns without waiting; ``silent``: seconds
-    since the last bytes came.
+    since the last bytes came; ``at_end``: it is known that no bytes follow.
     """
 
     @property
@@ -30,6 +30,8 @@ class PartStream(Protocol):
     def ready(self) -> bool: ...
     @property
     def silent(self) -> float: ...
+    @property
+    def at_end(self) -> bool: ...
 
     def read(self, size: int) -> bytes | None:
         """At most about ``size`` bytes; empty at the end, None if there are none yet. Raises `SourceError`."""
@@ -90,6 +92,8 @@ class SourceOpener:
 
 class ReadAhead:
     """A part that a thread reads, up to `AHEAD_BYTES` ahead. ``bell`` is notified of bytes and of the end."""
+
+    at_end = False
 
     def __init__(self, source: Source, part: int, bell: threading.Condition) -> None:
         self.name = source.parts[part][0]

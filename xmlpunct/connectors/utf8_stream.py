@@ -44,8 +44,8 @@ class Utf8Stream:
     Nothing is read, and nothing waited for, before `begin`.
     """
 
-    ready, silent = True, 0.0
-    """Whether `read` need not wait, as far as anybody knows, and the seconds since anything came."""
+    ready, silent, at_end = True, 0.0, False
+    """Nothing is known about waiting, and of the end only after it was read."""
 
     def __init__(self, name: str, file: BinaryIO, owned: bool) -> None:
         self.name, self._file, self._owned = name, file, owned

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.connectors.read_ahead import PartOpener, PartStream
 from xmlpunct.connectors.unchanged import ChangedError
-from xmlpunct.firehose.labels import Label, labels_of
+from xmlpunct.firehose.labels import Label
 from xmlpunct.firehose.native.walker import Known
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Cursor, Position, Split
+from xmlpunct.firehose.spec import ElementName, Limits
 from xmlpunct.firehose.splitter import Splitter, malformed
 
 STEP = 256 * 1024
@@ -53,18 +54,16 @@ class Cuts:
 
 
 class Cutter:
-    """Cuts a source into splits for a parser, part by part, from a cursor on.
+    """Cuts a source into splits that divide none of these ``elements``, part by part, from a cursor on.
 
-    One thread at a time may call it. Parsing the pieces can follow in other threads, and later. With ``walks_ahead``
-    the native reader's walk for the parser also finds the boundaries: less work in all, but more of it in this thread.
-    ``labels``: the labels of each part, instead of those in its name.
+    One thread at a time may call it. Parsing the pieces can follow in other threads, and later. With a ``walker`` its
+    walk for parsing also finds the boundaries: less work in all, but more of it in this thread. ``labels``: the labels
+    of each part, if there are any.
 
     >>> from xmlpunct.connectors.read_ahead import SourceOpener
     >>> from xmlpunct.connectors.source import Source
-    >>> from xmlpunct.firehose.spec import StreamSpec
-    >>> from xmlpunct.schema import Schema
     >>> source = Source.of(b"<r><t><a>1</a></t><t><a>2</a></t></r>")
-    >>> cutter = Cutter(SourceOpener(source), Parser([StreamSpec("s", Schema.parse("a INT"), "t")]))
+    >>> cutter = Cutter(SourceOpener(source), {"t"})
     >>> while (cuts := cutter.cut(20)) is not None:
     ...     print([piece.split and piece.split.data for piece in cuts.pieces], cuts.state.cursor.position.byte)
     [b'<r><t><a>1</a></t>'] 18
@@ -75,38 +74,50 @@ class Cutter:
     def __init__(
         self,
         opener: PartOpener,
-        parser: Parser,
-        walks_ahead: bool = True,
-        labels: Sequence[tuple[Label, ...]] | None = None,
+        elements: Collection[ElementName],
+        limits: Limits = Limits(),  # noqa: B008 - immutable
+        walker: Parser | None = None,
+        labels: Sequence[tuple[Label, ...]] = (),
     ) -> None:
         self.source, self.opener = opener.source, opener
-        self._parser, self._walks_ahead = parser, walks_ahead
-        self._labels = labels_of(parser.specs, self.source.labelled) if labels is None else labels
+        self._elements, self._limits, self._walker, self._labels = elements, limits, walker, labels
         self._cursor = Cursor()  # after the last split
         self._part, self._start = 0, Position()  # where the stream begins
         self._stream: PartStream | None = None
         self._process = 0  # that opened the stream
         self._splitter: Splitter | None = None
+        self._limit: int | None = None  # bytes of a split
         self._next: Split | None = None  # the next split, if the stream's bytes so far contain it
         self._fault: SourceError | None = None  # to raise after the splits before it
         self._failure: str | None = None
+        self._is_waiting = False  # the last read returned no bytes yet
         self._ended = self._halted = False
         self._split_bytes = 0
         self._closed_bytes = 0  # stored bytes of the parts already read
 
-    def cut(self, size: int) -> Cuts | None:
+    def cut(self, size: int, limit: int | None = None) -> Cuts | None:
         """Read about ``size`` bytes more, and cut them; None at the end of the source and after `halt`.
 
-        A source that can be read again is read on until there is a split. Raises `TransientError` if a file cannot be
-        read or has changed; if the source does not resume, the splits before it come first.
+        A split has at most ``limit`` bytes, or is one element with the bytes around it. A source that can be read
+        again is read on until there is a split. Raises `TransientError` if a file cannot be read or has changed; if the
+        source does not resume, the splits before it come first.
         """
-        pieces, before = list[Piece](), self._split_bytes
+        self._limit, pieces, before = limit, list[Piece](), self._split_bytes
         while not (self._ended or self._halted):
             pieces.append(self._piece(self._wanted(size)))
             self._go_on(pieces[-1])
             if self._next is None and (self._split_bytes > before or not self._has_more):
                 break
         return Cuts(pieces, self._state()) if pieces else None
+
+    @property
+    def pending(self) -> int:
+        """The bytes that were read after the last split."""
+        return 0 if self._splitter is None else self._splitter.pending
+
+    def rest(self) -> Split | None:
+        """The bytes after the last split, where a part of a file ends between two tokens. No split follows it."""
+        return None if self._splitter is None else self._splitter.rest()
 
     def halt(self) -> None:
         """Cut no more, because there is an error in a piece."""
@@ -157,8 +168,8 @@ class Cutter:
             if self._fault is not None:
                 raise self._fault
             return None, None, None
-        known = self._parser.known(split)
-        self._next = splitter.cut()  # one read may have returned several documents
+        known = None if self._walker is None else self._walker.known(split)
+        self._next = splitter.cut(self._limit)  # one read may have returned several documents
         self._split_bytes += len(split.data)
         error = malformed(split) if self._is_cut and not split.final else None
         if self._labels:
@@ -174,13 +185,14 @@ class Cutter:
             self._fault = fault
             splitter.fail()
         else:
+            self._is_waiting = data is None
             if data is None:
                 return
             if data:
                 splitter.feed(data)
-            else:
+            if not data or stream.at_end:
                 splitter.end()
-        self._next = splitter.cut()
+        self._next = splitter.cut(self._limit)
 
     def _go_on(self, piece: Piece) -> None:
         """Go to the next part, if a piece is the last of its part."""
@@ -206,13 +218,14 @@ class Cutter:
 
     def _wanted(self, size: int) -> int:
         """The bytes to read so that ``size`` bytes are there, or more if they did not hold a split."""
-        pending = self._splitter.pending if self.opener.resumes and self._splitter is not None else 0
+        pending = self.pending if self.opener.resumes else 0
         return size - pending if pending < size else STEP
 
     @property
     def _has_more(self) -> bool:
         """True if there are more bytes of a source that can be read again, or its end."""
-        return self.opener.resumes and self._stream is not None and self._stream.ready
+        stream = self._stream
+        return self.opener.resumes and not self._is_waiting and stream is not None and stream.ready
 
     @property
     def _is_cut(self) -> bool:
@@ -240,9 +253,9 @@ class Cutter:
         if self._stream is None or self._splitter is None:
             self._process, byte = os.getpid(), self._start.byte
             self._stream = self.opener.open(self._part, byte, self._cursor.trace if byte else None)
-            name, parser = self.source.parts[self._part][0], self._parser
-            ahead = parser.ahead if self._walks_ahead else None
-            self._splitter = Splitter(name, parser.elements, self._start, parser.limits, ahead)
+            name = self.source.parts[self._part][0]
+            ahead = None if self._walker is None else self._walker.ahead
+            self._splitter = Splitter(name, self._elements, self._start, self._limits, ahead)
         return self._stream, self._splitter
 
     def _close_stream(self) -> None:

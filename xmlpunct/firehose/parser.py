@@ -111,7 +111,7 @@ class Parser:
         punct_namespace: str = PUNCT_NAMESPACE,
         limits: Limits = Limits(),  # noqa: B008 - immutable
     ) -> None:
-        self.specs, self.limits = tuple(specs), limits
+        self.specs = tuple(specs)
         self._streams = _Streams(self.specs, punct_namespace, limits)
         self.elements = self._streams.elements
         self._walker = Walker(self.specs, self._streams.shapes, self._streams.groups, punct_namespace, limits)

@@ -10,8 +10,8 @@ from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.read_ahead import PartOpener, SourceOpener
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose.builder import Parsed, joined_splits
-from xmlpunct.firehose.cutter import Cuts, Cutter, ReadState
-from xmlpunct.firehose.labels import Label
+from xmlpunct.firehose.cutter import Cuts, Cutter, Piece, ReadState
+from xmlpunct.firehose.labels import Label, labels_of
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Cursor
 from xmlpunct.firehose.spec import Limits, StreamSpec
@@ -20,8 +20,9 @@ from xmlpunct.firehose.spec import Limits, StreamSpec
 class SliceReader:
     """Reads the streams of a source, slice by slice.
 
-    `read` has three steps, which threads can do in advance except for the last: `Cutter.cut` in order, `parse` in any
-    order, and `take` in order. For ``bell`` see `SourceOpener`, for ``walks_ahead`` and ``labels`` `Cutter`.
+    `read` has three steps: `Cutter.cut` in order, `parse` in any order, and `take` in order. Other threads can do the
+    first two in advance. For ``bell`` see `SourceOpener`. With ``walks_ahead`` the parser is the walker of the cutter.
+    ``labels`` replace those in the names of the parts.
 
     >>> from xmlpunct.schema import Schema
     >>> source = Source.of(b"<r><t><a>1</a></t><t><a>2</a></t></r>")
@@ -47,7 +48,10 @@ class SliceReader:
         opener = SourceOpener(source, bell) if isinstance(source, Source) else source
         self.source, self.specs = opener.source, tuple(specs)
         self.parser = Parser(specs, punct_namespace, limits)
-        self.cutter = Cutter(opener, self.parser, walks_ahead, labels)
+        if labels is None:
+            labels = labels_of(self.specs, self.source.labelled)
+        walker = self.parser if walks_ahead else None
+        self.cutter = Cutter(opener, self.parser.elements, limits, walker, labels)
         self.state = ReadState()
         """How far the source is read, by `read` or `take`."""
         self.error: SourceError | None = None
@@ -86,11 +90,7 @@ class SliceReader:
         """Parse pieces, up to an error. Any thread may call it, and it never raises for bad data."""
         parts: list[Parsed] = []
         for piece in cuts.pieces:
-            if piece.split is None:
-                parts.append(joined_splits(self.specs, []))
-            else:
-                parts.append(self.parser.parse(piece.split, piece.known))
-            parts[-1].error = parts[-1].error or piece.error
+            parts.append(parsed_piece(self.parser, piece))
             if parts[-1].error is not None:
                 return joined_splits(self.specs, parts), piece.state
         return joined_splits(self.specs, parts), cuts.state
@@ -116,3 +116,12 @@ class SliceReader:
     def close(self) -> None:
         """Close the part that is being read."""
         self.cutter.close()
+
+
+def parsed_piece(parser: Parser, piece: Piece) -> Parsed:
+    """The output of a piece. Never raises for bad data."""
+    parsed = joined_splits(parser.specs, [])
+    if piece.split is not None:
+        parsed = parser.parse(piece.split, piece.known)
+    parsed.error = parsed.error or piece.error
+    return parsed

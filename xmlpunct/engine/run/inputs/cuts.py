@@ -21,11 +21,12 @@ from zlib import crc32
 from xmlpunct.base.errors import SourceError
 from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.run.inputs.parts import Part
-from xmlpunct.engine.run.inputs.ranges import Extent, splits
+from xmlpunct.engine.run.inputs.streams import Extent, ExtentStream, StreamOpener
 from xmlpunct.firehose import native
+from xmlpunct.firehose.cutter import Cutter, ReadState
 from xmlpunct.firehose.native.tags import elements as opened_by
 from xmlpunct.firehose.native.tags import names_only, tag_of
-from xmlpunct.firehose.position import Position
+from xmlpunct.firehose.position import Cursor, Position
 from xmlpunct.firehose.spec import ElementName, name_parts
 from xmlpunct.firehose.splitter import Splitter
 
@@ -145,16 +146,19 @@ class _Stepper:
     def _understand(self) -> tuple[bytes, bool] | None:
         """Go on as a `Splitter` does; None if nothing more can be cut."""
         span = self._span
-        splitter = Splitter(span.part.name, span.elements, self.here)
         self._file.seek(self.here.byte)
-        for split in splits(splitter, self._file, Extent(span.stop, span.last), _STEP_BYTES, _STEP_BYTES):
-            self.broken = splitter.finished and not split.final
-            if self.broken:
-                return None
-            self.here = splitter.position
-            return split.data, split.final
-        self.broken = splitter.finished
-        return None
+        stream = ExtentStream(span.part.name, self._file, self.here.byte, Extent(span.stop, span.last))
+        cutter = Cutter(StreamOpener(span.part, stream), span.elements)
+        cutter.restore(ReadState(Cursor(0, self.here)))
+        cuts = cutter.cut(_STEP_BYTES, _STEP_BYTES)
+        piece = next((piece for piece in cuts.pieces if piece.split), None) if cuts else None
+        if piece is None or piece.split is None:
+            return None
+        self.broken = piece.error is not None
+        if self.broken:
+            return None
+        self.here = piece.state.cursor.position
+        return piece.split.data, piece.split.final
 
 
 def _local_names(elements: Collection[ElementName]) -> list[bytes]:

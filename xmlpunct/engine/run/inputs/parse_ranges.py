@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 from zlib import crc32
@@ -13,12 +13,15 @@ from zlib import crc32
 from xmlpunct.base.errors import SourceError, TransientError, reading
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.run.inputs.parts import Input, Part
-from xmlpunct.engine.run.inputs.ranges import Extent, Range, Readable, Stamp, open_at, splits
+from xmlpunct.engine.run.inputs.ranges import READ_BYTES, Range, Stamp, open_at
+from xmlpunct.engine.run.inputs.streams import Extent, ExtentStream, StreamOpener
 from xmlpunct.firehose.builder import Parsed, joined_splits
+from xmlpunct.firehose.cutter import Cutter, ReadState
 from xmlpunct.firehose.labels import Label, labels_of
 from xmlpunct.firehose.parser import Parser
-from xmlpunct.firehose.position import Split
-from xmlpunct.firehose.splitter import Splitter, malformed
+from xmlpunct.firehose.position import Cursor, Split
+from xmlpunct.firehose.slice_reader import parsed_piece
+from xmlpunct.firehose.splitter import malformed
 
 AT_ONCE_BYTES = 2**20
 """How much is parsed, or cut, at a time. It fits into the processor's cache (`benchmarks/parse.py --mib`)."""
@@ -45,7 +48,7 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
         part, label = given.parts[r.part], labels[r.part] if labels else ()
         try:
             if r.uncut:
-                with closing(_Summed(part, r)) as file:
+                with _RangeStream(part, r) as file:
                     found += _parse_uncut(part, r, file, parser, label)  # as far as it comes
                     file.check()
                 size += file.size
@@ -73,51 +76,52 @@ def _parse(parser: Parser, split: Split, label: tuple[Label, ...], broken: bool)
 
 
 def _parse_uncut(
-    part: Part, r: Range, file: Readable, parser: Parser, label: tuple[Label, ...]
+    part: Part, r: Range, file: _RangeStream, parser: Parser, label: tuple[Label, ...]
 ) -> Iterator[Parsed]:
-    """What a range holds, split by split, up to what is wrong. Raises `SourceError` where it cannot be read."""
-    splitter = Splitter(part.name, parser.elements, r.start, ahead=parser.ahead)
-    extent = Extent(r.start.byte + r.size, r.final)
-    for split in splits(splitter, file, extent, max(r.size, 1), AT_ONCE_BYTES):
-        parsed = _parse(parser, split, label, splitter.finished and not split.final)
-        yield parsed
-        if parsed.error is not None:
-            return
-    if not r.final and (rest := splitter.rest()) is not None:
+    """The output of a range, split by split, up to an error. Raises `SourceError` where it cannot be read."""
+    cutter = Cutter(StreamOpener(part, file), parser.elements, walker=parser, labels=[label] if label else [])
+    cutter.restore(ReadState(Cursor(0, r.start)))
+    step = min(READ_BYTES, AT_ONCE_BYTES)
+    while (cuts := cutter.cut(step, AT_ONCE_BYTES)) is not None and cuts.pieces[-1].split is not None:
+        for piece in cuts.pieces:
+            parsed = parsed_piece(parser, piece).settle()
+            yield parsed
+            if parsed.error is not None:
+                return
+    if not r.final and (rest := cutter.rest()) is not None:
         yield _parse(parser, rest, label, False)
 
 
-class _Summed:
-    """The bytes of a range as they come, with their ``size`` and ``checksum``. Raises `TransientError` if they cannot
-    be read.
-    """
+class _RangeStream(ExtentStream):
+    """The bytes of a range, with the ``size`` and ``checksum`` of those read. A context manager."""
 
     def __init__(self, part: Part, r: Range) -> None:
-        self._part, self._range = part, r
-        self.size = self.checksum = 0
+        self._part, self._range, self.size, self.checksum = part, r, 0, 0
         with reading(part.name):
-            self._file = open_at(part, r.start.byte) if r.data is None else io.BytesIO(r.data)
+            file = open_at(part, r.start.byte) if r.data is None else io.BytesIO(r.data)
+        super().__init__(part.name, file, r.start.byte, Extent(r.start.byte + r.size, r.final))
 
-    def read(self, size: int) -> bytes:
-        """Some bytes, none at the end."""
-        with reading(self._part.name):
-            data = self._file.read(min(size, self._range.size - self.size))
+    def _read(self, size: int) -> bytes:
+        data = super()._read(size)
         self.size, self.checksum = self.size + len(data), crc32(data, self.checksum)
         return data
 
     def check(self) -> None:
-        """Raise `ChangedError` if the bytes, those that nobody has read included, are not those that were planned."""
+        """Raise `ChangedError` if the bytes, including those not yet read, are not those that were planned."""
         r = self._range
         if r.checksum is None:
             _check(self._part, r.stamp)
             return
         while self.read(AT_ONCE_BYTES):
             pass
-        if self.size != r.size or self.checksum != r.checksum:
+        if self.checksum != r.checksum:
             raise _changed(self._part, r)
 
-    def close(self) -> None:
-        """Let go of the file."""
+    def __enter__(self) -> _RangeStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._file is not None
         self._file.close()
 
 

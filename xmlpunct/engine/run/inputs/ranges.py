@@ -18,10 +18,10 @@ from xmlpunct.engine.run.checkpoint.log import DamagedError
 from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.parts import Input, Part
-from xmlpunct.firehose.cutter import STEP
-from xmlpunct.firehose.position import Cursor, Position, Split
+from xmlpunct.engine.run.inputs.streams import Extent, InputOpener
+from xmlpunct.firehose.cutter import STEP, Cutter, ReadState
+from xmlpunct.firehose.position import Cursor, Position
 from xmlpunct.firehose.spec import ElementName
-from xmlpunct.firehose.splitter import Splitter
 
 READ_BYTES = 15 * 2**16
 """How many bytes to read at a time: a little less than `AT_ONCE_BYTES` of a task, lest one is cut in two."""
@@ -67,36 +67,10 @@ class Range:
     stamp: Stamp | None = None
 
 
-class Readable(Protocol):
-    """What bytes are read from."""
-
-    def read(self, size: int, /) -> bytes: ...
-
-
 class Uncut(Protocol):
     """What is known of an input without looking at what is in it: see `xmlpunct.engine.run.inputs.uncut.Uncut`."""
 
     def following(self, cursor: Cursor, stop: Cursor | None = None) -> tuple[Range, Cursor] | None: ...
-
-
-@dataclass
-class Extent:
-    """Up to which byte there is something of a part now; ``complete``: and ever will be, but for a ``failure``."""
-
-    size: int
-    complete: bool = True
-    failure: str | None = None
-
-    @classmethod
-    def of(cls, part: Part) -> Extent:
-        """That of a part."""
-        if not part.spooled:
-            return cls(part.size or 0)
-        # The end is looked for first: when it is there, the size is final.
-        end = segments.end_of(part.path)
-        # What an offset counts as read must survive a crash.
-        size = segments.durable_extent(part.path)
-        return cls(size, end is not None, None if end is None else end.failure)
 
 
 def check_read(given: Input, cursor: Cursor) -> None:
@@ -204,7 +178,8 @@ def advance(
     Raises `TransientError` for a file that cannot be read, or is not the one of which something was read before. Where
     something was found before that, it is returned, and the next call raises.
     """
-    open_file = open_file or OpenFile()
+    opener = InputOpener(given, open_file, stop)
+    cutter = Cutter(opener, elements)
     ranges: list[Range] = []
     while not cursor.done and budget > 0 and cursor != stop:
         following = None if uncut is None else uncut.following(cursor, stop)
@@ -217,7 +192,7 @@ def advance(
             continue
         try:
             with reading(given.parts[cursor.part].name):
-                found, further = _advance_part(given, elements, cursor, budget, piece, stop, open_file, keep)
+                found, further = _advance_part(opener, cutter, cursor, budget, piece, keep)
         except TransientError:
             if ranges and stop is None:
                 break
@@ -234,58 +209,39 @@ def advance(
 
 
 def _advance_part(
-    given: Input,
-    elements: frozenset[ElementName],
-    cursor: Cursor,
-    budget: int,
-    piece: int,
-    stop: Cursor | None,
-    open_file: OpenFile,
-    keep: bool,
+    opener: InputOpener, cutter: Cutter, cursor: Cursor, budget: int, piece: int, keep: bool
 ) -> tuple[list[Range], Cursor]:
-    number, part = cursor.part, given.parts[cursor.part]
-    extent = Extent.of(part)
+    given, number, stop = opener.input, cursor.part, opener.stop
+    part, is_last = given.parts[number], number == len(given.parts) - 1
+    here = stop if stop is not None and stop.part == number else None
     if part.spooled:
         check_read(given, cursor)
         budget = min(budget, segments.READ_AT_ONCE)
-    if stop is not None and stop.part == number:
-        extent.size, extent.complete, extent.failure = stop.position.byte, stop.done, stop.failure
-        budget = extent.size - cursor.position.byte
-    elif stop is not None:
-        budget = extent.size - cursor.position.byte
-    splitter = Splitter(part.name, elements, cursor.position)
-    is_last = number == len(given.parts) - 1
-    here = stop if stop is not None and stop.part == number else None
-    ranges: list[Range] = []
-    keep = keep or part.spooled
-    with _opened(part, cursor.position.byte, open_file, cursor.trace) as file:
-        for split in splits(splitter, file, extent, budget, piece):
-            broken = splitter.finished and not split.final
-            last = split.final and is_last
-            found = Range(number, split.start, 0, split.final, last, broken)
+    if stop is not None:
+        budget = Extent.of(part, here).size - cursor.position.byte
+    cutter.restore(ReadState(cursor))
+    ranges, taken, keep, end = list[Range](), 0, keep or part.spooled, False
+    while not end and (taken < budget or not taken):
+        cuts = cutter.cut(min(max(budget - taken, 1), READ_BYTES), min(piece, max(budget, 1)))
+        assert cuts is not None
+        cursor = cuts.state.cursor
+        for split, error in ((piece.split, piece.error) for piece in cuts.pieces if piece.split):
+            is_broken = error is not None
+            found = Range(number, split.start, 0, split.final, split.final and is_last, is_broken)
             ranges.append(_longer(found, split.data, keep))
-    position = splitter.position
-    if here is not None and not splitter.finished:
-        with _opened(part, position.byte, open_file) as file:
-            rest = file.read(extent.size - position.byte)
-        if b"<" not in rest:
-            ranges, position = _stretched(ranges, Range(number, position, 0), rest, keep), here.position
-    traced = None if part.spooled else open_file.trace(position.byte)
-    if here is not None and (here.trace not in (None, traced) or position != here.position):
+            taken += len(split.data)
+        end = cursor.done or cursor.part != number or cuts.pieces[-1].split is None
+        end = end or (taken > 0 and taken + cutter.pending >= budget)
+    if here is None:
+        return ranges, cursor
+    is_cut, position, trace = cursor.done and cursor.failure is None, cursor.position, cursor.trace
+    rest = None if is_cut else cutter.rest()
+    if rest is not None and b"<" not in rest.data:
+        ranges = _stretched(ranges, Range(number, rest.start, 0), rest.data, keep)
+        position, trace = here.position, opener.trace(number, here.position.byte)
+    if here.trace not in (None, trace) or position != here.position:
         raise ChangedError.of(part.name, f"its content has changed before byte {here.position.byte}")
-    if here is not None and not splitter.finished:
-        return ranges, here
-    if splitter.finished:
-        ended = is_last or not (ranges and ranges[-1].final)
-        return ranges, Cursor(number, position, True, trace=traced) if ended else Cursor(number + 1)
-    if extent.failure is not None and position.byte + splitter.pending >= extent.size:
-        return ranges, Cursor(number, position, True, extent.failure)
-    return ranges, Cursor(number, position, trace=traced)
-
-
-def _opened(part: Part, byte: int, open_file: OpenFile, traced: str | None = None) -> BinaryIO:
-    """A part from a byte on, up to which it is ``traced``. Raises OSError and `ChangedError`."""
-    return open_at(part, byte) if part.spooled else open_file.open(part, byte, traced)
+    return ranges, cursor if is_cut else here
 
 
 def _longer(found: Range, data: bytes, keep: bool) -> Range:
@@ -305,36 +261,6 @@ def _stretched(ranges: list[Range], rest: Range, data: bytes, keep: bool) -> lis
         return ranges
     *before, last = ranges or [rest]
     return [*before, _longer(last, data, keep)]
-
-
-def splits(splitter: Splitter, file: Readable, extent: Extent, budget: int, piece: int) -> Iterator[Split]:
-    """Cut about ``budget`` bytes, and at least one split if the file holds one."""
-    start = at = splitter.position.byte
-    taken = 0
-    while True:
-        left = budget - (at - start)
-        want = max(min(left if left > 0 else STEP, READ_BYTES, extent.size - at), 0)
-        data = file.read(want)
-        at += len(data)
-        splitter.feed(data)
-        if len(data) < want:
-            raise ChangedError.of(splitter.source, f"it ends at byte {at:,}, and had {extent.size:,}")
-        at_end = at >= extent.size
-        if at_end and extent.complete:
-            if extent.failure is None:
-                splitter.end()
-            else:
-                splitter.fail()
-        while taken < budget or not taken:
-            split = splitter.cut(min(piece, budget))
-            if split is None:
-                break
-            taken += len(split.data)
-            yield split
-            if splitter.finished:
-                return
-        if at_end or (taken and at - start >= budget):
-            return
 
 
 def grouped(ranges: list[Range], piece: int) -> Iterator[tuple[Range, ...]]:
