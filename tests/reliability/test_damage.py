@@ -210,8 +210,10 @@ def test_every_older_checkpoint(target: Target, tmp_path: Path, monkeypatch: pyt
 
         def call(self: Checkpoint, *arguments: Any, real: Any = real) -> None:
             real(self, *arguments)
-            checkpoints.append(tmp_path / f"copy{len(checkpoints)}")
-            shutil.copytree(self.path, checkpoints[-1])
+            copy = tmp_path / f"copy{len(checkpoints)}"
+            shutil.rmtree(copy, ignore_errors=True)  # a copy that a death interrupted
+            shutil.copytree(self.path, copy)
+            checkpoints.append(copy)
 
         monkeypatch.setattr(Checkpoint, name, call)
     deaths = (60, 90) if target.kind == "directory" else (45, 70)
