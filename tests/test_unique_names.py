@@ -16,7 +16,6 @@ SHARED_NAMES = {
     "Piece": REPLACED_LATER,
     "Range": REPLACED_LATER,
     "Read": REPLACED_LATER,
-    "Readable": REPLACED_LATER,
     "Scan": REPLACED_LATER,
     "Uncut": REPLACED_LATER,
     "open_at": REPLACED_LATER,
