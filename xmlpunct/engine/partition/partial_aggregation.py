@@ -48,6 +48,8 @@ def with_partial_aggregation(roots: Sequence[Node], numbers: Iterator[int], on: 
 def _sides(node: GroupBy) -> tuple[Node, ...]:
     """The inputs of a group-by whose edges can pre-aggregate for it; empty if that is not possible."""
     child = node.input
+    if node.instants is not None:
+        return ()
     merged = isinstance(child, Merge) and bool(node.keys)  # without keys there is an exchange above the merge
     sides = child.inputs if merged else (child,)
     partial = not any(a.needs_values for a in node.aggregates) and bool(node.keys or node.aggregates)

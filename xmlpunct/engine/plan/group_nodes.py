@@ -6,11 +6,20 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Node, Unary, lost_domains
-from xmlpunct.engine.plan.operator_text import closed, closes_tuple, closing_attributes, every_stream
+from xmlpunct.engine.plan.node import Lasting, Node, Unary, lost_domains
+from xmlpunct.engine.plan.operator_text import (
+    closed,
+    closes_tuple,
+    closing_attributes,
+    completion_text,
+    every_stream,
+)
 from xmlpunct.engine.plan.schemes import Fate, Need, nullable
 from xmlpunct.operators.group.finality import final_attributes
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.retained_outline import EVERYTHING
 from xmlpunct.schema import Schema
+from xmlpunct.schema.change_columns import AT, DIFF
 from xmlpunct.types import DOUBLE
 
 
@@ -18,17 +27,26 @@ from xmlpunct.types import DOUBLE
 class GroupBy(Unary):
     """Groups by the columns ``keys`` (none: one group) and aggregates.
 
-    ``whole``: the input has partial aggregates, of tuples with this schema.
+    ``whole``: the input has partial aggregates, of tuples with this schema. With ``instants``, the input is a relation,
+    and the output has one row for each group and instant.
     """
 
     keys: tuple[str, ...]
     aggregates: tuple[ops.Aggregate, ...]
     whole: Schema | None = None
+    instants: Instants | None = None
 
-    by_name = True
-    waiting = "groups"
+    @property
+    def by_name(self) -> bool:  # type: ignore[override]
+        return self.instants is None
+
+    @property
+    def waiting(self) -> str:  # type: ignore[override]
+        return "groups" if self.instants is None else EVERYTHING
 
     def operator(self) -> ops.Operator:
+        if self.instants is not None:
+            return ops.ChangeGroupBy(self.input.schema, self.keys, self.aggregates, self.instants)
         return ops.GroupBy(self.input.schema, self.keys, self.aggregates, self.whole)
 
     @property
@@ -43,6 +61,9 @@ class GroupBy(Unary):
 
     @property
     def unblocked_by(self) -> str:
+        if self.instants is not None:
+            when = f"{completion_text(self.input, self.keys)}{'' if self.keys else '; on one shard'}"
+            return f"a group's row is released at an instant once {when}"
         end = every_stream(self)
         if not self.keys:
             return f"its one result is released at the end of {end}{self._final}"
@@ -84,24 +105,36 @@ class GroupBy(Unary):
         return any(map(self.rejects_by, self.aggregates))
 
     @property
-    def distinct_key(self) -> frozenset[str]:
-        return frozenset(self.keys)
+    def lasting(self) -> Lasting:
+        return self.input.lasting if self.keys and self.instants is not None else Lasting.FOR_EVER
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        return frozenset(self.keys) if self.instants is None else None
 
     def ignores_duplicates(self, port: int) -> bool:
-        return all(a.ignores_duplicates for a in self.aggregates)
+        return self.instants is None and all(a.ignores_duplicates for a in self.aggregates)
 
     def narrowed(self, used: Collection[str]) -> Node:
         aggregates = tuple(a for a in self.aggregates if a.name in used or self.rejects_by(a))
         return replace(self, aggregates=aggregates or (() if self.keys else self.aggregates[:1]))
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return [[*self.keys, *(name for a in self.aggregates for name in a.columns)]]
+        needed = [*self.keys, *(name for a in self.aggregates for name in a.columns)]
+        if self.instants is None:
+            return [needed]
+        return [[name for name in self.input.schema.names if name in {*needed, AT, DIFF}]]
+
+    @property
+    def _closing_columns(self) -> tuple[str, ...]:
+        """The columns of punctuations that close groups."""
+        return self.keys if self.instants is None else (*self.keys, AT)
 
     def carries(self, name: str) -> list[tuple[int, str]]:
-        return [(0, name)] if name in self.keys else []
+        return [(0, name)] if name in self._closing_columns else []
 
     def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [self.keys]
+        return [self._closing_columns]
 
     @property
     def least(self) -> str | None:
@@ -114,7 +147,9 @@ class GroupBy(Unary):
     @property
     def awaits(self) -> tuple[Need, ...]:
         nulls, least = nullable(self.input.schema), self.least
-        forgotten = Need(Fate.GROWS, 0, self.keys, nulls, self.keys)
+        forgotten = Need(Fate.GROWS, 0, self._closing_columns, nulls, self._closing_columns)
+        if self.instants is not None:
+            return (replace(forgotten, fate=Fate.BLOCKS),)
         if self.is_settled:
             return (forgotten,)
         released = replace(forgotten, fate=Fate.BLOCKS, prefixes=() if least is None else (least,))
@@ -123,7 +158,8 @@ class GroupBy(Unary):
     @property
     def closing_keys(self) -> Iterable[Sequence[str]]:
         has_nulls = any(self.input.schema[key].nullable for key in self.keys)
-        return [] if self.is_settled and has_nulls else [self.keys]
+        follows_none = self.instants is not None or (self.is_settled and has_nulls)
+        return [] if follows_none else [self.keys]
 
 
 @dataclass(frozen=True)

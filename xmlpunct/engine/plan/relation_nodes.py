@@ -6,16 +6,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.group_nodes import GroupBy
 from xmlpunct.engine.plan.node import Lasting, Node, Unary, attributes
 from xmlpunct.engine.plan.operator_text import completion_text
-from xmlpunct.engine.plan.schemes import Fate, Need, nullable
+from xmlpunct.engine.plan.schemes import Fate, Need
 from xmlpunct.engine.plan.set_nodes import Matched
 from xmlpunct.engine.plan.window_nodes import Declared, ToRelation
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.retained_outline import EVERYTHING
 from xmlpunct.schema import Schema
-from xmlpunct.schema.change_columns import AT, DIFF
 
 
 @dataclass(frozen=True)
@@ -57,61 +55,6 @@ class Pointwise(Matched):
     @property
     def sifts(self) -> bool:  # type: ignore[override]
         return self.function.split()[0] in ("except", "intersect")  # one input can imply an empty result
-
-
-@dataclass(frozen=True)
-class ChangeGroupBy(Unary):
-    """One row for each value of ``keys`` (none: one row) and instant: see the operator."""
-
-    waiting = EVERYTHING
-
-    keys: tuple[str, ...]
-    aggregates: tuple[ops.Aggregate, ...]
-    instants: Instants
-
-    def operator(self) -> ops.Operator:
-        return ops.ChangeGroupBy(self.input.schema, self.keys, self.aggregates, self.instants)
-
-    @property
-    def _plain(self) -> GroupBy:
-        return GroupBy(self.input, self.keys, self.aggregates)
-
-    @property
-    def parameters(self) -> str:
-        return self._plain.parameters
-
-    @property
-    def unblocked_by(self) -> str:
-        where = "" if self.keys else "; on one shard"
-        return f"a group's row is released at an instant once {completion_text(self.input, self.keys)}{where}"
-
-    @property
-    def can_fail(self) -> bool:
-        return self._plain.can_fail
-
-    @property
-    def lasting(self) -> Lasting:
-        return self.input.lasting if self.keys else Lasting.FOR_EVER
-
-    def narrowed(self, used: Collection[str]) -> Node:
-        plain = self._plain.narrowed(used)
-        assert isinstance(plain, GroupBy)
-        return replace(self, aggregates=plain.aggregates)
-
-    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        needed = {*self._plain.needs(used)[0], AT, DIFF}
-        return [[name for name in self.input.schema.names if name in needed]]
-
-    def carries(self, name: str) -> list[tuple[int, str]]:
-        return [(0, name)] if name in (*self.keys, AT) else []
-
-    def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [[*self.keys, AT]]
-
-    @property
-    def awaits(self) -> tuple[Need, ...]:
-        columns = (*self.keys, AT)
-        return (Need(Fate.BLOCKS, 0, columns, nullable(self.input.schema), columns),)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xmlpunct.engine.plan import ChangeGroupBy, Node, Pointwise, Project, Select
+from xmlpunct.engine.plan import GroupBy, Node, Pointwise, Project, Select
 from xmlpunct.engine.rules.walk import rule
 
 
@@ -18,7 +18,7 @@ def drop_pointwise(node: Node) -> Node:
 def _is_canonical(node: Node) -> bool:
     """Whether a node emits one nonzero change per tuple and instant, after the instant is closed."""
     match node:
-        case ChangeGroupBy() | Pointwise():
+        case GroupBy() | Pointwise():
             return True
         case Select(x):
             return _is_canonical(x)

@@ -15,7 +15,7 @@ def drop_projects(node: Node) -> Node:
     Below a group-by, which reads columns by name, their order does not matter.
     """
     match node:
-        case GroupBy(Project(x, columns)) if set(columns) == set(plain(x, x.schema.names)):
+        case GroupBy(Project(x, columns), instants=None) if set(columns) == set(plain(x, x.schema.names)):
             return node.over([x])
         case Project(x, columns) if len(node.copies) < len(columns):
             return node

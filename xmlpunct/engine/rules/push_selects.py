@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xmlpunct.engine.plan import (
-    ChangeGroupBy,
     Declared,
     Difference,
     DupElim,
@@ -76,9 +75,7 @@ def _push(node: Node) -> Node:
         case Select(Declared(timestamp=None) as below, p) if not can_fail(p):
             return _push_below_all(below, p)
         # without keys there is always one group; a condition that can fail must reject the same groups
-        case Select(GroupBy() | ChangeGroupBy() as below, p) if (
-            below.keys and not below.can_fail and not can_fail(p)
-        ):
+        case Select(GroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
             return _push_below_keys(node, below, below.keys, p)
         # a condition on keys drops whole partitions
         case Select(Over() as below, p) if below.keys and not below.can_fail and not can_fail(p):
@@ -129,7 +126,7 @@ def _push_below_copies(node: Node, below: Unnest | Hop, predicate: Expression) -
 
 def _push_below_keys(
     node: Node,
-    below: GroupBy | ChangeGroupBy | RowsWindow | Over | Session,
+    below: GroupBy | RowsWindow | Over | Session,
     keys: Sequence[str],
     predicate: Expression,
 ) -> Node:

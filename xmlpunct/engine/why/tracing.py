@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xmlpunct.engine.plan import ChangeGroupBy, GroupBy, Node, Scan, Stream, constraints, is_changing
+from xmlpunct.engine.plan import GroupBy, Node, Scan, Stream, constraints, is_changing
 from xmlpunct.engine.plan.schemes import Fate, Need
 from xmlpunct.engine.why.holding import Holding, RetainedBoxes
 from xmlpunct.punctuations.punctuation import Punctuation, combine
@@ -75,7 +75,7 @@ class Tracing:
         kept = self._holding.kept(node.number, node.waiting).meeting(wanted)
         if kept and first is None:
             asks = node.asks(_within(wanted, kept))
-        if kept or (isinstance(node, GroupBy | ChangeGroupBy) and not node.keys):  # a group from the start
+        if kept or (isinstance(node, GroupBy) and not node.keys):  # a group from the start
             first = self._held(node, kept)
         return [] if first is None else _still(self._of_all(node, asks, first))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan import ChangeGroupBy, GroupBy, Project, instants_of, is_changing, timing
+from xmlpunct.engine.plan import GroupBy, Project, instants_of, is_changing, timing
 from xmlpunct.engine.sql.planner.aliases import Aliases
 from xmlpunct.engine.sql.planner.grouping_sets import KeySet
 from xmlpunct.engine.sql.planner.scalars import Scalars, SubqueryHandler
@@ -137,7 +137,7 @@ class Grouping:
                 return quantile(operands[1].name)
         return ""
 
-    def plan(self, chosen: KeySet) -> GroupBy | ChangeGroupBy:
+    def plan(self, chosen: KeySet) -> GroupBy:
         """The group-by of one grouping set, over the project of inputs."""
         below = self.relation.node
         if self.inputs:  # COUNT(*) alone needs no column, but a data frame does
@@ -146,9 +146,8 @@ class Grouping:
         keys = tuple(self.keys[key].name for key in chosen)
         if not (keys or self.aggregates):  # a data frame counts no rows without columns
             self.aggregates.append(ops.Aggregate("COUNT", None, False, self._result_names.take("COUNT(*)")))
-        if is_changing(below):
-            return ChangeGroupBy(below, keys, tuple(self.aggregates), instants_of(below))
-        return GroupBy(below, keys, tuple(self.aggregates))
+        instants = instants_of(below) if is_changing(below) else None
+        return GroupBy(below, keys, tuple(self.aggregates), instants=instants)
 
     def above(self, expression: Expression, origins: Mapping[str, exp.Expr], chosen: KeySet) -> Expression:
         """Rewrite an expression of SELECT or HAVING over the output of the group-by of one grouping set.
