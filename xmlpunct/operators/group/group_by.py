@@ -1,4 +1,7 @@
-"""group-by: one tuple per group, with aggregates over the group's tuples."""
+"""group-by: one tuple per group, with aggregates over the group's tuples.
+
+Final groups make it long: they are released before they are closed.
+"""
 
 from __future__ import annotations
 

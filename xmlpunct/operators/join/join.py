@@ -1,4 +1,7 @@
-"""join: symmetric hash join on equalities: inner, left, right, full, semi (IN, EXISTS) and anti (NOT EXISTS)."""
+"""join: symmetric hash join on equalities: inner, left, right, full, semi (IN, EXISTS) and anti (NOT EXISTS).
+
+Preserved sides make it long: their tuples with a partner are retained apart from the tuples without one.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from xmlpunct.operators.join.join_bounds import program_of
 from xmlpunct.operators.join.join_boxes import Boxes
 from xmlpunct.operators.join.join_keys import LEFT, SIDES, JoinKeys
 from xmlpunct.operators.join.two_sides import TwoSides
+from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -23,7 +24,7 @@ from xmlpunct.schema import Schema
 _ID = "$id"
 
 
-class JoinInputs(TwoSides, Operator):
+class JoinInputs(TwoSides[Pending], Operator):
     """Two inputs. Each closes retained tuples of the other input, by values of ``keys``.
 
     - joinPs(ps) = the values of k that ps close, singly or jointly: ``<k=1, sid=S1>`` and ``<k=1, sid=S2>`` close
@@ -49,7 +50,7 @@ class JoinInputs(TwoSides, Operator):
             for boxes, names, count in zip(self.boxes, keys.names, counts, strict=True)
         ]
         Operator.__init__(self, inputs, schema)
-        TwoSides.__init__(self, keys.alignment, stored, retained)
+        TwoSides.__init__(self, keys.alignment, [Pending(schema) for schema in stored], retained)
         self.keys = keys
         self._residual = None if residual is None else program_of(residual, inputs)
         self._joint = [

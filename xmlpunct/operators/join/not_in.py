@@ -1,4 +1,7 @@
-"""not-in: SQL's NOT IN where nulls can occur. One null on the right removes every tuple."""
+"""not-in: SQL's NOT IN where nulls can occur. One null on the right removes every tuple.
+
+The nulls make it a class of its own beside `Join`, which has no result that depends on tuples of all keys.
+"""
 
 from __future__ import annotations
 

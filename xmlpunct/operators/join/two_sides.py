@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
 
 import polars as pl
 
@@ -16,25 +17,35 @@ from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
 
 
-class TwoSides:
+class Waiting(SnapshotPart, Protocol):
+    """The waiting punctuations of one side: `Pending`, or `PendingPrefixes` for changes."""
+
+    schema: Schema
+
+    def lose(self, tuples: pl.DataFrame) -> None: ...
+
+
+W = TypeVar("W", bound=Waiting)
+
+
+class TwoSides(Generic[W]):
     """Retains tuples of both sides until the other side has closed them, and punctuations until they are released.
 
     - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
 
-    ``retained`` has each side's arrangements, of tuples of ``schemas``. ``closed`` has the values that each side has
-    closed. ``sides`` has all of these as parts of the state.
+    ``retained`` has each side's arrangements, ``pending`` its waiting punctuations. ``closed`` has the values that each
+    side has closed. ``sides`` has all of these as parts of the state.
     """
 
     def __init__(
-        self, closed: Alignment, schemas: Sequence[Schema], retained: Sequence[Sequence[Arrangement]]
+        self, closed: Alignment, pending: Sequence[W], retained: Sequence[Sequence[Arrangement]]
     ) -> None:
-        self.alignment, self.retained = closed, retained
-        self.pending = [Pending(schema) for schema in schemas]
+        self.alignment, self.retained, self.pending = closed, retained, pending
         tuples = {
             f"retained{s}_{i}": part for s, parts in enumerate(retained) for i, part in enumerate(parts)
         }
-        pending = {f"pending{s}": part for s, part in enumerate(self.pending)}
-        self.sides: dict[str, SnapshotPart] = {"closed": closed, **tuples, **pending}
+        waiting = {f"pending{s}": part for s, part in enumerate(pending)}
+        self.sides: dict[str, SnapshotPart] = {"closed": closed, **tuples, **waiting}
 
     def close(self, side: int, closed: PunctuationBatch) -> list[pl.DataFrame]:
         """ckeep: remove a side's tuples that the other side has closed; return them."""
@@ -49,7 +60,7 @@ class TwoSides:
         self.pending[side].lose(tuples)
         return tuples
 
-    def free(self) -> list[PunctuationBatch]:
+    def free(self: TwoSides[Pending]) -> list[PunctuationBatch]:
         """setNomatchPs: for each side, the pending punctuations that none of its retained tuples matches any more."""
         return [pending.free(tuples) for pending, tuples in zip(self.pending, self.retained, strict=True)]
 

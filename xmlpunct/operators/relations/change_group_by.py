@@ -1,4 +1,7 @@
-"""group-by over changes: a relation with one tuple per group, with aggregates over the group's tuples."""
+"""group-by over changes: a relation with one tuple per group, with aggregates over the group's tuples.
+
+A class of its own beside `GroupBy`: a group has a result at each instant, and only its changes are emitted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""join of relations: a symmetric hash join of changes."""
+"""join of relations: a symmetric hash join of changes.
+
+A class of its own beside `Join`: each key is closed up to an instant, so tuples settle before they are purged, and a
+punctuation is emitted in parts.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.join.join_keys import LEFT, SIDES, Equalities, JoinKeys
 from xmlpunct.operators.join.join_output import JoinOutput
+from xmlpunct.operators.join.two_sides import TwoSides
 from xmlpunct.operators.relations.counted import Counted, consolidated
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.least import InstantsOf, least_instants
@@ -35,7 +40,7 @@ from xmlpunct.types.ordinals import Ordinals
 from xmlpunct.types.pattern import constant
 
 
-class ChangeJoin(Operator):
+class ChangeJoin(TwoSides[PendingPrefixes], Operator):
     """Pairs the changes of two relations whose tuples agree on k, and satisfy ``residual`` if there is one.
 
     - R(τ)   = [(e1, e2) | e1 in R1(τ), e2 in R2(τ), e1.k = e2.k, residual(e1, e2)]
@@ -82,12 +87,14 @@ class ChangeJoin(Operator):
         self.keys, self.instants, self.residual = JoinKeys(inputs, keys), instants, residual
         self._condition = None if residual is None else condition(residual)
         output = JoinOutput((tuple_of(left), tuple_of(right)), self.keys, "inner", residual)
-        super().__init__(inputs, changes(output.schema, instants.type))
+        Operator.__init__(self, inputs, changes(output.schema, instants.type))
         self._origins = [
             [*output.origins[side], inputs[side].index(AT), inputs[side].index(DIFF)] for side in SIDES
         ]
         self._settled = [Counted(schema.empty().drop(AT)) for schema in inputs]
         self._later = [Counted(schema.empty()) for schema in inputs]
+        pending = [PendingPrefixes(schema, instants) for schema in inputs]
+        TwoSides.__init__(self, self.keys.alignment, pending, [*zip(self._settled, self._later, strict=True)])
         self._joint = [
             JointCover(schema, {*range(len(schema))} - {*positions, schema.index(AT)})
             for schema, positions in zip(inputs, self.keys.positions, strict=True)
@@ -95,28 +102,14 @@ class ChangeJoin(Operator):
         self._key_schema = Schema.of((*self.keys.schema, Attribute(AT, instants.type, False)))
         self._prefixes = [Prefixes(self._key_schema, instants) for _ in SIDES]
         """The instants up to which each input has closed each k."""
-        self._pending = [PendingPrefixes(schema, instants) for schema in inputs]
         self._alignment = Alignment(self.schema, 2)
         self._at = self.schema.index(AT)
         self._emitted = StateCell[int | None](None)
         """The emitted bound of all tuples, if there is one."""
         self.key_paths = [*self._key_paths()]
-        self.state = State(
-            keys=self.keys.alignment,
-            alignment=self._alignment,
-            said=self._emitted,
-            **{
-                f"{name}{side}": parts[side]
-                for name, parts in (
-                    ("settled", self._settled),
-                    ("later", self._later),
-                    ("joint", self._joint),
-                    ("prefixes", self._prefixes),
-                    ("pending", self._pending),
-                )
-                for side in SIDES
-            },
-        )
+        for side in SIDES:
+            self.sides |= {f"joint{side}": self._joint[side], f"prefixes{side}": self._prefixes[side]}
+        self.state = State(**self.sides, both=self._alignment, emitted=self._emitted)
 
     def _key_paths(self) -> Iterator[KeyPath]:
         yield self._alignment, None
@@ -125,7 +118,7 @@ class ChangeJoin(Operator):
             origins = zip(self.schema.names, self._origins[side], strict=True)
             names = {name: input_.names[origin] for name, origin in origins if origin is not None}
             yield self._joint[side], names
-            yield self._pending[side], names
+            yield self.pending[side], names
 
     # Tuples
 
@@ -138,7 +131,7 @@ class ChangeJoin(Operator):
     def _pairs(self, port: int, tuples: pl.DataFrame) -> list[pl.DataFrame]:
         """The changes of all pairs of an input's tuple and a retained tuple of the other side that agree on k."""
         parts = []
-        for arrangement in (self._settled[1 - port], self._later[1 - port]):
+        for arrangement in self.retained[1 - port]:
             positions, rows = arrangement.probe(tuples, self.keys.names[port], self.keys.names[1 - port])
             probing, retained = tuples[positions], arrangement.take(rows)
             left, right = (probing, retained) if port == LEFT else (retained, probing)
@@ -189,7 +182,7 @@ class ChangeJoin(Operator):
         to_combine = batch
         if not self.ownership:  # punctuations that are emitted uncombined need not be combined
             is_all = unblocked.position is not None and len(unblocked) == len(batch)
-            to_combine = PunctuationBatch(() if is_all else filter(self._pending[port].is_waiting, batch))
+            to_combine = PunctuationBatch(() if is_all else filter(self.pending[port].is_waiting, batch))
         old_bound = self._emitted.value
         combined = self._alignment.update(port, self._to_output(port, to_combine))
         punctuations = [unblocked, combined]
@@ -198,8 +191,8 @@ class ChangeJoin(Operator):
             side, floor = 1 - port, self._prefixes[port].floor
             # without a bound up to the floor, punctuations that wait for this input only may be new
             if self.ownership or self._emitted.value is None or self._emitted.value < floor - 1:
-                self._pending[side].touch([Punctuation.everything(self.inputs[side])])
-            free = self._pending[side].free(partial(self._least, side))
+                self.pending[side].touch([Punctuation.everything(self.inputs[side])])
+            free = self.pending[side].free(partial(self._least, side))
             punctuations.append(self._to_output(side, PunctuationBatch(free)))
             self._record(punctuations[-1:])
             if not self.ownership:
@@ -225,11 +218,7 @@ class ChangeJoin(Operator):
             self._settle(side, by_form)
         if len(ever):
             over = ever.rebase(self.keys.schema, range(len(self.keys.schema)))
-            closed_tuples = PunctuationSet(
-                self.inputs[side], self.keys.to_schema(over, self.inputs[side], side)
-            )
-            for retained in (self._settled[side], self._later[side]):
-                self._pending[side].lose(retained.remove(retained.matching(closed_tuples)))
+            self.close(side, self.keys.to_schema(over, self.inputs[side], side))
             self.keys.add(port, over)
             self._prefixes[port].forget(ever)
         return True
@@ -243,13 +232,13 @@ class ChangeJoin(Operator):
         for q, first in ({everything: closed.floor} | closed.others).items():
             settling.add(with_at(q, self.instants.prefix(first)).rebase(schema, sources))
             if q is not everything:
-                self._pending[side].touch([q.rebase(schema, sources)])
+                self.pending[side].touch([q.rebase(schema, sources)])
         if len(later):
             rows.append(later.matching(settling))
         for at, constants in closed.listed.items():
             key_names = [names[i] for i in at]
             columns, types = constants.drop(OPEN), [schema[n].type for n in key_names]
-            self._pending[side].touch(
+            self.pending[side].touch(
                 Punctuation.of(schema, **dict(zip(key_names, map(constant, types, row), strict=True)))
                 for row in columns.iter_rows()
             )
@@ -258,18 +247,17 @@ class ChangeJoin(Operator):
                 instants = self.instants.ordinals(later.take(candidates, [AT])[AT])
                 rows.append(candidates[instants <= constants[OPEN].to_numpy()[hit]])
         if rows:
-            moved = later.remove(ascending(np.concatenate(rows)))
-            self._pending[side].lose(moved)
+            moved = self.lose(side, ascending(np.concatenate(rows)), number=1)
             self._settled[side].add(moved.drop(AT))
 
     def _unblocked_part(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """The part of an input's punctuations that its retained tuples do not block."""
-        pending, least = self._pending[port], partial(self._least, port)
+        pending, least = self.pending[port], partial(self._least, port)
         if batch.position in (None, self.inputs[port].index(AT)):
             pending.add(batch)
             return PunctuationBatch(pending.free(least))
         free = PunctuationSet(self.inputs[port], batch)
-        for retained in (self._settled[port], self._later[port]):
+        for retained in self.retained[port]:
             if len(retained):
                 free.discard(retained.blocked(free).all())
         free_batch = free.all()
@@ -325,6 +313,3 @@ class ChangeJoin(Operator):
         for block in self._later[side].blocks():
             least = min(least, int(self.instants.ordinals(block[AT]).min()))
         return least
-
-    def waits(self) -> list[int]:
-        return [len(self._settled[1 - port]) + len(self._later[1 - port]) for port in SIDES]

@@ -1,4 +1,7 @@
-"""semijoin and antijoin of relations with a residual: the left tuples with, or without, a partner."""
+"""semijoin and antijoin of relations: the left tuples with, or without, a partner.
+
+A class of its own beside `ChangeJoin`: pairs are emitted at once, but a left tuple only once the instant is closed.
+"""
 
 from __future__ import annotations
 

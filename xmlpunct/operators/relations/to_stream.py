@@ -1,4 +1,4 @@
-"""ISTREAM, DSTREAM and RSTREAM: a relation as a stream."""
+"""ISTREAM, DSTREAM and RSTREAM: a relation as a stream. Each has an emitter, which makes the file long."""
 
 from __future__ import annotations
 

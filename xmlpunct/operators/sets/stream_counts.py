@@ -10,6 +10,7 @@ from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join.join_keys import LEFT, SIDES
 from xmlpunct.operators.join.two_sides import TwoSides
+from xmlpunct.operators.pending import Pending
 from xmlpunct.operators.sets.count_functions import has_result, required_inputs
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.ownership import KeyPath
@@ -46,7 +47,7 @@ class StreamCounts:
         self._emitted = Arrangement(schema.empty(), schema.names)
         sides = SIDES if self.compares else ()
         retained = [[Arrangement(schema.empty(), schema.names)] for _ in sides]
-        self._sides = TwoSides(alignment, [schema for _ in sides], retained)
+        self._sides = TwoSides(alignment, [Pending(schema) for _ in sides], retained)
         self.key_paths: list[KeyPath] = [(alignment, None)]
         self.parts: dict[str, SnapshotPart] = {**self._sides.sides, "emitted": self._emitted}
 
