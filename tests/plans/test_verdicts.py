@@ -271,7 +271,7 @@ def judge(seed: int) -> list[str]:
         by_chance = any(
             not need.by and (need.fate == Fate.BLOCKS or not need.fails) for need in outlook.needs
         )
-        if by_chance or below or outlook.nulls or outlook.told:
+        if by_chance or below or outlook.nulls or outlook.remark:
             spoilt.add(number)
         if not below and not outlook.nulls:
             label = f"#{number} {node.describe()}"
@@ -288,7 +288,7 @@ def against(node: Node, outlook: Outlook, short: Run, long: Run) -> Iterator[str
     )
     rows, results = f"{state} rows are retained", f"{withheld} results are withheld"
     busy = all(is_more(short.results[n.number], long.results[n.number]) for n in node.inputs)
-    if outlook.fate is None and not outlook.told and is_more(*state):
+    if outlook.fate is None and not outlook.remark and is_more(*state):
         yield f"{rows}, yet it is fine"
     if outlook.fate is not None and busy and is_no_more(*state):
         yield f"{rows}, yet it {outlook.fate}"

@@ -1,4 +1,4 @@
-"""Will it unblock, will it stay bounded? What can be said of a plan before it runs, and what would mend it."""
+"""Verdicts before a run: will each operator unblock and stay bounded, and which promises of streams would mend it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from xmlpunct.engine.plan.schemes import THE_END, Need, Outlook, Scheme, either,
 from xmlpunct.engine.sql.planner.declaration import clause, identifier
 
 MOST_TRIALS = 20_000
-"""So many assignments of promises are tried for the fewest; this bounds time."""
+"""Maximum number of assignments of promises to try, which bounds the time."""
 WIDEST = 3
-"""A promise that is tried constrains at most so many attributes."""
+"""Maximum number of attributes that a promise to try constrains."""
 
 
 def verdicts(query: Query) -> Iterator[tuple[Node, str]]:
-    """For each node of a plan its verdict, in words.
+    """The verdict on each node of a plan, in words.
 
     >>> from xmlpunct.engine.sql import plan
     >>> query = plan('''
@@ -29,13 +29,13 @@ def verdicts(query: Query) -> Iterator[tuple[Node, str]]:
     >>> [f"{node.name}: {verdict}" for node, verdict in verdicts(query)]
     ['scan: fine', 'group-by: blocks for ever', 'project: fine']
     """
-    found = outlooks(*query.roots)
+    by_node = outlooks(*query.roots)
     for node in query.walk():
-        yield node, verdict(node, found[id(node)])
+        yield node, verdict(node, by_node[id(node)])
 
 
 def verdict(node: Node, outlook: Outlook) -> str:
-    """What becomes of a node, in words."""
+    """The verdict on a node, in words."""
     if outlook.fate is not None:
         return str(outlook.fate)
     if outlook.nulls:
@@ -43,8 +43,8 @@ def verdict(node: Node, outlook: Outlook) -> str:
     waited = [scan.stream for need in outlook.needs for scan in _awaited(node, need)]
     ends = ", ".join(dict.fromkeys(stream.declared for stream in waited if stream.ends))
     many = len({stream.declared for stream in waited}) > 1
-    told = [f"{ends} {'end' if many else 'ends'}"] if ends else []
-    return f"fine ({'; '.join(told)})" if told else ": ".join(filter(None, ["fine", outlook.told]))
+    remarks = [f"{ends} {'end' if many else 'ends'}"] if ends else []
+    return f"fine ({'; '.join(remarks)})" if remarks else ": ".join(filter(None, ["fine", outlook.remark]))
 
 
 def _awaited(node: Node, need: Need) -> Iterator[Scan]:
@@ -55,27 +55,27 @@ def _awaited(node: Node, need: Need) -> Iterator[Scan]:
 
 
 def _attributes(node: Node, outlook: Outlook) -> set[str]:
-    """The attributes of streams whose nulls are left, or else the plan's names for them."""
-    found = set[str]()
+    """The stream attributes whose nulls are never closed, or else the plan's names for them."""
+    names = set[str]()
     for need in outlook.needs:
         for name in need.nulls_left:
-            found.update(
+            names.update(
                 attribute for _, attribute in node.inputs[need.port].stream_attributes(name) or [("", name)]
             )
-    return found
+    return names
 
 
 def faults(query: Query) -> list[str]:
     """The operators that block or grow for ever, in words."""
-    found = outlooks(*query.roots)
-    bad = [(node, found[id(node)].fate) for node in query.walk()]
+    by_node = outlooks(*query.roots)
+    bad = [(node, by_node[id(node)].fate) for node in query.walk()]
     return [f"#{node.number} {node.name} {fate}" for node, fate in bad if fate is not None]
 
 
 def refuse_unsafe(query: Query) -> None:
     """Refuse a query of which some operator blocks or grows for ever. Raises `UsageError`."""
-    if found := faults(query):
-        lines = [f"  {line}" for line in [*found, *mending(query).lines()]]
+    if bad := faults(query):
+        lines = [f"  {line}" for line in [*bad, *mending(query).lines()]]
         raise UsageError(
             "--safe: this query may never emit all its results, or may grow without bound", *lines
         )
@@ -96,14 +96,14 @@ class Promise:
 
     @property
     def outlook(self) -> Outlook:
-        """What it says of the stream."""
+        """The outlook of a stream with this promise."""
         schemes = smallest([self.scheme])
         return Outlook(schemes, schemes, self.scheme if self.ordered else Scheme())
 
 
 @dataclass(frozen=True)
 class Mending:
-    """The fewest promises that make every verdict fine but those of the nodes that no scheme mends."""
+    """The fewest promises that make every verdict fine, except on nodes that no scheme mends."""
 
     promises: tuple[Promise, ...]
     hopeless: tuple[Node, ...]
@@ -111,7 +111,7 @@ class Mending:
     """Joins that no order of two-way joins keeps bounded, though one join of all their inputs would be."""
 
     def lines(self) -> Iterator[str]:
-        """A line for each stream that would have to promise something, and for each node that no promise helps."""
+        """A line for each stream with a promise to make, and for each node that no promise helps."""
         for stream in dict.fromkeys(promise.stream for promise in self.promises):
             own = [promise for promise in self.promises if promise.stream == stream]
             if schemes := [p.scheme for p in own if not p.ordered]:
@@ -126,7 +126,7 @@ class Mending:
 
 
 def mending(query: Query) -> Mending:
-    """What the streams would have to promise.
+    """The promises that the streams would have to make.
 
     >>> from xmlpunct.engine.sql import plan
     >>> query = plan('''
@@ -142,11 +142,11 @@ def mending(query: Query) -> Mending:
     mended = {id(node) for node in nodes} - {id(node) for node in hopeless}
 
     def worst(chosen: Sequence[Promise]) -> int:
-        """0: all that can be is fine; 1: but for nulls; 2: something is not."""
-        found = outlooks(*query.roots, assumed=_assumed(chosen))
-        if any(found[it].fate is not None for it in mended):
+        """0: every verdict that can be fine is fine; 1: some only but for nulls; 2: some are not."""
+        by_node = outlooks(*query.roots, assumed=_assumed(chosen))
+        if any(by_node[it].fate is not None for it in mended):
             return 2
-        return int(any(found[it].nulls - best[it].nulls for it in mended))
+        return int(any(by_node[it].nulls - best[it].nulls for it in mended))
 
     at_once = tuple(
         tree.root
@@ -159,7 +159,7 @@ def mending(query: Query) -> Mending:
 
 
 def _fewest(choices: Sequence[Promise], worst: Callable[[Sequence[Promise]], int]) -> tuple[Promise, ...]:
-    """The promises that mend, fewest attributes first; better such ones as leave no nulls."""
+    """The promises with the fewest attributes that mend the plan, preferably without remaining nulls."""
     second: tuple[Promise, ...] | None = None
     for chosen in islice(_by_size(choices), MOST_TRIALS):
         grade = worst(chosen)
@@ -169,7 +169,7 @@ def _fewest(choices: Sequence[Promise], worst: Callable[[Sequence[Promise]], int
             second = chosen
     if second is not None:
         return second
-    kept = list(choices)  # there are too many to try: leave out what can be
+    kept = list(choices)  # too many to try: drop the unnecessary ones
     for promise in sorted(choices, key=lambda p: -len(p.scheme)):
         rest = [other for other in kept if other != promise]
         if worst(rest) < 2:
@@ -180,10 +180,10 @@ def _fewest(choices: Sequence[Promise], worst: Callable[[Sequence[Promise]], int
 def _by_size(choices: Sequence[Promise]) -> Iterator[tuple[Promise, ...]]:
     """Selections of promises, by the number of their attributes."""
 
-    def fill(place: int, left: int) -> Iterator[tuple[Promise, ...]]:
+    def fill(first: int, left: int) -> Iterator[tuple[Promise, ...]]:
         if left == 0:
             yield ()
-        for i in range(place, len(choices)):
+        for i in range(first, len(choices)):
             if (size := len(choices[i].scheme)) <= left:
                 yield from ((choices[i], *rest) for rest in fill(i + 1, left - size))
 
@@ -192,24 +192,24 @@ def _by_size(choices: Sequence[Promise]) -> Iterator[tuple[Promise, ...]]:
 
 
 def _assumed(promises: Sequence[Promise]) -> dict[str, Outlook]:
-    told: dict[str, list[Outlook]] = {}
+    by_stream: dict[str, list[Outlook]] = {}
     for promise in promises:
-        told.setdefault(promise.stream, []).append(promise.outlook)
-    return {stream: either(said) for stream, said in told.items()}
+        by_stream.setdefault(promise.stream, []).append(promise.outlook)
+    return {stream: either(outlooks_) for stream, outlooks_ in by_stream.items()}
 
 
-def _candidates(nodes: Sequence[Node], found: Mapping[int, Outlook]) -> Iterator[Promise]:
-    """The promises that could serve some need, each once: sets of the attributes that its columns come from."""
+def _candidates(nodes: Sequence[Node], by_node: Mapping[int, Outlook]) -> Iterator[Promise]:
+    """The promises that could satisfy some need, each once: sets of the attributes that its columns come from."""
     scans = (node for node in nodes if isinstance(node, Scan))
     streams = {scan.stream.declared: scan.stream for scan in scans if not scan.stream.ends}
     seen: dict[Promise, None] = {}
     for node in nodes:
-        for need in found[id(node)].needs:
+        for need in by_node[id(node)].needs:
             below = node.inputs[need.port]
             traced: dict[str, dict[str, bool]] = {}
             for name in (*need.within, *need.prefixes):
-                for told, attribute in below.stream_attributes(name):
-                    stream = streams.get(told.partition("#")[0])
+                for stream_name, attribute in below.stream_attributes(name):
+                    stream = streams.get(stream_name.partition("#")[0])
                     if stream is not None:
                         of = traced.setdefault(stream.declared, {})
                         of[attribute] = of.get(attribute, True) and name not in need.within

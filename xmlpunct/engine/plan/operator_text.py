@@ -36,6 +36,12 @@ def closed(node: Node, closing: dict[str, list[StreamAttribute]], how: str = "cl
     return f"{' or '.join(ways)}{several}, with * elsewhere{condition}"
 
 
+def only_at_end(node: Node) -> str:
+    """Text for an operator whose results no punctuation but the end of its inputs releases."""
+    end = every_stream(node)
+    return f"nothing is released before the end of {end}: punctuations cannot constrain computed columns"
+
+
 def closes_tuple(node: Node) -> str:
     """The condition under which punctuations close a whole tuple of a node."""
     return closed(node, closing_attributes(node, node.schema.names), "closed it by {}")

@@ -21,16 +21,16 @@ from xmlpunct.engine.plan.schemes import (
 from xmlpunct.engine.plan.stream_nodes import Scan
 
 Assumed = Mapping[str, Outlook]
-"""What streams promise beside what they declare, by their declared names."""
+"""Outlooks to add to those that streams declare, by declared names."""
 PER_PARTITION = "retains state for each partition, by definition"
 
 
 def outlooks(*roots: Node, assumed: Assumed | None = None) -> dict[int, Outlook]:
     """The outlook of each node of some plans, by its id."""
-    found: dict[int, Outlook] = {}
+    by_id: dict[int, Outlook] = {}
     for node in walk(roots):
-        found[id(node)] = outlook_of(node, [found[id(below)] for below in node.inputs], assumed)
-    return found
+        by_id[id(node)] = outlook_of(node, [by_id[id(below)] for below in node.inputs], assumed)
+    return by_id
 
 
 def outlook_of(node: Node, below: Sequence[Outlook], assumed: Assumed | None = None) -> Outlook:
@@ -53,8 +53,8 @@ def outlook_of(node: Node, below: Sequence[Outlook], assumed: Assumed | None = N
     if all(need.by for need in needs if need.fate is Fate.BLOCKS):
         result = either([result, Outlook(closes=smallest(node.closing_keys))])
     offers, closes = (reduced(schemes, node.schema) for schemes in (result.offers, result.closes))
-    told = PER_PARTITION if _retains_partitions(node, below) else node.note
-    return replace(result, offers=offers, closes=smallest([*closes, *offers]), needs=needs, told=told)
+    remark = PER_PARTITION if _retains_partitions(node, below) else node.note
+    return replace(result, offers=offers, closes=smallest([*closes, *offers]), needs=needs, remark=remark)
 
 
 def _retains_partitions(node: Node, below: Sequence[Outlook]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Constraint, Node, Unary, constraints
-from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream
+from xmlpunct.engine.plan.operator_text import closed, closing_attributes, only_at_end
 from xmlpunct.engine.plan.schemes import Fate, Need, has_many_values, nullable
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types import DOUBLE
@@ -34,12 +34,10 @@ class Over(Unary):
 
     @property
     def unblocked_by(self) -> str:
-        ts, end, (kind, count) = self.order[0].column, every_stream(self), self.calls[0].release
+        ts, (kind, count) = self.order[0].column, self.calls[0].release
         closing = closing_attributes(self.input, [*self.keys, ts])
         if ts not in closing and not any(key in closing for key in self.keys):
-            return (
-                f"nothing is released before the end of {end}: punctuations cannot constrain computed columns"
-            )
+            return only_at_end(self)
         partition = f" of its {', '.join(self.keys)}" * bool(self.keys)
         if kind == "end" or ts not in closing:
             text = f"a tuple is released once all{partition} is closed for ever"

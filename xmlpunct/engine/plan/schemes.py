@@ -180,14 +180,14 @@ class Outlook:
 
     It ``offers`` schemes. ``closes``: schemes for which every *actual* tuple is, at some finite time, matched by a
     punctuation on the scheme only: offered schemes, and keys. ``prefixes``: attributes that are closed in ascending
-    order. ``needs`` are those of the node itself, `Need.matched`. ``told`` is a neutral remark for the user.
+    order. ``needs`` are those of the node itself, `Need.matched`. ``remark`` is a neutral one for the user.
     """
 
     offers: Schemes = NOTHING
     closes: Schemes = NOTHING
     prefixes: Scheme = NONE
     needs: tuple[Need, ...] = ()
-    told: str = ""
+    remark: str = ""
 
     @property
     def ends(self) -> bool:

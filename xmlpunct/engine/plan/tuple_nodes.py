@@ -18,7 +18,7 @@ from xmlpunct.engine.plan.node import (
     lost_domains,
     node_column,
 )
-from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream
+from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream, only_at_end
 from xmlpunct.engine.plan.schemes import (
     THE_END,
     Fate,
@@ -364,9 +364,7 @@ class Sort(Unary):
             return f"nulls come first, so nothing is released before the end of {end}, on one shard"
         closing = closing_attributes(self.input, [key.column])
         if not closing:
-            return (
-                f"nothing is released before the end of {end}: punctuations cannot constrain computed columns"
-            )
+            return only_at_end(self)
         first = "highest" if key.descending else "lowest"
         nulls = f"; nulls, at the end of {end}" if nullable else ""
         return f"a tuple is released once {closed(self.input, closing)}, from the {first} value on; on one shard{nulls}"

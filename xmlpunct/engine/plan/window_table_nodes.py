@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Constraint, Node, PartitionChoice, Unary, constraints
-from xmlpunct.engine.plan.operator_text import closed, closing_attributes, every_stream
+from xmlpunct.engine.plan.operator_text import closed, closing_attributes, only_at_end
 from xmlpunct.engine.plan.schemes import Fate, Need, Outlook, either, nullable
 from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -171,10 +171,7 @@ class Session(Unary):
     def unblocked_by(self) -> str:
         closing = closing_attributes(self.input, [self.timestamp, *self.by])
         if self.timestamp not in closing:
-            end = every_stream(self)
-            return (
-                f"nothing is released before the end of {end}: punctuations cannot constrain computed columns"
-            )
+            return only_at_end(self)
         nulls = [name for name in self.by if self.input.schema[name].nullable]
         return (
             f"a session is released once {closed(self.input, closing)}, from a gap before it to a gap behind it"

@@ -1,8 +1,8 @@
-"""From a result that is waited for down to what the streams have to say.
+"""From a pending result down the plan to the missing punctuations of the streams.
 
-Two questions go down the plan. *Release*: what do retained tuples that match a pattern wait for? *Promise*: what is
-missing until a node promises a pattern? What the streams have said already is missing no more. Where an input's tuples
-are retained until the other one closes them, what is retained says which values those are.
+Two questions go down the plan. *Release*: which punctuations do retained tuples that match a pattern wait for?
+*Promise*: which punctuations are missing until a node emits a pattern? Punctuations that streams have emitted are not
+missing. Where one input closes retained tuples of another, the values of these tuples restrict the question.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xmlpunct.types.pattern import WILDCARD, Pattern
 
 @dataclass(frozen=True)
 class Held:
-    """Which operator retains something, and since when."""
+    """An operator that retains tuples, and the time since when, in seconds since 1970."""
 
     operator: str
     since: float
@@ -27,39 +27,39 @@ class Held:
 
 @dataclass(frozen=True)
 class Missing:
-    """A punctuation that a stream has to say for what is held somewhere. None: it has said it."""
+    """A punctuation of a stream that retained tuples wait for. None: the stream has emitted it."""
 
     stream: Stream
     punctuation: Punctuation | None
     held: Held
     begun: bool = False
-    """Whether a larger punctuation may say it, or a part of it."""
+    """True if the stream has emitted a part of it, or may emit a larger one."""
 
 
 class Tracing:
-    """Asks a plan, of which ``holding`` says what was said to it and what it retains.
+    """Traces a plan, of which ``holding`` has the received punctuations and an outline of the retained tuples.
 
-    Each question is asked once: there are two ways down from a join, and from that below it two more. ``said`` has what
-    streams will say, if that is known: it may be more than what is asked for in one place.
+    Each answer is computed once: two ways lead down from a join, and two more from a join below it. ``covering`` has
+    for each stream the punctuation of an earlier trace, which may cover more than one operator waits for.
     """
 
-    def __init__(self, holding: Holding, said: Mapping[str, Punctuation] | None = None) -> None:
-        self._holding, self._said = holding, said or {}
-        self._known: dict[tuple[int, Punctuation, Held | None], list[Missing]] = {}
+    def __init__(self, holding: Holding, covering: Mapping[str, Punctuation] | None = None) -> None:
+        self._holding, self._covering = holding, covering or {}
+        self._answers: dict[tuple[int, Punctuation, Held | None], list[Missing]] = {}
 
     def release(self, node: Node, wanted: Punctuation) -> list[Missing]:
-        """What is missing until the retained results of a node, and of all below it, that match are out."""
+        """The missing punctuations until matching tuples, retained by a node or below it, are released."""
         key = node.number, wanted, None
-        if key not in self._known:
-            self._known[key] = [] if wanted.is_empty else self._release(node, wanted)
-        return self._known[key]
+        if key not in self._answers:
+            self._answers[key] = [] if wanted.is_empty else self._release(node, wanted)
+        return self._answers[key]
 
     def promise(self, node: Node, wanted: Punctuation, held: Held) -> list[Missing]:
-        """What is missing until a node promises ``wanted``, for what is held above it, and what is not any more."""
+        """The punctuations until a node emits ``wanted``, for tuples ``held`` above it, and those already emitted."""
         key = node.number, wanted, held
-        if key not in self._known:
-            self._known[key] = [] if wanted.is_empty else self._promise(node, wanted, held)
-        return self._known[key]
+        if key not in self._answers:
+            self._answers[key] = [] if wanted.is_empty else self._promise(node, wanted, held)
+        return self._answers[key]
 
     def _release(self, node: Node, wanted: Punctuation) -> list[Missing]:
         asks, *others = node.every_ask(wanted)
@@ -85,7 +85,7 @@ class Tracing:
             names = [origins.get(name) for name in stream.sent.names]
             p = wanted.rebase(stream.sent, [None if n is None else wanted.schema.index(n) for n in names])
             missing = self._holding.missing(stream.name, p)
-            return [Missing(stream, missing, held, missing != p or self._said.get(stream.name, p) != p)]
+            return [Missing(stream, missing, held, missing != p or self._covering.get(stream.name, p) != p)]
         asks, *others = node.every_ask(wanted)
         needs = _two_sided(node).items()
         ways = [self._of_all(node, asks, held)] if node.combines else []
@@ -97,7 +97,7 @@ class Tracing:
         return [missing for of in (asks, *others) for missing in self._of_all(node, of, held)]
 
     def _of_all(self, node: Node, asks: Sequence[Punctuation], held: Held) -> list[Missing]:
-        """What is missing until each input promises what it is asked."""
+        """The missing punctuations until each input emits its one of ``asks``."""
         pairs = zip(node.inputs, asks, strict=True)
         return [missing for below, ask in pairs for missing in self.promise(below, ask, held)]
 
@@ -113,7 +113,7 @@ class Tracing:
         kept = retained.meeting(mine, _stored(node, side))
         coming = held if self.release(node.inputs[side], mine) else None
         if not need.whole and kept.count < retained.count and any(m.begun for m in missing):
-            coming = held  # a larger punctuation may say it, which what is retained elsewhere holds back
+            coming = held  # it may come in a larger punctuation, which other retained tuples block
         return missing + self._closing(node, need, mine, kept, coming)
 
     def _partnerless(
@@ -155,19 +155,19 @@ class Tracing:
 
 
 def _size(found: list[Missing]) -> tuple[int, int]:
-    """How many streams have to say something, and how often one of them has to end."""
+    """The number of streams that punctuations are missing of, and how many of these are ends."""
     still = _still(found)
     ends = sum(m.punctuation is not None and m.punctuation.is_everything for m in still)
     return len({m.stream.name for m in still}), ends
 
 
 def _still(found: list[Missing]) -> list[Missing]:
-    """Those that have not been said."""
+    """The ones that the streams have not emitted."""
     return [missing for missing in found if missing.punctuation is not None]
 
 
 def _speakable(node: Node, p: Punctuation) -> Punctuation:
-    """The part of a punctuation that a node's own can have; ``*`` where it can promise nothing smaller."""
+    """A punctuation without patterns for columns that the node's punctuations cannot constrain."""
     places = [place if _speaks(node, name, pattern) else None for place, (name, pattern) in _all(p)]
     return p.rebase(p.schema, places)
 
@@ -177,7 +177,7 @@ def _all(p: Punctuation) -> Iterator[tuple[int, tuple[str, Pattern]]]:
 
 
 def _speaks(node: Node, name: str, pattern: Pattern) -> bool:
-    """Whether a node's punctuations can have a pattern for one of its columns."""
+    """True if a node's punctuations can have a pattern for one of its columns."""
     if pattern is WILDCARD or isinstance(node, Scan):
         return True
     below = list(node.sources(Punctuation.of(node.schema, **{name: pattern})))
@@ -185,7 +185,7 @@ def _speaks(node: Node, name: str, pattern: Pattern) -> bool:
 
 
 def _within(p: Punctuation, kept: RetainedBoxes, names: Mapping[str, str] | None = None) -> Punctuation:
-    """What a punctuation says of the tuples that are kept."""
+    """A punctuation, restricted to the values of retained tuples."""
     of = {a.name: (names or {}).get(a.name, a.name) for a in p.schema}
     around = Punctuation(p.schema, [kept.pattern(a.type, of[a.name]) for a in p.schema])
     return combine(p, around) or p
