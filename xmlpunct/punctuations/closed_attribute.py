@@ -117,8 +117,8 @@ class ClosedAttribute:
 
     @property
     def is_simple(self) -> bool:
-        """Whether a punctuation that leaves the attribute open closes nothing beyond itself."""
-        return all(row.outline.is_everything for row in self._rows)
+        """Whether a punctuation that leaves the attribute open closes itself only, and forgets nothing."""
+        return not len(self.joint) and all(row.outline.is_everything for row in self._rows)
 
     def add(
         self, punctuations: Sequence[Punctuation], is_needed: Callable[[Pattern], bool] | None = None

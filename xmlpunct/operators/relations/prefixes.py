@@ -49,6 +49,29 @@ def split(closed: PunctuationBatch) -> tuple[PunctuationBatch, PunctuationBatch]
     return parts[0], parts[1]
 
 
+def closed_bounds(closed: PunctuationBatch, tuples: pl.DataFrame, instants: Instants) -> Ordinals:
+    """For each tuple, the last instant of the prefixes that match it; T's end if it is closed for ever. Shape (n,).
+
+    Without a match it is an instant that no tuple has, or the least instant of the type.
+
+    >>> from xmlpunct.schema.change_columns import changes
+    >>> s = changes(Schema.parse("x INT"), INT)
+    >>> closed = PunctuationBatch(Punctuation.parse(s, text) for text in ("<*, (,3], *>", "<7, (,5], *>"))
+    >>> closed_bounds(closed, s.frame([(7, 0, 1), (8, 0, 1)]), Instants(INT)).tolist()
+    [5, 3]
+    """
+    for_ever, prefixes = split(closed)
+    first_open = np.full(tuples.height, instants.lo, np.int64)
+    if len(prefixes):
+        by_key = Prefixes(closed.schema, instants)
+        by_key.add(Sorted(closed.schema, instants, prefixes))
+        first_open = by_key.first_open(tuples)
+    bounds = np.maximum(first_open, instants.type.ordinal(instants.type.lowest) + 1) - 1
+    if len(for_ever):
+        bounds[PunctuationSet(closed.schema, for_ever).mask(tuples).to_numpy()] = instants.last
+    return bounds
+
+
 class Sorted:
     """Prefix punctuations over a key and ``$at``, none of which is for ever, by what they say of the key.
 
@@ -68,8 +91,9 @@ class Sorted:
         self.others: dict[Punctuation, int] = {}
         """The first instants that those leave open which list no values."""
         listed: dict[Signature, list[tuple[Punctuation, int]]] = {}
+        at = schema.index(AT)
         for p in prefixes:
-            q, first = without_at(p), instants.bound(p.patterns[-1]) + 1
+            q, first = without_at(p), instants.bound(p.patterns[at]) + 1
             if q.is_everything:
                 self.floor = max(self.floor, first)
             elif first > instants.lo and q.form is not None:

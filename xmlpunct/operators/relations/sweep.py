@@ -10,8 +10,8 @@ import polars as pl
 
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.relations.bounds import for_ever
 from xmlpunct.operators.relations.open_changes import Later
+from xmlpunct.operators.relations.prefixes import split
 from xmlpunct.operators.sets.count_functions import Counts
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -70,7 +70,7 @@ class Sweep:
     def close(self, closed: PunctuationBatch) -> Steps:
         """Remove the changes that match ``closed``, and advance the counts; drop tuples that are closed for ever."""
         tuples, after, diffs = self._move(self.later.close(PunctuationSet(self._schema, closed)))
-        over = self.counts.matching(PunctuationSet(self._schema, for_ever(closed)))
+        over = self.counts.matching(PunctuationSet(self._schema, split(closed)[0]))
         return Steps(tuples, after, diffs, self.counts.remove(over))
 
     def least(self, side: int, patterns: Sequence[Punctuation]) -> list[int]:

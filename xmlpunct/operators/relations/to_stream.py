@@ -9,9 +9,9 @@ import polars as pl
 
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.relations.bounds import closed_bounds
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.open_changes import Later
+from xmlpunct.operators.relations.prefixes import closed_bounds
 from xmlpunct.operators.relations.repeated import Repeated
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.joint_cover import JointCover

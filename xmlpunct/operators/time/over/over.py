@@ -15,6 +15,7 @@ from xmlpunct.operators.group.open_groups import ALL
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.pending import Pending
+from xmlpunct.operators.relations.prefixes import closed_bounds, split
 from xmlpunct.operators.state import State
 from xmlpunct.operators.time.over.calls import END, WindowCall
 from xmlpunct.operators.time.over.closed import ClosedPartitions
@@ -86,7 +87,7 @@ class Over(Operator):
             waiting=self._waiting,
             tail=self._tail,
             summary=self._summary,
-            closed=self._closed,
+            closed=self._closed.prefixes,
             pending=self._pending,
         )
 
@@ -104,7 +105,7 @@ class Over(Operator):
 
     def _release_final(self, closed: PunctuationBatch) -> pl.DataFrame:
         """Release the final rows, and purge the rows that no later row needs."""
-        ends = self._closed.ends(closed)
+        ends, _ = split(closed)
         final = self._closed.older(ends if self._release == END else closed, 0)
         waiting = self._waiting.matching(final)
         tail = self._tail.matching(
@@ -115,7 +116,9 @@ class Over(Operator):
         if keys.height:
             if not self._slides:
                 tail = self._tail.probe(keys)[1]
-            results = self._advance(keys, ascending(tail), waiting, self._closed.bounds(closed, keys))
+            results = self._advance(
+                keys, ascending(tail), waiting, closed_bounds(closed, keys, self._closed.instants)
+            )
         if len(ends):  # partitions without retained rows
             self._summary.remove(self._summary.matching(self._closed.older(ends, 0)))
         return results
