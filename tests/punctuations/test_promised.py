@@ -150,7 +150,7 @@ def test_a_punctuation_that_a_later_one_implies_is_purged(
         covered.add(news)
     frame = SCHEMA.frame(tuples)
     assert covered.mask(frame).to_list() == PunctuationSet(SCHEMA, received).mask(frame).to_list()
-    remembered = [p for p in from_frame(SCHEMA, covered.snapshot()["others"]) if p.constants is None]
+    remembered = [p for p in from_frame(SCHEMA, covered.snapshot()["punctuations"]) if p.constants is None]
     alike = [
         (p, q)
         for p in remembered
@@ -205,7 +205,7 @@ def test_ranges_beside_constants_fuse(
     for x, low, size, is_list in (drawn for batch in batches for drawn in batch):
         if not is_list:
             ranges[x].add(interval(INT, low, low + size, True, True))
-    remembered = [p for p in from_frame(SCHEMA, covered.snapshot()["others"]) if p.form == (1, (2,), 0)]
+    remembered = [p for p in from_frame(SCHEMA, covered.snapshot()["punctuations"]) if p.form == (1, (2,), 0)]
     assert len(remembered) == sum(map(len, ranges))
     for p in map(punctuation, probes):
         x = int(str(p.patterns[2])[1:])

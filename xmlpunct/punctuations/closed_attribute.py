@@ -32,18 +32,18 @@ Giving up delays a punctuation, and never makes one untrue.
 class Growth:
     """Newly closed values of the attribute, for all tuples that ``outline`` matches.
 
-    ``whole`` has the closed intervals that have grown, each with its old and its new values; ``fresh`` the new values.
-    If the growth has to be emitted again for other shards, all values count as new.
+    ``values`` has the closed intervals that have grown, each with its old and its new values. If the growth has to be
+    emitted again for other shards, all values count as new.
     """
 
     outline: Punctuation
-    whole: IntervalSet
-    fresh: IntervalSet
+    values: IntervalSet
+    new_values: IntervalSet
 
     @property
-    def before(self) -> IntervalSet:
-        """The old values of the intervals."""
-        return self.fresh.missing(self.whole)
+    def old_values(self) -> IntervalSet:
+        """The values of the intervals that are not new."""
+        return self.new_values.missing(self.values)
 
 
 class ClosedAttribute:
@@ -65,7 +65,7 @@ class ClosedAttribute:
     >>> closed = ClosedAttribute(s, "hour")
     >>> def add(**patterns):
     ...     grown = closed.add([Punctuation.of(s, **patterns)])
-    ...     print(*(f"{growth.outline}: {growth.whole}" for growth in grown))
+    ...     print(*(f"{growth.outline}: {growth.values}" for growth in grown))
     >>> add(hour="[0,5]")
     <*, *>: [0,5]
     >>> add(sid="S1", hour="[6,9]")
@@ -123,7 +123,7 @@ class ClosedAttribute:
     def add(
         self, punctuations: Sequence[Punctuation], is_needed: Callable[[Pattern], bool] | None = None
     ) -> list[Growth]:
-        """Receive punctuations; return what has grown, once for each outline.
+        """Receive punctuations; return one growth for each outline whose closed values have grown.
 
         Intersections of outlines are looked for only if ``is_needed`` holds for one of the intervals that they can have
         together. It must hold for all intervals that contain an interval for which it holds.
@@ -162,36 +162,36 @@ class ClosedAttribute:
         is_needed: Callable[[Pattern], bool] | None,
         grown: dict[Punctuation, Growth],
     ) -> None:
-        """Record that values are closed for an outline; add to ``grown`` what has grown."""
+        """Record that values are closed for an outline; add the growth to ``grown``."""
         row = Row(self._position, outline)
         is_frontier = self._frontier is not None and outline.is_everything
-        near = [] if is_frontier else self._near(row)
-        wider = self._closed_by(near, outline)
-        fresh = self._united([*wider, self._rows.values(row)]).missing(values)
-        if not len(fresh):
-            if self.ownership.needs(outline):  # other shards may be unable to emit what implies it
-                whole = self._united([*wider, self._rows.values(row)]).overlapping(values)
-                _record(grown, Growth(outline, whole, whole))
+        overlapping = [] if is_frontier else self._overlapping_rows(row)
+        wider = self._closed_by(overlapping, outline)
+        new = self._united([*wider, self._rows.values(row)]).missing(values)
+        if not len(new):
+            if self.ownership.needs(outline):  # other shards may be unable to emit punctuations that imply it
+                repeated = self._united([*wider, self._rows.values(row)]).overlapping(values)
+                _record(grown, Growth(outline, repeated, repeated))
             return
         self._rows.add_values(row, values)
         closed = self._united([*wider, self._rows.values(row)])
-        growth = Growth(outline, closed.overlapping(fresh), fresh)
+        growth = Growth(outline, closed.overlapping(new), new)
         _record(grown, growth)
         if self._frontier is not None:
             if is_frontier:
-                overtaken = self._frontier.overtaken(growth.whole)
-                near = self._near(row) if overtaken is None else overtaken
+                overtaken = self._frontier.overtaken(growth.values)
+                overlapping = self._overlapping_rows(row) if overtaken is None else overtaken
             else:
                 self._frontier.add(row)
         further: list[Row] = []
-        for r in near:
+        for r in overlapping:
             if not closed.covers(self._rows.values(r)):
-                further += [] if self._rows.values(r).covers(fresh) else [r]
+                further += [] if self._rows.values(r).covers(new) else [r]
             elif covers(outline, r.outline):
                 self._rows.remove([r])
                 grown.pop(r.outline, None)
                 if self.ownership.needs(r.outline):
-                    _record(grown, Growth(r.outline, growth.whole, growth.whole))
+                    _record(grown, Growth(r.outline, growth.values, growth.values))
         if further:
             self._intersect(growth, closed, further, is_needed, grown)
         if self._forgets_complete and _is_all(closed):
@@ -213,19 +213,19 @@ class ClosedAttribute:
         """
         row = Row(self._position, growth.outline)
         if is_needed is not None:
-            most = united(self.type, [closed, *map(self._rows.values, further)])
-            if not any(map(is_needed, most.overlapping(growth.fresh))):
+            largest = united(self.type, [closed, *map(self._rows.values, further)])
+            if not any(map(is_needed, largest.overlapping(growth.new_values))):
                 return
-        for both in _intersections(growth.outline, further):
-            near = [r for r in self._rows.overlapping_rows(both) if r != row]
-            wider = self._united(self._closed_by(near, both))
-            fresh = wider.missing(growth.fresh)
-            if len(fresh):
-                whole = united(self.type, [wider, self._rows.values(row)]).overlapping(fresh)
-                if not set(whole.intervals()) <= set(growth.whole.intervals()):
-                    _record(grown, Growth(both, whole, fresh))
+        for intersection in _intersections(growth.outline, further):
+            overlapping = [r for r in self._rows.overlapping_rows(intersection) if r != row]
+            wider = self._united(self._closed_by(overlapping, intersection))
+            new = wider.missing(growth.new_values)
+            if len(new):
+                values = united(self.type, [wider, self._rows.values(row)]).overlapping(new)
+                if not set(values.intervals()) <= set(growth.values.intervals()):
+                    _record(grown, Growth(intersection, values, new))
 
-    def _near(self, row: Row) -> list[Row]:
+    def _overlapping_rows(self, row: Row) -> list[Row]:
         """The other rows whose outlines overlap the outline of a row."""
         return [r for r in self._rows.overlapping_rows(row.outline) if r != row]
 
@@ -260,11 +260,11 @@ class ClosedAttribute:
         return [
             growth.outline.with_pattern(self._position, interval)
             for growth in grown
-            for interval in growth.whole
+            for interval in growth.values
         ]
 
     def forget(self, closed: PunctuationBatch) -> None:
-        """Forget the outlines that punctuations on other attributes cover: nobody asks for them any more."""
+        """Forget the outlines that punctuations on other attributes cover: no tuple asks for them any more."""
         for c in closed:
             self._rows.remove([row for row in self._rows.overlapping_rows(c) if covers(c, row.outline)])
 
@@ -295,14 +295,14 @@ class ClosedAttribute:
 
 
 class _Frontier:
-    """The rows of `ClosedAttribute` by how far they have come, but for the row of all tuples."""
+    """The rows of `ClosedAttribute` by the ends of their prefixes, without the row of all tuples."""
 
     def __init__(self, rows: ClosedSet) -> None:
         self._rows = rows
         self._prefixes: list[tuple[Cut, int, Row]] = []
-        """A heap of the rows that are one prefix, by its end; with some that have changed since."""
-        self._others: dict[Row, None] = {}
-        """The rows with values after a gap; with some that were removed."""
+        """A heap of the rows that are one prefix, by its end; it may contain old versions of rows."""
+        self._gapped: dict[Row, None] = {}
+        """The rows with values after a gap; it may contain removed rows."""
         self._added, self._many = 0, 64
 
     def add(self, row: Row) -> None:
@@ -311,9 +311,9 @@ class _Frontier:
             return
         end = self._end(row)
         if end is None:
-            self._others[row] = None
+            self._gapped[row] = None
             return
-        self._others.pop(row, None)
+        self._gapped.pop(row, None)
         if len(self._prefixes) > self._many:
             self._prefixes = [(e, i, r) for e, i, r in self._prefixes if self._end(r) == e]
             heapify(self._prefixes)
@@ -329,13 +329,13 @@ class _Frontier:
             first[1] if first is not None and len(values) == 1 and first[0] == ends(values.type)[0] else None
         )
 
-    def overtaken(self, whole: IntervalSet) -> list[Row] | None:
-        """The rows that a prefix of all tuples reaches or overtakes; None if ``whole`` is no prefix."""
-        interval = whole.ends
-        if interval is None or len(whole) != 1 or interval[0] != ends(whole.type)[0]:
+    def overtaken(self, values: IntervalSet) -> list[Row] | None:
+        """The rows that a prefix of all tuples reaches or overtakes; None if ``values`` is no prefix."""
+        interval = values.ends
+        if interval is None or len(values) != 1 or interval[0] != ends(values.type)[0]:
             return None
-        rows = {row: None for row in self._others if len(self._rows.values(row))}
-        self._others = dict(rows)
+        rows = {row: None for row in self._gapped if len(self._rows.values(row))}
+        self._gapped = dict(rows)
         while self._prefixes and self._prefixes[0][0] <= interval[1]:
             end, _, row = heappop(self._prefixes)
             if self._end(row) == end:
@@ -346,9 +346,9 @@ class _Frontier:
 def _record(grown: dict[Punctuation, Growth], growth: Growth) -> None:
     """Add a growth; an outline that has grown several times has the union."""
     if (earlier := grown.get(growth.outline)) is not None:
-        type_ = growth.whole.type
-        whole = united(type_, [earlier.whole, growth.whole])
-        growth = Growth(growth.outline, whole, united(type_, [earlier.fresh, growth.fresh]))
+        type_ = growth.values.type
+        values = united(type_, [earlier.values, growth.values])
+        growth = Growth(growth.outline, values, united(type_, [earlier.new_values, growth.new_values]))
     grown[growth.outline] = growth
 
 
@@ -357,9 +357,9 @@ def _intersections(outline: Punctuation, rows: Iterable[Row]) -> PunctuationSet:
     intersections = PunctuationSet(outline.schema)
     for r in rows:
         for q in [outline, *intersections.overlapping(r.outline)][:MANY]:
-            both = combine(q, r.outline)
-            if both is not None and both != outline:
-                intersections.add(both)
+            intersection = combine(q, r.outline)
+            if intersection is not None and intersection != outline:
+                intersections.add(intersection)
     return intersections
 
 

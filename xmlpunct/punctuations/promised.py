@@ -1,4 +1,4 @@
-"""What a stream has promised so far, fused: for telling which tuples come too late."""
+"""The closed tuples of a stream, to detect late tuples."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from xmlpunct.types.interval_set import IntervalSet
 from xmlpunct.types.ordinals import is_numbered, ordinal_bounds
 
 LATEST = 64
-"""With so many of its kind at most a punctuation is compared. One that implies an older one costs memory, no more."""
+"""A punctuation is compared with at most so many of its kind. An implied one that stays costs memory, and no more."""
 
 
-class Outermost(PunctuationSet):
-    """Punctuations of the same attributes, without punctuations that another one implies.
+class WidestPunctuations(PunctuationSet):
+    """Punctuations of equal attributes, without any that another one implies.
 
     ``<(,6], (,9]>`` replaces ``<(,5], (,9]>``. Punctuations are compared if they have equal constants. Beside equal
     constants, ranges of a numbered type are fused if they overlap or are adjacent.
 
     >>> s = Schema.parse("k INT, v INT")
-    >>> held = Outermost(s)
+    >>> held = WidestPunctuations(s)
     >>> [held.add(Punctuation.of(s, k=f"(,{k}]", v="(,500]")) for k in (5, 7, 6)]
     [True, True, False]
     >>> [held.add(Punctuation.of(s, k=5, v=v)) for v in ("[1,2]", "[3,4]", "[2,3]")]
@@ -51,9 +51,9 @@ class Outermost(PunctuationSet):
             return super().add(p)
         if p.is_empty or self.implies(p):
             return False
-        near = self._near(p)
-        p = _hull([p, *(q for q in near if _touch(p, q))])
-        for q in near:
+        candidates = self._candidates(p)
+        p = _hull([p, *(q for q in candidates if _touch(p, q))])
+        for q in candidates:
             if _implies(p, q):
                 self.remove(q)
         self._kinds.setdefault(_kind(p), {})[p] = None
@@ -68,10 +68,10 @@ class Outermost(PunctuationSet):
 
     def implies(self, p: Punctuation) -> bool:
         """Whether one of the punctuations implies ``p``."""
-        return p in self or any(_implies(q, p) for q in self._near(p))
+        return p in self or any(_implies(q, p) for q in self._candidates(p))
 
-    def _near(self, p: Punctuation) -> list[Punctuation]:
-        """The punctuations to compare with ``p``: all that it can fuse with, or otherwise the latest of its kind."""
+    def _candidates(self, p: Punctuation) -> list[Punctuation]:
+        """The punctuations to compare with ``p``: all that it can fuse with, or else the latest of its kind."""
         alike = self._kinds.get(_kind(p), {})
         if len(alike) <= FEW_PUNCTUATIONS or not _fuses(p):
             return list(islice(reversed(alike), LATEST))
@@ -86,7 +86,7 @@ def _kind(p: Punctuation) -> tuple[Any, ...]:
 
 
 def _implies(p: Punctuation, q: Punctuation) -> bool:
-    """Whether ``p`` matches whatever ``q`` matches, by the patterns alone: a declared domain does not count."""
+    """Whether each pattern of ``p`` covers that of ``q``. Unlike in `covers`, a declared domain does not count."""
     return all(map(pt.covers, p.patterns, q.patterns))
 
 
@@ -122,26 +122,26 @@ def _hull(touching: list[Punctuation]) -> Punctuation:
 def _between(p: Punctuation, first: int, last: int) -> Punctuation:
     """``p`` with another range, between two ordinals."""
     assert p.form is not None
-    place = p.form[2]
-    range_ = pt.ordinals(p.schema.attributes[place].type, first, last)
-    return p.with_pattern(place, range_)
+    position = p.form[2]
+    range_ = pt.ordinals(p.schema.attributes[position].type, first, last)
+    return p.with_pattern(position, range_)
 
 
-def _fused(some: list[Punctuation]) -> list[Punctuation]:
-    """Fewer punctuations that match the same tuples. All have a range in one attribute, constants in equal other ones.
+def _fused(punctuations: list[Punctuation]) -> list[Punctuation]:
+    """Fewer punctuations that match the same tuples. All have a range of one attribute, and constants of the same ones.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> _fused([Punctuation.of(s, k=k, v=v) for k, v in ((5, "[3,4]"), (6, "[1,2]"), (5, "[1,2]"))])
     [Punctuation(<5, [1,4]>), Punctuation(<6, [1,2]>)]
     """
-    assert some[0].form is not None
-    attributes, (_, equal, place) = some[0].schema.attributes, some[0].form
-    keys = (map(attributes[i].type.key, [p.patterns[i].value for p in some]) for i in equal)  # type: ignore[attr-defined]
-    firsts, lasts = ordinal_bounds(attributes[place].type, *_columns(some, place))
+    assert punctuations[0].form is not None
+    attributes, (_, equal, position) = punctuations[0].schema.attributes, punctuations[0].form
+    keys = (map(attributes[i].type.key, [p.patterns[i].value for p in punctuations]) for i in equal)  # type: ignore[attr-defined]
+    firsts, lasts = ordinal_bounds(attributes[position].type, *_columns(punctuations, position))
     runs: list[list[Any]] = []
     latest: dict[tuple[Any, ...], list[Any]] = {}
     for key, first, last, p in zip(
-        zip(*keys, strict=True), firsts.tolist(), lasts.tolist(), some, strict=True
+        zip(*keys, strict=True), firsts.tolist(), lasts.tolist(), punctuations, strict=True
     ):
         run = latest.get(key)
         if run is not None and run[0] - 1 <= last and first <= run[1] + 1:
@@ -152,90 +152,100 @@ def _fused(some: list[Punctuation]) -> list[Punctuation]:
     return [_between(p, first, last) for first, last, p in runs]
 
 
-def _columns(some: list[Punctuation], place: int) -> tuple[pl.Series, pl.Series]:
-    """The inclusive bounds of the constants, or of the ranges, of a numbered type at a place."""
-    dtype, patterns = some[0].schema.attributes[place].type.dtype, [p.patterns[place] for p in some]
+def _columns(punctuations: list[Punctuation], position: int) -> tuple[pl.Series, pl.Series]:
+    """The inclusive bounds of constants, or of ranges, of the attribute at a position. Its type is numbered."""
+    dtype, patterns = (
+        punctuations[0].schema.attributes[position].type.dtype,
+        [p.patterns[position] for p in punctuations],
+    )
     names = ("value", "value") if isinstance(patterns[0], pt.Constant) else ("low", "high")
     lows, highs = (pl.Series([*map(attrgetter(name), patterns)], dtype=dtype) for name in names)
     return lows, highs
 
 
 class Promised:
-    """The tuples that any of the punctuations added so far matches.
+    """The tuples that a stream has closed: each of them that arrives now is late.
 
     Punctuations that constrain one numbered attribute are fused into disjoint intervals, so a stream that closes
-    hour after hour, or item after item, is remembered in a few numbers. Ranges beside equal constants are fused, too.
-    All other punctuations are remembered one by one, until one of the same attributes implies them (`Outermost`).
+    hour after hour, or item after item, takes a few numbers. Ranges beside equal constants are fused, too. All other
+    punctuations are retained one by one, until one of the same attributes implies them (`WidestPunctuations`).
 
-    ``most`` limits memory, not time. Beyond so many intervals and punctuations, those attributes forget that have
-    most: their lowest intervals, or their oldest punctuations. ``forgotten`` counts them; a late tuple that only they
-    match goes unnoticed.
+    `ClosedSet` compares punctuations with each other, row by row. This class tests columns of tuples (`masks`), which
+    needs one index for all punctuations of equal attributes, and reports these attributes.
+
+    With more than ``most`` intervals and punctuations, the attributes that have the most forget their lowest intervals
+    or their oldest punctuations. ``forgotten`` counts these. A late tuple that only they match is not detected.
     """
 
     def __init__(self, schema: Schema, most: int = 100_000) -> None:
         self.schema, self.most, self.forgotten = schema, most, 0
         self._values: dict[int, IntervalSet] = {}
-        self._others: dict[Signature, Outermost] = {}
+        self._by_scheme: dict[Signature, WidestPunctuations] = {}
 
     def add(self, punctuations: Iterable[Punctuation]) -> None:
-        """Add some punctuations."""
+        """Receive punctuations."""
         for batch in PunctuationBatch.of(punctuations).parts:
             if batch.position is None:
-                for some in batch.alike:
-                    self._add_alike(some)
+                for alike in batch.alike:
+                    self._add_list(alike)
             elif not self.complete:
                 self._add_column(batch, batch.position)
         self._limit()
 
-    def _add_alike(self, some: list[Punctuation]) -> None:
-        places = some[0].constrained
-        if not places:  # the end says everything, and its scheme comes before all others
-            self._values, self._others = {}, {}
-        elif self.complete or some[0].is_empty:
+    def _add_list(self, punctuations: list[Punctuation]) -> None:
+        positions = punctuations[0].constrained
+        if not positions:  # the end implies all punctuations, and its scheme sorts before all schemes
+            self._values, self._by_scheme = {}, {}
+        elif self.complete or punctuations[0].is_empty:
             return
-        if len(places) == 1 and is_numbered(self.schema.attributes[places[0]].type):
-            if len(some) >= COLUMN_FROM and not isinstance(some[0].patterns[places[0]], pt.Values):
-                self._values_at(places[0]).add_ranges(*_columns(some, places[0]))
+        if len(positions) == 1 and is_numbered(self.schema.attributes[positions[0]].type):
+            intervals, patterns = (
+                self._intervals(positions[0]),
+                [p.patterns[positions[0]] for p in punctuations],
+            )
+            if len(patterns) >= COLUMN_FROM and not isinstance(patterns[0], pt.Values):
+                intervals.add_ranges(*_columns(punctuations, positions[0]))
             else:
-                for p in some:
-                    self._values_at(places[0]).add(p.patterns[places[0]])
+                for pattern in patterns:
+                    intervals.add(pattern)
         else:
-            others = self._others.setdefault(places, Outermost(self.schema))
-            for p in _fused(some) if len(some) > 1 and _fuses(some[0]) else some:
-                others.add(p)
+            widest = self._by_scheme.setdefault(positions, WidestPunctuations(self.schema))
+            fuses = len(punctuations) > 1 and _fuses(punctuations[0])
+            for p in _fused(punctuations) if fuses else punctuations:
+                widest.add(p)
 
     def _limit(self) -> None:
-        """Forget what is beyond ``most``."""
+        """Forget intervals and punctuations beyond ``most``."""
         while (excess := len(self) - self.most) > 0:
-            groups: list[IntervalSet | PunctuationSet] = [*self._values.values(), *self._others.values()]
-            most = max(groups, key=len)
-            count = min(excess, -(-len(most) // 2))
-            if isinstance(most, IntervalSet):
-                most.forget(count)
+            parts: list[IntervalSet | PunctuationSet] = [*self._values.values(), *self._by_scheme.values()]
+            largest = max(parts, key=len)
+            count = min(excess, -(-len(largest) // 2))
+            if isinstance(largest, IntervalSet):
+                largest.forget(count)
             else:
-                most.discard(list(islice(most, count)))
+                largest.discard(list(islice(largest, count)))
             self.forgotten += count
 
-    def _add_column(self, batch: PunctuationBatch, place: int) -> None:
-        if is_numbered(self.schema.attributes[place].type):
-            self._values_at(place).add_ranges(*batch.columns)
+    def _add_column(self, batch: PunctuationBatch, position: int) -> None:
+        if is_numbered(self.schema.attributes[position].type):
+            self._intervals(position).add_ranges(*batch.columns)
         else:
-            self._others.setdefault((place,), Outermost(self.schema)).update(batch)
+            self._by_scheme.setdefault((position,), WidestPunctuations(self.schema)).update(batch)
 
-    def _values_at(self, place: int) -> IntervalSet:
-        if place not in self._values:
-            self._values[place] = IntervalSet(self.schema.attributes[place].type)
-        return self._values[place]
+    def _intervals(self, position: int) -> IntervalSet:
+        if position not in self._values:
+            self._values[position] = IntervalSet(self.schema.attributes[position].type)
+        return self._values[position]
 
     @property
     def complete(self) -> bool:
-        """Whether the stream has promised its end."""
-        return () in self._others
+        """Whether the stream has ended."""
+        return () in self._by_scheme
 
     def news(self, punctuations: PunctuationBatch) -> PunctuationBatch:
-        """Those that no earlier one implies, or of one numbered attribute not all earlier ones together.
+        """The punctuations that earlier ones do not imply.
 
-        So do all earlier ones that have a range of it beside the same constants.
+        Earlier punctuations count together if they have ranges of one numbered attribute beside equal constants.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> promised = Promised(s)
@@ -248,32 +258,34 @@ class Promised:
             return PunctuationBatch()
         parts = []
         for part in punctuations.parts:
-            known = self._known(part)
-            parts.append(part.take(np.flatnonzero(~known)) if known.any() else part)
+            is_implied = self._is_implied(part)
+            parts.append(part.take(np.flatnonzero(~is_implied)) if is_implied.any() else part)
         return PunctuationBatch.concat(parts)
 
-    def _known(self, part: PunctuationBatch) -> NDArray[np.bool_]:
-        """Which of some punctuations, of one form if in columns, say nothing new."""
-        place = part.position
-        if place is None or not is_numbered(self.schema.attributes[place].type):
-            return np.fromiter(map(self._has, part), np.bool_, len(part))
-        if place not in self._values:
+    def _is_implied(self, part: PunctuationBatch) -> NDArray[np.bool_]:
+        """For each punctuation of a columnar part, or of a list, whether earlier ones imply it."""
+        position = part.position
+        if position is None or not is_numbered(self.schema.attributes[position].type):
+            return np.fromiter(map(self._implies, part), np.bool_, len(part))
+        if position not in self._values:
             return np.zeros(len(part), np.bool_)
-        (firsts, lasts), (lows, highs) = self._values[place].bounds, part.bounds
+        (firsts, lasts), (lows, highs) = self._values[position].bounds, part.bounds
         at = firsts.searchsorted(lows, side="right") - 1
-        known: NDArray[np.bool_] = (at >= 0) & (lasts[at] >= highs)
-        return known
+        is_implied: NDArray[np.bool_] = (at >= 0) & (lasts[at] >= highs)
+        return is_implied
 
-    def _has(self, p: Punctuation) -> bool:
-        """Whether a punctuation says nothing new."""
-        places = p.constrained
-        if len(places) == 1 and is_numbered(self.schema.attributes[places[0]].type):
-            return places[0] in self._values and self._values[places[0]].covers(p.patterns[places[0]])
-        return places in self._others and self._others[places].implies(p)
+    def _implies(self, p: Punctuation) -> bool:
+        """Whether earlier punctuations imply ``p``."""
+        positions = p.constrained
+        if len(positions) == 1 and is_numbered(self.schema.attributes[positions[0]].type):
+            (position,) = positions
+            return position in self._values and self._values[position].covers(p.patterns[position])
+        return positions in self._by_scheme and self._by_scheme[positions].implies(p)
 
     def missing(self, p: Punctuation) -> Punctuation | None:
-        """What of a punctuation has not been promised; None if nothing. It may be more than that, and is never less.
-        Nothing but the end is the end.
+        """The part of a punctuation that earlier ones do not imply, or a larger part; None if they imply all of it.
+
+        Only the end implies the end.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> promised = Promised(s)
@@ -283,79 +295,79 @@ class Promised:
         """
         if self.complete or p.is_empty or p.is_everything:
             return p if p.is_everything and not self.complete else None
-        for place in p.constrained:
-            if place not in self._values:
+        for position in p.constrained:
+            if position not in self._values:
                 continue
-            missing = list(self._values[place].missing(p.patterns[place]))
+            missing = list(self._values[position].missing(p.patterns[position]))
             if not missing:
                 return None
             if len(missing) == 1:
-                p = p.with_pattern(place, missing[0])
-        return None if any(others.covers(p) for others in self._others.values()) else p
+                p = p.with_pattern(position, missing[0])
+        return None if any(widest.covers(p) for widest in self._by_scheme.values()) else p
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple, whether it was promised not to come."""
+        """For each tuple, whether it is late."""
         return any_of([late for _, late in self.masks(tuples)], tuples.height)
 
     def schemes(self, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple, the names of the attributes by which it was promised not to come, joined by commas.
+        """For each tuple, the names of the attributes by which it is late, joined by commas; null if it is not late.
 
-        Null if it was not; where several schemes of punctuations match, the first in the order of strings.
+        If punctuations of several schemes match, the first scheme in the order of strings counts.
         """
         schemes = pl.Series([None], dtype=pl.String()).new_from_index(0, tuples.height)
-        for places, late in self.masks(tuples):
-            schemes = earliest(schemes, late, scheme_of(self.schema, places))
+        for positions, late in self.masks(tuples):
+            schemes = earliest(schemes, late, scheme_of(self.schema, positions))
         return schemes
 
     def masks(self, tuples: pl.DataFrame) -> Iterator[tuple[tuple[int, ...], pl.Series]]:
-        """For each scheme of punctuations, by its attributes' places, which tuples match one."""
-        for place, values in self._values.items():
-            yield (place,), values.mask(tuples[self.schema.names[place]])
-        for places, others in self._others.items():
-            if len(others):
-                yield places, others.mask(tuples)
+        """For each scheme, given by the positions of its attributes: whether each tuple matches a punctuation."""
+        for position, values in self._values.items():
+            yield (position,), values.mask(tuples[self.schema.names[position]])
+        for positions, widest in self._by_scheme.items():
+            if len(widest):
+                yield positions, widest.mask(tuples)
 
     def __len__(self) -> int:
-        """How many intervals and punctuations are remembered; where no tuple is to come, none has to be."""
+        """The number of intervals and punctuations; 0 after the end, when no more tuple is expected."""
         if self.complete:
             return 0
-        return sum(map(len, self._others.values())) + sum(map(len, self._values.values()))
+        return sum(map(len, self._by_scheme.values())) + sum(map(len, self._values.values()))
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
-        """The contents as data frames."""
-        schema = {"place": pl.Int64(), "first": pl.Int64(), "last": pl.Int64()}
+        """The intervals and punctuations, for a checkpoint."""
+        schema = {"position": pl.Int64(), "first": pl.Int64(), "last": pl.Int64()}
         bounds = [pl.DataFrame(schema=schema)]
-        for place, values in self._values.items():
+        for position, values in self._values.items():
             firsts, lasts = values.bounds
-            bounds.append(pl.DataFrame([np.full(len(firsts), place), firsts, lasts], schema=schema))
+            bounds.append(pl.DataFrame([np.full(len(firsts), position), firsts, lasts], schema=schema))
         return {
             "intervals": pl.concat(bounds),
-            "others": to_frame(self.schema, (p for others in self._others.values() for p in others)),
+            "punctuations": to_frame(self.schema, (p for widest in self._by_scheme.values() for p in widest)),
             "forgotten": pl.DataFrame({"forgotten": [self.forgotten]}),
         }
 
     def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
-        """Take the contents of a snapshot."""
-        self._values, self._others = {}, {}
-        for bounds in snapshot["intervals"].partition_by("place", maintain_order=True):
-            place = bounds["place"][0]
-            type_ = self.schema.attributes[place].type
-            self._values[place] = IntervalSet.of_bounds(type_, bounds["first"], bounds["last"])
-        for p in from_frame(self.schema, snapshot["others"]):
-            self._others.setdefault(p.constrained, Outermost(self.schema)).add(p)
+        """Restore the intervals and punctuations of a snapshot."""
+        self._values, self._by_scheme = {}, {}
+        for bounds in snapshot["intervals"].partition_by("position", maintain_order=True):
+            position = bounds["position"][0]
+            type_ = self.schema.attributes[position].type
+            self._values[position] = IntervalSet.of_bounds(type_, bounds["first"], bounds["last"])
+        for p in from_frame(self.schema, snapshot["punctuations"]):
+            self._by_scheme.setdefault(p.constrained, WidestPunctuations(self.schema)).add(p)
         self.forgotten = snapshot["forgotten"].item()
 
 
-def scheme_of(schema: Schema, places: Iterable[int]) -> str:
-    """The names of the attributes at some places, joined by commas, which stand in no name."""
-    return ",".join(schema.names[i] for i in places)
+def scheme_of(schema: Schema, positions: Iterable[int]) -> str:
+    """The names of the attributes at these positions, joined by commas, which no name contains."""
+    return ",".join(schema.names[i] for i in positions)
 
 
-def earliest(known: pl.Series, late: pl.Series, scheme: str | pl.Series) -> pl.Series:
-    """The schemes ``known``, with ``scheme`` at the tuples that are ``late`` unless a known one comes before it."""
+def earliest(schemes: pl.Series, late: pl.Series, scheme: str | pl.Series) -> pl.Series:
+    """For each tuple the first of its scheme and, if it is ``late``, of ``scheme``, in the order of strings."""
     if not late.any():
-        return known
+        return schemes
     column = pl.lit(scheme, dtype=pl.String()) if isinstance(scheme, str) else scheme
-    frame = pl.DataFrame({"known": known, "late": late}).with_columns(scheme=column)
-    better = pl.col("late") & (pl.col("known").is_null() | (pl.col("scheme") < pl.col("known")))
-    return frame.select(pl.when(better).then("scheme").otherwise("known").alias("known"))["known"]
+    frame = pl.DataFrame({"old": schemes, "late": late}).with_columns(scheme=column)
+    better = pl.col("late") & (pl.col("old").is_null() | (pl.col("scheme") < pl.col("old")))
+    return frame.select(pl.when(better).then("scheme").otherwise("old").alias("old"))["old"]

@@ -24,7 +24,7 @@ from xmlpunct.operators.relations.counted import Counted, consolidated
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.least import InstantsOf, least_instants
 from xmlpunct.operators.relations.pending_prefixes import PendingPrefixes
-from xmlpunct.operators.relations.prefixes import OPEN, Prefixes, Sorted, split, with_at
+from xmlpunct.operators.relations.prefixes import OPEN, GroupedPrefixes, PrefixesByKey, split, with_at
 from xmlpunct.operators.state import State, StateCell
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.joint_cover import JointCover
@@ -100,7 +100,7 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
             for schema, positions in zip(inputs, self.keys.positions, strict=True)
         ]
         self._key_schema = Schema.of((*self.keys.schema, Attribute(AT, instants.type, False)))
-        self._prefixes = [Prefixes(self._key_schema, instants) for _ in SIDES]
+        self._prefixes = [PrefixesByKey(self._key_schema, instants) for _ in SIDES]
         """The instants up to which each input has closed each k."""
         self._alignment = Alignment(self.schema, 2)
         self._at = self.schema.index(AT)
@@ -213,9 +213,9 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
         )
         side = 1 - port
         if len(prefixes):
-            by_form = Sorted(self._key_schema, self.instants, prefixes)
-            self._prefixes[port].add(by_form)
-            self._settle(side, by_form)
+            grouped = GroupedPrefixes(self._key_schema, self.instants, prefixes)
+            self._prefixes[port].add(grouped)
+            self._settle(side, grouped)
         if len(ever):
             over = ever.rebase(self.keys.schema, range(len(self.keys.schema)))
             self.close(side, self.keys.to_schema(over, self.inputs[side], side))
@@ -223,19 +223,19 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
             self._prefixes[port].forget(ever)
         return True
 
-    def _settle(self, side: int, closed: Sorted) -> None:
+    def _settle(self, side: int, closed: GroupedPrefixes) -> None:
         """Settle the later changes of a side that are no longer after the first open instant of their k."""
         schema, names, later = self.inputs[side], self.keys.names[side], self._later[side]
         settling, rows = PunctuationSet(schema), list[Rows]()
         everything = Punctuation.everything(self._key_schema)
         sources = [names.index(n) if n in names else len(names) if n == AT else None for n in schema.names]
-        for q, first in ({everything: closed.floor} | closed.others).items():
+        for q, first in ({everything: closed.floor} | closed.patterns).items():
             settling.add(with_at(q, self.instants.prefix(first)).rebase(schema, sources))
             if q is not everything:
                 self.pending[side].touch([q.rebase(schema, sources)])
         if len(later):
             rows.append(later.matching(settling))
-        for at, constants in closed.listed.items():
+        for at, constants in closed.constants.items():
             key_names = [names[i] for i in at]
             columns, types = constants.drop(OPEN), [schema[n].type for n in key_names]
             self.pending[side].touch(

@@ -75,7 +75,7 @@ class ClosedPrefixes:
 
     def _prefixes(self, grown: Iterable[Growth]) -> Iterator[ClosedPrefix]:
         for growth in grown:
-            (first, last), ends = growth.whole.spans[0], growth.fresh.ends
+            (first, last), ends = growth.values.spans[0], growth.new_values.ends
             if first == self._lowest and ends is not None:
                 before = max(ends[0][1], self.instants.first) - 1
                 last = min(last, self.instants.last)

@@ -140,9 +140,9 @@ class WindowPromises(Operator):
     def _window_punctuations(self, grown: list[Growth]) -> Iterator[Punctuation]:
         """The punctuations on windows that grown intervals newly imply."""
         for growth in grown:
-            old_spans = growth.before.overlapping(growth.whole).spans
+            old_spans = growth.old_values.overlapping(growth.values).spans
             emitted = {pattern for span in old_spans for pattern in self._patterns(span)}
-            for span in growth.whole.spans:
+            for span in growth.values.spans:
                 for position, pattern in self._patterns(span):
                     if pattern is not EMPTY and (position, pattern) not in emitted:
                         patterns = [growth.outline.patterns[i] for i in self._sources]

@@ -222,7 +222,7 @@ class OpenSessions:
         lowest, highest = self._reach
         for growth in grown:
             keys = [growth.outline.patterns[i] for i in self._key_positions]
-            for first, last in growth.whole.spans:
+            for first, last in growth.values.spans:
                 low = WILDCARD if first == lowest else ordinals(self._type, first, None)
                 high = WILDCARD if last == highest else ordinals(self._type, None, last)
                 yield Punctuation(self.schema, [*keys, low, high])

@@ -127,7 +127,7 @@ class Session(Operator):
         lowest, highest = self._reach
         reached = []
         for growth in grown:
-            for first, last in growth.whole.spans:
+            for first, last in growth.values.spans:
                 if first != lowest:
                     continue
                 reached.append(self._prefix(growth.outline, last))
