@@ -130,3 +130,46 @@ def test_a_schema_determines_the_columns(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.xml").unlink()
     with_element = cli("infer", tmp_path / "a.xml", "--xsd", tmp_path / "a.xsd", "--element", "t")
     assert (with_element.code, with_element.out) == (0, with_sample.out)
+
+
+def test_a_local_name_takes_its_first_namespace(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    rows = "".join(f"<x:t><x:a>{n}</x:a></x:t>" for n in range(3))
+    others = '<u k="1"/>' * 3
+    path.write_text(f"<s xmlns:x='urn:x' xmlns:y='urn:y'>{others}{rows}<y:t><a>9</a></y:t></s>")
+    printed = cli("infer", path, "--element", "t")
+    assert printed.out.splitlines()[:2] == [
+        f"-- From 3 elements <t> in {path.stat().st_size} bytes (the whole source).",
+        "-- Also repeats: u (3).",
+    ]
+    assert "element = '{urn:x}t'" in printed.out
+    assert cli("infer", path, "--element", "{urn:y}t").out.startswith("-- From 1 elements <t>")
+    ran = cli(
+        "run",
+        "--engine",
+        "local",
+        "--format",
+        "csv",
+        "-q",
+        f"SELECT a FROM read_xml('{path}', element => 't')",
+    )
+    assert (ran.code, sorted(ran.out.split())) == (0, ["0", "1", "2", "a"])
+    assert "not read because of its namespace: {urn:y}t" in ran.err
+    exact = f"CREATE STREAM t WITH (source = '{path}', element = 't'); SELECT a FROM t"
+    assert cli("run", "--engine", "local", "-q", exact).code == 1
+
+
+def test_the_sample_grows_until_the_element_comes(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text("<s>" + "<u k='1'/>" * 200_000 + "<x:t xmlns:x='urn:x'><x:a>7</x:a></x:t></s>")
+    ran = cli(
+        "run",
+        "--engine",
+        "local",
+        "--format",
+        "csv",
+        "-q",
+        f"SELECT a FROM read_xml('{path}', element => 't')",
+    )
+    assert (ran.code, ran.out.split()) == (0, ["a", "7"])
+    assert "From 1 elements <t>" in cli("infer", path, "--element", "t").out

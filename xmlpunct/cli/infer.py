@@ -17,6 +17,9 @@ from xmlpunct.firehose.infer.document import MOST_SAMPLE_BYTES, Sample, infer, t
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
 from xmlpunct.firehose.spec import name_parts
 
+_SHOWN_OTHERS = 5
+"""The number of other repeated elements to list."""
+
 
 @click.command("infer")
 @click.argument("source")
@@ -24,7 +27,7 @@ from xmlpunct.firehose.spec import name_parts
     "--element",
     type=TEXT,
     metavar="NAME",
-    help="The element of the tuples: name or {uri}name (default: the most likely one).",
+    help="The element of the tuples: name (in any namespace) or {uri}name (default: the most likely one).",
 )
 @click.option(
     "--sample",
@@ -55,8 +58,8 @@ def infer_command(
         )
     lines: list[str] = []
     if xsd is None or element is None:
-        sampled, _ = take_sample(open_source(source), size)
-        inferred = infer(sampled, element, punct_namespace)
+        sampled, _ = take_sample(open_source(source), size, element)
+        inferred = infer(sampled, element, punct_namespace, any_namespace=True)
         element, lines = inferred.element, describe_inferred(inferred, sampled)
     if xsd is not None:
         inferred = XsdFile(xsd).infer(read_element(element)[-1])
@@ -76,6 +79,9 @@ def describe_inferred(inferred: Inferred, sample: Sample) -> list[str]:
         f"{sample.size:,} bytes (the whole source)" if sample.is_whole else f"the first {sample.size:,} bytes"
     )
     lines = [f"From {inferred.tuples:,} elements <{name}> in {where}.", *left_out(inferred)]
+    if inferred.others:
+        shown = ", ".join(f"{name} ({count:,})" for name, count in inferred.others[:_SHOWN_OTHERS])
+        lines.append(f"Also repeats: {shown}.")
     return lines if inferred.error is None else [*lines, f"Reading stopped there: {inferred.error}."]
 
 

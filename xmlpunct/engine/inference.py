@@ -51,7 +51,7 @@ class Inference:
         self.opened = Opened()
         self.records: dict[str, InferredStream] = {}
         self._recorded = recorded or {}
-        self._samples: dict[tuple[str, str | None], Sample] = {}
+        self._samples: dict[tuple[str, str | None, str | None], Sample] = {}
 
     def __call__(
         self,
@@ -62,10 +62,12 @@ class Inference:
         where: tuple[str, str] | None = None,
         nested: bool = False,
         sample: str | None = None,
+        any_namespace: bool = False,
     ) -> Inferred:
         """The element and the columns of a stream. With ``xsd`` the columns come from that XML schema.
 
-        ``where`` and ``nested`` select the elements that are tuples. ``sample`` is the size of the sample. Raises
+        ``where`` and ``nested`` select the elements that are tuples. ``sample`` is the size of the sample.
+        ``any_namespace``: a local name stands for the first element with this name, in any namespace. Raises
         `SourceError`, and `UsageError` if the columns cannot be inferred.
         """
         recorded = self._recorded.get(stream)
@@ -75,24 +77,24 @@ class Inference:
             if xsd is None or element is None:
                 from xmlpunct.firehose.infer.document import infer
 
-                taken = self._sample(stream, source, sample)
-                inferred = infer(taken, element, self.punct_namespace, where, nested)
+                taken = self._sample(stream, source, sample, element)
+                inferred = infer(taken, element, self.punct_namespace, where, nested, any_namespace)
                 element = inferred.element
             if xsd is not None:
                 inferred = replace(XsdFile(xsd).infer(read_element(element)[-1]), element=element)
         self.records[stream] = [inferred.element, *_to_record(inferred.schema)]
         return inferred
 
-    def _sample(self, stream: str, spec: str, size: str | None) -> Sample:
+    def _sample(self, stream: str, spec: str, size: str | None, element: str | None) -> Sample:
         from xmlpunct.firehose.infer.document import take_sample, whole_source
 
         size_in_bytes = sample_size(size)
         if stream in self.sources and size == WHOLE_SOURCE:
             sample = whole_source(self.sources[stream])
         elif stream in self.sources:
-            sample, self.sources[stream] = take_sample(self.sources[stream], size_in_bytes)
-        elif (spec, size) in self._samples:
-            sample = self._samples[spec, size]
+            sample, self.sources[stream] = take_sample(self.sources[stream], size_in_bytes, element)
+        elif (spec, size, element) in self._samples:
+            sample = self._samples[spec, size, element]
         else:
             # For a growing file the present content is the sample; waiting for more could take forever.
             source = open_source(spec.removeprefix(FOLLOW))
@@ -101,8 +103,8 @@ class Inference:
             if size == WHOLE_SOURCE:
                 sample, replacement = whole_source(source), source
             else:
-                sample, replacement = take_sample(source, size_in_bytes)
-            self._samples[spec, size] = sample
+                sample, replacement = take_sample(source, size_in_bytes, element)
+            self._samples[spec, size, element] = sample
             if replacement is not source:
                 self.opened[spec] = replacement
         return sample

@@ -35,7 +35,8 @@ def scan_xml(
     schema : Schema, optional
         The columns. Without it, they are inferred now from the beginning of the source.
     element : str, optional
-        The name of the tuples' element. Without it, it is inferred now.
+        The name of the tuples' element. Without it, it is inferred now. If the columns are inferred, a local name
+        stands for the first element with this name, in any namespace.
     punct_namespace, on_reject
         As for `parse`. Punctuations are left out.
 
@@ -64,8 +65,8 @@ def scan_xml(
     if schema is None or element is None:
         from xmlpunct.firehose.infer.document import infer, take_sample
 
-        sample, opened_source = take_sample(opened_source)
-        inferred = infer(sample, element, punct_namespace)
+        sample, opened_source = take_sample(opened_source, element=element)
+        inferred = infer(sample, element, punct_namespace, any_namespace=True)
         schema, element = schema or inferred.schema, inferred.element
     columns, tag = schema, element
 

@@ -59,7 +59,8 @@ class Inferred:
     """The tuples' element and their columns. ``tuples`` is the number of tuples in the sample.
 
     left_out: descriptions of the paths that no column reads. error: the source's first error after these tuples.
-    prefixes: namespace prefixes of the document, or of its schema.
+    prefixes: namespace prefixes of the document, or of its schema. others: the local names of other repeated elements,
+    with their numbers.
     """
 
     element: str
@@ -68,6 +69,7 @@ class Inferred:
     left_out: tuple[str, ...] = ()
     error: SourceError | None = None
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[tuple[str, int], ...] = ()
 
 
 def element_columns(

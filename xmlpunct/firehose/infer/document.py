@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -20,11 +20,12 @@ from xmlpunct.connectors.source import Texts
 from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.first_tuple import rereadable
 from xmlpunct.firehose.infer.sampled_values import SampledValues, SampleTarget, type_of_texts
+from xmlpunct.firehose.infer.tuple_candidates import TupleCandidates
 from xmlpunct.firehose.libxml.malformed import feed_pieces, new_parser
 from xmlpunct.firehose.libxml.prologue import ready
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
-from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.firehose.spec import StreamSpec, name_parts
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
@@ -35,8 +36,6 @@ MOST_SAMPLE_BYTES = 2**26
 """Maximum size of a sample, which is held in memory."""
 _LIVE_SECONDS = 1.0
 """How long to wait for a full sample of a source that is still being sent."""
-_FULL = 10
-"""An element is a container if it has at least this number of repeated children per column of its own."""
 _STEP = 2**16
 
 
@@ -71,15 +70,20 @@ class Sample:
                         return
 
 
-def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Source]:
+def take_sample(
+    source: Source, size: int = SAMPLE_BYTES, element: str | None = None
+) -> tuple[Sample, Source]:
     """About the first ``size`` bytes of a source, and a source that reads everything from the beginning.
 
+    If the sample does not contain ``element``, it is extended until this element comes, and by ``size`` more bytes.
     For a source that is still being sent, the sample may be smaller, if it does not arrive within a second.
     Raises `SourceError`.
     """
     source, replays = rereadable(source)
     parts: list[tuple[str, list[bytes], bool]] = []
-    began, left = time.monotonic(), size
+    began, left, beyond = time.monotonic(), size, 0 if element is None else MOST_SAMPLE_BYTES - size
+    name = "" if element is None else name_parts(StreamSpec("", Schema.of([]), element).tag)[1]
+    start_tag = re.compile(rb"[<:]" + re.escape(name.encode()) + rb"[\s/>]")
     for part, (_, stored) in enumerate(source.parts):
         data, is_whole = bytearray(), False
         with source.open(part) as reader:
@@ -88,6 +92,11 @@ def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Sourc
                 data += piece
                 left -= len(piece)
                 is_whole = not piece
+                if beyond > 0 and start_tag.search(data, max(0, len(data) - len(piece) - len(name) * 4)):
+                    left, beyond = left if left > 0 else size, 0
+                elif beyond > 0 and left <= 0:
+                    left = min(_STEP, beyond)
+                    beyond -= left
                 if stored is None and time.monotonic() - began > _LIVE_SECONDS:
                     sample = Sample(source.name, (*parts, (reader.name, [bytes(data)], is_whole)))
                     if _has_tuples(sample):
@@ -131,17 +140,25 @@ def infer(
     punct_namespace: str = PUNCT_NAMESPACE,
     where: tuple[str, str] | None = None,
     nested: bool = False,
+    any_namespace: bool = False,
 ) -> Inferred:
-    """The inferred columns of ``element``, or of the element that repeats most.
+    """The inferred columns of ``element``, or of the repeated element that holds most of the sample.
 
+    ``any_namespace``: a local name stands for the first element with this name, in any namespace but that of
+    punctuations.
     ``where`` and ``nested`` determine which elements of that name are tuples: see `StreamSpec`.
 
     Raises `SourceError` if the sample has no tuples, and `UsageError` for an invalid element name.
     """
+    others: tuple[tuple[str, int], ...] = ()
+    elements = TupleCandidates(punct_namespace)
     if element is not None:
-        StreamSpec("", Schema.of([]), element)  # raises for an invalid name
+        names = StreamSpec("", Schema.of([]), element).names  # raises for an invalid name
+        if any_namespace and names == (name_parts(element)[1],):
+            _feed(sample, elements)
+            element = elements.first.get(element, element)
+            others = elements.others(element)
     else:
-        elements = _Elements(punct_namespace)
         error = _feed(sample, elements)
         element = elements.tuple_element()
         if element is None:
@@ -150,10 +167,11 @@ def infer(
                 f"no element with attributes or children repeats in the first {sample.size:,} bytes: name the "
                 "tuples' element",
             )
+        others = elements.others(element)
     values = SampledValues(element, punct_namespace, sample.source, where, nested)
     error = _feed(sample, values)
     if not values.tuples:
-        elements = _Elements(punct_namespace)
+        elements = TupleCandidates(punct_namespace)
         _feed(sample, elements)
         hint = did_you_mean(element, elements.local_names())
         raise error or SourceError(
@@ -161,7 +179,7 @@ def infer(
         )
     inferred = values.inferred()
     schema = _with_labels(inferred.schema, sample.texts)
-    return replace(inferred, tuples=values.tuples, error=error, schema=schema)
+    return replace(inferred, tuples=values.tuples, error=error, schema=schema, others=others)
 
 
 def _with_labels(schema: Schema, texts: tuple[Texts, ...]) -> Schema:
@@ -206,59 +224,3 @@ def _feed(sample: Sample, target: SampleTarget) -> SourceError | None:
             if error is not None:
                 return error
     return None
-
-
-class _Elements(SampleTarget):
-    """Counts elements by name, and by name of their parent."""
-
-    def __init__(self, punct_namespace: str) -> None:
-        super().__init__(punct_namespace)
-        self._open: list[tuple[str, Counter[str]]] = []  # names, and counts of children so far
-        self._total: Counter[str] = Counter()
-        self._attributes: defaultdict[str, set[str]] = defaultdict(set)
-        self._above: defaultdict[str, set[str]] = defaultdict(set)
-        # By parent and child: the maximum in one parent, and the total.
-        self._max_counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._child_totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
-
-    def reset(self) -> None:
-        super().reset()
-        self._open.clear()
-
-    def begin(self, name: str, attributes: Mapping[str, str]) -> bool:
-        if self.is_punctuation(name):
-            return False
-        self._total[name] += 1
-        self._attributes[name].update(attributes)
-        if self._open:
-            parent, child_counts = self._open[-1]
-            child_counts[name] += 1
-            self._max_counts[parent][name] = max(self._max_counts[parent][name], child_counts[name])
-            self._child_totals[parent][name] += 1
-            self._above[name].update(above for above, _ in self._open if above != name)
-        self._open.append((name, Counter()))
-        return True
-
-    def finish(self, name: str) -> None:
-        self._open.pop()
-
-    def local_names(self) -> list[str]:
-        """The names of all elements, without namespaces."""
-        return [name.rpartition("}")[2] for name in self._total]
-
-    def tuple_element(self) -> str | None:
-        """The most frequent of the outermost elements that repeat and are not mere containers."""
-        repeated = {
-            name for counts in self._max_counts.values() for name, count in counts.items() if count > 1
-        }
-        repeated = {name for name in repeated if name in self._child_totals or self._attributes[name]}
-        repeated -= {name for name in repeated if self._is_container(name, repeated)}
-        outermost = [name for name in self._total if name in repeated and not self._above[name] & repeated]
-        return max(outermost, key=self._total.__getitem__, default=None)
-
-    def _is_container(self, name: str, repeated: set[str]) -> bool:
-        tuples = sum(n for child, n in self._child_totals[name].items() if child in repeated)
-        own_columns = len(self._attributes[name]) + sum(
-            count == 1 for count in self._max_counts[name].values()
-        )
-        return tuples > 0 and tuples >= _FULL * own_columns * self._total[name]

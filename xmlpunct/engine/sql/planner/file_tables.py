@@ -72,7 +72,7 @@ class FileTables:
         self, name: str, source: str, element: str | None = None, sample: str | None = None
     ) -> Stream:
         if name not in self.streams:
-            inferred = self._inference(name, source, element, sample=sample)
+            inferred = self._inference(name, source, element, sample=sample, any_namespace=True)
             remedy = FileRemedy(source, inferred.element, sample)
             self.streams[name] = Stream(
                 name, inferred.schema, inferred.element, source, guessed=True, remedy=remedy
