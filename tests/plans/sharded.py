@@ -12,7 +12,6 @@ from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.run.build import build
 from xmlpunct.operators import Operator, Pipeline, run
 from xmlpunct.operators.merge.gather import Gather
-from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.slice import Slice
 
 
@@ -25,12 +24,12 @@ class Stage:
         self.pipelines = [build(fragment.root, single_shard=self.shards == 1) for _ in range(self.shards)]
         self.gathers: list[dict[int, Gather]] = [{} for _ in range(self.shards)]
 
-    def gather(self, onward: Ways = ()) -> Gather:
+    def gather(self, all_needed: bool = False) -> Gather:
         """The operator that merges the outputs of this fragment's shards."""
         schema = self.fragment.root.schema
         ways = self.fragment.keys
         owners = owners_of(schema, ways[0] if ways else (), self.shards)
-        return Gather(schema, self.shards, ways, owners, onward)
+        return Gather(schema, self.shards, ways, owners, all_needed)
 
 
 class Sharded:
@@ -48,8 +47,7 @@ class Sharded:
             for port, feed in enumerate(stage.fragment.feeds):
                 if not feed.from_edge:
                     for gathers in stage.gathers:
-                        onward = stage.fragment.ways(port, stage.shards)
-                        gathers[port] = self.stages[feed.source].gather(onward)
+                        gathers[port] = self.stages[feed.source].gather(stage.fragment.withholds)
         self._ended = False
         self.sink = self.stages[-1].gather() if self.stages else None
 

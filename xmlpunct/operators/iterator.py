@@ -88,22 +88,22 @@ class Operator(ABC):
         self.number, self.state = 0, NOTHING
         self.rejects: list[Reject] = []
 
-    def emit_implied(self, ways: Ways, sifted: bool = False) -> None:
-        """Emit owned punctuations of the output even if they are implied. Called before any input.
+    def emit_implied(self, ways: Ways = (), all_needed: bool = False) -> None:
+        """Emit some punctuations of the output even if earlier ones imply them. Called before any input.
 
         Parameters
         ----------
         ways : sequence of sequences of str
-            The attributes that hold the partition values of an output tuple, one sequence for each way to find
-            them; `ONE_SHARD` on a single shard.
-        sifted : bool
-            True if an operator above withholds punctuations that its tuples match, and so needs all implied ones.
+            On several shards: the attributes that hold the partition values of an output tuple, one sequence for
+            each way to find them. Punctuations that list these values are emitted.
+        all_needed : bool
+            True if an operator above withholds punctuations that its tuples match. All punctuations are emitted.
 
         Notes
         -----
         Section 5.3 of docs/semantics.md.
         """
-        self.ownership = Ownership(self.schema, ways, sifted)
+        self.ownership = Ownership(self.schema, ways, all_needed)
         for part, names in self.key_paths:
             part.ownership = self.ownership.over(part.schema, names)
 

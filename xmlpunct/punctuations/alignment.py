@@ -103,11 +103,6 @@ class Alignment:
         # Inputs mostly emit in turn, in ascending or descending order; a random order finds the missing one early.
         self._order = Random(0).sample(range(ports), ports)
 
-    @property
-    def heeds(self) -> bool:
-        """Whether a consumer must receive implied punctuations."""
-        return bool(self.ownership)
-
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
         """Receive a punctuation from an input; return its new combinations with the other inputs."""
         combinations = self._add(port, p)
@@ -133,7 +128,7 @@ class Alignment:
                 tally.remove(self._all_ports, p)
             self._remember(range(len(self.inputs)), p)
             return [p]
-        if self.heeds and plain and self.passes(port):
+        if self.ownership and plain and self.passes(port):
             return self._add_after_ends(port, p)
         if self.ended or not self.inputs[port].add(p):
             return []
@@ -168,7 +163,7 @@ class Alignment:
         ``emitted`` is added to `past`.
         """
         retained, self._tally = self.inputs[port], None
-        if self.heeds and self.ownership.lasting(emitted):
+        if self.ownership and self.ownership.lasting(emitted):
             self.past[port].update([p for p in emitted if self.ownership.lasts(p) and not p.is_everything])
         if emitted.position is not None and retained.only(emitted):
             retained.discard(emitted)
@@ -191,7 +186,7 @@ class Alignment:
 
     def update(self, port: int, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
         """`add` for several punctuations of an input, in order; return the distinct combinations."""
-        if self.ended and not self.heeds:
+        if self.ended and not self.ownership:
             return PunctuationBatch()
         batch = PunctuationBatch.of(punctuations)
         # The columnar path reads every input (`benchmarks/scaling.py --only agreement`).
@@ -216,7 +211,7 @@ class Alignment:
         >>> shards.meet([0, 1], Punctuation.of(s, hour=5)), shards.meet([2], Punctuation.of(s, hour=5))
         (PunctuationBatch([]), PunctuationBatch([<5>]))
         """
-        plain = p.form is not None and not p.is_everything and not self.heeds
+        plain = p.form is not None and not p.is_everything and not self.ownership
         if plain and len(ports) == len(self.inputs) > 1 and not self._combinations.overlaps(p):
             tally = self._current_tally()
             overlapping = (
@@ -228,12 +223,12 @@ class Alignment:
 
     def _update_columns(self, port: int, batch: PunctuationBatch) -> PunctuationBatch | None:
         """The columnar path of `update`; None if it does not apply."""
-        if batch.ranged and self.heeds:
+        if batch.ranged and self.ownership:
             return None
         lasting, other_ports = self.ownership.lasting(batch), self._other_ports(port)
         recalls = any(self.past[i].may_overlap(batch) for i in other_ports)
         self._tally = None
-        if self.heeds and self.passes(port):
+        if self.ownership and self.passes(port):
             if (recalls and lasting) or any(len(self.inputs[i]) > 1 for i in other_ports):
                 return None
             combinations, ports = batch, [port]
@@ -312,7 +307,7 @@ class Alignment:
 
     def _combine_with_past(self, port: int, p: Punctuation) -> list[Punctuation]:
         """The combinations of ``p`` with `past` that a consumer must receive."""
-        if not self.heeds or not any(self.past[i].overlapping(p) for i in self._other_ports(port)):
+        if not self.ownership or not any(self.past[i].overlapping(p) for i in self._other_ports(port)):
             return []
         combinations = [c for c in self._combine(port, p, recall=True) if self.ownership.needs(c)]
         self._released += combinations
@@ -378,7 +373,9 @@ class Alignment:
 
         The combined end is always remembered, because it applies to all later punctuations.
         """
-        return c.is_everything or any(retained.overlaps(c, but_end=self.heeds) for retained in self.inputs)
+        return c.is_everything or any(
+            retained.overlaps(c, but_end=bool(self.ownership)) for retained in self.inputs
+        )
 
     def __len__(self) -> int:
         """The number of retained punctuations."""

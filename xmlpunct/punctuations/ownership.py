@@ -35,10 +35,8 @@ class Ownership:
     every shard has emitted them. So an owned punctuation must be emitted even if this shard has emitted one that
     implies it, because other shards may not emit that one yet.
 
-    ``sifted``: a consumer delays punctuations that its own retained tuples match, so it must receive implied
-    punctuations, on one shard as well. Then ``ways`` is `ONE_SHARD`, and every punctuation is owned.
-
-    Without ``ways`` no implied punctuation must be emitted.
+    ``all_needed``: an operator above withholds punctuations that its own retained tuples match. So it must receive all
+    implied punctuations, on one shard as well. Without ``ways`` and ``all_needed``, none must be emitted.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> by_k = Ownership(s, [("k",)])
@@ -46,8 +44,8 @@ class Ownership:
     [True, False, False]
     """
 
-    def __init__(self, schema: Schema, ways: Ways = (), sifted: bool = False) -> None:
-        self.ways, self.sifted = ways, sifted
+    def __init__(self, schema: Schema, ways: Ways = (), all_needed: bool = False) -> None:
+        self.ways, self.all_needed = ways, all_needed
         self._positions = [list(dict.fromkeys(schema.index(name) for name in way)) for way in ways]
 
     def over(self, schema: Schema, names: Mapping[str, str] | None = None) -> Ownership:
@@ -62,11 +60,11 @@ class Ownership:
         """
         names = dict(zip(schema.names, schema.names, strict=True)) if names is None else names
         ways = [[names[name] for name in way] for way in self.ways if names.keys() >= set(way)]
-        return Ownership(schema, ways, self.sifted)
+        return Ownership(schema, ways, self.all_needed)
 
     def __bool__(self) -> bool:
         """Whether any implied punctuation must be emitted."""
-        return bool(self.ways)
+        return self.all_needed or bool(self.ways)
 
     def owned(self, p: Punctuation) -> bool:
         """Whether a punctuation lists values of the shard key."""
@@ -74,16 +72,16 @@ class Ownership:
 
     def needs(self, p: Punctuation) -> bool:
         """Whether a punctuation must be emitted even if it is implied."""
-        return self.sifted or self.owned(p)
+        return self.all_needed or self.owned(p)
 
     def lasts(self, p: Punctuation) -> bool:
         """Whether an emitted punctuation may imply punctuations that must still be emitted."""
-        return bool(self) and (self.sifted or not self.owned(p))
+        return bool(self) and (self.all_needed or not self.owned(p))
 
     def lasting(self, batch: PunctuationBatch) -> bool:
         """Whether `lasts` holds for a punctuation of a columnar batch."""
-        owned = not batch.ranged and any(way in ([], [batch.position]) for way in self._positions)
-        return bool(self) and (self.sifted or not owned)
+        is_owned = not batch.ranged and [batch.position] in self._positions
+        return bool(self) and (self.all_needed or not is_owned)
 
 
 class Owner(Protocol):
@@ -97,7 +95,5 @@ class Owner(Protocol):
 
 KeyPath = tuple[Owner, Mapping[str, str] | None]
 """A part of an operator, and its names of the operator's output attributes; None if it has the same names."""
-ONE_SHARD: Ways = ((),)
-"""The ways on one shard: an empty shard key."""
 ANYTHING = Ownership(Schema.of(()))
 """Default: implied punctuations need not be emitted."""

@@ -29,7 +29,6 @@ from xmlpunct.engine.plan import (
     walk,
 )
 from xmlpunct.engine.rule_options import USUAL, Rules
-from xmlpunct.punctuations.ownership import ONE_SHARD, Ways
 from xmlpunct.schema import Schema
 
 
@@ -62,22 +61,17 @@ class Fragment:
     ``single`` fragments run on one shard. ``keys`` are the `Ways` to find the shard key in the output, in the order of
     the feeds' keys. It is empty if the output lacks a shard key attribute.
 
-    ``sifts``: this fragment or a consumer emits only punctuations that none of its retained tuples match. ``differs``:
-    shards therefore emit different punctuations. Without such an operator, all shards emit the same punctuations.
+    ``withholds``: this fragment or a consumer emits only punctuations that none of its retained tuples match. So its
+    inputs must emit implied punctuations. ``shards_differ``: shards therefore emit different punctuations. Without such
+    an operator, all shards emit the same punctuations.
     """
 
     root: Node
     feeds: tuple[FragmentInput, ...]
     single: bool
     keys: tuple[tuple[str, ...], ...]
-    sifts: bool = False
-    differs: bool = False
-
-    def ways(self, port: int, shards: int) -> Ways:
-        """The `Ways` for which a port's merge must emit implied punctuations; empty if it need not."""
-        if self.differs and shards > 1:
-            return (self.feeds[port].keys,)
-        return ONE_SHARD if self.sifts else ()
+    withholds: bool = False
+    shards_differ: bool = False
 
 
 @dataclass(frozen=True)
@@ -186,7 +180,7 @@ def cut_plan(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = U
     if len(plans) > 1:
         edges = [replace(edge, root=_report_once(edge.root, seen_numbers, numbers)) for edge in edges]
         fragments = [replace(part, root=_report_once(part.root, seen_numbers, numbers)) for part in fragments]
-    return Fragments(tuple(edges), _with_sifting(fragments), tuple(answers))
+    return Fragments(tuple(edges), _with_implied(fragments), tuple(answers))
 
 
 def _report_once(root: Node, seen_numbers: set[int], numbers: Iterator[int]) -> Node:
@@ -285,16 +279,17 @@ def _input_keys(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(source for key in keys for _, source in node.carries(key))
 
 
-def _with_sifting(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
-    """The fragments with `Fragment.sifts` and `Fragment.differs`, and with the ways of their nodes set accordingly."""
+def _with_implied(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
+    """The fragments with `Fragment.withholds` and `Fragment.shards_differ`, and the `Node.ways` that these require."""
     result: dict[int, Fragment] = {}
     for number, fragment in reversed(list(enumerate(fragments))):
         consumers = [
             f for f in result.values() if (False, number) in [(x.from_edge, x.source) for x in f.feeds]
         ]
-        sifts = any(node.sifts for node in fragment.root.walk())
-        differs = not fragment.single and (sifts or any(f.differs for f in consumers))
-        root = with_ways(fragment.root, [x.keys for x in fragment.feeds]) if differs else fragment.root
-        root = replace(root, sifted=any(f.sifts for f in consumers))
-        result[number] = replace(fragment, root=root, differs=differs, sifts=sifts or root.sifted)
+        withholds = any(node.withholds for node in fragment.root.walk())
+        shards_differ = not fragment.single and (withholds or any(f.shards_differ for f in consumers))
+        root = with_ways(fragment.root, [x.keys for x in fragment.feeds]) if shards_differ else fragment.root
+        root = replace(root, all_needed=any(f.withholds for f in consumers))
+        withholds = withholds or root.all_needed
+        result[number] = replace(fragment, root=root, shards_differ=shards_differ, withholds=withholds)
     return tuple(result[number] for number in range(len(fragments)))

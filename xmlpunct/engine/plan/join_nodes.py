@@ -50,7 +50,7 @@ class Join(Binary):
     Attribute names of the two sides differ. An inner join's output has each key once, under its left name.
     """
 
-    sifts = True
+    withholds = True
 
     keys: EquiKeys
     kind: str = "inner"
@@ -271,7 +271,7 @@ class NotIn(Binary):
     Without nulls on the right, left tuples without a null behave as in an antijoin.
     """
 
-    sifts = True
+    withholds = True
 
     left_column: str
     right_column: str

@@ -62,8 +62,8 @@ class Node:
     number: int = field(default=0, kw_only=True)
     ways: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, compare=False)
     """On several shards, the output columns that may hold the partition values, if the operator needs them."""
-    sifted: bool = field(default=False, kw_only=True, compare=False)
-    """For a fragment's root: True if an operator above may delay punctuations that retained tuples match."""
+    all_needed: bool = field(default=False, kw_only=True, compare=False)
+    """For a fragment's root: True if an operator above withholds punctuations that its retained tuples match."""
     drops_rejects: bool = field(default=False, kw_only=True, compare=False)
     """True if its operator drops its rejects, because another node of the plan reports the same tuples."""
 
@@ -71,7 +71,7 @@ class Node:
     """True if it matches its inputs' columns by position, so that they are exactly those it `needs`."""
     by_name: ClassVar[bool] = False
     """True if it selects columns of its input by name, and drops all other columns."""
-    sifts: ClassVar[bool] = False
+    withholds: ClassVar[bool] = False
     """True if a punctuation stays pending until no retained tuple matches it, so that shards emit it at different
     times."""
     waiting: ClassVar[str] = ""

@@ -21,7 +21,7 @@ class Over(Unary):
     order: tuple[ops.SortKey, ...]
     calls: tuple[ops.OverCall, ...]
 
-    sifts = True
+    withholds = True
     waiting = "waiting"
 
     def operator(self) -> ops.Operator:

@@ -155,12 +155,12 @@ def numbered_together(roots: Sequence[Node]) -> tuple[Node, ...]:
     """
     numbers, shared = count(1), dict[tuple[Node, bool, bool], Node]()
 
-    def number(node: Node, sifted: bool, new_nodes: dict[tuple[Node, bool, bool], Node]) -> Node:
-        """``sifted``: an operator above needs more punctuations (see `Node.sifts`)."""
-        over = node.over([number(below, sifted or node.sifts, new_nodes) for below in node.inputs])
+    def number(node: Node, all_needed: bool, new_nodes: dict[tuple[Node, bool, bool], Node]) -> Node:
+        """``all_needed``: an operator above needs implied punctuations (see `Node.withholds`)."""
+        over = node.over([number(below, all_needed or node.withholds, new_nodes) for below in node.inputs])
         if len(roots) == 1:
             return replace(over, number=next(numbers))
-        key = replace(over, number=0), sifted, node.drops_rejects
+        key = replace(over, number=0), all_needed, node.drops_rejects
         if key not in shared:
             new_nodes[key] = replace(over, number=next(numbers))
             return new_nodes[key]

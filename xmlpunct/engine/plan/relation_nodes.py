@@ -53,7 +53,7 @@ class Pointwise(Matched):
         return {"except": sides[0], "intersect": min(sides)}.get(self.function.split()[0], max(sides))
 
     @property
-    def sifts(self) -> bool:  # type: ignore[override]
+    def withholds(self) -> bool:  # type: ignore[override]
         return self.function.split()[0] in ("except", "intersect")  # one input can imply an empty result
 
 

@@ -128,7 +128,7 @@ class Union(Distinct, Poured):
 class Compared(Distinct, Binary):
     """A `Distinct` node that compares the tuples of two sides."""
 
-    sifts = True
+    withholds = True
 
     def other_closes(self, side: int, fate: Fate, passes: int | None, effect: str = "forgotten") -> Need:
         """The need that the other side closes the tuples of ``side``."""

@@ -327,7 +327,7 @@ class Project(Unary):
 class Sort(Unary):
     """All tuples in order of ``keys``; ties in order of the other columns."""
 
-    sifts = True
+    withholds = True
     waiting = "waiting"
 
     keys: tuple[ops.SortKey, ...]

@@ -149,7 +149,7 @@ class WindowPromises(Unary):
 class Session(Unary):
     """Each tuple with its session among the tuples with the same key ``by`` (none: all tuples)."""
 
-    sifts = True
+    withholds = True
     waiting = "waiting"
 
     timestamp: str

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from xmlpunct.engine.plan import Node, Receive, Scan
 from xmlpunct.operators import Operator, Pipeline
 from xmlpunct.operators.driver import InputPort
-from xmlpunct.punctuations.ownership import ONE_SHARD
 
 
 def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), single_shard: bool = False) -> Pipeline:
@@ -24,20 +23,20 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), single_shard
     built: dict[int, int] = {}
     feeds: dict[int, list[InputPort]] = {i: [] for i in range(len(inputs))}
 
-    def add(node: Node, sifted: bool) -> int | None:
+    def add(node: Node, all_needed: bool) -> int | None:
         """Build a subtree; returns the index of its top operator, or None for a bare `Receive`."""
         if isinstance(node, Receive):
             return None
         if node.number in built:
             return built[node.number]
-        child_indices = [add(child, sifted or node.sifts) for child in node.inputs]
+        child_indices = [add(child, all_needed or node.withholds) for child in node.inputs]
         index = len(operators)
         operator = node.operator()
         operator.number = node.number
         operator.drops_rejects = node.drops_rejects
         ways = () if single_shard else node.ways
-        if ways or sifted:
-            operator.emit_implied(ways or ONE_SHARD, sifted)
+        if ways or all_needed:
+            operator.emit_implied(ways, all_needed)
         operators.append(operator)
         targets.append([])
         if len(plans) > 1:
@@ -52,6 +51,6 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), single_shard
                 targets[source].append((index, port))
         return index
 
-    outputs = [add(root, root.sifted) for root in plans]
+    outputs = [add(root, root.all_needed) for root in plans]
     output_indices = [index for index in outputs if index is not None]
     return Pipeline(operators, [feeds[i] for i in sorted(feeds)], targets, output_indices)

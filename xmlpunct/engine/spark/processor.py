@@ -22,7 +22,6 @@ from xmlpunct.engine.spark.state_store import Cache, StateValues
 from xmlpunct.operators import run
 from xmlpunct.operators.merge.gather import Gather
 from xmlpunct.operators.retained_outline import outline
-from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.slice import Slice, concat
 
 _OUTPUT = SparkRow(*StageRow._fields)
@@ -40,7 +39,7 @@ class Shard:
         shards = job.shards_of(stage)
         self.pipeline = build(self.fragment.root, single_shard=shards == 1)
         self.gathers = {
-            port: gather_of(job, feed.source, self.fragment.ways(port, shards))
+            port: gather_of(job, feed.source, self.fragment.withholds)
             for port, feed in enumerate(self.fragment.feeds)
             if not feed.from_edge
         }
@@ -128,12 +127,12 @@ class Shard:
         self.pipeline.restore(parts.get(_PIPELINE, {}))
 
 
-def gather_of(job: Job, stage: int, onward: Ways = ()) -> Gather:
-    """The gather of the shards of a fragment. ``onward``: `Fragment.ways` of the receiving fragment."""
+def gather_of(job: Job, stage: int, all_needed: bool = False) -> Gather:
+    """The gather of the shards of a fragment. ``all_needed``: `Fragment.withholds` of the receiving fragment."""
     fragment = job.fragments.fragments[stage]
     schema, shards = fragment.root.schema, job.shards_of(stage)
     owners = owners_of(schema, fragment.keys[0] if fragment.keys else (), shards)
-    return Gather(schema, shards, fragment.keys, owners, onward)
+    return Gather(schema, shards, fragment.keys, owners, all_needed)
 
 
 KEPT: Cache[Shard] = Cache()

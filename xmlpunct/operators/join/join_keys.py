@@ -77,7 +77,7 @@ class JoinKeys:
 
     def add(self, port: int, closed: PunctuationBatch) -> None:
         """Retain newly closed values of an input, as punctuations over k; not needed once the other input has ended."""
-        if not self.alignment.heeds and self.alignment.passes(port):
+        if not self.alignment.ownership and self.alignment.passes(port):
             closed = PunctuationBatch([Punctuation.everything(self.schema)] if closed.has_end else [])
         self.alignment.update(port, closed)
 

@@ -75,7 +75,7 @@ class Preserved:
         """The combinations with ``closed``, newly closed values of the other input, as punctuations over k."""
         closed = self.keys.to_schema(closed, self.pending.schema, self.side)
         waiting, past = self.pending.waiting, self.past
-        over = past.has_end and not len(waiting) and not (self.ownership.sifted and len(past) > 1)
+        over = past.has_end and not len(waiting) and not (self.ownership.all_needed and len(past) > 1)
         if over and closed.position is not None and not closed.ranged and not self._lasting(closed):
             return closed
         combinations = [p for c in closed for p in waiting.combinations(c)] if len(waiting) else []

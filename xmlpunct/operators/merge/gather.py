@@ -55,7 +55,7 @@ class Gather(Merge):
     lost a partition attribute.
 
     ``keys`` are the ways to find the partition values in the output; empty if they were lost. (A null matches no
-    pattern that can be listed.) ``onward`` are the ways of the receiver, if it needs implied punctuations
+    pattern that can be listed.) With ``all_needed``, the receiver needs implied punctuations
     (`Operator.emit_implied`). Otherwise no punctuation is emitted after the end.
 
     See semantics 5.1.
@@ -71,12 +71,14 @@ class Gather(Merge):
 
     name = "gather"
 
-    def __init__(self, schema: Schema, shards: int, keys: Ways, owners: Owners, onward: Ways = ()) -> None:
+    def __init__(
+        self, schema: Schema, shards: int, keys: Ways, owners: Owners, all_needed: bool = False
+    ) -> None:
         # In the end all shards receive, and emit, the same punctuations.
         super().__init__([schema] * shards, alike=True)
         self._ways, self._owners = [[schema.index(key) for key in way] for way in keys], owners
-        if onward:
-            self.emit_implied(onward, sifted=True)
+        if all_needed:
+            self.emit_implied(all_needed=True)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         if self.alignment.ended and not self.ownership:

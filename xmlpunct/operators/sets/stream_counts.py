@@ -102,7 +102,7 @@ class StreamCounts:
         repeated, because other shards may wait for it.
         """
         emitted, received = PunctuationSet(self.schema), self._alignment.inputs[side]
-        if side not in self._required or self._alignment.heeds or not len(received):
+        if side not in self._required or self._alignment.ownership or not len(received):
             return emitted
         waiting = self._sides.pending[side].waiting
         if batch.position is not None and received.only(batch) and not batch.ranged:
