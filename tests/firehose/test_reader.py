@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 import logging
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import xmlpunct
 from tests.firehose.harness import ROOT, spec
 from xmlpunct import parse, slices
 from xmlpunct.base.errors import Reject, SourceError, TransientError, UsageError
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
-from xmlpunct.firehose import SliceReader
+from xmlpunct.firehose import SliceReader, native
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import NAN
@@ -213,3 +215,26 @@ def test_encodings_and_where_offsets_count(encoding: str) -> None:
     assert list(tuples) == [(None, "é")]
     mark = 3 if encoding == "utf-8-sig" else 0  # a byte order mark counts in UTF-8, but not after transcoding
     assert rejects[0].byte == document.encode().index(b"<t><a>") + mark
+
+
+@pytest.mark.skipif(not native.COMPILED, reason="without compiled code libxml2 reads")
+def test_few_modules_read_a_plain_file(tmp_path: Path) -> None:
+    """Reading enters one cutter, one splitter and one stream: no second way, and no layer around it."""
+    (tmp_path / "a.xml").write_bytes(b"<r>" + b"<t><a>1</a></t>" * 1000 + b"</r>")
+
+    def read() -> list[int]:
+        return [part.tuples.height for part in slices(str(tmp_path / "a.xml"), A, element="t")]
+
+    package, entered = Path(xmlpunct.__file__).parent, set[str]()
+    expected = read()  # with all imports and caches
+    sys.setprofile(lambda frame, *_: entered.add(frame.f_code.co_filename))
+    try:
+        assert read() == expected
+    finally:
+        sys.setprofile(None)
+    parts = [Path(name).relative_to(package) for name in entered if name.startswith(f"{package}/")]
+    modules = sorted(
+        map(str, (part for part in parts if part.parts[0] in ("connectors", "engine", "firehose")))
+    )
+    assert len(modules) <= 28, modules
+    assert "connectors/utf8_stream.py" in modules

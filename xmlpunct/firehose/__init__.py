@@ -4,9 +4,11 @@ The stages from a source to a slice:
 
     connectors         one per URL scheme; every source becomes UTF-8 bytes
        |
+    cutter             goes from a position to the next split, and from part to part         position
+       |
     splitter           splits the bytes where no tuple or punctuation is open
-       |                   position; a walk of the native reader, or a Python scan if that cannot proceed
-    parser
+       |                   a walk of the native reader, or a Python scan if that cannot proceed
+    parser             with the cutter: slice_reader
        |-- native      one walk fills rows by an automaton over element paths
        |                   native/walker, native/path_automaton, native/automaton_tables,
        |                   native/walk.c, scan.c, tags.c, rows.c, around.c

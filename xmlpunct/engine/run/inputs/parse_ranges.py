@@ -1,4 +1,4 @@
-"""What ranges of an input hold: read by a task, or once more."""
+"""Parses ranges of an input, in a task or to repeat an earlier read."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from xmlpunct.firehose.slice_reader import parsed_piece
 from xmlpunct.firehose.splitter import malformed
 
 AT_ONCE_BYTES = 2**20
-"""How much is parsed, or cut, at a time. It fits into the processor's cache (`benchmarks/parse.py --mib`)."""
+"""Bytes to parse, or cut, at a time. They fit into the processor's cache (`benchmarks/parse.py --mib`)."""
 
 
 class Read(NamedTuple):
-    """What consecutive ranges held, as one; how many bytes were parsed; the checksums, by part, of uncut files."""
+    """The output of consecutive ranges, the number of bytes parsed, and the checksums of uncut files by part."""
 
     parsed: Parsed
     size: int
@@ -38,8 +38,8 @@ class Read(NamedTuple):
 def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
     """Parse consecutive ranges of an input.
 
-    Never raises for what is wrong with the data: that is the ``error``, before which all is as it should be. But
-    it raises `TransientError` for data that cannot be read, or is not what it was when the ranges were found.
+    Never raises for malformed data: this is the ``error``, which ends the output. Raises `TransientError` for data that
+    cannot be read, or that has changed since the ranges were found.
     """
     found: list[Parsed] = []
     labels = labels_of(parser.specs, given.labelled)
@@ -55,8 +55,7 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
                 if r.checksum is None:
                     checksums[r.part] = file.checksum
             else:
-                split = Split(part.name, r.start, range_bytes(part, r), r.final)
-                found.append(_parse(parser, split, label, r.broken))
+                found.append(parse_range(part, r, parser, label).settle())
                 size += r.size
         except TransientError:
             raise
@@ -68,11 +67,13 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
     return Read(joined_splits(parser.specs, found), size, checksums)
 
 
-def _parse(parser: Parser, split: Split, label: tuple[Label, ...], broken: bool) -> Parsed:
-    parsed = parser.parse(replace(split, labels=label) if label else split, parser.known(split))
-    if broken and parsed.error is None:
+def parse_range(part: Part, r: Range, parser: Parser, label: tuple[Label, ...] = ()) -> Parsed:
+    """Parse a range that is one split. Raises `SourceError` if it cannot be read or has changed."""
+    split = Split(part.name, r.start, _range_bytes(part, r), r.final, label)
+    parsed = parser.parse(split)
+    if r.broken and parsed.error is None:
         parsed.error = malformed(split)
-    return parsed.settle()
+    return parsed
 
 
 def _parse_uncut(
@@ -89,7 +90,7 @@ def _parse_uncut(
             if parsed.error is not None:
                 return
     if not r.final and (rest := cutter.rest()) is not None:
-        yield _parse(parser, rest, label, False)
+        yield parser.parse(replace(rest, labels=label)).settle()
 
 
 class _RangeStream(ExtentStream):
@@ -136,7 +137,7 @@ def _check(part: Part, stamp: Stamp | None) -> None:
             )
 
 
-def range_bytes(part: Part, r: Range) -> bytes:
+def _range_bytes(part: Part, r: Range) -> bytes:
     """A range's bytes: its own, or those of the part. Raises `SourceError`."""
     if r.failure is not None:
         raise SourceError(part.name, r.failure)

@@ -13,17 +13,16 @@ from pyspark.sql import types as spark
 from xmlpunct.base.errors import Reject, SchemaError, StrictError, UsageError
 from xmlpunct.base.paths import read_element
 from xmlpunct.base.unread import UnreadCounter
-from xmlpunct.engine.run.inputs.parse_ranges import range_bytes
+from xmlpunct.engine.run.inputs.parse_ranges import parse_range
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import Range
 from xmlpunct.engine.run.reject_log import RejectLog, log_notices
 from xmlpunct.engine.spark.table.table_files import TablePart
 from xmlpunct.engine.spark.table.table_options import Mode, TableOptions
-from xmlpunct.firehose import Parser, SliceReader, Split, StreamSpec
+from xmlpunct.firehose import Parser, SliceReader, StreamSpec
 from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.labels import Label
 from xmlpunct.firehose.libxml.xsd_validator import validity_of
-from xmlpunct.firehose.splitter import malformed
 
 _log = logging.getLogger("xmlpunct")
 SLICE_BYTES = 2**20
@@ -167,11 +166,7 @@ class TableRead:
 def _in_ranges(piece: TablePiece, parser: Parser) -> Iterator[Parsed]:
     part = input_of(piece.part).parts[0]
     for r in piece.ranges or ():
-        data = range_bytes(part, r)
-        split = Split(part.name, r.start, data, r.final, piece.labels)
-        parsed = parser.parse(split)
-        if parsed.error is None and r.broken:
-            parsed.error = malformed(split)
+        parsed = parse_range(part, r, parser, piece.labels)
         yield parsed
         if parsed.error is not None:
             return
