@@ -111,7 +111,7 @@ class Join(JoinInputs):
                 arrangement.append(matchable.filter(~closed & ~is_unpaired))
             if self._kind == "semi":
                 output.append(matchable.filter(~is_unpaired).select(self.schema.names))
-            else:
+            elif unmatchable.any() or closed.any():
                 decided = pl.concat([bounded.filter(unmatchable), matchable.filter(closed & is_unpaired)])
                 output.append(self._output.without_partner(port, decided))
         elif self._left_only:
