@@ -29,7 +29,7 @@ from xmlpunct.cli.shared_options import (
 )
 from xmlpunct.cli.terminal import PLACE, TEXT, say
 from xmlpunct.engine.rule_options import read_rules
-from xmlpunct.engine.run.output_names import resolve_output, table_of
+from xmlpunct.engine.run.output_names import is_xml, resolve_output, table_of
 from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.engine.run.run_options import OUTPUT_FORMATS, RunOptions, XmlForm, parse_size, parse_time
 from xmlpunct.engine.run.stats import RunStats
@@ -182,6 +182,9 @@ def run_command(
 
     query_file, text = file_and_text(query, sql)
     engine = chosen_engine(engine, master, threads)
+    if format_ is None and output in (None, "-") and not (checkpoint or partial or root or row or namespaces):
+        format_ = "table" if not pretty and sys.stdout is not None and sys.stdout.isatty() else None
+    output, format_ = resolve_output(output or "-", format_, table_of(query_file))
     inference = Inference(punct_namespace, inferred_before(checkpoint))
     planned = plan(
         text,
@@ -189,6 +192,7 @@ def run_command(
         read_rules(rules),
         inference,
         parameters=read_params(params),
+        has_labels=not is_xml(output, format_),
     )
     if safe:
         from xmlpunct.engine.verdicts import refuse_unsafe
@@ -198,9 +202,6 @@ def run_command(
         refuse_idle("-o, --format, --partition-by, --root, --row, --namespaces, --pretty")
     if strict and max_rejects is not None:
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
-    if format_ is None and output in (None, "-") and not (checkpoint or partial or root or row or namespaces):
-        format_ = "table" if not pretty and sys.stdout is not None and sys.stdout.isatty() else None
-    output, format_ = resolve_output(output or "-", format_, table_of(query_file))
     options = RunOptions(
         output=None if output == "-" else output,
         format=format_,

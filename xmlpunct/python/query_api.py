@@ -84,7 +84,8 @@ def query(
             opened[name] = source if isinstance(source, Source) else Source.of(source, name)
             names[name] = opened[name].name
     inference = Inference(sources=opened)
-    planned = plan(sql, names, inference=inference, tables=tables, parameters=of_values(params or {}))
+    literals = of_values(params or {})
+    planned = plan(sql, names, inference=inference, tables=tables, parameters=literals, has_labels=True)
     planned.refuse_sinks()
     for stream in planned.streams:
         if stream.declared in tables:

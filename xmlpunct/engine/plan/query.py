@@ -59,6 +59,7 @@ class Query:
     Plans may share nodes. ``rules`` are the optional rules that are on. ``reads`` are the sources and other files in
     its statements, used or not: pairs of a role and a name. ``inferred`` are inferred schemas, in the form of a
     checkpoint; ``opened`` are the sources whose beginning inference has read, and that can be read only once.
+    ``has_labels``: unnamed columns of the SELECT without a sink have the names of DuckDB.
     """
 
     answers: tuple[Answer, ...]
@@ -68,6 +69,7 @@ class Query:
     reads: tuple[tuple[str, str], ...] = ()
     inferred: Mapping[str, list[Any]] = field(default_factory=dict, compare=False, repr=False)
     opened: Opened = field(default_factory=Opened, compare=False, repr=False)
+    has_labels: bool = False
 
     @classmethod
     def of(cls, root: Node, streams: Iterable[Stream], sql: str = "") -> Query:

@@ -48,6 +48,15 @@ def resolve_output(output: str, format_: str | None, table: str) -> tuple[str, s
     return output, format_ or implied or "xml"
 
 
+def is_xml(output: str, format_: str) -> bool:
+    """True if a resolved output is XML, whose columns are elements: neither another format nor a database.
+
+    >>> is_xml("-", "xml"), is_xml("duckdb:///sums.duckdb?table=result", "xml")
+    (True, False)
+    """
+    return format_ == "xml" and not OWN.get(url_scheme(output), "").startswith("databases:")
+
+
 def table_of(query_file: str | None) -> str:
     """The name of a table after the file of the query.
 

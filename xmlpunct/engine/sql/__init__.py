@@ -13,6 +13,7 @@ from xmlpunct.engine.plan import Answer, Node, Query, Scan, numbered_together
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.run.inputs.tables import Table
+from xmlpunct.engine.run.output_names import is_xml
 from xmlpunct.engine.sql.planner.catalog import ORIGIN_NAMES, declared, files_named
 from xmlpunct.engine.sql.planner.describing import written_out
 from xmlpunct.engine.sql.planner.file_tables import FileTables
@@ -40,14 +41,16 @@ def plan(
     inference: Inference | None = None,
     tables: Mapping[str, Table] | None = None,
     parameters: Mapping[str, str] | None = None,
+    has_labels: bool = False,
 ) -> Query:
     """Plan a query.
 
     ``sql`` has CREATE statements and one SELECT, or none where there are sinks. ``sources`` maps names of streams to
     sources that replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the
     columns that nobody declared. ``tables`` are streams of their names, declared or not. ``parameters`` are the
-    literals that stand for each ``:name``. Raises `SqlError`, with the place, for what cannot be read or cannot run,
-    and `UsageError` for a source of an undeclared stream.
+    literals that stand for each ``:name``. ``has_labels``: unnamed columns of the SELECT have the names that DuckDB
+    gives them, which are no names of XML elements. Raises `SqlError`, with the place, for what cannot be read or
+    cannot run, and `UsageError` for a source of an undeclared stream.
 
     >>> query = plan("CREATE STREAM s (a INT, b INT) WITH (source = 's.xml'); SELECT b FROM s WHERE b > 0")
     >>> query.root.schema.names, query.streams[0].source
@@ -56,13 +59,18 @@ def plan(
     sql = bound(sql, parameters or {})
     try:
         with about(sql):
-            return _plan(sql, sources or {}, rules, inference or Inference(), tables or {})
+            return _plan(sql, sources or {}, rules, inference or Inference(), tables or {}, has_labels)
     except RecursionError:
         raise SqlError("this query is nested too deeply") from None
 
 
 def _plan(
-    sql: str, sources: Mapping[str, str], rules: Rules, inference: Inference, tables: Mapping[str, Table]
+    sql: str,
+    sources: Mapping[str, str],
+    rules: Rules,
+    inference: Inference,
+    tables: Mapping[str, Table],
+    has_labels: bool,
 ) -> Query:
     statements = parse_statements(sql)
     views = [s for s in statements if isinstance(s, CreateView)]
@@ -78,15 +86,17 @@ def _plan(
         if instants not in contexts:
             context = Context(streams, Namespace(), files=files, instants=instants, sinks=names)
             contexts[instants] = with_views(views, context)
-        asked = query.expression if isinstance(query, CreateSink) else query
-        relation = plan_outermost(*written_out(asked, contexts[instants]))
-        _check_output(relation)
+        asked, name, target, labelled = query, "", None, has_labels
+        if isinstance(query, CreateSink):
+            asked, name, target = query.expression, query.this.name, destination(query)
+            labelled = not is_xml(target.output, target.format)
+        relation = plan_outermost(*written_out(asked, contexts[instants]), labelled)
+        _check_output(relation, labelled)
         roots.append(optimize(relation.node, rules))
-        named = (query.this.name, destination(query)) if isinstance(query, CreateSink) else ()
-        answers.append(Answer(roots[-1], *named))
-    planned = Query(tuple(answers), (), sql, rules, (), inference.records, inference.opened).over(
-        numbered_together(roots)
-    )
+        answers.append(Answer(roots[-1], name, target))
+    planned = Query(
+        tuple(answers), (), sql, rules, (), inference.records, inference.opened, has_labels=has_labels
+    ).over(numbered_together(roots))
     for root in planned.roots:
         _check_depth(root)
     used = dict.fromkeys(node.stream for node in planned.walk() if isinstance(node, Scan))
@@ -104,12 +114,12 @@ def _check_depth(root: Node) -> None:
         raise SqlError(f"this query is too long: at most {DEEPEST} steps can follow each other")
 
 
-def _check_output(relation: PlannedRelation) -> None:
-    """Refuse output columns that cannot be elements of a result."""
+def _check_output(relation: PlannedRelation, has_labels: bool) -> None:
+    """Refuse output columns that cannot be elements of a result, unless they have labels, and repeated names."""
     seen = set()
     for field in relation.fields:
         if field.name in seen:
             refuse(f"two output columns have the name {field.name}: give one an alias", field.origin)
-        if not is_column_path(field.name):
+        if not has_labels and not is_column_path(field.name):
             refuse(f"{field.name!r} cannot name an XML element: give the column another alias", field.origin)
         seen.add(field.name)

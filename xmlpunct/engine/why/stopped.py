@@ -36,5 +36,6 @@ def _saved_query(job: Mapping[str, Any]) -> Query:
         chdir(saved_plan["folder"]) if Path(saved_plan["folder"]).is_dir() else nullcontext()
     ):  # the query has relative paths
         inference = Inference(job["punctuation namespace"], job["inferred"])
-        query = plan(saved_plan["sql"], saved_plan["sources"], frozenset(job["choice of rules"]), inference)
+        rules, labels = frozenset(job["choice of rules"]), saved_plan["labels"]
+        query = plan(saved_plan["sql"], saved_plan["sources"], rules, inference, has_labels=labels)
     return with_guards(query) if job["--strict, --rejects or --max-rejects"] else query

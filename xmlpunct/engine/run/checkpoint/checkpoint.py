@@ -219,6 +219,7 @@ class Checkpoint:
                 "sql": self.query.sql,
                 "sources": {s.declared: s.source for s in self.query.streams if s.source is not None},
                 "folder": os.getcwd(),
+                "labels": self.query.has_labels,
             }
             self._job = json.dumps(stored(saved)).encode()
             self._log.replace({_JOB: self._job})

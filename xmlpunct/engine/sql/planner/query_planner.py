@@ -48,12 +48,12 @@ from xmlpunct.schema.sql_errors import check_comparable, refuse
 __all__ = ["Context", "plan_outermost", "plan_query", "with_views"]
 
 
-def plan_outermost(node: exp.Expr, context: Context) -> PlannedRelation:
-    """The plan of an outermost query; only this one may have ORDER BY and LIMIT."""
+def plan_outermost(node: exp.Expr, context: Context, has_labels: bool = False) -> PlannedRelation:
+    """The plan of an outermost query; only this one may have ORDER BY and LIMIT, and labels of unnamed columns."""
     order = node.args.get("order") or node.args.get("limit")
     ordering = Ordering.of(node)
     if isinstance(node, exp.Select):
-        relation = _plan_select(node, context, ordering)
+        relation = _plan_select(node, context, ordering, has_labels)
     else:
         relation = plan_query(node, context)
     if is_changing(relation.node):
@@ -135,10 +135,12 @@ def _with_named(name: exp.Expr, query: exp.Expr, columns: list[exp.Expr] | None,
     return replace(context, named=context.named.extended(name.name, named))
 
 
-def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> PlannedRelation:
+def _plan_select(
+    node: exp.Select, context: Context, ordering: Ordering | None = None, has_labels: bool = False
+) -> PlannedRelation:
     """One SELECT. Expressions of ``ordering`` that are not in SELECT become columns without fields."""
     context = _with(node.args.get("with_"), context)
-    return _plan_items(node, _read(node, context, False), context, ordering)
+    return _plan_items(node, _read(node, context, False, has_labels), context, ordering)
 
 
 def _plan_items(
@@ -261,7 +263,7 @@ class SelectInput:
     correlated: list[exp.Expr]
 
 
-def _read(node: exp.Select, context: Context, correlated: bool) -> SelectInput:
+def _read(node: exp.Select, context: Context, correlated: bool, has_labels: bool = False) -> SelectInput:
     """The input of a SELECT: FROM, restricted by WHERE.
 
     ``correlated``: return conditions that refer to the enclosing query, instead of refusing them.
@@ -284,7 +286,7 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> SelectInput:
         context, plan_query, correlated, lambda relation: SingleValues(relation, context, plan_single)
     )
     relation, plain = tables.read(only(from_, "this"), joins or (), plain)
-    listed = select_columns(items, relation)
+    listed = select_columns(items, relation, has_labels)
     aliases = Aliases(listed)
     values = SingleValues(relation, context, plan_single)
     scalars = Scalars(relation, "WHERE", outer=correlated, aliases=aliases, subquery=values.add)

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.engine.plan import Project, timing
+from xmlpunct.engine.sql.planner.column_labels import distinct_names, label
 from xmlpunct.engine.sql.planner.scalars import FIELD
 from xmlpunct.engine.sql.planner.scope import Field, Fields, PlannedRelation, unique
 from xmlpunct.engine.sql.syntax.arguments import take
@@ -19,8 +20,11 @@ Listed = list[tuple[str, exp.Expr]]
 """Output columns: name and syntax."""
 
 
-def select_columns(items: Sequence[exp.Expr], relation: PlannedRelation) -> Listed:
-    """The output columns, each with its name: the alias, the column's declared name, or ``_1``, ``_2``..."""
+def select_columns(items: Sequence[exp.Expr], relation: PlannedRelation, has_labels: bool = False) -> Listed:
+    """The output columns, each with its name: the alias, the column's declared name, or ``_1``, ``_2``...
+
+    ``has_labels``: unnamed columns, and a second column of one name, are named as DuckDB names them.
+    """
     listed: Listed = []
     for item in items:
         if isinstance(item, exp.Star):
@@ -35,8 +39,13 @@ def select_columns(items: Sequence[exp.Expr], relation: PlannedRelation) -> List
             field = None
             if isinstance(item, exp.Column) and relation.sees(item.this, item.args.get("table"), item):
                 field = relation.find(item.this, item.args.get("table"), item)
-            listed.append((field.name if field else f"_{len(listed) + 1}", item))
-    return listed
+            has_label = has_labels and not isinstance(item, exp.Column)  # an unknown column is refused later
+            unnamed = label(item) if has_label else f"_{len(listed) + 1}"
+            listed.append((field.name if field else unnamed, item))
+    if not has_labels:
+        return listed
+    names = distinct_names(name for name, _ in listed)
+    return [(name, item) for name, (_, item) in zip(names, listed, strict=True)]
 
 
 def _of_star(star: exp.Expr, item: exp.Expr, fields: Sequence[Field]) -> Listed:
