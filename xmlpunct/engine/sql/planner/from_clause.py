@@ -25,6 +25,7 @@ from xmlpunct.engine.sql.planner.relation_planner import (
     check_alike,
     constant_relation,
     declared_relation,
+    has_timestamp,
     windowed,
 )
 from xmlpunct.engine.sql.planner.scalars import Scalars
@@ -34,7 +35,7 @@ from xmlpunct.engine.sql.planner.values_clause import constant_stream, is_consta
 from xmlpunct.engine.sql.planner.windowing import with_windows
 from xmlpunct.engine.sql.syntax.arguments import only, take
 from xmlpunct.engine.sql.syntax.promise_syntax import ORDER_OF
-from xmlpunct.engine.sql.syntax.window_syntax import WINDOW, StreamOf
+from xmlpunct.engine.sql.syntax.window_syntax import WINDOW, StreamOf, WindowSpec
 from xmlpunct.engine.sql.syntax.window_tables import WindowTable
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.relations.instants import Instants
@@ -57,7 +58,8 @@ class Context:
     """The names in scope of a query: queries of WITH, then streams, then ``files``.
 
     ``outer`` is the relation of the enclosing query; ``instants`` are those of the complete query. ``sinks`` are names
-    of sinks, which cannot be read.
+    of sinks, which cannot be read. ``unbounded``: the query is converted to a stream, so a stream without a window has
+    the window [RANGE UNBOUNDED], as in CQL.
     """
 
     streams: Namespace[Stream]
@@ -66,6 +68,7 @@ class Context:
     files: FileTables = field(default_factory=lambda: FileTables(Inference()))
     instants: Instants = field(default_factory=lambda: Instants(INT))
     sinks: frozenset[str] = frozenset()
+    unbounded: bool = False
 
 
 TablePlanner = Callable[[exp.Expr, Context], PlannedRelation]
@@ -121,7 +124,8 @@ class FromClause:
             refuse("LATERAL and APPLY are not supported", node)
         if isinstance(node, exp.Subquery):
             inner, alias, joins, window, order = take(node, "this", "alias", "joins", WINDOW, ORDER_OF)
-            relation = self.table(inner) if _is_table(inner) else self._plan(inner, self.context)
+            within = self._without_windows() if window else self
+            relation = within.table(inner) if _is_table(inner) else self._plan(inner, within.context)
             relation = self._windowed(relation, window)
             if alias is not None:
                 name, columns = take(alias, "this", "columns")
@@ -164,11 +168,17 @@ class FromClause:
         return self._chain(relabel(relation, name, tuple(columns or ())), joins or ())
 
     def _windowed(self, relation: PlannedRelation, window: exp.Expr | None) -> PlannedRelation:
+        if window is None and self.context.unbounded and has_timestamp(relation.node):
+            window = WindowSpec(kind="RANGE")
         return relation if window is None else windowed(relation, window, self.context.instants)
+
+    def _without_windows(self) -> FromClause:
+        """Plans items of FROM whose streams have no window of their own."""
+        return FromClause(replace(self.context, unbounded=False), self._plan, self._correlated, self._values)
 
     def _window_table(self, table: WindowTable, label: str | None) -> tuple[PlannedRelation, str | None]:
         """The relation of a window table function, and its table name: that of its input."""
-        relation = with_windows(table, self.table(table.this))
+        relation = with_windows(table, self._without_windows().table(table.this))
         return relation, label or next(iter(relation.tables), None)
 
     def _named(self, table: exp.Expr, label: str | None) -> tuple[PlannedRelation, str]:

@@ -100,7 +100,7 @@ def _plan_stream(node: StreamOf, context: Context) -> PlannedRelation:
         query = query.this
     if (order := query.args.get("order") or query.args.get("limit")) is not None:
         refuse(NO_ORDER, order)
-    return to_stream(node, kind, plan_query(inner, context), context.instants)
+    return to_stream(node, kind, plan_query(inner, replace(context, unbounded=True)), context.instants)
 
 
 def _with(node: exp.Expr | None, context: Context) -> Context:

@@ -219,6 +219,11 @@ def _timestamp(relation: PlannedRelation, window: exp.Expr) -> str:
     )
 
 
+def has_timestamp(node: Node) -> bool:
+    """True for a stream with one timestamp column, over which a window is possible."""
+    return not is_changing(node) and len(_timestamps(node)) == 1
+
+
 def _timestamps(node: Node) -> dict[str, str]:
     """The copies of a stream's timestamp, each with the original name of the timestamp."""
     if isinstance(node, Scan):

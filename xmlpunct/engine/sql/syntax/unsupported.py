@@ -80,7 +80,7 @@ def instead(node: exp.Expr) -> str:
     if type(node) in NODES:
         return NODES[type(node)]
     if isinstance(node, StreamOf):
-        return f"{node.args['kind']}(...) must be the whole query, or in FROM"
+        return f"{node.args['kind']}(...) must be the complete query, the complete list of SELECT, or in FROM"
     if isinstance(node, OVER_ONLY):
         return f"{node.sql().partition('(')[0]} needs OVER (... ORDER BY ...)"
     if isinstance(node, exp.Query | exp.Exists | exp.SubqueryPredicate):
