@@ -1,4 +1,4 @@
-"""How far each input is read, and the pieces between two such points."""
+"""Ranges of inputs: planned from one cursor to the next, and repeated exactly."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from xmlpunct.firehose.position import Cursor, Position
 from xmlpunct.firehose.spec import ElementName
 
 READ_BYTES = 15 * 2**16
-"""How many bytes to read at a time: a little less than `AT_ONCE_BYTES` of a task, lest one is cut in two."""
+"""Bytes to read at a time: a little less than `AT_ONCE_BYTES`, so that a task does not cut a range in two."""
 
 
 class Stamp(NamedTuple):
-    """When a file was written last, and when it was looked at, in nanoseconds since 1970."""
+    """The times of the last write to a file and of this look at it, in nanoseconds since 1970."""
 
     written: int
     seen: int
@@ -44,14 +44,14 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True)
 class Range:
-    """A piece of a part that is parsed by itself: ``size`` bytes from ``start``.
+    """A section of a part that is parsed independently: ``size`` bytes from ``start``.
 
-    ``data`` holds the bytes where nobody is to read them again; else ``checksum`` tells them from others.
-    ``final``: the part ends here, as far as bytes go in an orderly way; ``last``: so does the input; ``broken``: it
-    ends here because nothing can follow. With a ``failure`` there are no bytes, and the source is at fault.
+    ``data`` has the bytes, if they travel with the task; otherwise ``checksum`` detects a change. ``final``: the part
+    ends here, in order; ``last``: the input ends here, in order; ``broken``: the part ends here because of malformed
+    data. With a ``failure`` of the source there are no bytes.
 
-    One that is ``uncut`` may be large: who parses it cuts it. If nobody has read it yet, a ``stamp`` stands in for the
-    checksum, and it may turn out to be broken.
+    uncut: the range can be large, and its task cuts it. Before anyone has read it, it has a ``stamp`` instead of a
+    checksum, and may be broken.
     """
 
     part: int
@@ -68,7 +68,7 @@ class Range:
 
 
 class Uncut(Protocol):
-    """What is known of an input without looking at what is in it: see `xmlpunct.engine.run.inputs.uncut.Uncut`."""
+    """Ranges that are planned without reading: see `xmlpunct.engine.run.inputs.uncut.Uncut`."""
 
     def following(self, cursor: Cursor, stop: Cursor | None = None) -> tuple[Range, Cursor] | None: ...
 
@@ -93,7 +93,7 @@ def open_at(part: Part, byte: int) -> BinaryIO:
 
 
 def there_is(given: Input, cursor: Cursor) -> tuple[int, bool]:
-    """How much of the part being read there is by now, and whether that is all; cheap, to be asked often."""
+    """The available bytes of the part being read, and whether no more follow. Fast enough to call often."""
     part = given.parts[cursor.part]
     if not part.spooled:
         return part.size or 0, True
@@ -103,7 +103,7 @@ def there_is(given: Input, cursor: Cursor) -> tuple[int, bool]:
 
 
 def release(given: Input, cursor: Cursor) -> None:
-    """Remove what was spooled of an input before a place to which nobody will go back. Raises `TransientError`."""
+    """Remove the spooled bytes of an input before a cursor: no run will read them again. Raises `TransientError`."""
     passed, part = (
         [part.path for part in given.parts[: cursor.part] if part.spooled],
         given.parts[cursor.part],
@@ -117,7 +117,7 @@ def release(given: Input, cursor: Cursor) -> None:
 
 
 def behind(given: Input, read: int) -> int:
-    """How many bytes of an input are there by now beyond those that were ``read``."""
+    """The number of available bytes of an input after the first ``read`` bytes."""
     there = 0
     for part in given.parts:
         try:
@@ -128,9 +128,9 @@ def behind(given: Input, read: int) -> int:
 
 
 def silence(given: Input, read: int) -> float:
-    """For how many seconds nothing has come of an input; 0 if its end has, or more is there than was ``read``.
+    """The seconds since the last bytes of an input; 0 after its end, or if more bytes than ``read`` are available.
 
-    Half an element, which nobody can read on, is nothing.
+    Less than one `STEP` does not count, because it can be an incomplete element.
     """
     there = 0
     for part in given.parts:
@@ -148,7 +148,7 @@ def silence(given: Input, read: int) -> float:
 
 
 def remaining(given: Input, cursor: Cursor) -> int | None:
-    """How many bytes of an input are still to be read; None if nobody knows."""
+    """The number of bytes of an input after a cursor; None if unknown."""
     if cursor.done:
         return 0
     sizes = [part.size for part in given.parts[cursor.part :]]
@@ -168,15 +168,15 @@ def advance(
     keep: bool = False,
     uncut: Uncut | None = None,
 ) -> tuple[list[Range], Cursor]:
-    """Read on from ``cursor``, about ``budget`` bytes: the ranges found and how far they reach.
+    """The ranges in the next ``budget`` bytes (about) after ``cursor``, and the cursor after them.
 
-    A range is about ``piece`` bytes; those that are ``uncut`` are as large as they are, as many as the budget has room
-    for, and at least one. A source that grows gives what is there now, which may be nothing. With ``stop``, read
-    exactly up to there, and find the same ranges again. ``open_file`` keeps the file that is being read open for the
-    next call. With ``keep`` the ranges have the bytes of files, too.
+    A range has about ``piece`` bytes. Ranges of ``uncut`` can be larger; there is at least one, and as many as the
+    budget has room for. Of a growing source, only the available bytes count, and there can be none. With ``stop``, the
+    ranges are those of an earlier call that ended there. ``open_file`` keeps the file open for the next call. With
+    ``keep``, ranges of files have their bytes, too.
 
-    Raises `TransientError` for a file that cannot be read, or is not the one of which something was read before. Where
-    something was found before that, it is returned, and the next call raises.
+    Raises `TransientError` for a file that cannot be read or has changed. Ranges before it are returned first, and the
+    next call raises.
     """
     opener = InputOpener(given, open_file, stop)
     cutter = Cutter(opener, elements)
@@ -278,9 +278,9 @@ def grouped(ranges: list[Range], piece: int) -> Iterator[tuple[Range, ...]]:
 
 
 def budgets(remains: dict[int, int | None], size: int) -> dict[int, int]:
-    """How much to read of each input: of finite ones in proportion, so that all end together.
+    """The bytes to read of each input: of finite ones in proportion, so that all end together.
 
-    The one with most left gets ``size`` bytes, and so does every one that nobody knows the end of.
+    The input with the most bytes left gets ``size`` bytes, and so does each input of unknown size.
 
     >>> budgets({0: 1000, 1: 500, 2: None}, 100)
     {0: 100, 1: 50, 2: 100}
@@ -293,5 +293,5 @@ def budgets(remains: dict[int, int | None], size: int) -> dict[int, int]:
 
 
 def share_left(given: Input, left: int | None) -> float:
-    """Which share of an input so many bytes are: all of it, where nobody knows how many there are."""
+    """The share of an input that ``left`` bytes are; 1 if their number is unknown."""
     return 1.0 if left is None else left / max(1, sum(part.size or 0 for part in given.parts))
