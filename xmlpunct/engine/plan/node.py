@@ -215,10 +215,14 @@ class Node:
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         """The patterns of an output punctuation, as patterns of the input columns that its columns follow.
 
-        Streams of changes emit prefixes of instants only.
+        Streams of changes emit prefixes of instants only. Where punctuations pass by the need of one input, only its
+        keys and instants limit the question.
         """
+        limits = self.awaits[0].keys if self.passes_by_needs and len(self.inputs) == 1 else None
         for name, pattern in constraints(requested):
             for port, source in self.follows(name):
+                if limits is not None and name != AT and source not in limits:
+                    continue
                 if AT in (name, source):
                     pattern = hull(self.schema[name].type, [pattern], below=True)
                 yield port, source, pattern

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Constraint, Node, Unary, constraints
+from xmlpunct.engine.plan.node import Node, Unary
 from xmlpunct.engine.plan.operator_text import closed, closing_attributes, only_at_end
 from xmlpunct.engine.plan.schemes import Fate, Need, has_many_values, nullable
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types import DOUBLE
 
 
@@ -84,9 +83,6 @@ class Over(Unary):
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, name)] if name in self.input.schema else []
-
-    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
-        return ((0, name, pattern) for name, pattern in constraints(requested) if name in self.keys)
 
     def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
         if columns is None:

@@ -145,10 +145,6 @@ class RowsWindow(ToRelation):
         result, columns = super().translated(port, below), (*self.by, self.timestamp, AT)
         return replace(result, offers=within(result.offers, columns), closes=within(result.closes, columns))
 
-    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
-        order = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
-        return super().sources(requested.rebase(self.schema, order))
-
     def partition_choices(self) -> list[PartitionChoice]:
         return self._choices(self.by)
 

@@ -214,6 +214,3 @@ class Session(Unary):
         ends = {self.timestamp: [name for name in (self.start, self.end) if name is not None]}
         ended = below[0].in_order(self.timestamp).renamed(self.carriers(0) | ends)
         return either([super().translated(port, below), ended])
-
-    def sources(self, requested: Punctuation) -> Iterable[Constraint]:
-        return ((0, name, pattern) for name, pattern in constraints(requested) if name in self.by)
