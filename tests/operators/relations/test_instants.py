@@ -19,7 +19,7 @@ LENGTHS = st.integers(0, 20) | st.integers(0, 2**65) | st.sampled_from([HIGHEST,
 @given(st.lists(NUMBERS, min_size=1), LENGTHS, NUMBERS)
 def test_later_is_the_sum_where_it_is_in_t(numbers: list[int], length: int, greatest: int) -> None:
     numbers = [min(n, greatest) for n in numbers]
-    shifted, within = Instants(INT, None, greatest).later(np.array(numbers), length)
+    shifted, within = Instants(INT, None, greatest).shift(np.array(numbers), length)
     assert within.tolist() == [n + length <= greatest for n in numbers]
     assert shifted[within].tolist() == [n + length for n in numbers if n + length <= greatest]
 

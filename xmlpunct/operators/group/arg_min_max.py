@@ -16,12 +16,12 @@ from xmlpunct.types import BOOLEAN, DOUBLE, Type
 
 @dataclass(frozen=True)
 class Best(Accumulator):
-    """The first value of the order's column, of type ``by``, and the least argument of the tuples that have it.
+    """The first value of the order's column (``order_type``), and the least argument of the tuples that have it.
 
     A tuple in which one of the two is null does not count.
     """
 
-    by: Type = BOOLEAN
+    order_type: Type = BOOLEAN
 
     def partials(self) -> list[pl.Expr]:
         argument, order = pl.col(str(self.aggregate.argument)), pl.col(self.aggregate.order[0].column)
@@ -38,14 +38,14 @@ class Best(Accumulator):
 
     def _best(self, argument: pl.Expr, order: pl.Expr) -> list[pl.Expr]:
         if self.aggregate.order[0].descending:
-            best = order.nan_max() if self.by is DOUBLE else order.max()
+            best = order.nan_max() if self.order_type is DOUBLE else order.max()
         else:
             best = order.min()
         value = argument.filter(order == best).min().alias(self._name("value"))
         return [best.alias(self._name("best")), value]
 
     def _columns(self) -> dict[str, Type]:
-        return {self._name("best"): self.by, self._name("value"): self.type}
+        return {self._name("best"): self.order_type, self._name("value"): self.type}
 
 
 def _best(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:

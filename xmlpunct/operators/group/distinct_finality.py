@@ -33,16 +33,16 @@ _OPEN = "$open"
 class DistinctTest:
     """When COUNT, SUM or AVG of DISTINCT a is final, as punctuations over a group's key and a count of open values.
 
-    ``<hour=5, $open=2>``: two values of a are open in hour 5. So a group that contains both is final. ``by`` are the
-    attributes by which `Groups` has its rows.
+    ``<hour=5, $open=2>``: two values of a are open in hour 5. So a group that contains both is final.
+    ``key_schema``: the key attributes of `Groups`.
     """
 
-    def __init__(self, attribute: ClosedAttribute, by: Schema, accumulator: Accumulator) -> None:
-        self._attribute, self._by, self._accumulator = attribute, by, accumulator
-        self._closed = PunctuationSet(Schema.of([*by, Attribute(VALUE, accumulator.type, True)]))
+    def __init__(self, attribute: ClosedAttribute, key_schema: Schema, accumulator: Accumulator) -> None:
+        self._attribute, self._key_schema, self._accumulator = attribute, key_schema, accumulator
+        self._closed = PunctuationSet(Schema.of([*key_schema, Attribute(VALUE, accumulator.type, True)]))
         """The closed values, as punctuations over a group's key and a value."""
-        self._final = PunctuationSet(Schema.of([*by, Attribute(_OPEN, INT)]))
-        self._few = PunctuationSet(by)
+        self._final = PunctuationSet(Schema.of([*key_schema, Attribute(_OPEN, INT)]))
+        self._few = PunctuationSet(key_schema)
         """The keys for which at most `MANY` values are open."""
         self._count(Punctuation.everything(attribute.schema))
         self.add(attribute.punctuations(attribute.opening))
@@ -62,7 +62,7 @@ class DistinctTest:
 
     def add(self, spans: Iterable[Punctuation]) -> PunctuationSet:
         """Receive closed spans of its argument; return the keys of groups that may be final now."""
-        candidates = PunctuationSet(self._by)
+        candidates = PunctuationSet(self._key_schema)
         keys = dict[Punctuation, None]()
         for span in spans:
             *key, pattern = span.patterns
@@ -80,7 +80,7 @@ class DistinctTest:
         size, key = _size(self._attribute.open(outline)), outline.patterns[:-1]
         if size is None or size > MANY:
             return None
-        few = Punctuation(self._by, key or [WILDCARD])
+        few = Punctuation(self._key_schema, key or [WILDCARD])
         any_count = Punctuation(self._final.schema, [*few.patterns, WILDCARD])
         self._final.discard(
             [q for q in self._final.overlapping(any_count) if q.patterns[:-1] == few.patterns]
@@ -91,7 +91,7 @@ class DistinctTest:
 
     def forget(self, closed: PunctuationBatch) -> None:
         """Drop the entries of closed groups; ``closed`` is over keys."""
-        key_positions = [*range(len(self._by))]
+        key_positions = [*range(len(self._key_schema))]
         for entries in (self._closed, self._final, self._few):
             sources = [*key_positions, *[None] * (len(entries.schema) - len(key_positions))]
             entries.remove_covered(closed.rebase(entries.schema, sources))
@@ -99,8 +99,8 @@ class DistinctTest:
     def mask(self, groups: Groups, rows_: pl.DataFrame) -> pl.Series:
         """For each group of ``rows_``, whether it is final."""
         hit = np.flatnonzero(self._few.mask(rows_).to_numpy())
-        keys = rows_[hit].select(self._by.names)
-        positions, rows = groups.values_of(self._accumulator).probe(keys, key=self._by.names)
+        keys = rows_[hit].select(self._key_schema.names)
+        positions, rows = groups.values_of(self._accumulator).probe(keys, key=self._key_schema.names)
         counts = np.bincount(positions[self._open(groups, rows)], minlength=len(hit))
         final = self._final.mask(keys.with_columns(pl.Series(_OPEN, counts, dtype=INT.dtype)))
         flags = np.zeros(rows_.height, np.bool_)
@@ -109,7 +109,7 @@ class DistinctTest:
 
     def _open(self, groups: Groups, rows: Rows) -> NDArray[np.bool_]:
         """Whether the value in each of ``rows`` is open; shape (rows,)."""
-        values = groups.values_of(self._accumulator).take(rows, [*self._by.names, VALUE])
+        values = groups.values_of(self._accumulator).take(rows, [*self._key_schema.names, VALUE])
         is_open: NDArray[np.bool_] = (~self._closed.mask(values) & values[VALUE].is_not_null()).to_numpy()
         return is_open
 

@@ -49,18 +49,18 @@ def final_attributes(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> li
 class FinalityTest:
     """When an aggregate is final, as punctuations over a group's key and its partial extreme, if it has one.
 
-    ``by`` are the attributes by which `Groups` has its rows.
+    ``key_schema``: the key attributes of `Groups`.
 
     MAX(a) is final once all a above it are closed, and MIN(a) once all a below it are. All other aggregates, and those
     without a value, are final once all a are closed.
     """
 
     def __init__(
-        self, attribute: ClosedAttribute, source: Schema, by: Schema, accumulator: Accumulator
+        self, attribute: ClosedAttribute, source: Schema, key_schema: Schema, accumulator: Accumulator
     ) -> None:
         self._type, column = accumulator.type, accumulator.extreme
         extreme = [] if column is None else [Attribute(column, self._type, True)]
-        self.schema = Schema.of([*by, *extreme])
+        self.schema = Schema.of([*key_schema, *extreme])
         self._is_extreme, self._is_max = bool(extreme), accumulator.aggregate.function == "MAX"
         self.final = PunctuationSet(self.schema)
         last = self._type.highest if self._is_max else self._type.lowest
@@ -71,7 +71,7 @@ class FinalityTest:
         self._at_last: Punctuation | None = None
         if self._last is not None:  # no value is beyond it
             self._at_last = Punctuation(
-                self.schema, [*[WILDCARD] * len(by), constant(self._type, self._last)]
+                self.schema, [*[WILDCARD] * len(key_schema), constant(self._type, self._last)]
             )
             self.final.add(self._at_last)
         self.add(attribute.punctuations(attribute.opening))
@@ -128,7 +128,7 @@ class Finality:
     ) -> None:
         self._keys = keys
         self._attributes = {name: ClosedAttribute(schema, name, keys.names) for name in names}
-        by = grouping(keys)
+        key_schema = grouping(keys)
         self._tests: list[tuple[str, FinalityTest | DistinctTest]] = []
         for a in accumulators:
             name = str(a.aggregate.argument)
@@ -136,7 +136,9 @@ class Finality:
                 attribute = self._attributes[name]
                 is_distinct = a.aggregate.needs_values
                 test = (
-                    DistinctTest(attribute, by, a) if is_distinct else FinalityTest(attribute, schema, by, a)
+                    DistinctTest(attribute, key_schema, a)
+                    if is_distinct
+                    else FinalityTest(attribute, schema, key_schema, a)
                 )
                 self._tests.append((name, test))
         self._candidates: list[PunctuationSet] = []

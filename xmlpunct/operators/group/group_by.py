@@ -40,7 +40,7 @@ class GroupBy(Operator):
     after a maximum of 80 (`Finality`). Later tuples of the group are dropped. Without grouping attributes, the output
     ends then.
 
-    With ``whole``, a `PartialGroupBy` below has aggregated tuples of that schema already.
+    With ``tuple_schema``, the input has partial aggregates of tuples with this schema (`PartialGroupBy`).
 
     See semantics 4.6.
 
@@ -64,14 +64,14 @@ class GroupBy(Operator):
         schema: Schema,
         keys: Sequence[str],
         aggregates: Sequence[Aggregate],
-        whole: Schema | None = None,
+        tuple_schema: Schema | None = None,
     ) -> None:
-        source = whole or schema
+        source = tuple_schema or schema
         self._keys = Schema.of(schema[key] for key in keys)
         results = [a.attribute(source, bool(keys)) for a in aggregates]
         super().__init__((schema,), Schema.of([*self._keys, *results]))
         self._accumulators = accumulators(source, aggregates)
-        self._groups = Groups(source, self._keys, self._accumulators, partial=whole is not None)
+        self._groups = Groups(source, self._keys, self._accumulators, partial=tuple_schema is not None)
         self._key_positions = [schema.index(key) for key in keys]
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._key_positions])
         self._over = StateCell(False)  # whether the one group has been released

@@ -51,7 +51,7 @@ class Groups(Arrangement):
         self, schema: Schema, keys: Schema, accumulators: Sequence[Accumulator], partial: bool
     ) -> None:
         self.keys, self.partial = keys, partial
-        self._by = [pl.col(key) for key in keys.names] or [pl.lit(0, INT.dtype).alias(ALL)]
+        self._key_expressions = [pl.col(key) for key in keys.names] or [pl.lit(0, INT.dtype).alias(ALL)]
         self._plain = [a for a in accumulators if not a.aggregate.needs_values]
         self._valued = [a for a in accumulators if a.aggregate.needs_values]
         empty_group = self._aggregate(schema.empty())  # without keys, polars makes a group of no tuples
@@ -65,7 +65,7 @@ class Groups(Arrangement):
     def add(self, tuples: pl.DataFrame) -> None:
         """Add tuples to their groups."""
         if self.partial:
-            partials = tuples.select(*self._by, *(e for a in self._plain for e in a.received()))
+            partials = tuples.select(*self._key_expressions, *(e for a in self._plain for e in a.received()))
         else:
             partials = self._aggregate(tuples)
         self.merge(partials, [e for a in self._plain for e in a.merges()], is_distinct=not self.partial)
@@ -111,7 +111,7 @@ class Groups(Arrangement):
 
     def _aggregate(self, tuples: pl.DataFrame) -> pl.DataFrame:
         partials = [e for a in self._plain for e in a.partials()]
-        return tuples.group_by(self._by, maintain_order=True).agg(partials)
+        return tuples.group_by(self._key_expressions, maintain_order=True).agg(partials)
 
     def _rows(self, tuples: pl.DataFrame, kind: ValueKind) -> pl.DataFrame:
         """The group, value and sort columns of tuples, for one kind of retained values."""
@@ -119,7 +119,7 @@ class Groups(Arrangement):
         if kind.where:
             tuples = tuples.filter(pl.col(kind.where))
         return tuples.select(
-            *self._by, *(pl.col(c).alias(n) for c, n in zip(kind.columns, names, strict=True))
+            *self._key_expressions, *(pl.col(c).alias(n) for c, n in zip(kind.columns, names, strict=True))
         )
 
     def _with_values(self, groups: pl.DataFrame, a: Accumulator, values: pl.DataFrame) -> pl.DataFrame:

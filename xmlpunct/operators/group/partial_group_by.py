@@ -19,11 +19,11 @@ class PartialGroupBy(Operator):
 
     - step(ts)       = [partial γ(g) | g a group of ts]
     - cpass(ts, ps)  = []
-    - cprop(ts, ps)  = ps on the grouping attributes and on the attributes ``kept``
+    - cprop(ts, ps)  = ps on the grouping attributes and on the attributes ``null_columns``
     - ckeep(ts, ps)  = []
 
     Several punctuations may close a group jointly, by their patterns on other attributes. The group-by detects that,
-    so these attributes are ``kept``. Their punctuations refer to the tuples that were aggregated. In the partial
+    so these attributes are ``null_columns``. Their punctuations refer to the aggregated tuples. In the partial
     aggregates they are null, which only ``*`` matches.
 
     >>> from xmlpunct.operators.notation import show
@@ -36,21 +36,25 @@ class PartialGroupBy(Operator):
     name = "partial-group-by"
 
     def __init__(
-        self, schema: Schema, keys: Sequence[str], aggregates: Sequence[Aggregate], kept: Sequence[str] = ()
+        self,
+        schema: Schema,
+        keys: Sequence[str],
+        aggregates: Sequence[Aggregate],
+        null_columns: Sequence[str] = (),
     ) -> None:
         self._parts = accumulators(schema, aggregates)
-        carried = [schema[name] for name in (*keys, *kept)]
+        carried = [schema[name] for name in (*keys, *null_columns)]
         super().__init__((schema,), Schema.of([*carried, *(p for a in self._parts for p in a.attributes())]))
-        self._by = [pl.col(key) for key in keys] or [pl.lit(0, INT.dtype).alias(ALL)]
-        self._kept = [pl.lit(None, dtype=schema[name].type.dtype).alias(name) for name in kept]
+        self._key_expressions = [pl.col(key) for key in keys] or [pl.lit(0, INT.dtype).alias(ALL)]
+        self._nulls = [pl.lit(None, dtype=schema[name].type.dtype).alias(name) for name in null_columns]
         self._carried = [schema.index(a.name) for a in carried]
         self._sources = [*self._carried, *[None] * (len(self.schema) - len(carried))]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         partials = [e for a in self._parts for e in a.partials()]
         sent = [e for a in self._parts for e in a.sent()]
-        groups = tuples.group_by(self._by, maintain_order=True).agg(partials)
-        return groups.with_columns(*self._kept, *sent).select(self.schema.names)
+        groups = tuples.group_by(self._key_expressions, maintain_order=True).agg(partials)
+        return groups.with_columns(*self._nulls, *sent).select(self.schema.names)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         closed = batch.closing(self._carried)

@@ -32,10 +32,10 @@ M[[Q]], a relation         R                                                    
 =========================  =======================================================  ====================================
 
 The paper defines the relation at each instant. Punctuations decide when it is complete. Operators exchange only
-*prefixes*: <q, (,b]> closes all instants up to b for the tuples that q matches (relations 3.2). `closing` derives them
-from any punctuations on a stream. `instants` defines T. `prefixes` finds the instant up to which a key is closed.
-`alone` and `blocked` emit punctuations that one input justifies without the other inputs.
+*prefixes*: <q, (,b]> closes all instants up to b for the tuples that q matches (relations 3.2). `closed_prefixes`
+derives them from any punctuations on a stream. `instants` defines T. `prefixes` finds the instant up to which a key is
+closed. `pending_prefixes` emits punctuations that one input justifies without the other inputs.
 
-The state consists of arrangements. `partials` sums changes by key; `later` has the changes that are not closed yet,
-and `counted` the copies of each tuple. `sweep` advances counts, and `aggregates` groups, to the closed instants.
+The state consists of arrangements. `partials` sums changes by key; `open_changes` has the changes that are not closed
+yet, and `counted` the copies of each tuple. `sweep` advances counts, and `aggregates` groups, to the closed instants.
 """

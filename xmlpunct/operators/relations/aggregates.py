@@ -34,7 +34,7 @@ class Retracted:
 
     def __init__(self, schema: Schema, keys: Sequence[str], accumulators: Sequence[Accumulator]) -> None:
         self._names = list(keys) or [ALL]
-        self._by = [pl.col(key) for key in keys] or [pl.lit(0, dtype=pl.Int64()).alias(ALL)]
+        self._key_expressions = [pl.col(key) for key in keys] or [pl.lit(0, dtype=pl.Int64()).alias(ALL)]
         self._accumulators = accumulators
         self._plain = [a for a in accumulators if not a.aggregate.needs_values and not a.extreme]
         self._distinct = [a for a in accumulators if a.aggregate.needs_values]
@@ -42,7 +42,7 @@ class Retracted:
         empty = schema.empty()
         partials = self._partials(empty)
         of_values = empty.select(e for a in self._distinct for e in a.amounts(_WEIGHT))
-        self._later = Partials(partials, [*self._names, AT])
+        self._open_changes = Partials(partials, [*self._names, AT])
         self._closed = Partials(partials.drop(AT).hstack(of_values), self._names)
         self._values = {
             name: ValueCounts(self._names, self._value_changes(empty, name))
@@ -52,9 +52,9 @@ class Retracted:
     @property
     def parts(self) -> dict[str, SnapshotPart]:
         """The parts of an operator's state."""
-        parts: dict[str, SnapshotPart] = {"later": self._later, "now": self._closed}
+        parts: dict[str, SnapshotPart] = {"open_changes": self._open_changes, "now": self._closed}
         for i, table in enumerate(self._values.values()):
-            parts |= {f"later {i}": table.later, f"now {i}": table.closed}
+            parts |= {f"open_changes {i}": table.open_changes, f"now {i}": table.closed}
         return parts
 
     # Changes
@@ -66,11 +66,11 @@ class Retracted:
     def _partials(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """The amounts that changes of tuples add to the sums of their groups."""
         sums = [e for a in self._plain for e in a.amounts(_WEIGHT)]
-        return tuples.select(*self._by, AT, pl.col(DIFF).alias(COUNT), *sums)
+        return tuples.select(*self._key_expressions, AT, pl.col(DIFF).alias(COUNT), *sums)
 
     def _value_changes(self, tuples: pl.DataFrame, name: str) -> pl.DataFrame:
         """Changes of one attribute's values, without nulls."""
-        values = tuples.select(*self._by, pl.col(name).alias(VALUE), AT, DIFF)
+        values = tuples.select(*self._key_expressions, pl.col(name).alias(VALUE), AT, DIFF)
         return values.filter(pl.col(VALUE).is_not_null())
 
     # Closing
@@ -84,7 +84,7 @@ class Retracted:
 
         ``first`` is an instant at which the only group without keys has a slot even without a change there.
         """
-        tables = [self._later, *(values.later for values in self._values.values())]
+        tables = [self._open_changes, *(values.open_changes for values in self._values.values())]
         new = self._pieces(tuples) if tuples.height else [table.empty for table in tables]
         moved = [table.move(piece, closed) for table, piece in zip(tables, new, strict=True)]
         changed = pl.concat([rows[:, [*self._names, AT]] for rows in moved])
@@ -106,7 +106,7 @@ class Retracted:
         """The sums in each slot. The sums in each group's last slot are retained."""
         positions, old = withdraw(self._closed, slots.groups)
         base = slots.bases[positions]
-        plain = self._later.empty.drop(*self._names, AT)
+        plain = self._open_changes.empty.drop(*self._names, AT)
         states = slots.totals([(base, old), piece], plain)
         for a in self._distinct:
             name = _argument(a)
@@ -144,7 +144,7 @@ class Retracted:
     @property
     def waiting(self) -> int:
         """The number of changes that are not closed."""
-        return len(self._later)
+        return len(self._open_changes)
 
 
 def _argument(a: Accumulator) -> str:

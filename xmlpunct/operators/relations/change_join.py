@@ -51,8 +51,8 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
 
     C2(k) is the last instant up to which the right input has closed k, jointly. A tuple may still meet partners from
     the next instant on, and only its count from there on matters. So its changes up to C2(k) + 1 become one, which is
-    retained in *settled*, without its instant; later changes are retained in *later*. Both are consolidated, as is the
-    output for a slice (relations 4.5). A null k equals nothing and is not retained.
+    retained in *settled*, without its instant; later changes are retained in *unsettled*. Both are consolidated, as is
+    the output for a slice (relations 4.5). A null k equals nothing and is not retained.
 
     All other joins are composed:
 
@@ -92,9 +92,11 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
             [*output.origins[side], inputs[side].index(AT), inputs[side].index(DIFF)] for side in SIDES
         ]
         self._settled = [Counted(schema.empty().drop(AT)) for schema in inputs]
-        self._later = [Counted(schema.empty()) for schema in inputs]
+        self._unsettled = [Counted(schema.empty()) for schema in inputs]
         pending = [PendingPrefixes(schema, instants) for schema in inputs]
-        TwoSides.__init__(self, self.keys.alignment, pending, [*zip(self._settled, self._later, strict=True)])
+        TwoSides.__init__(
+            self, self.keys.alignment, pending, [*zip(self._settled, self._unsettled, strict=True)]
+        )
         self._joint = [
             JointCover(schema, {*range(len(schema))} - {*positions, schema.index(AT)})
             for schema, positions in zip(inputs, self.keys.positions, strict=True)
@@ -165,7 +167,7 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
             self.instants.ordinals(tuples[AT]) <= self._first_open(1 - side, tuples), dtype=pl.Boolean()
         )
         self._settled[side].add(tuples.filter(is_settled))
-        self._later[side].add(tuples.filter(~is_settled))
+        self._unsettled[side].add(tuples.filter(~is_settled))
 
     def _first_open(self, port: int, tuples: pl.DataFrame) -> Ordinals:
         """For each tuple of the other side, the first instant at which input ``port`` may still change its k."""
@@ -225,16 +227,16 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
 
     def _settle(self, side: int, closed: GroupedPrefixes) -> None:
         """Settle the later changes of a side that are no longer after the first open instant of their k."""
-        schema, names, later = self.inputs[side], self.keys.names[side], self._later[side]
+        schema, names, unsettled = self.inputs[side], self.keys.names[side], self._unsettled[side]
         settling, rows = PunctuationSet(schema), list[Rows]()
-        everything = Punctuation.everything(self._key_schema)
+        all_keys = Punctuation.everything(self._key_schema)
         sources = [names.index(n) if n in names else len(names) if n == AT else None for n in schema.names]
-        for q, first in ({everything: closed.floor} | closed.patterns).items():
+        for q, first in ({all_keys: closed.floor} | closed.patterns).items():
             settling.add(with_at(q, self.instants.prefix(first)).rebase(schema, sources))
-            if q is not everything:
+            if q is not all_keys:
                 self.pending[side].touch([q.rebase(schema, sources)])
-        if len(later):
-            rows.append(later.matching(settling))
+        if len(unsettled):
+            rows.append(unsettled.matching(settling))
         for at, constants in closed.constants.items():
             key_names = [names[i] for i in at]
             columns, types = constants.drop(OPEN), [schema[n].type for n in key_names]
@@ -242,9 +244,9 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
                 Punctuation.of(schema, **dict(zip(key_names, map(constant, types, row), strict=True)))
                 for row in columns.iter_rows()
             )
-            if len(later):
-                hit, candidates = later.probe(columns, columns.columns, key_names)
-                instants = self.instants.ordinals(later.take(candidates, [AT])[AT])
+            if len(unsettled):
+                hit, candidates = unsettled.probe(columns, columns.columns, key_names)
+                instants = self.instants.ordinals(unsettled.take(candidates, [AT])[AT])
                 rows.append(candidates[instants <= constants[OPEN].to_numpy()[hit]])
         if rows:
             moved = self.lose(side, ascending(np.concatenate(rows)), number=1)
@@ -297,7 +299,7 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
         """For each pattern the least instant of a side's tuples that match it; T's end + 1 if there are none."""
         retained: list[tuple[Arrangement, InstantsOf]] = [
             (self._settled[side], partial(self._first_open, 1 - side)),
-            (self._later[side], lambda rows: self.instants.ordinals(rows[AT])),
+            (self._unsettled[side], lambda rows: self.instants.ordinals(rows[AT])),
         ]
         constrained = [q for q in patterns if not q.is_everything]
         least = iter(least_instants(constrained, retained, self.instants.last + 1))
@@ -310,6 +312,6 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
             least = min(least, int(self._first_open(1 - side, block).min()))
             if least == floor:  # no retained tuple is earlier
                 return least
-        for block in self._later[side].blocks():
+        for block in self._unsettled[side].blocks():
             least = min(least, int(self.instants.ordinals(block[AT]).min()))
         return least

@@ -114,20 +114,20 @@ class Instants:
         """Whether each instant is allowed for an element; shape (n,)."""
         return (instants >= self.first) & (instants <= self.last)
 
-    def later(self, instants: Ordinals, length: int) -> tuple[Ordinals, Flags]:
+    def shift(self, instants: Ordinals, length: int) -> tuple[Ordinals, Flags]:
         """``instants + length``, and whether each is in T; outside of T it is arbitrary. ``length`` is not negative.
 
         >>> from xmlpunct.types import INT
-        >>> later, within = Instants(INT, 0, 9).later(np.array([3, 5]), 5)
-        >>> later[within].tolist(), within.tolist()
+        >>> shifted, within = Instants(INT, 0, 9).shift(np.array([3, 5]), 5)
+        >>> shifted[within].tolist(), within.tolist()
         ([8], [True, False])
         """
         if length >= 2**64:
             return instants, np.zeros(len(instants), np.bool_)
-        return self._shift(instants, np.uint64(length))
+        return self._moved(instants, np.uint64(length))
 
     def up(self, instants: Ordinals, slide: int, origin: int) -> tuple[Ordinals, Flags]:
-        """The least ``origin + i * slide`` that is not before each instant, as `later` gives it.
+        """The least ``origin + i * slide`` that is not before each instant, as `shift` gives it.
 
         >>> from xmlpunct.types import INT
         >>> up, within = Instants(INT, 0, 9).up(np.array([3, 4, 5, 9]), 4, 1)
@@ -139,9 +139,9 @@ class Instants:
             within = np.array([i <= self.last for i in exact], np.bool_)
             return np.array([min(i, self.last) for i in exact], np.int64), within
         remainder = (np.mod(instants, slide) - origin % slide) % slide
-        return self._shift(instants, np.where(remainder, slide - remainder, 0).astype(np.uint64))
+        return self._moved(instants, np.where(remainder, slide - remainder, 0).astype(np.uint64))
 
-    def _shift(self, instants: Ordinals, steps: np.uint64 | NDArray[np.uint64]) -> tuple[Ordinals, Flags]:
+    def _moved(self, instants: Ordinals, steps: np.uint64 | NDArray[np.uint64]) -> tuple[Ordinals, Flags]:
         """Instants of T plus 64-bit steps, modulo 2^64, and whether each is in T."""
         start = instants.view(np.uint64)
         room = np.uint64(self.last % 2**64) - start

@@ -1,4 +1,4 @@
-"""Later: the changes of relations that are not closed yet, consolidated."""
+"""The changes of relations that are not closed yet, consolidated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALL = "$all"
 """The constant key of tuples without attributes, because a data frame without columns has no rows."""
 
 
-class Later(Partials):
+class OpenChanges(Partials):
     """A row for each tuple and instant of its changes, with the sum of the changes of each input.
 
     >>> from xmlpunct.schema.change_columns import changes
@@ -20,11 +20,11 @@ class Later(Partials):
     >>> from xmlpunct.punctuations.punctuation_set import PunctuationSet
     >>> from xmlpunct.types import INT
     >>> s = changes(Schema.parse("x INT"), INT)
-    >>> later = Later(s)
-    >>> later.add(s.frame([(7, 1, 1), (7, 3, -1), (7, 3, 1), (7, 5, -1)]))
-    >>> later.close(PunctuationSet(s, [Punctuation.parse(s, "<*, (,3], *>")])).rows()
+    >>> open_changes = OpenChanges(s)
+    >>> open_changes.add(s.frame([(7, 1, 1), (7, 3, -1), (7, 3, 1), (7, 5, -1)]))
+    >>> open_changes.close(PunctuationSet(s, [Punctuation.parse(s, "<*, (,3], *>")])).rows()
     [(7, 1, 1)]
-    >>> later.frame.rows()
+    >>> open_changes.frame.rows()
     [(7, 5, -1)]
     """
 

@@ -47,7 +47,7 @@ class PendingPrefixes:
         self._bounds: dict[Punctuation, tuple[int, int]] = {}
         """For each q its b, and the last instant up to which it was free; both are equal if it does not wait."""
         self._purge_from = 64
-        self._at, self._everything = schema.index(AT), Punctuation.everything(schema)
+        self._at, self._all_tuples = schema.index(AT), Punctuation.everything(schema)
         self._none = instants.lo - 1, instants.lo - 1
         self.ownership = ANYTHING
 
@@ -106,13 +106,13 @@ class PendingPrefixes:
     @property
     def _all_emitted(self) -> int:
         """The last instant up to which the punctuation of all tuples was free."""
-        return self._bounds.get(self._everything, self._none)[1]
+        return self._bounds.get(self._all_tuples, self._none)[1]
 
     def _purge(self) -> None:
         """Remove punctuations that the punctuation of all tuples implies and that do not wait."""
         all_emitted = self._all_emitted
         if all_emitted == self.instants.last:
-            self._bounds, self._pending = {self._everything: (all_emitted, all_emitted)}, Pending(self.schema)
+            self._bounds, self._pending = {self._all_tuples: (all_emitted, all_emitted)}, Pending(self.schema)
         elif len(self._bounds) > self._purge_from:
             waiting, bounds = self._pending.waiting, self._bounds.items()
             self._bounds = {

@@ -78,10 +78,10 @@ class Relation(Operator):
             if attributes
             else self.schema.empty().with_columns(pl.lit(0, pl.Int64()).alias(ALL))
         )
-        self._later = Partials(empty, [*self._names, AT])
+        self._open_changes = Partials(empty, [*self._names, AT])
         self._current = Partials(empty.drop(AT), self._names)
         self.key_paths = self._closed.key_paths
-        self.state = State(later=self._later, now=self._current, closed=self._closed)
+        self.state = State(open_changes=self._open_changes, now=self._current, closed=self._closed)
 
     def opening(self) -> list[Punctuation]:
         before = self.instants.prefix(self.instants.lo - 1)
@@ -104,7 +104,7 @@ class Relation(Operator):
             if self._names != [ALL]
             else [pl.lit(0, pl.Int64()).alias(ALL)]
         )
-        self._later.add(tuples.select(*keys, pl.col(self._timestamp).alias(AT), diff))
+        self._open_changes.add(tuples.select(*keys, pl.col(self._timestamp).alias(AT), diff))
         return self.schema.empty()
 
     def _problem(self) -> pl.Expr:
@@ -141,7 +141,8 @@ class Relation(Operator):
             return self.schema.empty(), batch.rebase(self.schema, self._sources)
         prefixes = self._closed.punctuations(self._closed.add(batch), self.schema)
         closed = PunctuationSet(self.schema, prefixes)
-        results = self._apply(self._later.close(closed)) if len(closed) else self.schema.empty()  # pass, keep
+        # pass, keep
+        results = self._apply(self._open_changes.close(closed)) if len(closed) else self.schema.empty()
         self._current.close(PunctuationSet(self.schema, (p for p in closed if p.patterns[-2] is WILDCARD)))
         return results, closed.all()  # prop
 
@@ -186,4 +187,4 @@ class Relation(Operator):
                 self.reject(key, f"{problem}, {copies - MOST_REJECTS} more times")
 
     def waits(self) -> list[int]:
-        return [0 if self._timestamp is None else len(self._later)]
+        return [0 if self._timestamp is None else len(self._open_changes)]

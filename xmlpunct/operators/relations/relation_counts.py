@@ -55,7 +55,7 @@ class RelationCounts:
 
     def add(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         """Receive changes of an input; no result is certain yet."""
-        self._sweep.later.add(tuples, port)
+        self._sweep.open_changes.add(tuples, port)
         return self.schema.empty()
 
     def close(self, port: int, batch: PunctuationBatch) -> Outcome:
@@ -67,14 +67,15 @@ class RelationCounts:
         results = changes_of(steps.tuples, diffs, self.schema.names)
         if port in self._pending:
             self._pending[port].add(batch)
-        both, free = PunctuationSet(self.schema, closed), list[Punctuation]()
+        closed_results, free = PunctuationSet(self.schema, closed), list[Punctuation]()
         for side, pending in self._pending.items():
             pending.lose(steps.tuples)
             pending.lose(steps.over)
             free += pending.free(partial(self._sweep.least, side))
-        return results, PunctuationBatch.union([closed, [p for p in free if not both.covers(p)]])  # prop
+        propagated = [closed, [p for p in free if not closed_results.covers(p)]]
+        return results, PunctuationBatch.union(propagated)
 
     def waits(self) -> list[int]:
         """The amount of state that waits for punctuations of each input."""
-        rows = len(self._sweep.later)
+        rows = len(self._sweep.open_changes)
         return [rows] if self._inputs == 1 else [rows * bool(n) for n in self._alignment.waits()]

@@ -10,7 +10,7 @@ import polars as pl
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.operators.relations.open_changes import Later
+from xmlpunct.operators.relations.open_changes import OpenChanges
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema.change_columns import AT
@@ -25,10 +25,10 @@ class Repeated(Arrangement):
     That is the next multiple of ``every`` from ``origin``.
     """
 
-    def __init__(self, later: Later, instants: Instants, every: int, origin: int) -> None:
-        self._schema, self._names, self._diff = later.schema, later.names, later.diffs[0]
+    def __init__(self, open_changes: OpenChanges, instants: Instants, every: int, origin: int) -> None:
+        self._schema, self._names, self._diff = open_changes.schema, open_changes.names, open_changes.diffs[0]
         self.instants, self._every, self._origin = instants, every, origin
-        empty = later.empty.select(*self._names, AT, pl.col(self._diff).alias(_COUNT))
+        empty = open_changes.empty.select(*self._names, AT, pl.col(self._diff).alias(_COUNT))
         super().__init__(empty, self._names)
 
     @property

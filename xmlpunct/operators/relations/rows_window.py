@@ -28,11 +28,11 @@ NUMBER, FIRST, BEHIND = "$number", "$first", "$behind"
 
 
 class RowsWindow(Operator):
-    """The last ``count`` elements of each partition ``by``, in whole instants: all elements of an instant or none.
+    """The last ``count`` elements of each value of ``keys``, in whole instants: all elements of an instant or none.
 
-    - R(τ)           = {e | <e,t> in S, t <= τ, count >= #{<e',u> in S | e'.by = e.by, t <= u <= τ}}
-    - cpass(ts, ps)  = [<e, t, +1>, <e', t, -1> | e arrives at t, e' leaves the window, setMatch(<by, t>, ps)]
-    - cprop(ts, ps)  = [<k, (,b]> | ps close all <e, t> with e.by in k and t <= b]
+    - R(τ)           = {e | <e,t> in S, t <= τ, count >= #{<e',u> in S | e'.keys = e.keys, t <= u <= τ}}
+    - cpass(ts, ps)  = [<e, t, +1>, <e', t, -1> | e arrives at t, e' leaves the window, setMatch(<keys, t>, ps)]
+    - cprop(ts, ps)  = [<k, (,b]> | ps close all <e, t> with e.keys in k and t <= b]
     - ckeep(ts, ps)  = the elements that are not closed, and for each partition the window
 
     A punctuation on other attributes does not close the window, because an old element may leave later. Nulls are one
@@ -50,21 +50,23 @@ class RowsWindow(Operator):
     name = "rows"
 
     def __init__(
-        self, schema: Schema, timestamp: str, instants: Instants, count: int, by: Sequence[str]
+        self, schema: Schema, timestamp: str, instants: Instants, count: int, keys: Sequence[str]
     ) -> None:
         attributes = [a for a in schema if a.name != timestamp]
         super().__init__((schema,), changes(Schema.of(attributes), instants.type))
         self.instants, self._timestamp, self._count = instants, timestamp, count
-        self._by = list(by) or [ALL]
-        self._closed = ClosedPrefixes(schema, timestamp, instants, by)
+        self._keys = list(keys) or [ALL]
+        self._closed = ClosedPrefixes(schema, timestamp, instants, keys)
         empty = self._with_keys(schema.empty())
         numbers = [pl.Series(name, [], pl.Int64()) for name in (NUMBER, FIRST, BEHIND)]
-        self._later = Arrangement(empty, [*self._by, AT])
-        self._window = Arrangement(empty.drop(AT).hstack(numbers), [*self._by, NUMBER])
-        self._ends = Arrangement(empty[:, self._by].hstack(numbers[1:]), self._by)
+        self._open_elements = Arrangement(empty, [*self._keys, AT])
+        self._window = Arrangement(empty.drop(AT).hstack(numbers), [*self._keys, NUMBER])
+        self._ends = Arrangement(empty[:, self._keys].hstack(numbers[1:]), self._keys)
         """For each partition with a window, the numbers of its elements, from `FIRST` to `BEHIND` (exclusive)."""
         self.key_paths = self._closed.key_paths
-        self.state = State(later=self._later, window=self._window, ends=self._ends, closed=self._closed)
+        self.state = State(
+            open_elements=self._open_elements, window=self._window, ends=self._ends, closed=self._closed
+        )
 
     def opening(self) -> list[Punctuation]:
         before = self.instants.prefix(self.instants.first - 1)
@@ -80,13 +82,13 @@ class RowsWindow(Operator):
             problem = self.instants.outside_reason(self._timestamp, self.instants.first)
             reasons = tuples.select(pl.when(~booleans(within)).then(pl.lit(problem)).alias("reason"))
             tuples = self.reject_failures(tuples, reasons.to_series())
-        self._later.append(self._with_keys(tuples))
+        self._open_elements.append(self._with_keys(tuples))
         return self.schema.empty()
 
     def _with_keys(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """Elements with the timestamp as the instant of a change, and at least one key column for partitions."""
         tuples = tuples.rename({self._timestamp: AT})
-        return tuples if self._by != [ALL] else tuples.with_columns(pl.lit(0, pl.Int64()).alias(ALL))
+        return tuples if self._keys != [ALL] else tuples.with_columns(pl.lit(0, pl.Int64()).alias(ALL))
 
     # Punctuations
 
@@ -95,7 +97,8 @@ class RowsWindow(Operator):
         closed = PunctuationSet(self.schema, prefixes)
         if not len(closed):
             return self.schema.empty(), PunctuationBatch()
-        results = self._advance(self._later.remove(self._later.matching(closed)))  # pass, keep
+        elements = self._open_elements.remove(self._open_elements.matching(closed))
+        results = self._advance(elements)  # pass, keep
         over = PunctuationSet(self.schema, (p for p in closed if p.patterns[-2] is WILDCARD))
         for part in (self._window, self._ends) if len(over) else ():
             part.remove(part.matching(over))
@@ -105,12 +108,12 @@ class RowsWindow(Operator):
         """Add closed elements to the windows; return the changes of the windows."""
         if not elements.height:
             return self.schema.empty()
-        partition, _ = group_numbers(elements.select(self._by))
+        partition, _ = group_numbers(elements.select(self._keys))
         order = order_by(partition, self.instants.ordinals(elements[AT]))
         elements, partition = elements[order], partition[order]
         starts = begins(partition)
         partition = np.cumsum(starts) - 1
-        keys = elements.select(self._by)[np.flatnonzero(starts)]
+        keys = elements.select(self._keys)[np.flatnonzero(starts)]
         positions, old_ends = withdraw(self._ends, keys)
         first, stop = np.zeros((2, keys.height), np.int64)
         first[positions], stop[positions] = old_ends[FIRST].to_numpy(), old_ends[BEHIND].to_numpy()
@@ -181,7 +184,7 @@ class RowsWindow(Operator):
         return elements.hstack([self.instants.column(AT, at[marked]), diffs]).select(self.schema.names)
 
     def waits(self) -> list[int]:
-        return [len(self._later)]
+        return [len(self._open_elements)]
 
 
 def _columns(numbers: dict[str, Numbers]) -> list[pl.Series]:

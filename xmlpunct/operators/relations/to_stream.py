@@ -10,7 +10,7 @@ import polars as pl
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.operators.relations.open_changes import Later
+from xmlpunct.operators.relations.open_changes import OpenChanges
 from xmlpunct.operators.relations.prefixes import closed_bounds
 from xmlpunct.operators.relations.repeated import Repeated
 from xmlpunct.operators.state import State, StateCell
@@ -64,19 +64,19 @@ class ToStream(Operator):
         super().__init__((schema,), Schema.of((*tuple_schema, Attribute(timestamp, instants.type, False))))
         self.name, self.instants, self._timestamp = kind, instants, timestamp
         self._sources = [*(schema.index(name) for name in tuple_schema.names), schema.index(AT)]
-        self._later = Later(schema)
+        self._open_changes = OpenChanges(schema)
         self._emitter: _Emitter
         if kind != "rstream":
-            self._emitter = _Deltas(self._later, instants, 1 if kind == "istream" else -1)
+            self._emitter = _Deltas(self._open_changes, instants, 1 if kind == "istream" else -1)
         elif transient or instants.is_bounded:
-            self._emitter = _States(self._later, instants, every or 1, origin)
+            self._emitter = _States(self._open_changes, instants, every or 1, origin)
         else:
-            self._emitter = repeating = _Repeating(self._later, instants, every or 1, origin)
+            self._emitter = repeating = _Repeating(self._open_changes, instants, every or 1, origin)
             self.key_paths = [(repeating.joint, None)]
-        self.state = State(later=self._later, **self._emitter.parts)
+        self.state = State(open_changes=self._open_changes, **self._emitter.parts)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        self._later.add(tuples)
+        self._open_changes.add(tuples)
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
@@ -85,7 +85,7 @@ class ToStream(Operator):
         return results, punctuations.rebase(self.schema, self._sources).unique()
 
     def waits(self) -> list[int]:
-        return [len(self._later)]
+        return [len(self._open_changes)]
 
 
 class _Emitter(ABC):
@@ -93,8 +93,8 @@ class _Emitter(ABC):
 
     parts: dict[str, SnapshotPart]
 
-    def __init__(self, later: Later, instants: Instants) -> None:
-        self.later, self.instants = later, instants
+    def __init__(self, open_changes: OpenChanges, instants: Instants) -> None:
+        self.open_changes, self.instants = open_changes, instants
         self.parts = {}
 
     @abstractmethod
@@ -105,13 +105,13 @@ class _Emitter(ABC):
 class _Deltas(_Emitter):
     """The inserted (sign 1) or deleted (-1) tuples."""
 
-    def __init__(self, later: Later, instants: Instants, sign: int) -> None:
-        super().__init__(later, instants)
+    def __init__(self, open_changes: OpenChanges, instants: Instants, sign: int) -> None:
+        super().__init__(open_changes, instants)
         self._sign = sign
 
     def emit(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
-        closed = self.later.close(PunctuationSet(self.later.schema, batch))
-        copies = closed[self.later.diffs[0]].to_numpy() * self._sign
+        closed = self.open_changes.close(PunctuationSet(self.open_changes.schema, batch))
+        copies = closed[self.open_changes.diffs[0]].to_numpy() * self._sign
         copies[~self.instants.within(self.instants.ordinals(closed[AT]))] = 0
         return closed[np.repeat(np.arange(closed.height), np.maximum(copies, 0))], batch
 
@@ -119,13 +119,13 @@ class _Deltas(_Emitter):
 class _States(_Emitter):
     """The tuples at each instant, each tuple up to its last closed instant."""
 
-    def __init__(self, later: Later, instants: Instants, every: int, origin: int) -> None:
-        super().__init__(later, instants)
-        self._repeated = Repeated(later, instants, every, origin)
+    def __init__(self, open_changes: OpenChanges, instants: Instants, every: int, origin: int) -> None:
+        super().__init__(open_changes, instants)
+        self._repeated = Repeated(open_changes, instants, every, origin)
         self.parts = {"there": self._repeated}
 
     def emit(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
-        closed = self.later.close(PunctuationSet(self.later.schema, batch))
+        closed = self.open_changes.close(PunctuationSet(self.open_changes.schema, batch))
         elements = self._repeated.emit(
             closed, self._repeated.due(batch), lambda tuples: closed_bounds(batch, tuples, self.instants)
         )
@@ -135,13 +135,13 @@ class _States(_Emitter):
 class _Repeating(_Emitter):
     """The tuples at each instant from the first change to the last change that is closed for all tuples together."""
 
-    def __init__(self, later: Later, instants: Instants, every: int, origin: int) -> None:
-        super().__init__(later, instants)
-        schema = later.schema
-        self._everything = Punctuation.everything(schema)
+    def __init__(self, open_changes: OpenChanges, instants: Instants, every: int, origin: int) -> None:
+        super().__init__(open_changes, instants)
+        schema = open_changes.schema
+        self._all_tuples = Punctuation.everything(schema)
         self._at = schema.index(AT)
         self.joint = JointCover(schema, [i for i in range(len(schema)) if i != self._at])
-        self._repeated = Repeated(later, instants, every, origin)
+        self._repeated = Repeated(open_changes, instants, every, origin)
         self._begun = StateCell(False)
         """Whether there was a change after LO."""
         self.parts = {"joint": self.joint, "there": self._repeated, "begun": self._begun}
@@ -149,9 +149,9 @@ class _Repeating(_Emitter):
     def emit(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
         prefixes = self.joint.add(batch)
         if not len(prefixes):
-            return self.later.empty, prefixes
+            return self.open_changes.empty, prefixes
         bound = max(self.instants.bound(p.patterns[self._at]) for p in prefixes)
-        closed = self.later.close(PunctuationSet(self.later.schema, prefixes))
+        closed = self.open_changes.close(PunctuationSet(self.open_changes.schema, prefixes))
         instants = self.instants.ordinals(closed[AT])
         changed = instants[self.instants.within(instants)]
         last = int(changed.max()) if len(changed) else self.instants.lo
@@ -169,6 +169,6 @@ class _Repeating(_Emitter):
 
     def _up_to(self, bound: int) -> PunctuationBatch:
         """The punctuation that closes all tuples up to an instant."""
-        patterns = list(self._everything.patterns)
+        patterns = list(self._all_tuples.patterns)
         patterns[self._at] = self.instants.prefix(bound)
-        return PunctuationBatch([Punctuation(self.later.schema, patterns)])
+        return PunctuationBatch([Punctuation(self.open_changes.schema, patterns)])

@@ -41,7 +41,7 @@ class Lives:
 
 class ValueCounts:
     """The values of a column by group, with their numbers of copies: ``closed``, at the last closed instant, and
-    ``later`` changes.
+    ``open_changes``.
 
     The cost of a slice depends on its changes only. Of the unchanged values, only each group's least and greatest
     matter.
@@ -49,7 +49,7 @@ class ValueCounts:
 
     def __init__(self, keys: Sequence[str], empty: pl.DataFrame) -> None:
         self._keys = list(keys)
-        self.later = Partials(empty, [*keys, VALUE, AT])
+        self.open_changes = Partials(empty, [*keys, VALUE, AT])
         self.closed = Ordered(empty.drop(AT), keys)
 
     def advance(

@@ -74,7 +74,7 @@ class Window(Operator):
         inserted_at, is_inserted = self._next_moves(instants)
         if self._length is None:
             return self._changes(elements, inserted_at, is_inserted, 1)
-        deleted_at, is_deleted = self.instants.later(instants, self._length + 1)
+        deleted_at, is_deleted = self.instants.shift(instants, self._length + 1)
         if self._slide is not None:
             deleted_at, in_time = self._next_moves(deleted_at)
             is_deleted &= in_time
@@ -107,8 +107,8 @@ class Window(Operator):
     # Punctuations
 
     def opening(self) -> list[Punctuation]:
-        everything = Punctuation.everything(self.inputs[0])
-        start = ClosedPrefix(everything, -1, self.instants.first - 1)
+        all_elements = Punctuation.everything(self.inputs[0])
+        start = ClosedPrefix(all_elements, -1, self.instants.first - 1)
         return list(self._prefixes([start, *self._closed.opening], from_the_start=True))
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:

@@ -95,7 +95,7 @@ class Merging:
 class Making:
     """Makes dataset files in folder ``target``: from chunks in ``staging``, then from ``rows``.
 
-    The files are ``stem`` with a number from ``number`` on; each has about ``most`` bytes (None: one file).
+    The files are ``stem`` with a number from ``number`` on; each has about ``max_bytes`` bytes (None: one file).
     """
 
     staging: Path
@@ -106,7 +106,7 @@ class Making:
     schema: Schema
     number: int
     rows: tuple[pl.DataFrame, ...] = ()
-    most: int | None = None
+    max_bytes: int | None = None
 
     def __call__(self) -> None:
         """Make the files durably, each atomically. Raises `XmlPunctError`."""
@@ -118,6 +118,6 @@ class Making:
 
         with writing(self.staging):
             rows = chain(read_chunks(self.staging, self.chunks), self.rows)
-            write_files(self.format, self.schema, rows, new_half, self.most)
+            write_files(self.format, self.schema, rows, new_half, self.max_bytes)
             for number, half in enumerate(halves, self.number):
                 os.replace(half, self.target / f"{self.stem}{number}.{self.format}")

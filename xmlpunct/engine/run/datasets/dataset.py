@@ -47,15 +47,17 @@ T = TypeVar("T")
 
 
 class Dataset(StagedOutlet):
-    """The dataset in directory ``path``, in one file format, partitioned by the columns ``by``.
+    """The dataset in directory ``path``, in one file format, partitioned by the columns ``keys``.
 
     With an ``executor``, tasks stage the rows (see `stage`) and make the files.
     """
 
     takes_columns = can_replace = True
 
-    def __init__(self, path: str, format_: str, by: Sequence[str], executor: Executor | None = None) -> None:
-        self._format, self._by, self._executor = format_, list(by), executor
+    def __init__(
+        self, path: str, format_: str, keys: Sequence[str], executor: Executor | None = None
+    ) -> None:
+        self._format, self._keys, self._executor = format_, list(keys), executor
         self._directory = StagedDirectory(path)
         self._open = OpenPartitions(self._directory.staging)
         self._group = LastGroup(path)
@@ -70,20 +72,20 @@ class Dataset(StagedOutlet):
         return self._directory.staging
 
     def check(self, schema: Schema) -> None:
-        check_columns(schema, self._by)
+        check_columns(schema, self._keys)
         if self._format == "csv":
             writer_for("csv", schema)
         self._schema = schema
 
     def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
-        return unfit(self._schema, self._by, tuples)
+        return unfit(self._schema, self._keys, tuples)
 
     def open(self, form: Form, position: Any) -> None:
         schema = form.schema
         self.check(schema)
-        self._file_schema = Schema.of(a for a in schema if a.name not in self._by)
-        self._key_schema = Schema.of(schema[name] for name in self._by)
-        self._key_indices = [schema.index(name) for name in self._by]
+        self._file_schema = Schema.of(a for a in schema if a.name not in self._keys)
+        self._key_schema = Schema.of(schema[name] for name in self._keys)
+        self._key_indices = [schema.index(name) for name in self._keys]
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._key_indices])
         try:
             self._directory.claim(form.run, form.existing, _PUBLISHED.fullmatch)
@@ -112,7 +114,7 @@ class Dataset(StagedOutlet):
                 self._open.add_chunks(self._partition(key), [chunk])
             for slice_ in results.slices:
                 self._add(slice_)
-                if self._by and slice_.punctuations:
+                if self._keys and slice_.punctuations:
                     self._publish_promised(slice_.punctuations)
             self._measure += len(results.data) + self.group_bytes
             if results.last:
@@ -143,7 +145,7 @@ class Dataset(StagedOutlet):
 
     def break_off(self) -> None:
         """Without partition columns, publish all rows. Otherwise the open partitions stay incomplete."""
-        if not self._by:
+        if not self._keys:
             with writing(self._directory.path):
                 self._publish(self._open.keys)
 
@@ -187,16 +189,16 @@ class Dataset(StagedOutlet):
         """Add tuples to their partitions."""
         if not slice_.tuples.height:
             return
-        if not self._by:
+        if not self._keys:
             self._open.add_rows(self._partition(()), slice_.tuples)
             return
-        for key, rows in slice_.tuples.partition_by(self._by, as_dict=True, maintain_order=True).items():
+        for key, rows in slice_.tuples.partition_by(self._keys, as_dict=True, maintain_order=True).items():
             self._open.add_rows(self._partition(key), rows.select(self._file_schema.names))
 
     def _partition(self, key: PartitionKey) -> OpenPartition:
         """The open partition with this key. Raises `XmlPunctError` if it was complete."""
         is_new, partition = key not in self._open, self._open[key]
-        if is_new and self._by and self._target(partition).exists() and not self._is_published(partition):
+        if is_new and self._keys and self._target(partition).exists() and not self._is_published(partition):
             raise XmlPunctError(
                 f"a tuple came for {self._target(partition)}, which was complete: the published files stay"
             )
@@ -210,7 +212,7 @@ class Dataset(StagedOutlet):
 
     def _publish_full(self) -> None:
         """Publish a file if it is full."""
-        if not self._by and self._measure >= FILE_BYTES:
+        if not self._keys and self._measure >= FILE_BYTES:
             self._publish(self._open.keys)
 
     def _publish_promised(self, punctuations: Sequence[Punctuation]) -> None:
@@ -237,17 +239,17 @@ class Dataset(StagedOutlet):
                 self._show(partition, folder)
         for partition in partitions:
             self._open.drop(partition)
-        if not self._by:
+        if not self._keys:
             self._measure = 0
 
     def _makings(self, partition: OpenPartition, folder: Path) -> list[Making]:
         """The tasks that make the files of a partition: several if an executor runs them."""
         stem, chunks = self._file(partition, ""), partition.chunks
         if self._executor is None:
-            most, rows = FILE_BYTES if self._by else None, tuple(partition.rows)
+            size, rows = FILE_BYTES if self._keys else None, tuple(partition.rows)
             return [
                 Making(
-                    self.staging, tuple(chunks), folder, stem, self._format, self._file_schema, 0, rows, most
+                    self.staging, tuple(chunks), folder, stem, self._format, self._file_schema, 0, rows, size
                 )
             ]
         return [
@@ -262,7 +264,7 @@ class Dataset(StagedOutlet):
 
     def _show(self, partition: OpenPartition, folder: Path) -> None:
         """Make the files of a partition visible."""
-        if self._by:
+        if self._keys:
             self._directory.publish(folder, str(self._target(partition).relative_to(self._directory.path)))
         else:
             leftovers = [*self._directory.path.glob(f"{self._file(partition, '*')}.{self._format}")]
@@ -274,12 +276,12 @@ class Dataset(StagedOutlet):
 
     def _target(self, partition: OpenPartition) -> Path:
         """The visible path of a partition: its directory, or its first file."""
-        if not self._by:
+        if not self._keys:
             return self._directory.path / f"{self._file(partition, 0)}.{self._format}"
         texts = self._key_schema.texts(self._key_schema.frame([partition.key])).row(0)
-        return self._directory.path / directory(self._by, texts)
+        return self._directory.path / directory(self._keys, texts)
 
     def _is_published(self, partition: OpenPartition) -> bool:
         """True if the partition with this number is visible."""
         target = self._target(partition)
-        return (target / f"{self._file(partition, 0)}.{self._format}" if self._by else target).exists()
+        return (target / f"{self._file(partition, 0)}.{self._format}" if self._keys else target).exists()

@@ -86,15 +86,19 @@ FORMATS: dict[str, Callable[[BinaryIO, Schema], Growing]] = {
 
 
 def write_files(
-    format_: str, schema: Schema, rows: Iterable[pl.DataFrame], name: Callable[[int], Path], most: int | None
+    format_: str,
+    schema: Schema,
+    rows: Iterable[pl.DataFrame],
+    name: Callable[[int], Path],
+    max_bytes: int | None,
 ) -> None:
-    """Write rows, durably, into files of about ``most`` bytes (None: one file); ``name(n)`` is the path of file n.
+    """Write rows, durably, into files of about ``max_bytes`` bytes (None: one file); ``name(n)`` is the path of file n.
 
     Raises OSError.
     """
     groups, number = _regrouped(rows), 0
     while (group := next(groups, None)) is not None:
-        _write_file(format_, schema, chain([group], groups), name(number), most)
+        _write_file(format_, schema, chain([group], groups), name(number), max_bytes)
         number += 1
 
 
@@ -104,13 +108,13 @@ def write_file(format_: str, schema: Schema, rows: Iterable[pl.DataFrame], path:
 
 
 def _write_file(
-    format_: str, schema: Schema, groups: Iterable[pl.DataFrame], path: Path, most: int | None
+    format_: str, schema: Schema, groups: Iterable[pl.DataFrame], path: Path, max_bytes: int | None
 ) -> None:
     with open(path, "wb") as file:
         growing = FORMATS[format_](file, schema)
         for group in groups:
             growing.write(group)
-            if most is not None and file.tell() >= most:
+            if max_bytes is not None and file.tell() >= max_bytes:
                 break
         growing.close()
         file.flush()

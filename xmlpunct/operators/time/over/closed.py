@@ -23,8 +23,8 @@ class ClosedPartitions:
     def __init__(self, schema: Schema, timestamp: str, keys: Sequence[str]) -> None:
         type_ = schema[timestamp].type
         self.instants = Instants(type_, least=type_.ordinal(type_.lowest))
-        self._by = [key for key in keys if key != timestamp]
-        self.prefixes = ClosedPrefixes(schema, timestamp, self.instants, self._by)
+        self._keys = [key for key in keys if key != timestamp]
+        self.prefixes = ClosedPrefixes(schema, timestamp, self.instants, self._keys)
         self._input, self._at = schema, len(keys)
         self._schema = Schema.of([*(schema[key] for key in keys), Attribute(AT, type_, False)])
         self._key_positions: list[int | None] = [*map(schema.index, keys)]
@@ -36,7 +36,7 @@ class ClosedPartitions:
 
     def add(self, batch: PunctuationBatch) -> PunctuationBatch:
         """Receive punctuations; return the prefixes ``<k, (,b]>`` that have grown, ``*`` if k is closed for ever."""
-        by_key = batch.position is not None and self._input.names[batch.position] in self._by
+        by_key = batch.position is not None and self._input.names[batch.position] in self._keys
         if by_key and not batch.ranged and self.prefixes.is_simple:
             return batch.rebase(self._schema, [*self._key_positions, None])
         return self.prefixes.punctuations(self.prefixes.add(batch), self._schema)

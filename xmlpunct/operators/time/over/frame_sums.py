@@ -25,8 +25,8 @@ class Sums:
 
     def __init__(self, a: Accumulator, rows: pl.DataFrame) -> None:
         self._a = a
-        one = pl.repeat(1, pl.len(), dtype=pl.Int64())
-        terms = rows.select([a.value_count(one)] if isinstance(a, DoubleSums) else a.amounts(one))
+        ones = pl.repeat(1, pl.len(), dtype=pl.Int64())
+        terms = rows.select([a.value_count(ones)] if isinstance(a, DoubleSums) else a.amounts(ones))
         zero = terms.clear(1).select(pl.all().fill_null(0))
         self._running = pl.concat([zero, terms.select(pl.all().cum_sum())])
         self._exact: dict[str, ExactSums] = {}

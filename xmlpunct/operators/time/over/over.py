@@ -61,7 +61,7 @@ class Over(Operator):
         super().__init__((schema,), Schema.of([*schema, *(call.attribute(schema) for call in calls)]))
         self._release, *different = {call.release for call in calls}
         assert not different
-        self._order, self._by = tuple(order), list(keys) or [ALL]
+        self._order, self._keys = tuple(order), list(keys) or [ALL]
         self._ties = [a.name for a in schema if a.type.comparable and a.name not in {k.column for k in order}]
         functions = {call.function for call in calls}
         is_sliding = all(call.is_sliding for call in calls)
@@ -78,9 +78,9 @@ class Over(Operator):
         summary = {name: column for values in self._values for name, column in values.summary.items()}
         self._empty_summary = {name: value for name, (_, value) in summary.items()}
         empty = schema.empty() if keys else schema.empty().with_columns(pl.lit(0).alias(ALL))
-        self._waiting, self._tail = Arrangement(empty, self._by), Arrangement(empty, self._by)
-        dtypes = {name: empty.schema[name] for name in self._by} | {n: d for n, (d, _) in summary.items()}
-        self._summary = Arrangement(pl.DataFrame(schema=dtypes), self._by)
+        self._waiting, self._tail = Arrangement(empty, self._keys), Arrangement(empty, self._keys)
+        dtypes = {name: empty.schema[name] for name in self._keys} | {n: d for n, (d, _) in summary.items()}
+        self._summary = Arrangement(pl.DataFrame(schema=dtypes), self._keys)
         self._closed = ClosedPartitions(schema, order[0].column, keys)
         self._pending = Pending(schema)
         self.state = State(
@@ -92,7 +92,7 @@ class Over(Operator):
         )
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        self._waiting.append(tuples if ALL not in self._by else tuples.with_columns(pl.lit(0).alias(ALL)))
+        self._waiting.append(tuples if ALL not in self._keys else tuples.with_columns(pl.lit(0).alias(ALL)))
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
@@ -111,7 +111,9 @@ class Over(Operator):
         tail = self._tail.matching(
             self._closed.older(ends if self._instants_before == 0 else closed, self._instants_before)
         )
-        keys = distinct(pl.concat([self._waiting.take(waiting, self._by), self._tail.take(tail, self._by)]))
+        keys = distinct(
+            pl.concat([self._waiting.take(waiting, self._keys), self._tail.take(tail, self._keys)])
+        )
         results = self.schema.empty()
         if keys.height:
             if not self._slides:
@@ -129,7 +131,7 @@ class Over(Operator):
         """Release the final rows of the partitions ``keys``, which are closed up to ``bounds``."""
         numbers = keys.with_columns(integers(GROUP, np.arange(keys.height)))
         old, new = (
-            join(rows, numbers, self._by, "left", nulls_equal=True, order="left").with_columns(
+            join(rows, numbers, self._keys, "left", nulls_equal=True, order="left").with_columns(
                 integers(ROW, positions)
             )
             for rows, positions in ((self._tail.take(tail), tail), (self._waiting.take(waiting), waiting))
@@ -180,7 +182,7 @@ class Over(Operator):
             for name, value in self._empty_summary.items()
         )
         summaries = pl.concat([self._summary.take(rows), empty])[number]
-        return summaries.with_columns(keys[name] for name in self._by)
+        return summaries.with_columns(keys[name] for name in self._keys)
 
     def _results(
         self, segment: Segment, summaries: pl.DataFrame, first_new: RowPositions, rows: RowPositions

@@ -40,11 +40,11 @@ class Segment:
         ties: Sequence[str],
         type_: Type,
     ) -> None:
-        by = [*order, *(SortKey(name) for name in ties)]
+        sort_keys = [*order, *(SortKey(name) for name in ties)]
         new = new.sort(
-            [GROUP, *(key.column for key in by)],
-            descending=[False, *(key.descending for key in by)],
-            nulls_last=[True, *(not key.nulls_first for key in by)],
+            [GROUP, *(key.column for key in sort_keys)],
+            descending=[False, *(key.descending for key in sort_keys)],
+            nulls_last=[True, *(not key.nulls_first for key in sort_keys)],
         )
         rows = pl.concat([old, new])
         order_by_group = np.argsort(rows[GROUP].to_numpy(), kind="stable")

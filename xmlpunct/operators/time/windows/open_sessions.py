@@ -42,7 +42,7 @@ class ClosedSessions:
 
 
 class OpenSessions:
-    """The sessions of keys ``by``: tuples that follow each other by less than ``gap`` instants.
+    """The sessions of each value of ``keys``: tuples that follow each other by less than ``gap`` instants.
 
     The instants of a key lie in *cells* of ``gap`` instants. All tuples of a cell are of one session, and a session's
     cells are adjacent. So a new tuple concerns the sessions of its own cell and of the two adjacent cells. The state
@@ -57,20 +57,20 @@ class OpenSessions:
     [('a', 1, 5), ('a', 9, 9)]
     """
 
-    def __init__(self, schema: Schema, timestamp: str, gap: int, by: Sequence[str]) -> None:
-        self._timestamp, self._gap, self._by = timestamp, gap, list(dict.fromkeys(by))
+    def __init__(self, schema: Schema, timestamp: str, gap: int, keys: Sequence[str]) -> None:
+        self._timestamp, self._gap, self._keys = timestamp, gap, list(dict.fromkeys(keys))
         self._type = schema[timestamp].type
         self._reach = self._type.ordinal(self._type.lowest), self._type.ordinal(self._type.highest)
         bounds = [Attribute(name, self._type, False) for name in (_LOW, _HIGH)]
-        self.schema = Schema.of([*(schema[name] for name in self._by), *bounds])
+        self.schema = Schema.of([*(schema[name] for name in self._keys), *bounds])
         """The keys, and the interval in which a tuple joins a session."""
-        self._key_positions = [schema.index(name) for name in self._by]
-        number, keys = pl.Series(_SESSION, [], pl.Int64()), self.schema.empty().select(self._by)
+        self._key_positions = [schema.index(name) for name in self._keys]
+        number, key_columns = pl.Series(_SESSION, [], pl.Int64()), self.schema.empty().select(self._keys)
         self.tuples = Arrangement(schema.empty().with_columns(number), [_SESSION])
         """The tuples, with the numbers of their sessions."""
         names = _CELL, _FIRST, _LAST, _SESSION
-        cells = keys.with_columns(number.alias(name) for name in names)
-        self._cells = Arrangement(cells, [*self._by, _CELL])
+        cells = key_columns.with_columns(number.alias(name) for name in names)
+        self._cells = Arrangement(cells, [*self._keys, _CELL])
         sessions = self.schema.empty().with_columns(number.alias(n) for n in (_FIRST, _LAST, _SIZE, _SESSION))
         self._sessions = Arrangement(sessions, [_SESSION])
         self._next = 0
@@ -78,7 +78,7 @@ class OpenSessions:
     @property
     def ends(self) -> list[tuple[object, ...]]:
         """The keys and the first and last ordinal of each session."""
-        return sorted(self._sessions.frame.select(*self._by, _FIRST, _LAST).rows())
+        return sorted(self._sessions.frame.select(*self._keys, _FIRST, _LAST).rows())
 
     # Adding
 
@@ -111,7 +111,7 @@ class OpenSessions:
     def _with_keys(self, rows: pl.DataFrame, numbers: dict[str, Ordinals]) -> pl.DataFrame:
         """The keys of ``rows``, with columns of numbers."""
         columns = (pl.Series(name, values, pl.Int64()) for name, values in numbers.items())
-        return pl.DataFrame([*(rows[name] for name in self._by), *columns])
+        return pl.DataFrame([*(rows[name] for name in self._keys), *columns])
 
     def _take_adjacent(self, new: pl.DataFrame) -> pl.DataFrame:
         """Remove and return the cells of new tuples, and the cells adjacent to them."""
@@ -124,7 +124,7 @@ class OpenSessions:
 
         ``old`` has the former session numbers of the cells, -1 for none.
         """
-        key = group_numbers(cells.select(self._by))[0] if self._by else np.zeros(cells.height, np.int64)
+        key = group_numbers(cells.select(self._keys))[0] if self._keys else np.zeros(cells.height, np.int64)
         order = order_by(key, lows)
         key, old = key[order], old[order]
         has_gap = distance(highs[order][:-1], lows[order][1:]) >= np.uint64(self._gap)

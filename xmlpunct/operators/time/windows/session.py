@@ -26,7 +26,7 @@ from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, ordinals
 
 
 class Session(Operator):
-    """Sessions of each key ``by``: tuples that follow each other by less than ``gap`` instants (relations 11.2).
+    """Sessions of each value of ``keys``: tuples that follow each other by less than ``gap`` instants (relations 11.2).
 
     A session begins with its first tuple and ends ``gap`` after its last one. It is closed once no later tuple can join
     it: all of [first - gap + 1, last + gap - 1] is closed for the key. Then all its tuples are released.
@@ -54,26 +54,26 @@ class Session(Operator):
         schema: Schema,
         timestamp: str,
         gap: int,
-        by: Sequence[str],
+        keys: Sequence[str],
         start: str | None,
         end: str | None,
     ) -> None:
         self._type = schema[timestamp].type
         bounds = [Attribute(name, self._type, False) for name in (start, end) if name is not None]
         super().__init__((schema,), Schema.of((*schema, *bounds)))
-        self._timestamp, self._gap, self._by, self._names = timestamp, gap, list(by), (start, end)
+        self._timestamp, self._gap, self._names = timestamp, gap, (start, end)
         self._sources: list[int | None] = [*range(len(schema)), *[None] * len(bounds)]
         self._start, self._end = (None if n is None else self.schema.index(n) for n in (start, end))
-        constrained = {schema.index(name) for name in (*by, timestamp)}
+        constrained = {schema.index(name) for name in (*keys, timestamp)}
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in constrained])
         self._reach = self._type.ordinal(self._type.lowest), self._type.ordinal(self._type.highest)
         self._closed = ClosedAttribute(schema, timestamp, forgets_complete=True)
-        self._sessions = OpenSessions(schema, timestamp, gap, by)
+        self._sessions = OpenSessions(schema, timestamp, gap, keys)
         self._pending = Pending(schema)
         self._instants = Instants(self._type, least=self._reach[0])
-        keys = changes(Schema.of(schema[name] for name in dict.fromkeys(by)), self._type)
-        self._keys = [keys.index(n) if n in keys else None for n in schema.names]
-        self._starts = PendingPrefixes(keys, self._instants)
+        key_schema = changes(Schema.of(schema[name] for name in dict.fromkeys(keys)), self._type)
+        self._keys = [key_schema.index(n) if n in key_schema else None for n in schema.names]
+        self._starts = PendingPrefixes(key_schema, self._instants)
         """For each key the instants at which no session can begin any more; retained sessions block them."""
         self.key_paths = [
             (part, None) for part in (self._joint, self._closed.joint, self._closed, self._starts)
