@@ -99,7 +99,8 @@ class Cutter:
         """Read about ``size`` bytes more, and cut them; None at the end of the source and after `halt`.
 
         A split has at most ``limit`` bytes, or is one element with the bytes around it. A source that can be read
-        again is read on until there is a split. Raises `TransientError` if a file cannot be read or has changed; if the
+        again is read on until there is a split. The last split of a document that is cut short comes alone, so that the
+        tuples before its error are processed. Raises `TransientError` if a file cannot be read or has changed; if the
         source does not resume, the splits before it come first.
         """
         self._limit, pieces, before = limit, list[Piece](), self._split_bytes
@@ -107,6 +108,8 @@ class Cutter:
             pieces.append(self._piece(self._wanted(size)))
             self._go_on(pieces[-1])
             if self._next is None and (self._split_bytes > before or not self._has_more):
+                break
+            if self._next is not None and self._splitter is not None and self._splitter.cut_short:
                 break
         return Cuts(pieces, self._state()) if pieces else None
 

@@ -106,6 +106,11 @@ class Splitter:
         """Whether there are no more splits."""
         return self._finished
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether there are no more splits, and the root element is not closed."""
+        return self._finished and not self._root_closed
+
     def feed(self, data: bytes) -> None:
         """Add more bytes."""
         if self._finished:
