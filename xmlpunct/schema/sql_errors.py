@@ -12,7 +12,7 @@ from xmlpunct.base.errors import SqlError
 from xmlpunct.types import Type
 
 
-def place(node: exp.Expr) -> tuple[int | None, int | None]:
+def offsets(node: exp.Expr) -> tuple[int | None, int | None]:
     """The character offsets of a node in its SQL, end exclusive; (None, None) if they are unknown."""
     ancestor: exp.Expr | None = node
     while ancestor is not None:
@@ -25,7 +25,7 @@ def place(node: exp.Expr) -> tuple[int | None, int | None]:
 
 def refuse(reason: str, node: exp.Expr) -> NoReturn:
     """Raise `SqlError` about a node; `about` adds the text."""
-    raise SqlError(reason, "", *place(node))
+    raise SqlError(reason, "", *offsets(node))
 
 
 def check_comparable(type_: Type, clause: str, node: exp.Expr) -> None:

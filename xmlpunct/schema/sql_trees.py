@@ -1,4 +1,4 @@
-"""SQL as sqlglot's trees: whatever goes wrong is a `SqlError` with its place."""
+"""SQL as sqlglot's trees: every error is a `SqlError` with its position."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def parse_trees(
 ) -> list[exp.Expr]:
     """Read SQL into sqlglot's trees, one per statement. ``rewrite`` changes the tokens before they are parsed.
 
-    Raises `SqlError` with the place.
+    Raises `SqlError` with the position.
     """
     parser = None
     try:
@@ -43,7 +43,7 @@ def parse_trees(
         start = max(line_start, end - len(first.get("highlight") or ""))
         reason = _plain(str(first.get("description") or error))
         raise SqlError(f"{reason}{_misspelled(tokens, start)}", sql, start, end) from None
-    except TokenError:  # it gives 50 characters and no place; the last opening character is the one at fault
+    except TokenError:  # it has no position; the last opening character is the one at fault
         start = max(sql.rfind(opening) for opening in ("'", '"', "/*", "$"))
         raise SqlError("a quotation or a comment is not closed", sql, max(start, 0), len(sql)) from None
     except Exception as error:  # whatever else sqlglot makes of it: the token that it has come to is at fault
@@ -62,13 +62,13 @@ _AFTER_LIST = (
 
 def _check_tokens(tokens: list[Token], sql: str) -> None:
     """Refuse ``a,, b`` and ``a, FROM``, which sqlglot reads as if nothing were missing, and hints."""
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.token_type is TokenType.HINT:
             raise SqlError("hints are not supported", sql, token.start, token.end + 1)
         if token.token_type is TokenType.COMMA:
-            before = tokens[place - 1].token_type if place else TokenType.COMMA
-            after = tokens[place + 1].token_type if place + 1 < len(tokens) else TokenType.COMMA
-            if after is TokenType.WHERE and place + 2 < len(tokens) and tokens[place + 2].text == "=":
+            before = tokens[index - 1].token_type if index else TokenType.COMMA
+            after = tokens[index + 1].token_type if index + 1 < len(tokens) else TokenType.COMMA
+            if after is TokenType.WHERE and index + 2 < len(tokens) and tokens[index + 2].text == "=":
                 continue  # an option of CREATE STREAM
             if before in _BEFORE_LIST or after in _AFTER_LIST:
                 raise SqlError(

@@ -239,16 +239,16 @@ def bounds(pattern: Pattern) -> tuple[int, int] | None:
     return None
 
 
-def enumerate_values(pattern: Pattern, most: int = ENUMERABLE) -> Iterator[Value] | None:
-    """The values of a pattern one by one; None if there are more than ``most``, or they cannot be listed."""
+def enumerate_values(pattern: Pattern, limit: int = ENUMERABLE) -> Iterator[Value] | None:
+    """The values of a pattern one by one; None if there are more than ``limit``, or they cannot be listed."""
     if isinstance(pattern, Constant):
         return iter((pattern.value,))
     if isinstance(pattern, Values):
-        return iter(pattern.members) if len(pattern.members) <= most else None
+        return iter(pattern.members) if len(pattern.members) <= limit else None
     if isinstance(pattern, Empty):
         return iter(())
     ends = bounds(pattern)
-    if ends is None or ends[1] - ends[0] >= most:
+    if ends is None or ends[1] - ends[0] >= limit:
         return None
     type_ = pattern.type  # type: ignore[attr-defined]
     return (type_.at(i) for i in range(ends[0], ends[1] + 1))

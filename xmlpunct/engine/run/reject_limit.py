@@ -24,21 +24,21 @@ BAD = "bad"
 
 @dataclass(frozen=True)
 class RejectLimit:
-    """The maximal number of rejects (``most``), or the maximal share of the tuples (``percent``).
+    """The maximal number of rejects (``max_rejects``), or the maximal share of the tuples (``percent``).
 
-    >>> RejectLimit.parse("5").most, RejectLimit.parse("2.5%").percent
+    >>> RejectLimit.parse("5").max_rejects, RejectLimit.parse("2.5%").percent
     (5, Decimal('2.5'))
     """
 
     text: str
-    most: int | None = None
+    max_rejects: int | None = None
     percent: Decimal | None = None
 
     @classmethod
     def parse(cls, text: str) -> RejectLimit:
         """A limit from an option. Raises `UsageError`."""
         if re.fullmatch(r"[0-9]{1,15}", text):
-            return cls(text, most=int(text))
+            return cls(text, max_rejects=int(text))
         if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?%", text) and (percent := Decimal(text[:-1])) <= 100:
             return cls(text, percent=percent)
         raise UsageError(
@@ -47,9 +47,9 @@ class RejectLimit:
 
     def first(self, rejects: list[Reject], before: int) -> tuple[list[Reject], SourceError | None]:
         """The rejects up to the first one beyond the limit, and its error; ``before`` counts earlier rejects."""
-        if self.most is None or before + len(rejects) <= self.most:
+        if self.max_rejects is None or before + len(rejects) <= self.max_rejects:
             return rejects, None
-        counted_rejects = rejects[: max(1, self.most + 1 - before)]
+        counted_rejects = rejects[: max(1, self.max_rejects + 1 - before)]
         last = counted_rejects[-1]
         reason = f"more rejects than --max-rejects {self.text}: {last.reason}"
         return counted_rejects, SourceError(last.source, reason, last.line, last.byte)

@@ -87,13 +87,13 @@ class Feed:
     def reread(self, stop: Cursor) -> Parsed | None:
         """Read the input once more up to ``stop``, where an earlier run stood: the same slices."""
         assert self._opener is not None
-        reader, given, file = self.reader, self._opener.input, self._opener.open_file
+        reader, input_, file = self.reader, self._opener.input, self._opener.open_file
         if reader.cursor.done or reader.error is not None:
             return None
         ranges, cursor = advance(
-            given, reader.parser.elements, reader.cursor, sys.maxsize, REREAD_BYTES, stop, file, keep=True
+            input_, reader.parser.elements, reader.cursor, sys.maxsize, REREAD_BYTES, stop, file, keep=True
         )
-        parsed, size, _ = parse_ranges(given, ranges, reader.parser)
+        parsed, size, _ = parse_ranges(input_, ranges, reader.parser)
         reader.restore(ReadState(cursor, reader.bytes_read + size), parsed.error)
         return parsed
 

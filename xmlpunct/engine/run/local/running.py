@@ -103,8 +103,8 @@ class LocalRun:
         for number, (key, streams) in enumerate(by_source.items()):
             specs = [stream.spec(columns_read(query.roots, stream)) for _, stream in streams]
             early = partial(self._precompute, streams) if self._helpers.count >= MANY else _no_results
-            given, bell = distinct[key], None if is_single_source else self.bell
-            opener = InputOpener(given) if isinstance(given, Input) else SourceOpener(given, bell)
+            input_, bell = distinct[key], None if is_single_source else self.bell
+            opener = InputOpener(input_) if isinstance(input_, Input) else SourceOpener(input_, bell)
             reader = SliceReader(opener, specs, namespace, walks_ahead=not spread)
             self._feeds.append(Feed(number, streams, reader, Prefetcher(reader, self._helpers, early)))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
