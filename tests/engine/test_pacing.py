@@ -45,26 +45,26 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_slices_grow_with_the_backlog_up_to_a_limit(clock: Clock) -> None:
-    pace = Pace(None, first=10, most=50, seconds=1)
+    pace = Pace(None, first=10, largest=50, seconds=1)
     assert clock.sizes(pace, 0.1, 0.9, 0.9, 0.9, 0.9) == [10, 20, 40, 50, 50]
-    pace = Pace(None, first=10, most=500, seconds=1)
+    pace = Pace(None, first=10, largest=500, seconds=1)
     assert clock.sizes(pace, 0.1, 0.1, 0.4, 0.4) == [10, 40, 160, 500]
 
 
 def test_slices_shrink_only_beyond_twice_their_time(clock: Clock) -> None:
-    pace = Pace(None, first=10, most=100, seconds=1)
+    pace = Pace(None, first=10, largest=100, seconds=1)
     assert clock.sizes(pace, 0, 0.9, 1.8, 1.8, 2.1, 2.1, 2.1) == [10, 20, 20, 20, 10, 10, 10]
     assert clock.sizes(pace, 0.49, 1.96) == [40, 40]
 
 
 def test_slices_shrink_while_no_input_is_available(clock: Clock) -> None:
-    pace = Pace(None, first=10, most=100, seconds=1)
+    pace = Pace(None, first=10, largest=100, seconds=1)
     assert clock.sizes(pace, 0, 0.1, 0.1, None, None, None) == [10, 40, 100, 50, 25, 12]
     assert clock.sizes(pace, 0.1, 0.9) == [12, 24], "a pause is not a measured duration"
 
 
 def test_slices_shrink_if_they_give_too_many_results(clock: Clock) -> None:
-    pace = Pace(None, first=10, most=500, seconds=1)
+    pace = Pace(None, first=10, largest=500, seconds=1)
     assert clock.sizes(pace, 0, 0.1, share=0.2) == [10, 40]
     assert clock.sizes(pace, 0.1, share=0.5) == [80]
     assert clock.sizes(pace, 0.1, 0.1, 3, share=1.0) == [80, 80, 40]

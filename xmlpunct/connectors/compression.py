@@ -115,7 +115,7 @@ class Tap:
         self._head = b""
         self._failure: Exception | None = None
         self._buffer: bytearray | None = None
-        self.taken = 0
+        self.bytes_read = 0
         """How many bytes have been fetched, peeked or read."""
 
     @classmethod
@@ -156,11 +156,11 @@ class Tap:
     @property
     def at(self) -> int:
         """How many bytes have been read."""
-        return self.taken - len(self._head)
+        return self.bytes_read - len(self._head)
 
     def go_on(self, byte: int) -> None:
         """Continue at a byte to which the caller has moved the file."""
-        self._head, self.taken = b"", byte
+        self._head, self.bytes_read = b"", byte
 
     def keep(self) -> None:
         """Buffer the bytes that are read from now on, up to `KEPT_BYTES`, if they cannot be read again."""
@@ -191,7 +191,7 @@ class Tap:
         if self._failure is not None:
             raise self._failure
         data = self._read_some(size) or b""
-        self.taken += len(data)
+        self.bytes_read += len(data)
         if self._buffer is not None:
             self._buffer += data
             if len(self._buffer) > KEPT_BYTES:

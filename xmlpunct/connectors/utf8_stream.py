@@ -41,11 +41,11 @@ _ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9
 class Utf8Stream:
     """Reads one part of a source from its beginning on, as UTF-8. A context manager.
 
-    Nothing is read, and nothing waited for, before `begin`.
+    It does not read or wait before `begin`.
     """
 
     ready, silent, at_end = True, 0.0, False
-    """Nothing is known about waiting, and of the end only after it was read."""
+    """It does not know whether a read would wait, and finds the end only by a read."""
 
     def __init__(self, name: str, file: BinaryIO, owned: bool) -> None:
         self.name, self._file, self._owned = name, file, owned
@@ -54,12 +54,12 @@ class Utf8Stream:
         self._encoding = "utf-8"
         self._ready = b""
         self._line = 1
-        self._failure: SourceError | None = None  # to be raised once what comes before it is taken
+        self._failure: SourceError | None = None  # to raise after the bytes before it
 
     def begin(self, offset: int = 0) -> None:
-        """Find out how it is compressed and encoded, and go to a UTF-8 byte offset.
+        """Detect the compression and the encoding, and go to a UTF-8 byte offset.
 
-        Raises `SourceError` for an encoding that is not known and an offset that is not there.
+        Raises `SourceError` for an unknown encoding, and for an offset after the end.
         """
         with self._guarded():
             self._unpack()
@@ -69,18 +69,18 @@ class Utf8Stream:
 
     @property
     def consumed(self) -> int:
-        """How many bytes of the part, as it is stored, have been read."""
+        """The number of stored bytes of the part that have been read."""
         stored: int | None = getattr(self._file, "consumed", None)
-        return self._stored.taken if stored is None else stored
+        return self._stored.bytes_read if stored is None else stored
 
     @property
     def transcoded(self) -> bool:
-        """Whether the part is stored otherwise than as UTF-8, so that offsets are not the file's."""
+        """Whether the part is compressed or in another encoding, so that offsets are not those of the file."""
         return self._decoder is not None or self._plain is not self._stored
 
     @property
     def seekable(self) -> bool:
-        """Whether one can go to any offset without reading what comes before, or read it again if need be."""
+        """Whether it can go to any offset of the file without reading the bytes before it."""
         try:
             return self._owned and self._file.seekable()
         except (OSError, AttributeError):
@@ -93,27 +93,27 @@ class Utf8Stream:
 
     @property
     def wants_acknowledgement(self) -> bool:
-        """Whether `acknowledge` is waited for."""
+        """Whether the sender waits for `acknowledge`."""
         return bool(getattr(self._file, "wants_acknowledgement", False))
 
     @property
     def position(self) -> Any:
-        """Up to where exactly all has been read, of what can go on from positions; else None."""
-        is_exact = not (self.transcoded or self._stored.taken > self._stored.at)
+        """The position up to which all bytes have been read, for `resume`; None if it is not exact."""
+        is_exact = not (self.transcoded or self._stored.bytes_read > self._stored.at)
         return getattr(self._file, "position", None) if is_exact else None
 
     def resume(self, position: Any) -> None:
-        """Instead of `begin`: go on from a position that was in UTF-8, and not packed. Raises `SourceError`."""
+        """Instead of `begin`: continue at a position of plain UTF-8. Raises `SourceError`."""
         with guarded(self.name):
             self._file.resume(position)  # type: ignore[attr-defined]
 
     def keep(self) -> None:
-        """Leave acknowledging what was read to the caller."""
+        """Let the caller acknowledge what has been read."""
         if hasattr(self._file, "keep"):
             self._file.keep()
 
     def acknowledge(self, position: Any) -> None:
-        """What was read up to a position is durable. Raises `SourceError`."""
+        """Tell the sender that the bytes up to a position are durable. Raises `SourceError`."""
         with guarded(self.name, "cannot be acknowledged"):
             self._file.acknowledge(position)  # type: ignore[attr-defined]
 
@@ -123,21 +123,21 @@ class Utf8Stream:
         Raises `SourceError` if they cannot be read, or are not in the encoding declared.
         """
         if self._ready:
-            found, self._ready = self._ready[:size], self._ready[size:]
-            return found
+            text, self._ready = self._ready[:size], self._ready[size:]
+            return text
         while self._failure is None:
             raw = self._raw(size)
             if self._decoder is None:
                 return raw
             with self._guarded():
-                found = self._decode(self._decoder, raw)
-            if found or not (raw or self._failure):
-                self._ready = found[size:]
-                return found[:size]
+                text = self._decode(self._decoder, raw)
+            if text or not (raw or self._failure):
+                self._ready = text[size:]
+                return text[:size]
         raise self._failure
 
     def skip(self, count: int) -> None:
-        """Go on ``count`` UTF-8 bytes further. Raises `SourceError` if there are not so many."""
+        """Skip ``count`` bytes of UTF-8. Raises `SourceError` if there are fewer."""
         if not self.transcoded and self._owned:
             with suppress(Exception):  # a pipe cannot seek; it is read instead
                 self._file.seek(count)
@@ -157,7 +157,7 @@ class Utf8Stream:
         return stop is not None
 
     def close(self) -> None:
-        """Close the file, if it was opened here. All of it was read or reading it has failed: more cannot go wrong."""
+        """Close the file, if it was opened here. An error of the close does not matter: no more bytes are wanted."""
         if self._owned:
             with suppress(OSError, XmlPunctError):
                 self._file.close()
@@ -169,7 +169,7 @@ class Utf8Stream:
         self.close()
 
     def _guarded(self) -> AbstractContextManager[None]:
-        """What is done in it reads on from where the part has been read to."""
+        """Gives errors inside it the byte up to which the part has been read."""
         return guarded(self.name, byte=self._plain.at)
 
     def _raw(self, size: int) -> bytes:
@@ -180,28 +180,28 @@ class Utf8Stream:
         """The bytes last read (none: at the end) as UTF-8, up to where they cannot be decoded."""
         before = decoder.getstate()
         try:
-            found = decoder.decode(raw, final=not raw).encode()
+            text = decoder.decode(raw, final=not raw).encode()
         except UnicodeError:
             decoder.setstate(before)
-            found = self._decode_singly(decoder, raw)
-        self._line += found.count(b"\n")
-        return found
+            text = self._decode_singly(decoder, raw)
+        self._line += text.count(b"\n")
+        return text
 
     def _decode_singly(self, decoder: codecs.IncrementalDecoder, raw: bytes) -> bytes:
-        """`_decode` for what is known to fail: however much was read at once, it does so at the same byte."""
-        found, at = bytearray(), self._plain.at - len(raw)
+        """`_decode` byte by byte, so that the error is at the same byte for any size of reads."""
+        text, at = bytearray(), self._plain.at - len(raw)
         try:
             for byte in raw:
                 at += 1
-                found += decoder.decode(bytes([byte])).encode()
+                text += decoder.decode(bytes([byte])).encode()
             decoder.decode(b"", final=True)
         except UnicodeError as error:
-            reason, place = "it has an invalid character", at
+            reason, error_byte = "it has an invalid character", at
             if isinstance(error, UnicodeDecodeError):
-                reason, place = error.reason, at - len(error.object) + error.start
-            line = self._line + found.count(b"\n")
-            self._failure = SourceError(self.name, f"is not {self._encoding}: {reason}", line, place)
-        return bytes(found)
+                reason, error_byte = error.reason, at - len(error.object) + error.start
+            line = self._line + text.count(b"\n")
+            self._failure = SourceError(self.name, f"is not {self._encoding}: {reason}", line, error_byte)
+        return bytes(text)
 
     def _unpack(self) -> None:
         """Look at the beginning for how the part is compressed."""
@@ -240,8 +240,8 @@ class Utf8Stream:
         if codec.name in ("utf-8", "utf-8-sig"):
             return
         if marked:
-            what = f"has a UTF-8 byte order mark but declares {encoding}"
-            raise SourceError(self.name, what, 1, 0)
+            reason = f"has a UTF-8 byte order mark but declares {encoding}"
+            raise SourceError(self.name, reason, 1, 0)
         if head[:5] == b"<?xml" and codec.name.startswith(("utf-16", "utf-32")):
             raise SourceError(self.name, f"declares {encoding} but is not encoded in it", 1, 0)
         self._decoder = codec.incrementaldecoder("strict")

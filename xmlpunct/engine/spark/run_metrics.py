@@ -16,7 +16,7 @@ from xmlpunct.base.unread import Notice
 from xmlpunct.connectors.unchanged import ChangedError
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.inputs.parts import Input
-from xmlpunct.engine.run.inputs.ranges import behind, silence
+from xmlpunct.engine.run.inputs.ranges import silence, unread_bytes
 from xmlpunct.engine.run.run_options import NO_COPY
 from xmlpunct.engine.run.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
 from xmlpunct.engine.spark.stage_messages import OperatorReport, ShardReport, StageRow, TaskReport, received
@@ -91,7 +91,7 @@ class RunMetrics:
         for number, input_ in enumerate(self._inputs):
             if number not in self._ended:
                 for declared in {self._streams[i].declared for i in input_.streams}:
-                    unread[declared] += behind(input_, self._read.get(str(number), 0))
+                    unread[declared] += unread_bytes(input_, self._read.get(str(number), 0))
         return unread
 
     def partial(self) -> pl.DataFrame:

@@ -20,12 +20,12 @@ from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.run.inputs.ranges import (
     Range,
     advance,
+    available_bytes,
     budgets,
     grouped,
     release,
     remaining,
     share_left,
-    there_is,
 )
 from xmlpunct.engine.run.inputs.uncut import Tables, Uncut, saved
 from xmlpunct.engine.spark import edge
@@ -166,7 +166,9 @@ class QueryReader:
     def _available(self, cursors: dict[int, Cursor]) -> dict[int, tuple[int, bool]]:
         """Available bytes of inputs that may grow, and whether they are complete."""
         inputs = {i: self.job.inputs[i] for i in cursors}
-        return {i: there_is(g, cursors[i]) for i, g in inputs.items() if g.parts[cursors[i].part].spooled}
+        return {
+            i: available_bytes(g, cursors[i]) for i, g in inputs.items() if g.parts[cursors[i].part].spooled
+        }
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         planned = self._planned[2] if self._planned and self._planned[:2] == (start, end) else None

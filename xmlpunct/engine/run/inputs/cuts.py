@@ -1,11 +1,11 @@
-"""Where a large file can be cut, found by looking at spans of it apart from each other.
+"""Finds the positions at which a large file can be cut, by scanning spans of it independently.
 
-A span begins where the bytes look like the start tag of a tuple or punctuation. Whoever scans it takes that for true,
-and guesses which elements are open there. A scan that ends where the next span begins, with nothing but text between,
-proves that beginning; the first span begins where the file does. What is not proved (the next beginning stood in a
-comment, or in another tuple) is scanned over that beginning; what was guessed wrong, once more. So a cut is one that a
-`Splitter` could make which reads the file from its beginning, as far as it is well formed. Behind that nothing counts:
-tuples are passed over unread, and whoever reads the piece that is malformed finds it.
+A span begins where the bytes look like the start tag of a tuple or punctuation. Its scan assumes that they are one, and
+guesses the open elements. If the scan of the span before it ends there, with only text in between, the start is proved;
+the start of the file needs no proof. A span whose start is not proved (it is in a comment, or in another tuple) is
+scanned again as part of the span before it. A span with a wrong guess is scanned again with the right open elements. So
+each cut is one that a `Splitter` makes that reads the file from its start, up to the first malformed byte. Cuts after
+it do not matter: tuples are skipped without a check, and the task that parses the malformed piece reports the error.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from xmlpunct.firehose.spec import ElementName, name_parts
 from xmlpunct.firehose.splitter import Splitter
 
 SPAN_BYTES = 32 * 2**20
-"""How much one task scans."""
+"""The bytes that one task scans."""
 PIECE_BYTES = 8 * 2**20
-"""How much lies between two cuts, or one element more."""
+"""The bytes between two cuts, or one element more."""
 _STEP_BYTES = 2**16
-"""How much to understand at a time of what is not passed over."""
+"""The bytes that a splitter reads at a time, where no tuples are skipped."""
 _PROBE_BYTES, _PROBES = 2**14, 16
-"""How much to look at for the beginning of a span, and how often. Without one the span before goes on."""
+"""The bytes of a search for the start of a span, and the number of searches. If they fail, the span before goes on."""
 _PASSES = 8
-"""How often to scan what was not proved. What is left, whoever plans the run has to cut."""
+"""How often unproved spans are scanned again. The planner of the run cuts the remaining bytes."""
 _MARK = re.compile(r" xmlpunct-guess='([0-9]+)'>\Z")
 _NAME = rb"""<(?:[^\s<>/="'&;:!?]+:)?(?:%b)[\s/>]"""
 
 
 class Piece(NamedTuple):
-    """What lies from a cut, at ``start``, to the next: so many bytes, their checksum, whether the file ends there."""
+    """The bytes from a cut, at ``start``, to the next. ``final``: the file ends with them."""
 
     start: Position
     size: int
@@ -65,20 +65,20 @@ class Span:
 
 
 class Scanned(NamedTuple):
-    """A span's pieces, how far they reach, and whether that is to its end; ``broken``: nothing can follow."""
+    """The pieces of a span up to ``end``. ``is_complete``: that is its end; ``broken``: no piece can follow."""
 
     pieces: tuple[Piece, ...]
     end: Position
-    whole: bool
+    is_complete: bool
     broken: bool
 
 
 Scan = Callable[[Sequence[Span]], Sequence[Scanned]]
-"""Scans spans, perhaps elsewhere and at once."""
+"""Scans spans, perhaps in parallel."""
 
 
 def scan(span: Span) -> Scanned:
-    """Look at a span. What cannot be read is broken: whoever reads it tells why."""
+    """Scan a span. If it cannot be read, it is broken; the task that parses it reports the reason."""
     try:
         return _scan(span)
     except (OSError, SourceError):
@@ -90,66 +90,66 @@ def _scan(span: Span) -> Scanned:
     with open(span.part.path, "rb") as file:
         stepper = _Stepper(span, file)
         for data, final in stepper:
-            checksum, here = crc32(data, checksum), stepper.here
-            if here.byte >= stepper.enough or final:
-                pieces.append(Piece(begin, here.byte - begin.byte, checksum, final))
-                begin, checksum, stepper.enough = here, 0, here.byte + PIECE_BYTES
+            checksum, position = crc32(data, checksum), stepper.position
+            if position.byte >= stepper.piece_end or final:
+                pieces.append(Piece(begin, position.byte - begin.byte, checksum, final))
+                begin, checksum, stepper.piece_end = position, 0, position.byte + PIECE_BYTES
         if final or stepper.broken:
             return Scanned(tuple(pieces), begin, final, not final)
-        here = stepper.here
-        file.seek(here.byte)
-        rest = file.read(span.stop - here.byte)
-    whole = b"<" not in rest
-    if whole:
-        lines = here.line + rest.count(b"\n")
-        here, checksum = replace(here, byte=span.stop, line=lines, started=True), crc32(rest, checksum)
-    if here.byte > begin.byte:
-        pieces.append(Piece(begin, here.byte - begin.byte, checksum, False))
-    return Scanned(tuple(pieces), here, whole, False)
+        position = stepper.position
+        file.seek(position.byte)
+        text = file.read(span.stop - position.byte)
+    is_complete = b"<" not in text
+    if is_complete:
+        lines = position.line + text.count(b"\n")
+        position = replace(position, byte=span.stop, line=lines, started=True)
+        checksum = crc32(text, checksum)
+    if position.byte > begin.byte:
+        pieces.append(Piece(begin, position.byte - begin.byte, checksum, False))
+    return Scanned(tuple(pieces), position, is_complete, False)
 
 
 class _Stepper:
-    """Goes through a span from one place where it can be cut to another, and gives what lies between, and whether the
-    file ends there.
+    """Goes through a span from cut to cut. Iteration gives the bytes between two cuts, and whether the file ends there.
 
-    It is ``here`` then. Tuples and punctuations that stand one behind another are passed over, up to the first that
-    ends at byte ``enough`` or behind, as if they were well formed: should they not be, whoever reads them finds it, and
-    nothing behind them counts. All else a `Splitter` understands. ``broken``: nothing can follow.
+    ``position`` is that of the last cut. Consecutive tuples and punctuations are skipped, up to the first that ends at
+    or after byte ``piece_end``, as if they were well formed: the task that parses them reports an error. Other bytes go
+    through a `Splitter`. ``broken``: no cut can follow.
     """
 
     def __init__(self, span: Span, file: BinaryIO) -> None:
         self._span, self._file = span, file
         self._names = b"".join(name + b" " for name in _local_names(span.elements))
-        self._most = _STEP_BYTES  # to look at for what can be passed over
-        self.here, self.enough, self.broken = span.start, span.start.byte + PIECE_BYTES, False
+        self._window = _STEP_BYTES  # bytes to search for elements to skip
+        self.position, self.piece_end, self.broken = span.start, span.start.byte + PIECE_BYTES, False
 
     def __iter__(self) -> Iterator[tuple[bytes, bool]]:
-        found: tuple[bytes, bool] | None = b"", False
-        while found is not None and not found[1]:
-            found = self._pass() or self._understand()
-            if found is not None:
-                yield found
+        section: tuple[bytes, bool] | None = b"", False
+        while section is not None and not section[1]:
+            section = self._pass() or self._understand()
+            if section is not None:
+                yield section
 
     def _pass(self) -> tuple[bytes, bool] | None:
-        """Pass over whole elements; None if there are none."""
-        if not (native.COMPILED and self.here.open):
+        """Skip complete elements; None if there are none."""
+        if not (native.COMPILED and self.position.open):
             return None
-        self._file.seek(self.here.byte)
-        data = self._file.read(min(self._most, self._span.stop - self.here.byte))
-        size = native.skip(data, self._names, self.enough - self.here.byte)
-        self._most = min(2 * self._most, AT_ONCE_BYTES) if 2 * size > len(data) else _STEP_BYTES
+        self._file.seek(self.position.byte)
+        data = self._file.read(min(self._window, self._span.stop - self.position.byte))
+        size = native.skip(data, self._names, self.piece_end - self.position.byte)
+        self._window = min(2 * self._window, AT_ONCE_BYTES) if 2 * size > len(data) else _STEP_BYTES
         if not size:
             return None
-        self.here = self.here.after(data[:size], self.here.open)
+        self.position = self.position.after(data[:size], self.position.open)
         return data[:size], False
 
     def _understand(self) -> tuple[bytes, bool] | None:
-        """Go on as a `Splitter` does; None if nothing more can be cut."""
+        """Cut as a `Splitter` does; None if there is no further cut."""
         span = self._span
-        self._file.seek(self.here.byte)
-        stream = ExtentStream(span.part.name, self._file, self.here.byte, Extent(span.stop, span.last))
+        self._file.seek(self.position.byte)
+        stream = ExtentStream(span.part.name, self._file, self.position.byte, Extent(span.stop, span.last))
         cutter = Cutter(StreamOpener(span.part, stream), span.elements)
-        cutter.restore(ReadState(Cursor(0, self.here)))
+        cutter.restore(ReadState(Cursor(0, self.position)))
         cuts = cutter.cut(_STEP_BYTES, _STEP_BYTES)
         piece = next((piece for piece in cuts.pieces if piece.split), None) if cuts else None
         if piece is None or piece.split is None:
@@ -157,7 +157,7 @@ class _Stepper:
         self.broken = piece.error is not None
         if self.broken:
             return None
-        self.here = piece.state.cursor.position
+        self.position = piece.state.cursor.position
         return piece.split.data, piece.split.final
 
 
@@ -167,23 +167,23 @@ def _local_names(elements: Collection[ElementName]) -> list[bytes]:
 
 
 def find_cuts(parts: Sequence[tuple[Part, frozenset[ElementName]]], scan_all: Scan) -> list[list[Piece]]:
-    """The pieces of plain files, whose tuples and punctuations are some elements, as far as they are proved."""
+    """The proved pieces of plain files, each with the elements of its tuples and punctuations."""
     chains = [_Chain(part, elements) for part, elements in parts]
     for _ in range(_PASSES):
         waiting = [(chain, run) for chain in chains for run in chain.waiting()]
         if not waiting:
             break
-        found = scan_all([chain.span(run) for chain, run in waiting])
-        for (_, run), scanned in zip(waiting, found, strict=True):
+        results = scan_all([chain.span(run) for chain, run in waiting])
+        for (_, run), scanned in zip(waiting, results, strict=True):
             run.take(scanned)
     return [chain.proved()[0] for chain in chains]
 
 
 @dataclass
 class _Run:
-    """What was scanned from the beginning of a span on, inside what was guessed to be ``open``.
+    """The scan of a span from its start, with a guess of the elements that are ``open`` there.
 
-    It is ``whole`` if it came to the next run's beginning, and ``overran`` if that is none.
+    ``is_complete``: it reached the start of the next run. ``is_overrun``: it did not, so the next start is none.
     """
 
     start: int
@@ -191,24 +191,24 @@ class _Run:
     open: tuple[str, ...]
     pieces: list[Piece] = field(default_factory=list)
     end: Position | None = None
-    whole: bool = False
+    is_complete: bool = False
     broken: bool = False
-    overran: bool = False
+    is_overrun: bool = False
 
     def begin(self, open_: tuple[str, ...]) -> None:
-        """Be scanned anew, inside other elements."""
+        """Start again, inside other elements."""
         self.open, self.pieces, self.end = open_, [], None
-        self.whole = self.broken = self.overran = False
+        self.is_complete = self.broken = self.is_overrun = False
 
-    def take(self, found: Scanned) -> None:
-        """Go on to where a scan came."""
-        self.pieces += found.pieces
-        self.end, self.whole, self.broken = found.end, found.whole, found.broken
-        self.overran = not (found.whole or found.broken)
+    def take(self, scanned: Scanned) -> None:
+        """Add the result of a scan."""
+        self.pieces += scanned.pieces
+        self.end, self.is_complete, self.broken = scanned.end, scanned.is_complete, scanned.broken
+        self.is_overrun = not (scanned.is_complete or scanned.broken)
 
     @property
-    def place(self) -> Position:
-        """Where to scan on. Lines are counted from the span's beginning."""
+    def scan_start(self) -> Position:
+        """Where the next scan starts. Lines are counted from the start of the span."""
         return self.end or Position(self.start, 1, _marked(self.open), self.start > 0)
 
 
@@ -224,43 +224,43 @@ class _Chain:
                 self.runs.append(_Run(start, stop, guess if start else ()))
 
     def span(self, run: _Run) -> Span:
-        """What is to be scanned of a run."""
-        return Span(self.part, self.elements, run.place, run.stop, run.stop == self.size)
+        """The span of a run that is yet to be scanned."""
+        return Span(self.part, self.elements, run.scan_start, run.stop, run.stop == self.size)
 
     def waiting(self) -> list[_Run]:
-        """The runs to be scanned, over beginnings that are none, or inside other elements; none if all is proved."""
+        """The runs to scan again, past starts that are none, or inside other elements; none if all runs are proved."""
         _, end, count = self.proved()
         if count == len(self.runs):
             return []
         first = self.runs[count]
-        if _shape(first.open) != _shape(end.open):  # and so, perhaps, it is behind it
+        if _shape(first.open) != _shape(end.open):  # and perhaps those after it, too
             for run in self.runs[count:]:
                 run.begin(end.open)
         elif first.broken:
             return []
         runs: list[_Run] = []
         for run in self.runs:
-            if runs and runs[-1].overran:
-                runs[-1].stop, runs[-1].overran = run.stop, False
+            if runs and runs[-1].is_overrun:
+                runs[-1].stop, runs[-1].is_overrun = run.stop, False
             else:
                 runs.append(run)
         self.runs = runs
-        return [run for run in runs if not (run.whole or run.broken)]
+        return [run for run in runs if not (run.is_complete or run.broken)]
 
     def proved(self) -> tuple[list[Piece], Position, int]:
-        """What follows from the beginning of the file: the pieces, up to where they reach, and of how many runs."""
-        found, at = list[Piece](), Position()
+        """The pieces that are proved from the start of the file, the position after them, and their number of runs."""
+        pieces, at = list[Piece](), Position()
         for count, run in enumerate(self.runs):
             if _shape(run.open) != _shape(at.open):
-                return found, at, count
-            found += [piece._replace(start=_absolute(piece.start, at)) for piece in run.pieces]
-            if not run.whole or run.end is None:
-                return found, at, count
+                return pieces, at, count
+            pieces += [piece._replace(start=_absolute(piece.start, at)) for piece in run.pieces]
+            if not run.is_complete or run.end is None:
+                return pieces, at, count
             at = _absolute(run.end, at)
-        return found, at, len(self.runs)
+        return pieces, at, len(self.runs)
 
     def _starts(self) -> tuple[list[int], tuple[str, ...]]:
-        """Where spans begin, and what is open where tuples are."""
+        """The starts of spans, and the elements that are open around tuples."""
         names = b"|".join(map(re.escape, _local_names(self.elements)))
         tag, starts = re.compile(_NAME % names), [0]
         with open(self.part.path, "rb") as file:
@@ -270,25 +270,25 @@ class _Chain:
             for at in range(SPAN_BYTES, self.size, SPAN_BYTES):
                 file.seek(at)
                 for probe in range(_PROBES):
-                    found = tag.search(file.read(_PROBE_BYTES))
-                    if found is not None:
-                        starts.append(at + probe * _PROBE_BYTES + found.start())
+                    match = tag.search(file.read(_PROBE_BYTES))
+                    if match is not None:
+                        starts.append(at + probe * _PROBE_BYTES + match.start())
                         break
         return sorted({start for start in starts if start < self.size}), head.position.open
 
 
 def _shape(open_: tuple[str, ...]) -> list[tuple[object, ...]]:
-    """What matters of open elements to whoever looks for boundaries in them."""
+    """The properties of open elements that a search for boundaries in them depends on."""
     return [(tag_of(e.raw), e.name, sorted(e.namespaces.items()), e.declared) for e in opened_by(open_)]
 
 
 def _marked(open_: tuple[str, ...]) -> tuple[str, ...]:
-    """The same elements, so that they are known again."""
+    """The same elements with a mark, by which `_absolute` recognises them."""
     return tuple(f"{names_only(raw)[:-1]} xmlpunct-guess='{number}'>" for number, raw in enumerate(open_))
 
 
-def _absolute(there: Position, base: Position) -> Position:
-    """A place as it is in the file, given the beginning of its run as it is."""
-    known = ((raw, _MARK.search(raw)) for raw in there.open)
-    open_ = tuple(raw if mark is None else base.open[int(mark[1])] for raw, mark in known)
-    return replace(there, line=base.line + there.line - 1, open=open_)
+def _absolute(relative: Position, base: Position) -> Position:
+    """The position in the file of one that is relative to the start of a run."""
+    marks = ((raw, _MARK.search(raw)) for raw in relative.open)
+    open_ = tuple(raw if mark is None else base.open[int(mark[1])] for raw, mark in marks)
+    return replace(relative, line=base.line + relative.line - 1, open=open_)

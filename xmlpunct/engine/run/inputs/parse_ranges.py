@@ -35,36 +35,36 @@ class Read(NamedTuple):
     checksums: dict[int, int]
 
 
-def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
+def parse_ranges(input_: Input, ranges: Sequence[Range], parser: Parser) -> Read:
     """Parse consecutive ranges of an input.
 
     Never raises for malformed data: this is the ``error``, which ends the output. Raises `TransientError` for data that
     cannot be read, or that has changed since the ranges were found.
     """
-    found: list[Parsed] = []
-    labels = labels_of(parser.specs, given.labelled)
+    results: list[Parsed] = []
+    labels = labels_of(parser.specs, input_.labelled)
     size, checksums = 0, dict[int, int]()
     for r in ranges:
-        part, label = given.parts[r.part], labels[r.part] if labels else ()
+        part, label = input_.parts[r.part], labels[r.part] if labels else ()
         try:
             if r.uncut:
                 with _RangeStream(part, r) as file:
-                    found += _parse_uncut(part, r, file, parser, label)  # as far as it comes
+                    results += _parse_uncut(part, r, file, parser, label)  # as far as it comes
                     file.check()
                 size += file.size
                 if r.checksum is None:
                     checksums[r.part] = file.checksum
             else:
-                found.append(parse_range(part, r, parser, label).settle())
+                results.append(parse_range(part, r, parser, label).settle())
                 size += r.size
         except TransientError:
             raise
         except SourceError as error:
-            found.append(joined_splits(parser.specs, []))
-            found[-1].error = error
-        if found and found[-1].error is not None:
+            results.append(joined_splits(parser.specs, []))
+            results[-1].error = error
+        if results and results[-1].error is not None:
             break
-    return Read(joined_splits(parser.specs, found), size, checksums)
+    return Read(joined_splits(parser.specs, results), size, checksums)
 
 
 def parse_range(part: Part, r: Range, parser: Parser, label: tuple[Label, ...] = ()) -> Parsed:
@@ -89,8 +89,8 @@ def _parse_uncut(
             yield parsed
             if parsed.error is not None:
                 return
-    if not r.final and (rest := cutter.rest()) is not None:
-        yield parser.parse(replace(rest, labels=label)).settle()
+    if not r.final and (split := cutter.rest()) is not None:
+        yield parser.parse(replace(split, labels=label)).settle()
 
 
 class _RangeStream(ExtentStream):
@@ -129,9 +129,9 @@ class _RangeStream(ExtentStream):
 def _check(part: Part, stamp: Stamp | None) -> None:
     """Raise `ChangedError` for a file that was written since it was stamped, and is as large as it was."""
     with reading(part.name), suppress(FileNotFoundError):
-        found = os.stat(part.path)
-        is_later = stamp is not None and stamp.seen < found.st_mtime_ns != stamp.written
-        if is_later and found.st_size == part.size:
+        status = os.stat(part.path)
+        is_later = stamp is not None and stamp.checked < status.st_mtime_ns != stamp.written
+        if is_later and status.st_size == part.size:
             raise ChangedError.of(
                 part.name, "it was written between the planning and the reading of its parts"
             )

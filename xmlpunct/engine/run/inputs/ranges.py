@@ -28,18 +28,18 @@ READ_BYTES = 15 * 2**16
 
 
 class Stamp(NamedTuple):
-    """The times of the last write to a file and of this look at it, in nanoseconds since 1970."""
+    """When a file was last written, and when this was checked, in nanoseconds since 1970."""
 
     written: int
-    seen: int
+    checked: int
 
     @classmethod
     def of(cls, path: str) -> Stamp:
         """The stamp of a file, which may be gone."""
-        written, seen = 0, time.time_ns()
+        written, checked = 0, time.time_ns()
         with suppress(OSError):
             written = os.stat(path).st_mtime_ns
-        return cls(written, seen)
+        return cls(written, checked)
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class Uncut(Protocol):
     def following(self, cursor: Cursor, stop: Cursor | None = None) -> tuple[Range, Cursor] | None: ...
 
 
-def check_read(given: Input, cursor: Cursor) -> None:
-    """Raise `DamagedError` if a spool does not hold what was read of it; `XmlPunctError` if it cannot be read."""
-    part, byte = given.parts[cursor.part], cursor.position.byte
+def check_read(input_: Input, cursor: Cursor) -> None:
+    """Raise `DamagedError` if a spool lost bytes that were read; `XmlPunctError` if it cannot be read."""
+    part, byte = input_.parts[cursor.part], cursor.position.byte
     if part.spooled and not cursor.done:
         with reading(part.path):
             size = segments.extent(part.path)[0]
@@ -92,9 +92,9 @@ def open_at(part: Part, byte: int) -> BinaryIO:
     return file
 
 
-def there_is(given: Input, cursor: Cursor) -> tuple[int, bool]:
+def available_bytes(input_: Input, cursor: Cursor) -> tuple[int, bool]:
     """The available bytes of the part being read, and whether no more follow. Fast enough to call often."""
-    part = given.parts[cursor.part]
+    part = input_.parts[cursor.part]
     if not part.spooled:
         return part.size or 0, True
     with reading(part.name, f"its spool {part.path} cannot be read"):
@@ -102,63 +102,63 @@ def there_is(given: Input, cursor: Cursor) -> tuple[int, bool]:
         return segments.extent(part.path)[0], ended
 
 
-def release(given: Input, cursor: Cursor) -> None:
+def release(input_: Input, cursor: Cursor) -> None:
     """Remove the spooled bytes of an input before a cursor: no run will read them again. Raises `TransientError`."""
-    passed, part = (
-        [part.path for part in given.parts[: cursor.part] if part.spooled],
-        given.parts[cursor.part],
+    earlier, part = (
+        [part.path for part in input_.parts[: cursor.part] if part.spooled],
+        input_.parts[cursor.part],
     )
-    with reading(given.source, "its spool cannot be released"):
-        # Those before one that holds nothing were passed, and dropped, before.
-        for path in [*takewhile(segments.held_bytes, reversed(passed))][::-1]:
+    with reading(input_.source, "its spool cannot be released"):
+        # The spools before an empty one were dropped before.
+        for path in [*takewhile(segments.held_bytes, reversed(earlier))][::-1]:
             segments.drop(path)
         if part.spooled:
             segments.release(part.path, cursor.position.byte)
 
 
-def behind(given: Input, read: int) -> int:
+def unread_bytes(input_: Input, read: int) -> int:
     """The number of available bytes of an input after the first ``read`` bytes."""
-    there = 0
-    for part in given.parts:
+    available = 0
+    for part in input_.parts:
         try:
-            there += segments.extent(part.path)[0] if part.spooled else part.size or 0
+            available += segments.extent(part.path)[0] if part.spooled else part.size or 0
         except OSError:  # nothing has come of it; or the run is over, and its checkpoint emptied
             continue
-    return max(0, there - read)
+    return max(0, available - read)
 
 
-def silence(given: Input, read: int) -> float:
+def silence(input_: Input, read: int) -> float:
     """The seconds since the last bytes of an input; 0 after its end, or if more bytes than ``read`` are available.
 
     Less than one `STEP` does not count, because it can be an incomplete element.
     """
-    there = 0
-    for part in given.parts:
+    available = 0
+    for part in input_.parts:
         if part.spooled:
             try:
                 size, last = segments.extent(part.path)
                 ended = segments.end_of(part.path) is not None
             except OSError:  # the run is over, and its checkpoint emptied
                 return 0.0
-            there += size
+            available += size
             if not ended:
-                return time.time() - last if there - read < STEP else 0.0
-        there += part.size or 0
+                return time.time() - last if available - read < STEP else 0.0
+        available += part.size or 0
     return 0.0
 
 
-def remaining(given: Input, cursor: Cursor) -> int | None:
+def remaining(input_: Input, cursor: Cursor) -> int | None:
     """The number of bytes of an input after a cursor; None if unknown."""
     if cursor.done:
         return 0
-    sizes = [part.size for part in given.parts[cursor.part :]]
+    sizes = [part.size for part in input_.parts[cursor.part :]]
     if any(size is None for size in sizes):
         return None
     return sum(size or 0 for size in sizes) - cursor.position.byte
 
 
 def advance(
-    given: Input,
+    input_: Input,
     elements: frozenset[ElementName],
     cursor: Cursor,
     budget: int,
@@ -178,7 +178,7 @@ def advance(
     Raises `TransientError` for a file that cannot be read or has changed. Ranges before it are returned first, and the
     next call raises.
     """
-    opener = InputOpener(given, open_file, stop)
+    opener = InputOpener(input_, open_file, stop)
     cutter = Cutter(opener, elements)
     ranges: list[Range] = []
     while not cursor.done and budget > 0 and cursor != stop:
@@ -191,16 +191,16 @@ def advance(
             cursor = following[1]
             continue
         try:
-            with reading(given.parts[cursor.part].name):
-                found, further = _advance_part(opener, cutter, cursor, budget, piece, keep)
+            with reading(input_.parts[cursor.part].name):
+                new_ranges, further = _advance_part(opener, cutter, cursor, budget, piece, keep)
         except TransientError:
             if ranges and stop is None:
                 break
             raise
         if further.done and further.failure is not None:
-            found.append(Range(cursor.part, further.position, 0, False, failure=further.failure))
-        ranges += found
-        budget -= sum(r.size for r in found)
+            new_ranges.append(Range(cursor.part, further.position, 0, False, failure=further.failure))
+        ranges += new_ranges
+        budget -= sum(r.size for r in new_ranges)
         moved_on = further.part != cursor.part
         cursor = further
         if not moved_on:
@@ -211,70 +211,70 @@ def advance(
 def _advance_part(
     opener: InputOpener, cutter: Cutter, cursor: Cursor, budget: int, piece: int, keep: bool
 ) -> tuple[list[Range], Cursor]:
-    given, number, stop = opener.input, cursor.part, opener.stop
-    part, is_last = given.parts[number], number == len(given.parts) - 1
-    here = stop if stop is not None and stop.part == number else None
+    input_, number, stop = opener.input, cursor.part, opener.stop
+    part, is_last = input_.parts[number], number == len(input_.parts) - 1
+    stop_here = stop if stop is not None and stop.part == number else None
     if part.spooled:
-        check_read(given, cursor)
+        check_read(input_, cursor)
         budget = min(budget, segments.READ_AT_ONCE)
     if stop is not None:
-        budget = Extent.of(part, here).size - cursor.position.byte
+        budget = Extent.of(part, stop_here).size - cursor.position.byte
     cutter.restore(ReadState(cursor))
-    ranges, taken, keep, end = list[Range](), 0, keep or part.spooled, False
-    while not end and (taken < budget or not taken):
-        cuts = cutter.cut(min(max(budget - taken, 1), READ_BYTES), min(piece, max(budget, 1)))
+    ranges, size, keep, end = list[Range](), 0, keep or part.spooled, False
+    while not end and (size < budget or not size):
+        cuts = cutter.cut(min(max(budget - size, 1), READ_BYTES), min(piece, max(budget, 1)))
         assert cuts is not None
         cursor = cuts.state.cursor
         for split, error in ((piece.split, piece.error) for piece in cuts.pieces if piece.split):
             is_broken = error is not None
-            found = Range(number, split.start, 0, split.final, split.final and is_last, is_broken)
-            ranges.append(_longer(found, split.data, keep))
-            taken += len(split.data)
+            range_ = Range(number, split.start, 0, split.final, split.final and is_last, is_broken)
+            ranges.append(_longer(range_, split.data, keep))
+            size += len(split.data)
         end = cursor.done or cursor.part != number or cuts.pieces[-1].split is None
-        end = end or (taken > 0 and taken + cutter.pending >= budget)
-    if here is None:
+        end = end or (size > 0 and size + cutter.pending >= budget)
+    if stop_here is None:
         return ranges, cursor
     is_cut, position, trace = cursor.done and cursor.failure is None, cursor.position, cursor.trace
-    rest = None if is_cut else cutter.rest()
-    if rest is not None and b"<" not in rest.data:
-        ranges = _stretched(ranges, Range(number, rest.start, 0), rest.data, keep)
-        position, trace = here.position, opener.trace(number, here.position.byte)
-    if here.trace not in (None, trace) or position != here.position:
-        raise ChangedError.of(part.name, f"its content has changed before byte {here.position.byte}")
-    return ranges, cursor if is_cut else here
+    after_last = None if is_cut else cutter.rest()
+    if after_last is not None and b"<" not in after_last.data:
+        ranges = _stretched(ranges, Range(number, after_last.start, 0), after_last.data, keep)
+        position, trace = stop_here.position, opener.trace(number, stop_here.position.byte)
+    if stop_here.trace not in (None, trace) or position != stop_here.position:
+        raise ChangedError.of(part.name, f"its content has changed before byte {stop_here.position.byte}")
+    return ranges, cursor if is_cut else stop_here
 
 
-def _longer(found: Range, data: bytes, keep: bool) -> Range:
+def _longer(range_: Range, data: bytes, keep: bool) -> Range:
     """A range with more bytes at its end."""
-    size = found.size + len(data)
+    size = range_.size + len(data)
     if keep:
-        return replace(found, size=size, data=(found.data or b"") + data)
-    return replace(found, size=size, checksum=crc32(data, found.checksum or 0))
+        return replace(range_, size=size, data=(range_.data or b"") + data)
+    return replace(range_, size=size, checksum=crc32(data, range_.checksum or 0))
 
 
-def _stretched(ranges: list[Range], rest: Range, data: bytes, keep: bool) -> list[Range]:
+def _stretched(ranges: list[Range], after_last: Range, data: bytes, keep: bool) -> list[Range]:
     """``ranges`` with ``data`` added to the last: the white space before the element that was next then.
 
     Where the bytes end, a splitter cannot know of that element, and cuts before the space.
     """
     if not data:
         return ranges
-    *before, last = ranges or [rest]
+    *before, last = ranges or [after_last]
     return [*before, _longer(last, data, keep)]
 
 
 def grouped(ranges: list[Range], piece: int) -> Iterator[tuple[Range, ...]]:
     """Ranges by the task that reads them: at most ``piece`` bytes, or one range."""
-    found: list[Range] = []
+    group: list[Range] = []
     size = 0
     for r in ranges:
-        if found and size + r.size > piece:
-            yield tuple(found)
-            found, size = [], 0
-        found.append(r)
+        if group and size + r.size > piece:
+            yield tuple(group)
+            group, size = [], 0
+        group.append(r)
         size += r.size
-    if found:
-        yield tuple(found)
+    if group:
+        yield tuple(group)
 
 
 def budgets(remains: dict[int, int | None], size: int) -> dict[int, int]:
@@ -285,13 +285,13 @@ def budgets(remains: dict[int, int | None], size: int) -> dict[int, int]:
     >>> budgets({0: 1000, 1: 500, 2: None}, 100)
     {0: 100, 1: 50, 2: 100}
     """
-    most = max((left for left in remains.values() if left is not None), default=0)
+    longest = max((left for left in remains.values() if left is not None), default=0)
     return {
-        number: size if left is None or not most else max(1, -(-size * left // most))
+        number: size if left is None or not longest else max(1, -(-size * left // longest))
         for number, left in remains.items()
     }
 
 
-def share_left(given: Input, left: int | None) -> float:
+def share_left(input_: Input, left: int | None) -> float:
     """The share of an input that ``left`` bytes are; 1 if their number is unknown."""
-    return 1.0 if left is None else left / max(1, sum(part.size or 0 for part in given.parts))
+    return 1.0 if left is None else left / max(1, sum(part.size or 0 for part in input_.parts))

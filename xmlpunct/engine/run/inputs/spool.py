@@ -236,28 +236,28 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
 
     Raises `SourceError` for a source that cannot be opened, or has another size than it had.
     """
-    found: list[Spool] = []
+    spools: list[Spool] = []
     opened: dict[str, Source] = {}
-    for given in inputs:
-        for part in given.parts:
+    for input_ in inputs:
+        for part in input_.parts:
             if not part.spooled:
                 with suppress(OSError):  # one that is gone may have been read
                     _compare_sizes(part, os.stat(part.path).st_size)
             elif end_of(part.path) is None:
-                if given.source not in opened:
-                    opened[given.source] = open_source(given.source)
-                source = opened[given.source].sender(given.sender)
+                if input_.source not in opened:
+                    opened[input_.source] = open_source(input_.source)
+                source = opened[input_.source].sender(input_.sender)
                 # A directory may have other files by now.
                 sizes = dict(source.parts)
                 if part.name not in sizes:
-                    raise ChangedError.of(given.source, f"it no longer has {part.name}")
+                    raise ChangedError.of(input_.source, f"it no longer has {part.name}")
                 _compare_sizes(part, sizes[part.name])
-                before = found[-1] if found and found[-1].is_of(source) else None
-                found.append(Spool(source, [*sizes].index(part.name), Path(part.path), before))
+                before = spools[-1] if spools and spools[-1].is_of(source) else None
+                spools.append(Spool(source, [*sizes].index(part.name), Path(part.path), before))
             else:
                 with reading(part.path):
                     segments.recover(part.path)
-    return found
+    return spools
 
 
 def warn_of_growth(sources: Iterable[Source | Input]) -> None:
@@ -266,20 +266,20 @@ def warn_of_growth(sources: Iterable[Source | Input]) -> None:
         if isinstance(source, Input):
             sizes = [(part.path, part.stored) for part in source.parts if not part.spooled]
         else:
-            known = zip(source.files, source.parts, strict=False)
-            sizes = [(file, size) for file, (_, size) in known if file is not None]
+            files = zip(source.files, source.parts, strict=False)
+            sizes = [(file, size) for file, (_, size) in files if file is not None]
         for path, size in sizes:
             with suppress(OSError):
-                if size is not None and (now := os.stat(path).st_size) > size:
-                    grown = f"{path} has grown by {now - size:,} bytes since the run began"
+                if size is not None and (new_size := os.stat(path).st_size) > size:
+                    grown = f"{path} has grown by {new_size - size:,} bytes since the run began"
                     _log.warning("%s, which were not read: use follow:%s to read them", grown, path)
 
 
 def _compare_sizes(part: Part, size: int | None) -> None:
     if part.stored is not None and part.stored != size:
-        now = "it is no file" if size is None else f"it has {size:,} bytes"
+        state = "it is no file" if size is None else f"it has {size:,} bytes"
         remedy = "follow:PATH is for a file that grows"
-        raise ChangedError.of(part.name, f"{now}, and had {part.stored:,} when the run began; {remedy}")
+        raise ChangedError.of(part.name, f"{state}, and had {part.stored:,} when the run began; {remedy}")
 
 
 def _plain(source: Source, part: int) -> bool:

@@ -13,7 +13,7 @@ from xmlpunct.engine.run.inputs.injected_punctuations import InjectedTexts
 from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.prefetcher import Prefetcher
-from xmlpunct.engine.run.inputs.ranges import advance, behind, check_read, release
+from xmlpunct.engine.run.inputs.ranges import advance, check_read, release, unread_bytes
 from xmlpunct.engine.run.inputs.streams import InputOpener
 from xmlpunct.firehose import Parsed
 from xmlpunct.firehose.cutter import ReadState
@@ -60,7 +60,9 @@ class Feed:
     @property
     def behind(self) -> int | None:
         """The number of available bytes that are not read yet; None if unknown."""
-        return self.reader.remaining if self.input is None else behind(self.input, self.reader.bytes_read)
+        return (
+            self.reader.remaining if self.input is None else unread_bytes(self.input, self.reader.bytes_read)
+        )
 
     @property
     def is_complete(self) -> bool:
