@@ -47,7 +47,7 @@ class Waiting:
         return self
 
     def why(self, patterns: Mapping[str, str] | None = None, seconds: float = 10) -> list[str]:
-        return [str(wait) for wait in why(self.query, self.holding.still(), patterns or {}, now=seconds)]
+        return [str(w) for w in why(self.query, self.holding.still(), patterns or {}, timestamp=seconds)]
 
 
 def test_waiting_time_is_that_of_the_oldest_tuple() -> None:

@@ -1,4 +1,4 @@
-"""Verdicts before a run: will each operator unblock and stay bounded, and which promises of streams would mend it."""
+"""Verdicts before a run: does each operator unblock and stay bounded, and which promises of streams would mend it?"""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def faults(query: Query) -> list[str]:
 
 
 def refuse_unsafe(query: Query) -> None:
-    """Refuse a query of which some operator blocks or grows for ever. Raises `UsageError`."""
+    """Refuse a query with an operator that blocks or grows for ever. Raises `UsageError`."""
     if bad := faults(query):
         lines = [f"  {line}" for line in [*bad, *mending(query).lines()]]
         raise UsageError(
@@ -81,7 +81,7 @@ def refuse_unsafe(query: Query) -> None:
         )
 
 
-# What would mend it
+# Promises that mend a plan
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Promise:
     stream: str
     scheme: Scheme
     ordered: bool = False
-    beside: tuple[tuple[str, ...], ...] = ()
+    declared_schemes: tuple[tuple[str, ...], ...] = ()
     """The schemes that the stream declares already."""
 
     @property
@@ -113,10 +113,10 @@ class Mending:
     def lines(self) -> Iterator[str]:
         """A line for each stream with a promise to make, and for each node that no promise helps."""
         for stream in dict.fromkeys(promise.stream for promise in self.promises):
-            own = [promise for promise in self.promises if promise.stream == stream]
-            if schemes := [p.scheme for p in own if not p.ordered]:
-                yield f"{stream}: {clause(smallest([*schemes, *own[0].beside]))}"
-            for promise in own:
+            stream_promises = [promise for promise in self.promises if promise.stream == stream]
+            if schemes := [p.scheme for p in stream_promises if not p.ordered]:
+                yield f"{stream}: {clause(smallest([*schemes, *stream_promises[0].declared_schemes]))}"
+            for promise in stream_promises:
                 if promise.ordered:
                     yield f"{stream}: PUNCTUATE ORDER BY {', '.join(map(identifier, promise.scheme))}"
         for node in self.at_once:
@@ -135,14 +135,14 @@ def mending(query: Query) -> Mending:
     >>> [sorted(promise.scheme) for promise in mending(query).promises]
     [['hour']]
     """
-    nodes, now = list(query.walk()), outlooks(*query.roots)
-    choices = list(_candidates(nodes, now))
+    nodes, present_outlooks = list(query.walk()), outlooks(*query.roots)
+    choices = list(_candidates(nodes, present_outlooks))
     best = outlooks(*query.roots, assumed=_assumed(choices))
     hopeless = tuple(node for node in nodes if best[id(node)].fate is not None)
     mended = {id(node) for node in nodes} - {id(node) for node in hopeless}
 
     def worst(chosen: Sequence[Promise]) -> int:
-        """0: every verdict that can be fine is fine; 1: some only but for nulls; 2: some are not."""
+        """0: each verdict that can be fine is fine; 1: some are fine but for nulls; 2: some are not fine."""
         by_node = outlooks(*query.roots, assumed=_assumed(chosen))
         if any(by_node[it].fate is not None for it in mended):
             return 2
@@ -152,8 +152,8 @@ def mending(query: Query) -> Mending:
         tree.root
         for root in query.roots
         for tree in join_trees(root)
-        if any(now[id(n)].fate is not None for n in tree.joins)
-        and tree.is_safe_at_once([now[id(n)] for n in tree.inputs])
+        if any(present_outlooks[id(n)].fate is not None for n in tree.joins)
+        and tree.is_safe_at_once([present_outlooks[id(n)] for n in tree.inputs])
     )
     return Mending(_fewest(choices, worst), hopeless, at_once)
 
@@ -169,12 +169,12 @@ def _fewest(choices: Sequence[Promise], worst: Callable[[Sequence[Promise]], int
             second = chosen
     if second is not None:
         return second
-    kept = list(choices)  # too many to try: drop the unnecessary ones
+    remaining = list(choices)  # too many to try: drop the unnecessary ones
     for promise in sorted(choices, key=lambda p: -len(p.scheme)):
-        rest = [other for other in kept if other != promise]
-        if worst(rest) < 2:
-            kept = rest
-    return tuple(kept)
+        fewer = [other for other in remaining if other != promise]
+        if worst(fewer) < 2:
+            remaining = fewer
+    return tuple(remaining)
 
 
 def _by_size(choices: Sequence[Promise]) -> Iterator[tuple[Promise, ...]]:
@@ -185,7 +185,7 @@ def _by_size(choices: Sequence[Promise]) -> Iterator[tuple[Promise, ...]]:
             yield ()
         for i in range(first, len(choices)):
             if (size := len(choices[i].scheme)) <= left:
-                yield from ((choices[i], *rest) for rest in fill(i + 1, left - size))
+                yield from ((choices[i], *selection) for selection in fill(i + 1, left - size))
 
     for size in range(1 + sum(len(promise.scheme) for promise in choices)):
         yield from fill(0, size)
@@ -199,10 +199,10 @@ def _assumed(promises: Sequence[Promise]) -> dict[str, Outlook]:
 
 
 def _candidates(nodes: Sequence[Node], by_node: Mapping[int, Outlook]) -> Iterator[Promise]:
-    """The promises that could satisfy some need, each once: sets of the attributes that its columns come from."""
+    """The distinct promises that could satisfy a need: sets of the stream attributes that its columns come from."""
     scans = (node for node in nodes if isinstance(node, Scan))
     streams = {scan.stream.declared: scan.stream for scan in scans if not scan.stream.ends}
-    seen: dict[Promise, None] = {}
+    candidates: dict[Promise, None] = {}
     for node in nodes:
         for need in by_node[id(node)].needs:
             below = node.inputs[need.port]
@@ -211,13 +211,13 @@ def _candidates(nodes: Sequence[Node], by_node: Mapping[int, Outlook]) -> Iterat
                 for stream_name, attribute in below.stream_attributes(name):
                     stream = streams.get(stream_name.partition("#")[0])
                     if stream is not None:
-                        of = traced.setdefault(stream.declared, {})
-                        of[attribute] = of.get(attribute, True) and name not in need.within
+                        ordered = traced.setdefault(stream.declared, {})
+                        ordered[attribute] = ordered.get(attribute, True) and name not in need.within
                         if name in need.prefixes or attribute == stream.timestamp:
-                            seen[Promise(stream.declared, Scheme([attribute]), True)] = None
+                            candidates[Promise(stream.declared, Scheme([attribute]), True)] = None
             for name, attributes in traced.items():
-                freely = [attribute for attribute, only_in_order in attributes.items() if not only_in_order]
+                unordered = [a for a, only_in_order in attributes.items() if not only_in_order]
                 for size in range(1, 1 + WIDEST):
-                    for chosen in combinations(freely, size):
-                        seen[Promise(name, Scheme(chosen), beside=streams[name].promised or ())] = None
-    return iter(sorted(seen, key=lambda p: (len(p.scheme), p.ordered)))
+                    for chosen in combinations(unordered, size):
+                        candidates[Promise(name, Scheme(chosen), False, streams[name].promised or ())] = None
+    return iter(sorted(candidates, key=lambda p: (len(p.scheme), p.ordered)))

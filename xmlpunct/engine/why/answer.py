@@ -57,7 +57,7 @@ def why(
     holding: Holding,
     patterns: Mapping[str, str],
     punct_namespace: str = PUNCT_NAMESPACE,
-    now: float | None = None,
+    timestamp: float | None = None,
     complete: Container[str] = (),
 ) -> list[Wait]:
     """The punctuations that matching results of a running or stopped query wait for; empty if no result is retained.
@@ -67,7 +67,7 @@ def why(
     their part. Sinks that are ``complete`` wait for no punctuation. Raises `UsageError` for an unknown column or a
     wrong pattern.
     """
-    now = time.time() if now is None else now
+    timestamp = time.time() if timestamp is None else timestamp
     answers = [answer for answer in query.answers if all(name in answer.root.schema for name in patterns)]
     if not answers:
         raise UsageError(_unknown_columns_message(query, patterns))
@@ -76,7 +76,7 @@ def why(
         for answer in answers
         if answer.name not in complete
         for wait in _waits_of(
-            answer.root, holding, _parse_request(answer.root.schema, patterns), punct_namespace, now
+            answer.root, holding, _parse_request(answer.root.schema, patterns), punct_namespace, timestamp
         )
     ]
 
@@ -98,8 +98,8 @@ def _waits_of(
         last_times = [
             holding.told.get(m.stream.name, holding.started) for m in missing if m.punctuation is None
         ]
-        held = Held(_result_operator(root), min(last_times, default=0.0))
-        missing = [Missing(m.stream, m.punctuation, held) for m in missing if last_times]
+        holder = Held(_result_operator(root), min(last_times, default=0.0))
+        missing = [Missing(m.stream, m.punctuation, holder) for m in missing if last_times]
     return _by_stream(missing, timestamp, punct_namespace)
 
 
@@ -120,7 +120,7 @@ def _by_stream(missing: list[Missing], timestamp: float, punct_namespace: str) -
     waits = []
     for name, p in _covering_by_stream(missing).items():
         stream_missing = [m for m in missing if m.stream.name == name and m.punctuation is not None]
-        oldest = min((m.held for m in stream_missing), key=lambda held: held.since)
+        oldest = min((m.held for m in stream_missing), key=lambda holder: holder.since)
         waits.append(
             Wait(
                 stream_missing[0].stream,

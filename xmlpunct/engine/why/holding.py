@@ -26,7 +26,7 @@ from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern
 MOST_SAID = 1_000
 """Maximum number of fused intervals and punctuations per stream. Forgotten punctuations count as not received."""
 MOST_UNFUSED = 1_000
-"""Maximum number of punctuations that wait to be fused together; fusing one by one takes 20 times as long."""
+"""Maximum number of pending punctuations before they are fused together; fusing one by one takes 20 times as long."""
 LISTED = 100
 """Maximum number of values in a list of missing values. With more values, a range is used instead."""
 SINCE = "$since"
@@ -43,7 +43,7 @@ class Holding:
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> holding = Holding({"sensor": s})
     >>> holding.say("sensor", [Punctuation.of(s, hour=5)])
-    >>> holding.keep("", {4: {"groups": boxes(s.frame([("S1", 6), ("S2", 7)]), ["hour"])}}, now=100)
+    >>> holding.keep("", {4: {"groups": boxes(s.frame([("S1", 6), ("S2", 7)]), ["hour"])}}, timestamp=100)
     >>> again = Holding({"sensor": s})
     >>> again.restore(holding.snapshot())
     >>> str(again.said["sensor"].missing(Punctuation.of(s, hour="[5,6]"))), again.kept(4, "groups").since
@@ -51,9 +51,9 @@ class Holding:
     """
 
     def __init__(self, schemas: Mapping[str, Schema] | None = None) -> None:
-        self._said = {name: Promised(schema, MOST_SAID) for name, schema in (schemas or {}).items()}
+        self._promised = {name: Promised(schema, MOST_SAID) for name, schema in (schemas or {}).items()}
         self._unfused: dict[str, list[PunctuationBatch]] = {}
-        """Batches of each stream that are not yet in ``_said``."""
+        """Batches of each stream that are not yet in ``_promised``."""
         self._unfused_count = 0
         self.told: dict[str, float] = {}
         """The time of the last punctuation of each stream; streams without punctuations are omitted."""
@@ -63,24 +63,24 @@ class Holding:
         """The number of changes up to the last `keep`."""
         self.started = time.time()
         """The start of the run."""
-        self._kept: dict[str, pl.DataFrame] = {}
+        self._outlines: dict[str, pl.DataFrame] = {}
 
-    def say(self, stream: str, punctuations: Sequence[Punctuation], now: float | None = None) -> None:
+    def say(self, stream: str, punctuations: Sequence[Punctuation], timestamp: float | None = None) -> None:
         """Record punctuations of a stream."""
         with self._lock:
             self._unfused.setdefault(stream, []).append(PunctuationBatch.of(punctuations))
             self._unfused_count += len(punctuations)
             if self._unfused_count > MOST_UNFUSED:
                 self._fuse()
-            self.told[stream] = time.time() if now is None else now
+            self.told[stream] = time.time() if timestamp is None else timestamp
             self._changes += 1
 
     def _fuse(self) -> None:
-        """Fuse the batches that wait."""
+        """Fuse the pending batches."""
         for stream, batches in self._unfused.items():
-            said = self._said[stream]
-            said.add(PunctuationBatch.union(batch for batch in batches if batch.in_columns))
-            said.add(PunctuationBatch.concat(batch for batch in batches if not batch.in_columns))
+            promised = self._promised[stream]
+            promised.add(PunctuationBatch.union(batch for batch in batches if batch.in_columns))
+            promised.add(PunctuationBatch.concat(batch for batch in batches if not batch.in_columns))
         self._unfused, self._unfused_count = {}, 0
 
     @property
@@ -88,27 +88,27 @@ class Holding:
         """The punctuations of each stream."""
         with self._lock:
             self._fuse()
-            return self._said
+            return self._promised
 
-    def keep(self, where: str, outlines: Mapping[int, Outline], now: float | None = None) -> None:
+    def keep(self, where: str, outlines: Mapping[int, Outline], timestamp: float | None = None) -> None:
         """Replace the outlines of the operators that run at ``where`` (a shard of a fragment), by operator number.
 
         A box that existed before keeps its time.
         """
-        now = time.time() if now is None else now
-        before = {key: f for key, f in self._kept.items() if key.split("/")[0] == where}
-        fresh = {
+        timestamp = time.time() if timestamp is None else timestamp
+        previous = {key: f for key, f in self._outlines.items() if key.split("/")[0] == where}
+        frames = {
             f"{where}/{number}/{part}": frame
             for number, outline in outlines.items()
             for part, frame in outline.items()
         }
-        dated = {key: _dated(frame, before.get(key), now) for key, frame in fresh.items()}
+        dated = {key: _dated(frame, previous.get(key), timestamp) for key, frame in frames.items()}
         with self._lock:
-            self._replace(before, dated)
+            self._replace(previous, dated)
 
-    def _replace(self, before: Mapping[str, pl.DataFrame], dated: Mapping[str, pl.DataFrame]) -> None:
-        if dated.keys() != before.keys() or any(not f.equals(before[key]) for key, f in dated.items()):
-            self._kept = {key: f for key, f in self._kept.items() if key not in before} | dict(dated)
+    def _replace(self, previous: Mapping[str, pl.DataFrame], dated: Mapping[str, pl.DataFrame]) -> None:
+        if dated.keys() != previous.keys() or any(not f.equals(previous[key]) for key, f in dated.items()):
+            self._outlines = {k: f for k, f in self._outlines.items() if k not in previous} | dict(dated)
             self._changes += 1
         self.looked = self._changes
 
@@ -118,31 +118,31 @@ class Holding:
 
     def kept(self, number: int, part: str) -> RetainedBoxes:
         """The boxes of a part of an operator's state (`EVERYTHING`: of all parts), from all shards."""
-        keys = (key.split("/") for key in self._kept)
-        own = [key for key in keys if key[1] == str(number) and part in (key[2], EVERYTHING)]
-        return RetainedBoxes([self._kept["/".join(key)] for key in own])
+        keys = (key.split("/") for key in self._outlines)
+        part_keys = [key for key in keys if key[1] == str(number) and part in (key[2], EVERYTHING)]
+        return RetainedBoxes([self._outlines["/".join(key)] for key in part_keys])
 
     def still(self) -> Holding:
         """A copy that does not change while the run continues."""
         with self._lock:
-            copy = Holding({name: said.schema for name, said in self.said.items()})
+            copy = Holding({name: promised.schema for name, promised in self.said.items()})
             copy.restore(self.snapshot())
             return copy
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """All data frames, for a checkpoint."""
-        frames = {f"{_KEPT}/{key}": frame for key, frame in self._kept.items()}
-        for name, said in self.said.items():
+        frames = {f"{_KEPT}/{key}": frame for key, frame in self._outlines.items()}
+        for name, promised in self.said.items():
             if name in self.told:
-                frames |= {f"{_SAID}/{name}/{key}": frame for key, frame in said.snapshot().items()}
-        told = {"stream": list(self.told), SINCE: list(self.told.values())}
-        frames[_TOLD] = pl.DataFrame(told, schema={"stream": pl.String(), SINCE: pl.Float64()})
+                frames |= {f"{_SAID}/{name}/{key}": frame for key, frame in promised.snapshot().items()}
+        last_times = {"stream": list(self.told), SINCE: list(self.told.values())}
+        frames[_TOLD] = pl.DataFrame(last_times, schema={"stream": pl.String(), SINCE: pl.Float64()})
         return frames | {_STARTED: pl.DataFrame({SINCE: [self.started]})}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Restore a snapshot."""
         parts = nested_snapshot(snapshot)
-        self._kept = parts.get(_KEPT, {})
+        self._outlines = parts.get(_KEPT, {})
         if _TOLD in snapshot:
             self.told, self.started = dict(snapshot[_TOLD].rows()), snapshot[_STARTED].item()
         for name, frames in nested_snapshot(parts.get(_SAID, {})).items():
@@ -156,9 +156,9 @@ class RetainedBoxes:
         self._frames = [frame for frame in frames if frame.height]
 
     @classmethod
-    def together(cls, some: Iterable[RetainedBoxes]) -> RetainedBoxes:
-        """The union of several."""
-        return cls(frame for boxes in some for frame in boxes._frames)
+    def together(cls, box_sets: Iterable[RetainedBoxes]) -> RetainedBoxes:
+        """The union of several sets of boxes."""
+        return cls(frame for boxes in box_sets for frame in boxes._frames)
 
     def __bool__(self) -> bool:
         return bool(self._frames)
@@ -176,8 +176,8 @@ class RetainedBoxes:
     def meeting(self, p: Punctuation, names: Mapping[str, str] | None = None) -> RetainedBoxes:
         """The boxes in which a tuple may match ``p``. ``names`` maps its attributes to columns of the boxes."""
         frames = self._frames
-        for place in p.constrained:
-            attribute, pattern = p.schema.attributes[place], p.patterns[place]
+        for position in p.constrained:
+            attribute, pattern = p.schema.attributes[position], p.patterns[position]
             name = (names or {}).get(attribute.name, attribute.name)
             frames = [
                 frame.filter(pl.Series([_meets(pattern, q) for q in _patterns(attribute.type, frame, name)]))
@@ -190,15 +190,15 @@ class RetainedBoxes:
 
     def pattern(self, type_: Type, name: str) -> Pattern:
         """A pattern that covers all values of a column: a list, a range, or ``*`` if there are nulls."""
-        found: list[Pattern] = []
+        patterns: list[Pattern] = []
         for frame in self._frames:
             if name not in frame.columns or frame[name + NULL].any():
                 return WILDCARD
-            found += dict.fromkeys(_patterns(type_, frame, name))
-        constants = [q for q in found if isinstance(q, pt.Constant)]
-        if len(constants) == len(found) and len(set(found)) <= LISTED:
+            patterns += dict.fromkeys(_patterns(type_, frame, name))
+        constants = [q for q in patterns if isinstance(q, pt.Constant)]
+        if len(constants) == len(patterns) and len(set(patterns)) <= LISTED:
             return pt.values(type_, [q.value for q in constants])
-        return hull(type_, found)
+        return hull(type_, patterns)
 
 
 def _patterns(type_: Type, frame: pl.DataFrame, name: str) -> list[Pattern]:
@@ -213,17 +213,17 @@ def _meets(p: Pattern, q: Pattern) -> bool:
     return pt.intersect(p, q) is not EMPTY
 
 
-def _dated(boxes: pl.DataFrame, before: pl.DataFrame | None, now: float) -> pl.DataFrame:
+def _dated(boxes: pl.DataFrame, previous: pl.DataFrame | None, timestamp: float) -> pl.DataFrame:
     """The boxes with the time at which each first appeared."""
-    fresh = boxes.with_columns(pl.lit(now).alias(SINCE))
-    if before is None or not before.height:
-        return fresh
+    new_boxes = boxes.with_columns(pl.lit(timestamp).alias(SINCE))
+    if previous is None or not previous.height:
+        return new_boxes
     names = [name for name in boxes.columns if not name.startswith("$")]
     is_whole = boxes.height == 1 and any(
         boxes[n][0] != boxes[n + HIGH][0] for n in names if n + HIGH in names
     )
     if is_whole or not names:
-        return boxes.with_columns(pl.lit(before[SINCE].min()).alias(SINCE))
-    known = before.select(*names, pl.col(SINCE).alias(f"{SINCE}$"))
-    joined = boxes.join(known, on=names, how="left", nulls_equal=True, maintain_order="left")
-    return joined.with_columns(pl.col(f"{SINCE}$").fill_null(now).alias(SINCE)).drop(f"{SINCE}$")
+        return boxes.with_columns(pl.lit(previous[SINCE].min()).alias(SINCE))
+    previous_times = previous.select(*names, pl.col(SINCE).alias(f"{SINCE}$"))
+    joined = boxes.join(previous_times, on=names, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(pl.col(f"{SINCE}$").fill_null(timestamp).alias(SINCE)).drop(f"{SINCE}$")
