@@ -257,7 +257,9 @@ def test_after_its_output_a_run_only_rejects(
     with pytest.raises(StrictError):
         strict.take(rows, 2)
     assert (bench.out.read_bytes(), reject_count(), strict.done.is_set()) == (expected_output, 2, True)
-    assert len(caplog.records) == 3, "each sink reports it"
+    messages = [record.getMessage() for record in caplog.records]
+    assert sum(m.startswith("the output is complete") for m in messages) == 3, "each sink reports it"
+    assert [m for m in messages if m.startswith("rejected")] == ["rejected: in.xml, line 1, byte 2: late"]
 
     sink = bench.sink()
     sink.take([bench.report(0, number=n, has_ended=True) for n in range(2)], 2)

@@ -179,8 +179,10 @@ class SliceBuilder:
                 columns_by_row.setdefault(row, attribute)
         for row, (slot, reason) in rows.faults.items():
             reasons_by_row[row] = f"attribute {shape.names[slot]}: {reason}"
-        if spec.remedy is not None and reasons_by_row:
-            row = min(reasons_by_row)
+        # A value that differs from the name of its file is a reject: no other columns would fit it.
+        contradicting = {row for row, attribute in columns_by_row.items() if attribute.name in label}
+        if spec.remedy is not None and (misfits := reasons_by_row.keys() - contradicting):
+            row = min(misfits)
             remedy = spec.remedy(_fitting_columns(spec, shape, rows, row, columns_by_row.get(row)))
             misfit = rows.locate(row)[0], f"{reasons_by_row[row]}; {remedy}"
             self.parsed.misfit = min(self.parsed.misfit or misfit, misfit)
