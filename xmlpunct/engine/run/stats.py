@@ -20,7 +20,7 @@ from xmlpunct.operators import Counters
 from xmlpunct.slice import Slice
 
 _IMPORTED = time.time()
-_TOTALS = ("slices", "rejected", "ended")
+_TOTALS = ("slices", "rejected", "ended_inputs")
 
 
 def process_start() -> float:
@@ -132,7 +132,7 @@ class RunStats:
     """By sink name; the empty name is the SELECT without a sink."""
     rejected: int = 0
     """All rejects, of inputs and of operators."""
-    ended: list[str] = field(default_factory=list)
+    ended_inputs: list[str] = field(default_factory=list)
     """The inputs that were read to their end."""
     operators: list[OperatorStats] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
@@ -209,7 +209,7 @@ class RunStats:
     @property
     def lost_inputs(self) -> list[str]:
         """The inputs that ended and had tuples, all of which were rejected."""
-        return [name for name in self.ended if (i := self.inputs[name]).rejected and not i.tuples]
+        return [name for name in self.ended_inputs if (i := self.inputs[name]).rejected and not i.tuples]
 
     @property
     def all_forgotten(self) -> int:
@@ -246,8 +246,8 @@ class RunStats:
     def end(self, name: str, in_order: bool = True) -> list[Notice]:
         """Record the end of an input, and return the notices to log."""
         counts, total = self.inputs[name], self.overlooked.setdefault(name, {})
-        if in_order and name not in self.ended:
-            self.ended.append(name)
+        if in_order and name not in self.ended_inputs:
+            self.ended_inputs.append(name)
         tuples = counts.tuples + counts.rejected
         return notices(name, end(total, self.elements[name], tuples, counts.punctuations, in_order))
 
