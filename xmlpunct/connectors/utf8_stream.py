@@ -75,7 +75,7 @@ class Utf8Stream:
 
     @property
     def transcoded(self) -> bool:
-        """Whether the part is compressed or in another encoding, so that offsets are not those of the file."""
+        """Whether the part is compressed or in another encoding, so that offsets differ from offsets in the file."""
         return self._decoder is not None or self._plain is not self._stored
 
     @property
@@ -108,7 +108,7 @@ class Utf8Stream:
             self._file.resume(position)  # type: ignore[attr-defined]
 
     def keep(self) -> None:
-        """Let the caller acknowledge what has been read."""
+        """Leave acknowledgements to the caller, by `acknowledge`."""
         if hasattr(self._file, "keep"):
             self._file.keep()
 

@@ -243,7 +243,7 @@ class Node:
     # Predictions before a run
 
     passes_by_needs: ClassVar[bool] = False
-    """True if punctuations of an input pass only by a need; otherwise those that all inputs support pass, too."""
+    """True if only needs let punctuations pass; otherwise punctuations that all inputs support pass, too."""
 
     @property
     def awaits(self) -> tuple[Need, ...]:
@@ -266,7 +266,7 @@ class Node:
 
     @property
     def state_keys(self) -> tuple[str, ...]:
-        """The columns of which it retains state for each partition, by definition."""
+        """The columns that partition state which it retains by definition."""
         return ()
 
     @property

@@ -21,7 +21,7 @@ from xmlpunct.engine.plan.schemes import (
 from xmlpunct.engine.plan.stream_nodes import Scan
 
 Assumed = Mapping[str, Outlook]
-"""Outlooks to add to those that streams declare, by declared names."""
+"""Additional outlooks of streams, by declared names."""
 PER_PARTITION = "retains state for each partition, by definition"
 
 
@@ -34,10 +34,10 @@ def outlooks(*roots: Node, assumed: Assumed | None = None) -> dict[int, Outlook]
 
 
 def outlook_of(node: Node, below: Sequence[Outlook], assumed: Assumed | None = None) -> Outlook:
-    """The outlook of a node, given those of its inputs.
+    """The outlook of a node, from the outlooks of its inputs.
 
-    Punctuations of one input pass if a need says so. Those that all inputs support pass, unless only needs let any
-    pass. Attributes with few values are closed jointly.
+    Punctuations of one input pass if a need lets them. Punctuations that all inputs support pass, too, unless the node
+    `passes_by_needs`. Attributes with few values are closed jointly.
     """
     needs: tuple[Need, ...] = ()
     if isinstance(node, Scan):

@@ -167,7 +167,7 @@ class Need:
         return min(left, key=lambda s: (len(s), sorted(s))) if left else NONE
 
     def passed(self, sides: Sequence[Outlook]) -> Outlook:
-        """The punctuations that pass by this need alone, given those of each input in the output's columns."""
+        """The punctuations that pass by this need alone. ``sides``: the inputs' outlooks in the output's columns."""
         if self.passes is None or not self.by or (self.passes != self.port and self.nulls_left):
             return Outlook()
         side, ends = sides[self.passes], THE_END if self.null_filled else NOTHING
@@ -180,7 +180,7 @@ class Outlook:
 
     It ``offers`` schemes. ``closes``: schemes for which every *actual* tuple is, at some finite time, matched by a
     punctuation on the scheme only: offered schemes, and keys. ``prefixes``: attributes that are closed in ascending
-    order. ``needs`` are those of the node itself, `Need.matched`. ``remark`` is a neutral one for the user.
+    order. ``needs`` are the node's own, `Need.matched`. ``remark`` is a text for the user.
     """
 
     offers: Schemes = NOTHING

@@ -233,7 +233,7 @@ class _Chain:
         if count == len(self.runs):
             return []
         first = self.runs[count]
-        if _shape(first.open) != _shape(end.open):  # and perhaps those after it, too
+        if _shape(first.open) != _shape(end.open):  # perhaps in the following runs, too
             for run in self.runs[count:]:
                 run.begin(end.open)
         elif first.broken:

@@ -108,7 +108,7 @@ class _RangeStream(ExtentStream):
         return data
 
     def check(self) -> None:
-        """Raise `ChangedError` if the bytes, including those not yet read, are not those that were planned."""
+        """Raise `ChangedError` if the range has changed since it was planned. Reads its remaining bytes."""
         r = self._range
         if r.checksum is None:
             _check(self._part, r.stamp)
