@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 import threading
 import urllib.request
@@ -240,6 +241,8 @@ def test_a_typed_password_is_in_no_message(
     urls += [f"https://127.0.0.1:x/t?access_token={typed}", f"http://127.0.0.1:1/t?key={typed}"]
     urls += [f"kafka://127.0.0.1:1/t?partitions=0&sasl.password={typed}&no.such=1", f"sftp://me:{typed}@[/x"]
     forms = {typed.encode(), quote(typed).encode(), quote(typed, safe="").encode(), unquote(typed).encode()}
+    # Two letters alone occur in checksums, which are random: only a whole value counts.
+    leaked = re.compile(rb"""(?:^|[:=/"' ])(?:%s)(?:[@&/"'\s]|$)""" % b"|".join(map(re.escape, forms)))
     for url in urls:
         for addresses in (
             ["-s", f"sensor1={url}"],
@@ -251,7 +254,7 @@ def test_a_typed_password_is_in_no_message(
             assert result.code in (1, 2), (url, result.err)
             assert "internal error" not in result.err, result.err
             stored = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-            leaking = [data for data in (result.err.encode(), *stored) if any(form in data for form in forms)]
+            leaking = [data for data in (result.err.encode(), *stored) if leaked.search(data)]
             assert leaking == [], url
             shutil.rmtree(tmp_path / "state", ignore_errors=True)
 

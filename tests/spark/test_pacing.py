@@ -75,7 +75,7 @@ def test_bytes_at_the_sink_bound_the_bytes_that_are_read(tmp_path: Path) -> None
     )
     job = replace(job_of(query, tmp_path, shards=1), pacing=str(tmp_path / "pacing"))
     reader = QueryReader(job)
-    reader.pace = Pace(None, first=2000, most=10**9, seconds=1000)
+    reader.pace = Pace(None, first=2000, largest=10**9, seconds=1000)
     start, sizes = reader.initialOffset(), []
     for share in (0.0, 0.1, 1.0, 4.0, 0.5):
         Wish(None, share).write(Path(job.pacing))
