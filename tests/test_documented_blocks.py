@@ -16,7 +16,7 @@ import pytest
 from tests.cli.harness import SAMPLES
 from tests.cli.test_replay import replaying
 from tests.connectors.servers import free_port
-from tests.test_readme import COMPLAINTS, PAGES, ROOT, blocks
+from tests.test_readme import PAGES, ROOT, TROUBLESHOOTING, blocks
 from xmlpunct.engine.sql import plan
 
 OF_TESTS = {
@@ -94,7 +94,7 @@ STREAMS = {
 SQL = [
     (page, block)
     for page, text in PAGES.items()
-    if page not in COMPLAINTS  # these pages show parts of files
+    if page not in TROUBLESHOOTING  # these pages show parts of files
     for block in blocks("sql", text)
 ]
 

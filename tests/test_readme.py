@@ -16,7 +16,9 @@ from tests.sessions import Session
 from xmlpunct.cli import COMMANDS, invoke
 
 ROOT = SAMPLES.parent
-COMPLAINTS = sorted(f"docs/complaints/{p.name}" for p in (ROOT / "docs" / "complaints").glob("[a-z]*.md"))
+TROUBLESHOOTING = sorted(
+    f"docs/troubleshooting/{p.name}" for p in (ROOT / "docs" / "troubleshooting").glob("[a-z]*.md")
+)
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in sorted(
@@ -24,7 +26,7 @@ PAGES = {
             ROOT / "README.md",
             ROOT / "CONTRIBUTING.md",
             *(ROOT / "docs").glob("*.md"),
-            *(ROOT / "docs" / "complaints").glob("*.md"),
+            *(ROOT / "docs" / "troubleshooting").glob("*.md"),
         ]
     )
     + [ROOT / "samples" / folder / "README.md" for folder in ("feeds", "windows")]
@@ -92,23 +94,24 @@ def test_the_sessions_go_as_shown(
     Session(Cli(capfd), tmp_path).play(block)
 
 
-@pytest.mark.parametrize("page", COMPLAINTS)
-def test_pages_of_complaints(page: str) -> None:
+@pytest.mark.parametrize("page", TROUBLESHOOTING)
+def test_pages_of_troubleshooting(page: str) -> None:
     """Each page has a session, cites its source, is in the index, and quotes files exactly."""
     text = PAGES[page]
     assert blocks("shell-session", text)
     assert re.search(r"\]\(https://", text)
-    assert f"({Path(page).name})" in PAGES["docs/complaints/README.md"]
+    assert f"({Path(page).name})" in PAGES["docs/troubleshooting/README.md"]
     samples = [
-        ROOT / "docs" / "complaints" / link for link in re.findall(r"\]\((\.\.[^)]+\.(?:xml|sql))\)", text)
+        ROOT / "docs" / "troubleshooting" / link
+        for link in re.findall(r"\]\((\.\.[^)]+\.(?:xml|sql))\)", text)
     ]
     for language in ("xml", "sql"):
         for block in blocks(language, text):
             assert any(block in sample.read_text() for sample in samples)
 
 
-def test_there_are_ten_complaints() -> None:
-    assert len(COMPLAINTS) == 10
+def test_there_are_ten_problems() -> None:
+    assert len(TROUBLESHOOTING) == 10
 
 
 def test_the_shown_query_is_in_the_sample() -> None:

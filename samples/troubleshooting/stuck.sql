@@ -2,7 +2,7 @@
 -- reading is needed.
 
 CREATE STREAM reading (meter STRING PATH '@meter', ts INT NOT NULL PATH '@ts', kwh INT)
-  WITH (source = 'samples/complaints/meters.xml', element = 'reading', timestamp = 'ts');
+  WITH (source = 'samples/troubleshooting/meters.xml', element = 'reading', timestamp = 'ts');
 
 SELECT window_start, window_end, SUM(kwh) AS used
 FROM TUMBLE(TABLE reading, DESCRIPTOR(ts), 10)

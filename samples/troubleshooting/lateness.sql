@@ -3,7 +3,7 @@
 
 CREATE STREAM reading (meter STRING PATH '@meter', ts INT NOT NULL PATH '@ts', kwh INT,
                        WATERMARK FOR ts AS ts - 5)
-  WITH (source = 'samples/complaints/unordered.xml', element = 'reading', timestamp = 'ts');
+  WITH (source = 'samples/troubleshooting/unordered.xml', element = 'reading', timestamp = 'ts');
 
 SELECT window_start, window_end, SUM(kwh) AS used
 FROM TUMBLE(TABLE reading, DESCRIPTOR(ts), 10)
