@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from xmlpunct.base.errors import Reject, SourceError, TransientError, UsageError
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import SliceReader, native
+from xmlpunct.firehose.cutter import MOST_PIECES
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import NAN
@@ -215,6 +217,17 @@ def test_encodings_and_where_offsets_count(encoding: str) -> None:
     assert list(tuples) == [(None, "é")]
     mark = 3 if encoding == "utf-8-sig" else 0  # a byte order mark counts in UTF-8, but not after transcoding
     assert rejects[0].byte == document.encode().index(b"<t><a>") + mark
+
+
+def test_tiny_documents_are_cut_in_groups() -> None:
+    """Each document is a piece of its own, and the parsed pieces of a cut are in memory together."""
+    numbers = range(3 * MOST_PIECES + 1)
+    source = Source.of(b"".join(b"<r><t><a>%d</a></t></r>\n" % n for n in numbers))
+    reader = SliceReader(source, [spec()])
+    groups = [parsed.slices[0].tuples["a"].to_list() for parsed in iter(lambda: reader.read(2**20), None)]
+    assert [*chain(*groups)] == [*numbers]
+    assert max(map(len, groups)) == MOST_PIECES
+    assert reader.ended
 
 
 @pytest.mark.skipif(not native.COMPILED, reason="without compiled code libxml2 reads")

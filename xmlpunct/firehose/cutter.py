@@ -18,6 +18,8 @@ from xmlpunct.firehose.splitter import Splitter, malformed
 
 STEP = 256 * 1024
 """How many more bytes to read where those at hand hold no whole element."""
+MOST_PIECES = 64
+"""In one cut. With more, the garbage collector takes a quarter of the time of a file of 3,000 tiny documents."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class Cutter:
             pieces.append(self._piece(self._wanted(size)))
             self._go_on(pieces[-1])
             if self._next is None and (self._split_bytes > before or not self._has_more):
+                break
+            if len(pieces) == MOST_PIECES:
                 break
             if self._next is not None and self._splitter is not None and self._splitter.cut_short:
                 break

@@ -120,8 +120,9 @@ class SliceReader:
 
 def parsed_piece(parser: Parser, piece: Piece) -> Parsed:
     """The output of a piece. Never raises for bad data."""
-    parsed = joined_splits(parser.specs, [])
-    if piece.split is not None:
+    if piece.split is None:
+        parsed = joined_splits(parser.specs, [])
+    else:
         parsed = parser.parse(piece.split, piece.known)
     parsed.error = parsed.error or piece.error
     return parsed
