@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from tests.cli.harness import Cli
+from tests.cli.screen import terminal_run
 from tests.firehose.test_web import Site, serving
 from tests.view.running import view_of_a_run
 from xmlpunct.base.errors import PatternError, Reject, SourceError, SqlError, UsageError
@@ -108,6 +109,21 @@ def test_a_value_that_is_rejected(cli: Cli, tmp_path: Path) -> None:
     ended = cli("parse", tmp_path / "a.xml", "--element", "t", "--schema", "x INT")
     assert "not" in ended.err
     assert is_harmless(ended.err)
+
+
+@pytest.mark.parametrize(
+    ("format_", "escaped"), [("xml", "&#x9b;1mé"), ("jsonl", r"\u009b1mé"), ("csv", r"\u009b1mé")]
+)
+def test_results_on_a_terminal(cli: Cli, tmp_path: Path, format_: str, escaped: str) -> None:
+    """C1 characters, which XML and JSON allow, are escaped on a terminal only."""
+    (tmp_path / "a.xml").write_text("<s><t><x>&#x9b;1mé</x></t></s>")
+    parse = ["parse", str(tmp_path / "a.xml"), "--element", "t", "--format", format_]
+    sql = f"SELECT x FROM read_xml('{tmp_path}/a.xml', element => 't')"
+    for command in (parse, ["run", "--engine", "local", "-q", sql, "--format", format_]):
+        shown = terminal_run(*command)
+        assert escaped in shown
+        assert "\x9b" not in shown
+        assert "\x9b1mé" in cli(*command).out
 
 
 def test_a_reason_phrase(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,7 +277,7 @@ def test_beside_columns_that_were_guessed(
     schema, source = sniff(Source.of(f"{OPEN}{body}</r>".encode(), "s.xml"), "t")
     parts: list[Slice] = list(slices(source, schema, element="t", guessed=True))
     assert sum(s.tuples.height for s in parts) == rows
-    columns = "the columns are those of the first tuple: declare more (CREATE STREAM, --schema)"
+    columns = "not among the inferred columns: declare more (CREATE STREAM, --schema)"
     expected = f"s.xml: not read: {names}; {columns}"
     assert warnings(caplog) == [expected]
 

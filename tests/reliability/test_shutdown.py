@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.checkpoints import committed
@@ -104,6 +105,30 @@ def test_stopped_while_it_waits(tmp_path: Path, number: signal.Signals, checkpoi
             assert out.read_bytes().count(b"<result>") == data.count("<t>")
             assert not (tmp_path / "checkpoint" / "spool").exists()
     assert temporary() == before
+
+
+def test_datasets_have_all_rows_of_a_run_that_is_stopped(tmp_path: Path) -> None:
+    """Without a checkpoint, the rows that no full file has yet are written at the interrupt. So are rejects."""
+    data = feed(1)
+    half = data.index("</t>", len(data) // 2) + 4
+    bad = "<t><x>none</x><hour>1</hour></t>"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(MOST_SECONDS)
+        port = server.getsockname()[1]
+        command = ["run", "-q", SCAN, "-s", f"t=tcp://127.0.0.1:{port}", "--engine", "local"]
+        command += ["-o", f"{tmp_path}/out/", "--format", "parquet", "--rejects", f"{tmp_path}/rejects/"]
+        run = launch(*command)
+        peer, _ = server.accept()
+        with peer:
+            peer.sendall((data[:half] + bad).encode())
+            assert run.stderr is not None
+            assert b"rejected" in run.stderr.readline()
+            run.send_signal(signal.SIGINT)
+            text = stderr_of(run)
+    assert run.returncode == 130, text
+    assert pl.read_parquet(tmp_path / "out").height == data[:half].count("<t>")
+    assert pl.read_parquet(tmp_path / "rejects").height == 1
+    assert f"stopped after {data[:half].count('<t>')} tuples" in text
 
 
 def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:

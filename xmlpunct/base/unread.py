@@ -74,7 +74,7 @@ _TEXTS = {
     "URI; if it is the namespace of tuples, write element = '{{URI}}name'",
     MISNAMED: "not read as a punctuation: {}; its name differs from the tuples' in upper and lower case",
     INNER: "not read, because it is inside a tuple: {}",
-    UNDECLARED: "not read: {}; the columns are those of the first tuple: declare more (CREATE STREAM, --schema)",
+    UNDECLARED: "not read: {}; not among the inferred columns: declare more (CREATE STREAM, --schema)",
     DROPPED: "punctuations of <{}> that constrain undeclared attributes are dropped",
     ELEMENT: "no element <{}> was found",
     ONLY: "no element <{}> was found, only punctuations",

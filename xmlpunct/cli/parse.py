@@ -6,6 +6,7 @@ import click
 
 from xmlpunct import slices
 from xmlpunct.base.paths import read_element
+from xmlpunct.base.printable import printable_output
 from xmlpunct.cli.shared_options import (
     element_option,
     format_option,
@@ -14,6 +15,7 @@ from xmlpunct.cli.shared_options import (
     schema_option,
 )
 from xmlpunct.cli.terminal import put
+from xmlpunct.engine.run.durable_files import standard_output
 from xmlpunct.engine.run.reject_log import RejectLog
 from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.spec import name_parts
@@ -43,13 +45,15 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
     root = "stream" if name != "stream" else "streams"  # the root must not look like a tuple
     writer = writer_for(format_, schema, root=root, element=name, punct_namespace=punct_namespace)
     output, log = Output(schema, writer), RejectLog()
+    is_terminal = standard_output().isatty()
     put(writer.start())
     try:
         for part in parts:
             written, rejects = output.fitting(part)
             for reject in rejects:
                 log.add(reject)
-            put(writer.body(written))
+            data = writer.body(written)
+            put(printable_output(data, format_) if is_terminal else data)
     finally:
         log.end()
     put(writer.end())

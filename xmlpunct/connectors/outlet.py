@@ -161,7 +161,7 @@ class Outlet(ABC):
         """Return when all written groups are durable: the position after them, as a JSON value."""
 
     def break_off(self) -> None:  # noqa: B027
-        """No group follows although the results are incomplete: an input failed. The run may be repeated."""
+        """No group follows. If the results are incomplete, because a run failed or was stopped, it may be repeated."""
 
     def finish(self) -> None:  # noqa: B027
         """No group follows from this process."""

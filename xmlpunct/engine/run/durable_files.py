@@ -58,6 +58,11 @@ class Appender:
             self.close()
             raise XmlPunctError(f"{path} is shorter than the {length:,} bytes committed to it")
 
+    @property
+    def is_terminal(self) -> bool:
+        """True if it writes to a terminal."""
+        return os.isatty(self._file) if self._standard is None else self._standard.isatty()
+
     def close(self) -> None:
         """Close the file, if this object has opened it."""
         if self._file >= 0:

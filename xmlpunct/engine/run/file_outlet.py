@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xmlpunct.base.printable import printable_output
 from xmlpunct.connectors.outlet import Form, Outlet, Results
 from xmlpunct.engine.run.durable_files import Appender
 
@@ -22,12 +23,14 @@ class FileOutlet(Outlet):
         self.file = Appender(path, length, begun=begun, must_be_empty=must_be_empty)
 
     def open(self, form: Form, position: Any) -> None:
-        """Nothing to do: writing continues after the committed bytes."""
+        """Writing continues after the committed bytes."""
+        self._format = form.format
 
     def write(self, results: Results, *, again: bool = False) -> None:
         """``again``: a file is overwritten and keeps its remaining bytes; a pipe has received the group already."""
         if not again or self.file.is_file:
-            self.file.append(results.data, results.offset, replaying=again)
+            data = printable_output(results.data, self._format) if self.file.is_terminal else results.data
+            self.file.append(data, results.offset, replaying=again)
 
     def commit(self) -> int:
         self.file.sync()

@@ -127,9 +127,12 @@ class RunSink:
         if self._rejects is not None:
             self._rejects.end()
         self.flush(write_empty=write_empty)
-        for channel in self.results:
-            if not channel.closed:
-                channel.break_off()
+        self.break_off()
+
+    def break_off(self) -> None:
+        """Signal that no result and no reject follows, complete or not."""
+        for channel in self._channels:
+            channel.break_off()
 
     @property
     def ended(self) -> bool:

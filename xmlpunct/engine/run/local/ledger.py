@@ -96,10 +96,13 @@ class Ledger:
     def break_off(self) -> None:
         """Log the processed slices and make their results visible, when a run is interrupted.
 
-        The state is not saved: the readers may be ahead of the processed slices, and input would be lost.
+        The state is not saved: the readers may be ahead of the processed slices, and input would be lost. Without a
+        checkpoint no run continues, so that all results must appear now.
         """
         self._running.look()
         self._commit()
+        if self._checkpoint is None:
+            self._sink.break_off()
 
     def _commit(self) -> None:
         if self._checkpoint is not None and (self._positions or self._sink.pending):
