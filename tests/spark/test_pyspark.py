@@ -162,6 +162,63 @@ def test_a_query_reads_a_socket(spark: Any, tmp_path: Path) -> None:
     assert Counter(rows) == hours_of(sql.format(SAMPLES / "sensor1.xml"))
 
 
+NOTEBOOK = """
+import pyspark
+{before}
+import xmlpunct.spark
+{after}
+rows = spark.read.format("xmlpunct").option("element", "tempdata").load({sample!r})
+print("rows", rows.groupBy("hour").count().count())
+"""
+BUILT = 'spark = pyspark.sql.SparkSession.builder.master("local[1]").getOrCreate()'
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", BUILT),
+        (BUILT, "xmlpunct.spark.register(spark)"),
+        ("", 'spark = xmlpunct.spark.start("local[1]")'),
+    ],
+    ids=["session after the import", "session before the import", "start"],
+)
+def test_an_environment_need_not_be_activated(tmp_path: Path, before: str, after: str) -> None:
+    """PATH has another Python, which has no package at all."""
+    (tmp_path / "python3").write_text('#!/bin/sh\nexec /usr/bin/python3 -I -S "$@"\n')
+    (tmp_path / "python3").chmod(0o755)
+    script = tmp_path / "notebook.py"
+    script.write_text(NOTEBOOK.format(before=before, after=after, sample=str(SAMPLES / "sensor1.xml")))
+    environment = {
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
+        "PYTHONPATH": str(ROOT),
+        **{name: value for name, value in os.environ.items() if name == "JAVA_HOME"},
+    }
+    process = subprocess.run(
+        [sys.executable, str(script)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert process.stdout == "rows 6\n", process.stderr[-4000:]
+
+
+@pytest.mark.parametrize("path", ["environment", "another"])
+def test_the_import_names_the_python_of_tasks_if_path_has_another(path: str) -> None:
+    code = "import os, xmlpunct.spark; print(os.environ.get('PYSPARK_PYTHON'))"
+    directory = str(Path(sys.executable).parent) if path == "environment" else os.devnull
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK")}
+    shown = subprocess.check_output(
+        [sys.executable, "-c", code], env=environment | {"PATH": directory}, text=True
+    )
+    assert shown.strip() == {"environment": "None", "another": sys.executable}[path]
+
+
 SCRIPT = """
 import sys
 from pyspark.sql import SparkSession

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xmlpunct.engine.spark import need_spark
@@ -11,6 +15,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger("xmlpunct")
+
+
+def use_this_python() -> None:
+    """Let Spark run tasks with the Python of this process, if ``python3`` in PATH belongs to another environment.
+
+    A setting of the user prevails. A running session is changed only if its tasks run on this machine.
+    """
+    python3 = shutil.which("python3")
+    is_activated = python3 is not None and Path(python3).parent == Path(sys.executable).parent
+    if is_activated or "PYSPARK_PYTHON" in os.environ:
+        return
+    pyspark = sys.modules.get("pyspark")
+    if pyspark is not None and (context := pyspark.SparkContext._active_spark_context) is not None:
+        if context.master.startswith("local"):
+            context.pythonExec = sys.executable
+    elif "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java already
+        os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
 def start(master: str = "local[*]") -> SparkSession:
@@ -31,7 +52,8 @@ def start(master: str = "local[*]") -> SparkSession:
 def register(spark: SparkSession) -> None:
     """Let a session read and write ``format("xmlpunct")``, and run `query`.
 
-    The format needs no registration in sessions whose Python has the package installed.
+    The format needs no registration in sessions whose Python has the package installed. If ``python3`` in PATH belongs
+    to another environment, a session on this machine runs its tasks with the Python of this process.
 
     Queries need RocksDB for their state. If the session has Spark's default provider of state stores, RocksDB with
     changelog checkpoints replaces it, and this is logged. A provider that the user chose remains; then `query` is
