@@ -1,4 +1,4 @@
-"""docs/cli.md, generated from the ``--help`` texts: ``python -m tests.cli_page`` writes it."""
+"""docs/cli.md, generated from the ``--help`` texts: ``python -m tests.cli_page`` writes it and the man page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tests import man_page
 from xmlpunct.cli import COMMANDS, cli
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
@@ -32,3 +33,4 @@ def page() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
+    man_page.FILE.write_text(man_page.man_page())

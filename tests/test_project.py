@@ -199,7 +199,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, copy)
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(PACKAGE, copy / "xmlpunct", ignore=ignored)
-    for folder in ("tests", "samples"):
+    for folder in ("tests", "samples", "man"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
     for part in PARTS:
         os.symlink(f"xmlpunct/{part}", copy / part)
@@ -315,7 +315,12 @@ def test_other_systems_are_refused(checkout: Path) -> None:
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     tops = {n.split("/")[0] for n in names}
-    assert {t for t in tops if not t.endswith(".dist-info")} == {"xmlpunct", "pyspark_xmlpunct.py"}
+    assert {t for t in tops if not t.endswith(".dist-info")} == {
+        "xmlpunct",
+        "pyspark_xmlpunct.py",
+        f"xmlpunct-{xmlpunct.__version__}.data",
+    }
+    assert [n.partition(".data/")[2] for n in names if ".data/" in n] == ["data/share/man/man1/xmlpunct.1"]
     assert "xmlpunct/py.typed" in names
     assert any(n.endswith("licenses/LICENSE") for n in names)
     modules = {str(p.relative_to(ROOT)) for p in MODULES}

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 
+import click
 import pytest
 
+from tests import man_page
 from tests.cli_page import PAGE, page
 from tests.pictures import FOLDER, PICTURES
 from tests.site import ROOT, carried, linked
+from xmlpunct.cli.run import run_command
 
 PAGES = sorted(str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md"))
 
 
 def test_the_command_line_page_is_current() -> None:
     assert PAGE.read_text() == page(), "python -m tests.cli_page writes it"
+
+
+def test_the_man_page_is_current() -> None:
+    assert man_page.FILE.read_text() == man_page.man_page(), "python -m tests.cli_page writes it"
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_the_man_page_shows_every_option() -> None:
+    """groff formats it without a warning, and each option of `run` begins a line."""
+    command = ["groff", "-man", "-Tascii", "-ww", "-P-cbou", str(man_page.FILE)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+    for param in run_command.params:
+        if isinstance(param, click.Option):
+            assert re.search(rf"^ +(-\w, )?{param.opts[-1]}\b", ran.stdout, re.MULTILINE), param.opts
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -13,6 +13,7 @@ from io import StringIO
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from xmlpunct import __version__
 from xmlpunct.base.cores import cores
@@ -72,6 +73,9 @@ class _Commands(click.Group):
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
             ctx.fail(f"there is no command {args[0]}{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

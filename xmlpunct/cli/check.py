@@ -6,13 +6,13 @@ import click
 
 from xmlpunct.base.printable import printable
 from xmlpunct.cli.shared_options import element_option, namespace_option, open_stream, schema_option
-from xmlpunct.cli.terminal import put_line, say
+from xmlpunct.cli.terminal import complete_files, put_line, say
 from xmlpunct.engine.run.durable_files import standard_output
 from xmlpunct.firehose.stream_check import Report, check
 
 
 @click.command("check")
-@click.argument("source")
+@click.argument("source", shell_complete=complete_files)
 @element_option
 @schema_option
 @namespace_option

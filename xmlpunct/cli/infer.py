@@ -9,7 +9,7 @@ import click
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.paths import read_element
 from xmlpunct.cli.shared_options import namespace_option
-from xmlpunct.cli.terminal import PLACE, TEXT, put, put_line
+from xmlpunct.cli.terminal import PLACE, TEXT, complete_files, put, put_line
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.engine.run.run_options import parse_size
 from xmlpunct.firehose.infer.columns import Inferred
@@ -22,7 +22,7 @@ _SHOWN_OTHERS = 5
 
 
 @click.command("infer")
-@click.argument("source")
+@click.argument("source", shell_complete=complete_files)
 @click.option(
     "--element",
     type=TEXT,

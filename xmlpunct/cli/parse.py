@@ -14,7 +14,7 @@ from xmlpunct.cli.shared_options import (
     open_stream,
     schema_option,
 )
-from xmlpunct.cli.terminal import put
+from xmlpunct.cli.terminal import complete_files, put
 from xmlpunct.engine.run.durable_files import standard_output
 from xmlpunct.engine.run.reject_log import RejectLog
 from xmlpunct.firehose import writer_for
@@ -23,7 +23,7 @@ from xmlpunct.schema import Schema
 
 
 @click.command("parse")
-@click.argument("source")
+@click.argument("source", shell_complete=complete_files)
 @element_option
 @schema_option
 @format_option

@@ -8,14 +8,14 @@ import click
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.cli.shared_options import namespace_option
-from xmlpunct.cli.terminal import say
+from xmlpunct.cli.terminal import complete_files, say
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.firehose.replay_server import Replay
 
 
 @click.command("replay")
-@click.argument("file")
+@click.argument("file", shell_complete=complete_files)
 @click.option("--listen", "where", required=True, metavar="HOST:PORT", help="The address to listen on.")
 @click.option(
     "--rate",

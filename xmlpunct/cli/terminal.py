@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from xmlpunct.base.printable import printable
 from xmlpunct.base.secrets import hide
@@ -45,6 +46,11 @@ def hold_places() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
 
 
+def complete_files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete the name of a file."""
+    return [CompletionItem(incomplete, type="file")]
+
+
 class _Text(click.types.StringParamType):
     """A text of at least one character. A ``readable`` one must be valid UTF-8, for XML or SQL."""
 
@@ -63,6 +69,11 @@ class _Text(click.types.StringParamType):
         if "\0" in text:
             self.fail("the text has a NUL character", param, ctx)
         return text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [] if self._readable else complete_files(ctx, param, incomplete)
 
 
 TEXT, PLACE = _Text(), _Text(readable=False)
