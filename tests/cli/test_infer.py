@@ -33,6 +33,7 @@ def test_the_printed_declaration_runs(cli: Cli, orders: Path) -> None:
     assert (printed.code, printed.err) == (0, "")
     assert printed.out.splitlines() == [
         f"-- From 3 elements <order> in {len(ORDERS):,} bytes (the whole source).",
+        "-- zip is STRING because of '01234' in line 3.",
         'CREATE STREAM "order" (',
         "  XMLNAMESPACES('urn:x' AS x),",
         "  id_2 INT NOT NULL PATH '@id',",
@@ -140,7 +141,7 @@ def test_a_local_name_takes_its_first_namespace(cli: Cli, tmp_path: Path) -> Non
     printed = cli("infer", path, "--element", "t")
     assert printed.out.splitlines()[:2] == [
         f"-- From 3 elements <t> in {path.stat().st_size} bytes (the whole source).",
-        "-- Also repeats: u (3).",
+        "-- also repeats: u (3)",
     ]
     assert "element = '{urn:x}t'" in printed.out
     assert cli("infer", path, "--element", "{urn:y}t").out.startswith("-- From 1 elements <t>")

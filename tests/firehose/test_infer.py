@@ -88,6 +88,36 @@ def test_a_type_holds_the_whole_of_every_value(values: list[str], type_: str) ->
 
 
 @pytest.mark.parametrize(
+    ("values", "odd"),
+    [
+        (["1", "2", "n/a", "x"], ("n/a", 4)),
+        (["n/a", "1", "2"], ("n/a", 2)),
+        (["1", "2.5", ""], ("", 4)),
+        (["2026-01-31", "2026-01-31T10:00:00Z"], ("2026-01-31T10:00:00Z", 3)),
+        (["007", "010", "11"], None),
+        (["a", "b"], None),
+        (["a", "a"], None),
+        (["1", "2.5"], None),
+    ],
+)
+@pytest.mark.parametrize("is_long", [False, True])
+def test_a_text_column_has_the_value_and_the_line_that_made_it_text(
+    values: list[str], odd: tuple[str, int] | None, is_long: bool
+) -> None:
+    filler = " " * 70_000 if is_long else ""  # each tuple in another split
+    rows = "".join(f"\n<t k='{value}'><a>{value}</a><b/>{filler}</t>" for value in values)
+    result = inferred(f"<s>{rows}</s>", "t")
+    expected = [] if odd is None else [("@k", *odd), ("a", *odd)]
+    assert [(text.path, text.text, text.line) for text in result.odd] == expected
+
+
+def test_the_value_that_made_a_column_text_is_found_in_arrays_and_later_documents() -> None:
+    document = "<s>\n<t><l><m>1</m></l><l><m>2</m></l></t></s>\n"
+    result = inferred(document * 2 + document.replace("2", "?"), "t")
+    assert [(text.path, text.text, text.line) for text in result.odd] == [("l/m", "?", 6)]
+
+
+@pytest.mark.parametrize(
     ("tuples", "expected"),
     [
         ("<t><a/><a/></t><t/>", "a ARRAY(value STRING NOT NULL PATH '.')"),

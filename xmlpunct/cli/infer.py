@@ -16,6 +16,7 @@ from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.document import MOST_SAMPLE_BYTES, Sample, infer, take_sample
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
 from xmlpunct.firehose.spec import name_parts
+from xmlpunct.firehose.typed_columns import shown_text
 
 _SHOWN_OTHERS = 5
 """The number of other repeated elements to list."""
@@ -63,7 +64,7 @@ def infer_command(
         element, lines = inferred.element, describe_inferred(inferred, sampled)
     if xsd is not None:
         inferred = XsdFile(xsd).infer(read_element(element)[-1])
-        lines = [f"From {xsd}.", *left_out(inferred)]
+        lines = [f"From {xsd}.", *_remarks(inferred)]
     name = name_parts(read_element(element)[-1])[1]
     text = declaration(name, inferred.schema, source, element, lines, inferred.prefixes)
     if sys.stdout.isatty():
@@ -78,13 +79,17 @@ def describe_inferred(inferred: Inferred, sample: Sample) -> list[str]:
     where = (
         f"{sample.size:,} bytes (the whole source)" if sample.is_whole else f"the first {sample.size:,} bytes"
     )
-    lines = [f"From {inferred.tuples:,} elements <{name}> in {where}.", *left_out(inferred)]
+    lines = [f"From {inferred.tuples:,} elements <{name}> in {where}.", *_remarks(inferred)]
     if inferred.others:
         shown = ", ".join(f"{name} ({count:,})" for name, count in inferred.others[:_SHOWN_OTHERS])
-        lines.append(f"Also repeats: {shown}.")
+        lines.append(f"also repeats: {shown}")
     return lines if inferred.error is None else [*lines, f"Reading stopped there: {inferred.error}."]
 
 
-def left_out(inferred: Inferred) -> list[str]:
-    """A line for each kind of content that is no column, with the reason."""
-    return [f"Left out: {content}." for content in inferred.left_out]
+def _remarks(inferred: Inferred) -> list[str]:
+    """A line for each kind of content that is no column, and for each column that is text because of a value."""
+    texts = [
+        f"{odd.path} is STRING because of {shown_text(odd.text)} in line {odd.line:,}."
+        for odd in inferred.odd
+    ]
+    return [*(f"Left out: {content}." for content in inferred.left_out), *texts]

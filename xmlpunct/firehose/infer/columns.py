@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Protocol
 
@@ -45,13 +45,24 @@ class ElementPart:
 
     step: its step in paths; "" for the text of an element without children. content: the type of a value, the
     description of a child, or the reason why it cannot be a column. is_optional: the element may lack it.
-    repeats: the element may have more than one.
+    repeats: the element may have more than one. odd: the text because of which the type is STRING, if there is one.
     """
 
     step: str
     content: Type | DescribedElement | str
     is_optional: bool = False
     repeats: bool = False
+    odd: OddText | None = None
+
+
+@dataclass(frozen=True)
+class OddText:
+    """A text that fits no type of the other texts of its column. number: of its element's start tag in the sample."""
+
+    text: str
+    number: int
+    path: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ class Inferred:
 
     left_out: descriptions of the paths that no column reads. error: the source's first error after these tuples.
     prefixes: namespace prefixes of the document, or of its schema. others: the local names of other repeated elements,
-    with their numbers.
+    with their numbers. odd: for each STRING column that would have another type but for some texts, the first of these.
     """
 
     element: str
@@ -70,48 +81,60 @@ class Inferred:
     error: SourceError | None = None
     prefixes: Mapping[str, str] = field(default_factory=dict)
     others: tuple[tuple[str, int], ...] = ()
+    odd: tuple[OddText, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Remarks:
+    """Lines about paths that are no columns, and the odd texts of columns."""
+
+    omissions: dict[str, None]
+    odd: list[OddText] = field(default_factory=list)
 
 
 def element_columns(
     name: str, element: DescribedElement, prefixes: Mapping[str, str], left_out: Iterable[str] = ()
 ) -> Inferred:
     """The columns of an element of this name. left_out: paths of the source that ``element`` does not contain."""
-    omissions = dict.fromkeys(left_out)
-    schema = _row_schema(element, (), omissions)
-    lines = [*omissions]
+    remarks = _Remarks(dict.fromkeys(left_out))
+    schema = _row_schema(element, (), remarks)
+    lines = [*remarks.omissions]
     if len(lines) > _MOST_LISTED:
         lines[_MOST_LISTED:] = [f"{len(lines) - _MOST_LISTED:,} more places"]
-    return Inferred(name, schema, left_out=tuple(lines), prefixes=prefixes)
+    odd = tuple(remarks.odd[:_MOST_LISTED])
+    return Inferred(name, schema, left_out=tuple(lines), prefixes=prefixes, odd=odd)
 
 
-def _row_schema(row: DescribedElement, arrays: _Steps, omissions: dict[str, None]) -> Schema:
+def _row_schema(row: DescribedElement, arrays: _Steps, remarks: _Remarks) -> Schema:
     """The columns of an element that is a row: of the stream, or inside ``arrays``, of the innermost array."""
-    columns = dict(_columns(row, (), False, arrays, omissions))
+    columns = dict(_columns(row, (), False, arrays, remarks))
     names = column_names(columns)
     return Schema.of(Attribute(names[path], type_, null, path) for path, (type_, null) in columns.items())
 
 
 def _columns(
-    element: DescribedElement, steps: _Steps, missing: bool, arrays: _Steps, omissions: dict[str, None]
+    element: DescribedElement, steps: _Steps, missing: bool, arrays: _Steps, remarks: _Remarks
 ) -> Iterator[tuple[str, tuple[Type, bool]]]:
     """For each column of an element: its path, its type, and whether its value may be missing.
 
     steps: the element's path within its row. missing: rows may lack the element. arrays: paths of the enclosing
-    arrays. omissions: receives a line for each path that is no column.
+    arrays. remarks: receives those about each path.
     """
     for part in element.parts():
         inside = (*steps, part.step) if part.step else steps
         path, content, is_missing = "/".join(inside), part.content, missing or part.is_optional
         location = "/".join((*arrays, *inside))
         if isinstance(content, Type):
+            if part.odd is not None:
+                remarks.odd.append(replace(part.odd, path=location or "."))
             yield path or ".", (content, is_missing)
         elif isinstance(content, str):
-            omissions[f"{location}, {content}"] = None
+            remarks.omissions[f"{location}, {content}"] = None
         elif not part.repeats:
-            yield from _columns(content, inside, is_missing, arrays, omissions)
+            yield from _columns(content, inside, is_missing, arrays, remarks)
         elif len(arrays) == _MOST_ARRAYS:
-            omissions[f"{location}, which repeats inside {_MOST_ARRAYS} arrays"] = None
-        elif len(rows := _row_schema(content, (*arrays, path), omissions)):
+            remarks.omissions[f"{location}, which repeats inside {_MOST_ARRAYS} arrays"] = None
+        elif len(rows := _row_schema(content, (*arrays, path), remarks)):
             yield path, (array_of(rows), True)
 
 

@@ -17,11 +17,11 @@ from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import Source
 from xmlpunct.connectors.source import Texts
-from xmlpunct.firehose.infer.columns import Inferred
+from xmlpunct.firehose.infer.columns import Inferred, OddText
 from xmlpunct.firehose.infer.first_tuple import rereadable
 from xmlpunct.firehose.infer.sampled_values import SampledValues, SampleTarget, type_of_texts
 from xmlpunct.firehose.infer.tuple_candidates import TupleCandidates
-from xmlpunct.firehose.libxml.malformed import feed_pieces, new_parser
+from xmlpunct.firehose.libxml.malformed import SplitPositions, feed_pieces, new_parser
 from xmlpunct.firehose.libxml.prologue import ready
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
@@ -178,8 +178,22 @@ def infer(
             sample.source, f"no <{element}> ends in the first {sample.size:,} bytes{hint}"
         )
     inferred = values.inferred()
-    schema = _with_labels(inferred.schema, sample.texts)
-    return replace(inferred, tuples=values.tuples, error=error, schema=schema, others=others)
+    schema, odd = _with_labels(inferred.schema, sample.texts), _with_lines(inferred.odd, sample)
+    return replace(inferred, tuples=values.tuples, error=error, schema=schema, others=others, odd=odd)
+
+
+def _with_lines(odd: tuple[OddText, ...], sample: Sample) -> tuple[OddText, ...]:
+    """Odd texts with the lines of their elements."""
+    lines: dict[int, int] = {}
+    before, last = 0, max((text.number for text in odd), default=0)
+    for split, _ in sample.splits() if odd else ():
+        positions = SplitPositions(split)
+        for number in {text.number for text in odd if before < text.number <= before + positions.count}:
+            lines[number] = positions.line(positions.offset(number - before))
+        before += positions.count
+        if before >= last:
+            break
+    return tuple(replace(text, line=lines[text.number]) for text in odd if text.number in lines)
 
 
 def _with_labels(schema: Schema, texts: tuple[Texts, ...]) -> Schema:

@@ -15,6 +15,7 @@ from xmlpunct.firehose.infer.columns import (
     MOST_COLUMNS,
     ElementPart,
     Inferred,
+    OddText,
     element_columns,
     element_step,
 )
@@ -39,12 +40,14 @@ class SampleTarget:
     def __init__(self, punct_namespace: str) -> None:
         self._punctuation = f"{{{punct_namespace}}}"
         self._skipped = 0  # number of open elements that are skipped
+        self._number = 0  # of the last start tag in the sample
 
     def is_punctuation(self, name: str) -> bool:
         """True for an element in the punctuation namespace: outside of tuples, it contains no tuples."""
         return name.startswith(self._punctuation)
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._number += 1
         if self._skipped or not self.begin(name, attributes):
             self._skipped += 1
 
@@ -79,18 +82,40 @@ class SampleTarget:
 
 @dataclass
 class _Texts:
-    """The texts of an attribute or of elements: their count, and the types that all of them fit."""
+    """The texts of an attribute or of elements: their count, and the types that all of them fit.
+
+    odd: the first text with which no type fits all. types_without_odd: the types that all other texts fit.
+    """
 
     count: int = 0
     types: list[tuple[Type, re.Pattern[str]]] = field(default_factory=lambda: list(_FORMS))
     is_blank: bool = True
+    odd: OddText | None = None
+    types_without_odd: list[tuple[Type, re.Pattern[str]]] = field(default_factory=list)
+    _is_first_odd: bool = False
+    _has_others: bool = False
 
-    def take(self, text: str) -> None:
-        """Add a text."""
+    def take(self, text: str, number: int = 0) -> None:
+        """Add a text, in the element with this start tag."""
         trimmed = text.strip(SPACE)
         self.count += 1
         self.is_blank = self.is_blank and not trimmed
-        self.types = [(type_, form) for type_, form in self.types if _reads(trimmed, type_, form)]
+        if self.odd is None:
+            types = _that_read(trimmed, self.types)
+            if not types:
+                self.odd, self.types_without_odd = OddText(trimmed, number), self.types
+                self._is_first_odd = self.count == 1
+            self.types = types
+        elif trimmed != self.odd.text:
+            self._has_others = True
+            if self.types_without_odd:
+                self.types_without_odd = _that_read(trimmed, self.types_without_odd)
+
+    @property
+    def reason(self) -> OddText | None:
+        """The text because of which the type is STRING; None if it is another type, or if most texts fit no other."""
+        fits_others = self._has_others and self.types_without_odd
+        return self.odd if not self._is_first_odd or fits_others else None
 
     @property
     def type(self) -> Type:
@@ -107,6 +132,11 @@ def type_of_texts(texts: Iterable[str]) -> Type:
     for text in texts:
         all_texts.take(text)
     return all_texts.type
+
+
+def _that_read(text: str, types: list[tuple[Type, re.Pattern[str]]]) -> list[tuple[Type, re.Pattern[str]]]:
+    """The types that represent a text without loss."""
+    return [(type_, form) for type_, form in types if _reads(text, type_, form)]
 
 
 def _reads(text: str, type_: Type, form: re.Pattern[str]) -> bool:
@@ -126,11 +156,12 @@ def _reads(text: str, type_: Type, form: re.Pattern[str]) -> bool:
 
 @dataclass(slots=True)
 class _Element:
-    """A tuple, or an element in it. ``name`` is its name in paths."""
+    """A tuple, or an element in it. ``name`` is its name in paths, ``number`` that of its start tag in the sample."""
 
     name: str
     attributes: dict[str, str]
     is_tuple: bool
+    number: int
     texts: list[str] = field(default_factory=list)
     children: list[_Element] = field(default_factory=list)
 
@@ -156,9 +187,9 @@ class _PathStats:
         text = "".join(element.texts)
         self.count += 1
         self.is_mixed |= not element.is_tuple and bool(element.children) and bool(text.strip(SPACE))
-        self.texts.take(text)
+        self.texts.take(text, element.number)
         for name, text in element.attributes.items():
-            self.attributes.setdefault(name, _Texts()).take(text)
+            self.attributes.setdefault(name, _Texts()).take(text, element.number)
         if self.is_mixed:
             self.children.clear()
             return
@@ -172,10 +203,11 @@ class _PathStats:
     def parts(self) -> Iterator[ElementPart]:
         """Implements `DescribedElement`."""
         for name, texts in self.attributes.items():
-            yield ElementPart(f"@{name}", texts.type, texts.count < self.count)
+            yield ElementPart(f"@{name}", texts.type, texts.count < self.count, odd=texts.reason)
         if self._has_text:
             step = "text()" if self.children else ""
-            yield ElementPart(step, STRING if self.is_mixed else self.texts.type)
+            odd = None if self.is_mixed or self.children else self.texts.reason
+            yield ElementPart(step, STRING if self.is_mixed else self.texts.type, odd=odd)
         for name, child in self.children.items():
             yield ElementPart(name, child, child.holders < self.count, child.max_count > 1)
         if self.is_mixed:
@@ -236,7 +268,7 @@ class SampledValues(SampleTarget):
             and name_parts(name)[1] == name_parts(self._names[-1])[1]
         ):
             return self._leave_out(f"<{name}> inside a tuple")
-        element = _Element(element_step(name, self._namespace), {}, is_tuple)
+        element = _Element(element_step(name, self._namespace), {}, is_tuple, self._number)
         if not is_tuple and not _is_path_name(name):
             return self._leave_out_name(element.name)
         for key, value in attributes.items():

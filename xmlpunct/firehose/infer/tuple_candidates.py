@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xmlpunct.firehose.infer.sampled_values import SampleTarget
@@ -11,6 +11,8 @@ from xmlpunct.firehose.spec import name_parts
 
 _FULL = 10
 """An element is a container if it has at least this number of repeated descendants per column of its own."""
+_MOST_OF = 0.85
+"""An element is a container, too, if repeated elements at one path hold this share of it; see `is_container_of`."""
 _MOST_PATHS = 20_000
 """The number of paths to count, to bound memory."""
 
@@ -35,12 +37,18 @@ class ElementPath:
         """True if it occurs more than once in a parent, and has attributes or children to be columns."""
         return self.most > 1 and bool(self.children or self.attributes)
 
-    @property
-    def is_container(self) -> bool:
-        """True if its repeated descendants are the tuples rather than itself."""
+    def is_container_of(self, inner: Sequence[ElementPath]) -> bool:
+        """True if these repeated descendants are the tuples rather than itself.
+
+        They are if there are many for each of its own columns, or if it is one of few and one path holds most of it.
+        """
+        if not inner:
+            return False
         tuples = sum(path.count for path in self.outermost())
         own_columns = len(self.attributes) + sum(child.most == 1 for child in self.children.values())
-        return tuples > 0 and tuples >= _FULL * own_columns * self.count
+        largest = max(inner, key=lambda path: path.whole_size)
+        holds_most = largest.whole_size >= _MOST_OF * self.whole_size and largest.count >= self.count**2
+        return holds_most or tuples >= _FULL * own_columns * self.count
 
     @property
     def whole_size(self) -> int:
@@ -55,13 +63,13 @@ class ElementPath:
             else:
                 yield from child.outermost()
 
-    def candidates(self) -> Iterator[ElementPath]:
+    def candidates(self) -> list[ElementPath]:
         """The paths of possible tuples: the outermost repeated paths that are no containers."""
+        paths: list[ElementPath] = []
         for path in self.outermost():
-            if path.is_container:
-                yield from path.candidates()
-            else:
-                yield path
+            inner = path.candidates()
+            paths += inner if path.is_container_of(inner) else [path]
+        return paths
 
 
 class TupleCandidates(SampleTarget):

@@ -65,6 +65,11 @@ class SplitPositions:
     def _lines(self) -> memoryview:
         return np.flatnonzero(np.frombuffer(self.split.data, np.uint8) == 10).data
 
+    @property
+    def count(self) -> int:
+        """The number of start tags."""
+        return len(self._starts)
+
     def offset(self, number: int) -> int:
         """The offset in the split of its n-th start tag (from 1)."""
         if number > len(self._starts):  # the parser counted a malformed start tag that `tokens` did not
