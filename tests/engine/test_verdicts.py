@@ -182,6 +182,8 @@ def test_suggested_schemes(s: str, r: str, query: str, expected: list[str]) -> N
         (OVER, "over: fine: retains state for each partition, by definition"),
         ("SELECT hour, sid FROM s INTERSECT SELECT hour, sid FROM f", "intersect: fine (f ends)"),
         ("SELECT hour FROM f WHERE hour NOT IN (SELECT id FROM k)", "antijoin: blocks for ever"),
+        ("SELECT temp AS x FROM s UNION SELECT ts FROM r", "union: fine but for nulls in temp, ts"),
+        ("SELECT temp AS ts FROM s UNION SELECT ts AS temp FROM r", "union: fine but for nulls in temp, ts"),
     ],
 )  # fmt: skip
 def test_verdicts_in_words(query: str, expected: str) -> None:

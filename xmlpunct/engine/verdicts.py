@@ -59,9 +59,8 @@ def _attributes(node: Node, outlook: Outlook) -> set[str]:
     names = set[str]()
     for need in outlook.needs:
         for name in need.nulls_left:
-            names.update(
-                attribute for _, attribute in node.inputs[need.port].stream_attributes(name) or [("", name)]
-            )
+            source = node if need.jointly else node.inputs[need.port]  # whose columns the need names
+            names.update(attribute for _, attribute in source.stream_attributes(name) or [("", name)])
     return names
 
 
