@@ -37,7 +37,8 @@ class Inference:
 
     ``recorded`` has the results of an earlier run by stream; these are reused. ``sources`` maps streams to sources. A
     source that can be read only once is replaced by one that replays the sample. If the query names such a source, its
-    replacement is in ``opened``, for the run. ``records`` has the results by stream.
+    replacement is in ``opened``, for the run. ``records`` has the results by stream. ``declares``: a source for a name
+    in FROM declares a stream.
     """
 
     def __init__(
@@ -45,7 +46,9 @@ class Inference:
         punct_namespace: str = PUNCT_NAMESPACE,
         recorded: Mapping[str, InferredStream] | None = None,
         sources: Mapping[str, Source] | None = None,
+        declares: bool = False,
     ) -> None:
+        self.declares = declares
         self.punct_namespace = punct_namespace
         self.sources = dict(sources or {})
         self.opened = Opened()
@@ -63,12 +66,14 @@ class Inference:
         nested: bool = False,
         sample: str | None = None,
         any_namespace: bool = False,
+        fallback: str | None = None,
     ) -> Inferred:
         """The element and the columns of a stream. With ``xsd`` the columns come from that XML schema.
 
         ``where`` and ``nested`` select the elements that are tuples. ``sample`` is the size of the sample.
-        ``any_namespace``: a local name stands for the first element with this name, in any namespace. Raises
-        `SourceError`, and `UsageError` if the columns cannot be inferred.
+        ``any_namespace``: a local name stands for the first element with this name, in any namespace. ``fallback``: the
+        local name of the tuples' element if no element repeats. Raises `SourceError`, and `UsageError` if the columns
+        cannot be inferred.
         """
         recorded = self._recorded.get(stream)
         if recorded is not None:
@@ -78,7 +83,7 @@ class Inference:
                 from xmlpunct.firehose.infer.document import infer
 
                 taken = self._sample(stream, source, sample, element)
-                inferred = infer(taken, element, self.punct_namespace, where, nested, any_namespace)
+                inferred = infer(taken, element, self.punct_namespace, where, nested, any_namespace, fallback)
                 element = inferred.element
             if xsd is not None:
                 inferred = replace(XsdFile(xsd).infer(read_element(element)[-1]), element=element)

@@ -27,7 +27,8 @@ def query(
     params : mapping, optional
         A value for each ``:name`` of the query: None, bool, int, float, Decimal, str, date or datetime.
     **sources : str, os.PathLike, bytes, binary file, Source or table
-        Replace the sources of streams, by name. A table is a polars data frame or lazy frame, a pandas data frame, or
+        Replace the sources of streams, by name. The element and the columns of an undeclared stream are inferred from
+        its source. A table is a polars data frame or lazy frame, a pandas data frame, or
         an object with Arrow data, such as a pyarrow table. It is a constant relation: all its rows, then the end of
         the stream. It needs no declaration; then it keeps its own columns.
 
@@ -63,6 +64,8 @@ def query(
     >>> sql = "CREATE STREAM t (hour INT); SELECT name, COUNT(*) AS n FROM t JOIN shifts USING (hour) GROUP BY name"
     >>> query(sql, t=feed, shifts=shifts).to_polars().rows()
     [('Ada', 1), ('Bo', 2)]
+    >>> query("SELECT COUNT(*) AS n FROM t", t=feed).to_polars().rows()
+    [(3,)]
     >>> query("CREATE STREAM t (hour INT); SELECT hour + :n AS h FROM t", params={"n": 7}, t=feed).to_polars().rows()
     [(12,), (13,), (13,)]
     """
@@ -83,7 +86,7 @@ def query(
         else:
             opened[name] = source if isinstance(source, Source) else Source.of(source, name)
             names[name] = opened[name].name
-    inference = Inference(sources=opened)
+    inference = Inference(sources=opened, declares=True)
     literals = of_values(params or {})
     planned = plan(sql, names, inference=inference, tables=tables, parameters=literals, has_labels=True)
     planned.refuse_sinks()

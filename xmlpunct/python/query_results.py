@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 import polars as pl
 import pyarrow as pa
@@ -15,23 +16,25 @@ from xmlpunct.base.forks import need_polars
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.run.reject_log import RejectLog
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
+from xmlpunct.python.async_iteration import from_thread
 from xmlpunct.python.parse_api import rows
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
+from xmlpunct.slice.tabular_forms import TabularForms
 
 if TYPE_CHECKING:
     from xmlpunct.engine.plan import Query
     from xmlpunct.engine.run.inputs.tables import Table
 
-_RESULTS_PER_TURN = 1000
-"""The number of results after which the other tasks of an event loop get a turn."""
+T = TypeVar("T")
 
 
-class QueryResults:
+class QueryResults(TabularForms):
     """The results of a query, as `query` returns them.
 
     Iteration, with ``for`` or ``async for``, yields tuples and punctuations as soon as they are final. The column
-    forms hold tuples only: `batches`, `to_polars`, and the Arrow stream that DuckDB, pyarrow and pandas read.
+    forms hold tuples only: `batches`, `to_polars`, `to_arrow`, `to_pandas`, and the Arrow stream that DuckDB and other
+    libraries read. ``with`` and ``async with`` end the runs in progress at the end of their block.
 
     Notes
     -----
@@ -44,22 +47,39 @@ class QueryResults:
     >>> import xmlpunct
     >>> feed = b"<s><t><hour>5</hour></t><t><hour>6</hour></t></s>"
     >>> results = xmlpunct.query("CREATE STREAM t (hour INT); SELECT hour, hour > 5 AS late FROM t", t=feed)
+    >>> results
+    QueryResults(hour INT, late BOOLEAN)
     >>> list(results), results.to_polars().rows(named=True)[1]
     ([(5, False), (6, True)], {'hour': 6, 'late': True})
+    >>> with results:
+    ...     print(next(results))
+    (5, False)
     """
 
     def __init__(self, query: Query, sources: Mapping[str, Source | Table]) -> None:
         self._run = _Run(query, sources)
         self._iterator: Iterator[Tuple | Punctuation] | None = None
+        self._runs = WeakSet[Generator[Any]]()
+        self._async_runs = WeakSet[AsyncGenerator[Tuple | Punctuation]]()
 
     @property
     def schema(self) -> Schema:
         """The columns of the tuples."""
         return self._run.schema
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.schema.names)
+
+    def __repr__(self) -> str:
+        return f"QueryResults({', '.join(f'{a.name} {a.type}' for a in self.schema)})"
+
     def __iter__(self) -> Iterator[Tuple | Punctuation]:
         """The tuples and punctuations of a new run; or the remaining ones of the run that ``next`` began."""
-        return chain.from_iterable(self._run.elements()) if self._iterator is None else self
+        if self._iterator is not None:
+            return self
+        return chain.from_iterable(self._closing(self._run.elements()))
 
     def __next__(self) -> Tuple | Punctuation:
         """The next tuple or punctuation of a run, which the first call begins."""
@@ -71,22 +91,36 @@ class QueryResults:
             self._iterator = None
             raise
 
-    async def __aiter__(self) -> AsyncIterator[Tuple | Punctuation]:
+    def __aiter__(self) -> AsyncGenerator[Tuple | Punctuation]:
         """Iterate in asyncio. A separate thread runs the query, so that the event loop never waits."""
-        import asyncio  # not at the top: it would slow down every start
+        run = from_thread(self._run.elements(watched=True))
+        self._async_runs.add(run)
+        return run
 
-        loop, slices = asyncio.get_running_loop(), self._run.elements(watched=True)
-        thread = ThreadPoolExecutor(1, thread_name_prefix="xmlpunct query")
-        try:
-            while (elements := await loop.run_in_executor(thread, next, slices, None)) is not None:
-                for number, element in enumerate(elements, 1):
-                    yield element
-                    if number % _RESULTS_PER_TURN == 0:
-                        await asyncio.sleep(0)
-        finally:
-            closing = thread.submit(slices.close)  # queued behind the step that a cancelled task left running
-            thread.shutdown(wait=False)
-            await asyncio.shield(asyncio.wrap_future(closing))
+    def close(self) -> None:
+        """End all runs in progress in this thread, and the run that ``next`` began."""
+        self._iterator = None
+        for run in list(self._runs):
+            with suppress(ValueError):  # another thread is in its step
+                run.close()
+
+    def __enter__(self) -> QueryResults:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> QueryResults:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for run in list(self._async_runs):
+            await run.aclose()
+
+    def _closing(self, run: Generator[T]) -> Generator[T]:
+        """A run that `close` ends."""
+        self._runs.add(run)
+        return run
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """The tuples as data frames, each as soon as its tuples are final.
@@ -96,7 +130,7 @@ class QueryResults:
         polars.DataFrame
             At least one row; columns and dtypes are those of ``schema.dtypes``.
         """
-        return self._run.batches()
+        return self._closing(self._run.batches())
 
     def to_polars(self) -> pl.DataFrame:
         """All tuples as one data frame, when the sources have ended.
@@ -144,7 +178,7 @@ class _Run:
         for part in self.slices(watched):
             yield [*rows(self.schema, part), *(p for p in part.punctuations if not p.is_everything)]
 
-    def batches(self) -> Iterator[pl.DataFrame]:
+    def batches(self) -> Generator[pl.DataFrame]:
         """The tuples of a run, slice by slice where there are any."""
         for part in self.slices():
             if part.tuples.height:

@@ -11,12 +11,13 @@ from xmlpunct.base.codec import pack, unpack
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
+from xmlpunct.slice.tabular_forms import TabularForms
 
 _TUPLES, _PUNCTUATIONS = "tuples", "punctuations"
 
 
-@dataclass(slots=True, init=False)
-class Slice:
+@dataclass(slots=True, init=False, repr=False)
+class Slice(TabularForms):
     """Consecutive tuples of a stream as columns, and the punctuations among them.
 
     Parameters
@@ -33,6 +34,14 @@ class Slice:
     -----
     In a grammatical stream no tuple behind a punctuation matches it, so the order of tuples and punctuations inside a
     slice carries no information. Only the check for late tuples reads ``before``. See semantics 1.
+
+    At the end of a ``with`` block, the slice releases its tuples.
+
+    Examples
+    --------
+    >>> with Slice(pl.DataFrame({"sku": ["a7"], "n": [3]})) as part:
+    ...     print(part, part.columns, part.to_arrow().to_pylist())
+    Slice(tuples: 1, punctuations: 0, columns: sku, n) ['sku', 'n'] [{'sku': 'a7', 'n': 3}]
     """
 
     tuples: pl.DataFrame
@@ -47,6 +56,25 @@ class Slice:
 
     def __bool__(self) -> bool:
         return bool(self.punctuations) or self.tuples.height > 0
+
+    def __repr__(self) -> str:
+        counts = f"tuples: {self.tuples.height:,}, punctuations: {len(self.punctuations):,}"
+        return f"Slice({counts}, columns: {', '.join(self.columns)})"
+
+    def __enter__(self) -> Slice:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.tuples = self.tuples.clear()
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self.tuples.columns
+
+    def to_polars(self) -> pl.DataFrame:
+        """The tuples as a data frame."""
+        return self.tuples
 
     def parts(self, size: int) -> Iterator[Slice]:
         """Smaller slices of about ``size`` bytes of tuples; at least one. The last one has the punctuations.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -77,7 +77,8 @@ def _plan(
     queries = [s for s in statements if not isinstance(s, exp.Create | CreateView)]
     placed = any(c.name in ORIGIN_NAMES for query in (*views, *queries) for c in query.find_all(exp.Column))
     creates = [s for s in statements if isinstance(s, exp.Create)]
-    streams = Namespace(declared(creates, sources, inference, placed, tables))
+    undeclared = _tables_named(statements) if inference.declares else set[str]()
+    streams = Namespace(declared(creates, sources, inference, placed, tables, undeclared))
     names = check_queries(queries)
     files, roots, answers = FileTables(inference), list[Node](), list[Answer]()
     read_by_views, contexts = streams_read(views, streams), dict[Instants, Context]()
@@ -103,6 +104,11 @@ def _plan(
     return replace(
         planned, streams=tuple(used), reads=tuple(files_named(statements, streams | files.streams))
     )
+
+
+def _tables_named(statements: Iterable[exp.Expr]) -> set[str]:
+    """The names of the tables in statements, in small letters."""
+    return {table.name.lower() for statement in statements for table in statement.find_all(exp.Table)}
 
 
 def _check_depth(root: Node) -> None:

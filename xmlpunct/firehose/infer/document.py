@@ -141,9 +141,11 @@ def infer(
     where: tuple[str, str] | None = None,
     nested: bool = False,
     any_namespace: bool = False,
+    fallback: str | None = None,
 ) -> Inferred:
     """The inferred columns of ``element``, or of the repeated element that holds most of the sample.
 
+    ``fallback``: the local name of the tuples' element if no element repeats.
     ``any_namespace``: a local name stands for the first element with this name, in any namespace but that of
     punctuations.
     ``where`` and ``nested`` determine which elements of that name are tuples: see `StreamSpec`.
@@ -160,7 +162,7 @@ def infer(
             others = elements.others(element)
     else:
         error = _feed(sample, elements)
-        element = elements.tuple_element()
+        element = elements.tuple_element() or elements.first.get(fallback or "")
         if element is None:
             raise error or SourceError(
                 sample.source,

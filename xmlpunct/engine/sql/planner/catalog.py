@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -34,11 +34,13 @@ def declared(
     inference: Inference | None = None,
     placed: bool = False,
     tables: Mapping[str, Table] | None = None,
+    undeclared: Collection[str] = (),
 ) -> dict[str, Stream]:
     """The declared streams by name; ``sources`` overrides WITH (source = ...).
 
-    Undeclared columns are inferred. ``placed``: tuples have columns with their source positions. ``tables`` also
-    override sources; an undeclared table becomes a stream with its own columns.
+    Undeclared columns are inferred; of the ``undeclared`` streams, named in small letters, also the elements.
+    ``placed``: tuples have columns with their source positions. ``tables`` also override sources; an undeclared table
+    becomes a stream with its own columns.
     Raises `SqlError` for a wrong declaration, `UsageError` for a source of a stream that is not declared.
     """
     streams: dict[str, Stream] = {}
@@ -118,12 +120,18 @@ def declared(
             promised=promised_schemes(statement, schema),
             remedy=remedy,
         )
-    for name in sources:
-        if name not in streams:
+    for name, source in sources.items():
+        if name in streams:
+            continue
+        if inference is None or name.lower() not in undeclared:
             names, hint = ", ".join(streams) or "none", did_you_mean(name, streams)
             raise UsageError(f"a source for stream {name}, which is not declared: there are {names}{hint}")
-    undeclared = {name: table for name, table in tables.items() if name not in streams}
-    return streams | {name: Stream(name, table.schema, name, name) for name, table in undeclared.items()}
+        inferred = inference(name, source, None, any_namespace=True, fallback=name)
+        schema = with_origin(inferred.schema) if placed else inferred.schema
+        remedy = ColumnsRemedy(name, inferred.element)
+        streams[name] = Stream(name, schema, inferred.element, source, guessed=True, remedy=remedy)
+    constant = {name: table for name, table in tables.items() if name not in streams}
+    return streams | {name: Stream(name, table.schema, name, name) for name, table in constant.items()}
 
 
 def files_named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:

@@ -102,12 +102,16 @@ class FileRemedy:
 
 @dataclass(frozen=True)
 class ColumnsRemedy:
-    """The remedy for a CREATE STREAM without columns."""
+    """The remedy for a CREATE STREAM without columns, or for a stream without a declaration, of this ``element``."""
 
     stream: str
+    element: str | None = None
 
     def __call__(self, columns: Schema) -> str:
         start = f"CREATE STREAM {identifier(self.stream)} ({column_list(columns)})"
+        if self.element is not None:
+            element = string_literal(self.element)
+            return f"{_INFERRED}: declare the columns, {start} WITH (element = {element});"
         return (
             f"{_INFERRED}: declare the columns, {start}; or infer them from all of it, WITH (sample = 'all')"
         )
