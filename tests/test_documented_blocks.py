@@ -23,6 +23,9 @@ OF_TESTS = {
     "CONTRIBUTING.md": "tests/test_contributing.py",
     "docs/comparison.md": "tests/spark/test_comparison.py, except the blocks marked there as not run",
     "docs/connectors.md": "the tests of each section in tests/connectors",
+    "docs/from-lxml.md": "tests/spark/test_migration_pages.py",
+    "docs/from-read-xml.md": "tests/spark/test_migration_pages.py",
+    "docs/from-spark-xml.md": "tests/spark/test_migration_pages.py",
     "docs/pyspark.md": "tests/spark/test_pyspark.py",
     "docs/sinks.md": "tests/sinks/test_docs.py",
 }
