@@ -200,3 +200,18 @@ def test_the_master_belongs_to_spark(cli: Cli) -> None:
     ran = cli(WAREHOUSE, "--engine", "local", "--master", "local[2]")
     assert ran.code == 2
     assert "--master is an option of --engine spark" in ran.err
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "4"])
+def test_limit_writes_the_first_rows(
+    threads: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in range(3):
+        books = "".join(f"<book><title>T{file * 20_000 + i}</title></book>" for i in range(20_000))
+        Path(f"part{file}.xml").write_text(f"<books>{books}</books>")
+    options = ("--engine", "local", "--threads", threads, "--format", "csv")
+    first = cli("SELECT title FROM 'part0.xml' LIMIT 3", *options)
+    assert (first.code, first.out) == (0, "title\nT0\nT1\nT2\n")
+    files = cli("SELECT DISTINCT title FROM 'part*.xml' WHERE title <> 'T5' LIMIT 50000", *options)
+    assert files.out.splitlines()[1:] == [f"T{i}" for i in range(50_001) if i != 5]

@@ -44,7 +44,7 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
     name = name_parts(read_element(element)[-1])[1]
     root = "stream" if name != "stream" else "streams"  # the root must not look like a tuple
     writer = writer_for(format_, schema, root=root, element=name, punct_namespace=punct_namespace)
-    output, log = Output(schema, writer), RejectLog()
+    output, log = Output(schema, writer, ordered=True), RejectLog()
     is_terminal = standard_output().isatty()
     put(writer.start())
     try:

@@ -193,6 +193,7 @@ class PartialGroupBy(Unary):
 class DupElim(Unary):
     """Drops duplicates of earlier tuples."""
 
+    keeps_order = True
     repeats = True
 
     def operator(self) -> ops.Operator:

@@ -69,6 +69,8 @@ class Node:
 
     by_position: ClassVar[bool] = False
     """True if it matches its inputs' columns by position, so that they are exactly those it `needs`."""
+    keeps_order: ClassVar[bool] = False
+    """True if its output has the order of its input."""
     by_name: ClassVar[bool] = False
     """True if it selects columns of its input by name, and drops all other columns."""
     withholds: ClassVar[bool] = False
@@ -148,8 +150,8 @@ class Node:
 
     @property
     def ordered(self) -> bool:
-        """True if its output has the order that the query requests."""
-        return False
+        """True if its output has the order of ORDER BY or, without ORDER BY, of the document, on one shard."""
+        return self.keeps_order and self.inputs[0].ordered
 
     @property
     def lasting(self) -> Lasting:

@@ -11,6 +11,7 @@ from xmlpunct.base.errors import UsageError
 from xmlpunct.connectors.open_source import Source, open_source
 from xmlpunct.engine.plan.node import Node
 from xmlpunct.engine.plan.stream_nodes import Guard, Stream
+from xmlpunct.engine.plan.tuple_nodes import Sort
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.run.run_options import Destination
 
@@ -44,9 +45,9 @@ class Answer:
     destination: Destination | None = None
 
     @property
-    def ordered(self) -> bool:
-        """True if the results have the order that the query requests."""
-        return self.root.ordered
+    def is_sorted(self) -> bool:
+        """True if the query has ORDER BY."""
+        return any(self.root.find(Sort))
 
     def __str__(self) -> str:
         return f"sink {self.name}" if self.name else "the result"

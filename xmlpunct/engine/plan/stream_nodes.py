@@ -124,6 +124,8 @@ class Scan(Node):
     memory: bool = True
     counts_only: bool = False
 
+    ordered = True
+
     def operator(self) -> ops.Operator:
         scan = ops.Scan.rename(self.stream.layout, self.columns, self.names, self.memory)
         scan.ends = not self.stream.guarded  # otherwise the guard rejects tuples after the end
@@ -175,6 +177,8 @@ class Key(Unary):
     Its input is a scan, or the merge of a stream's senders. ``remembers``: it retains the keys of earlier slices.
     """
 
+    keeps_order = True
+
     keys: tuple[tuple[str, ...], ...]
     remembers: bool = False
 
@@ -215,6 +219,8 @@ class Punctuate(Unary):
     Its input is a scan, possibly with selects and projects, so that it receives tuples in the order of the source.
     """
 
+    keeps_order = True
+
     order: AccessOrder
 
     def operator(self) -> ops.Operator:
@@ -243,6 +249,8 @@ class Punctuate(Unary):
 @dataclass(frozen=True)
 class Guard(Unary):
     """Rejects late tuples of a guarded stream. With `drops_rejects`, another guard reports them."""
+
+    keeps_order = True
 
     stream: Stream
 

@@ -47,6 +47,8 @@ from xmlpunct.types.interval_set import IntervalSet
 class Select(Unary):
     """Keeps the tuples for which ``predicate`` is true."""
 
+    keeps_order = True
+
     predicate: Expression
 
     def operator(self) -> ops.Operator:
@@ -59,10 +61,6 @@ class Select(Unary):
     @property
     def can_fail(self) -> bool:
         return can_fail(self.predicate)
-
-    @property
-    def ordered(self) -> bool:
-        return self.input.ordered
 
     @property
     def lasting(self) -> Lasting:
@@ -110,6 +108,8 @@ class Select(Unary):
 @dataclass(frozen=True)
 class Unnest(Unary):
     """One tuple for each item of an array: see the operator."""
+
+    keeps_order = True
 
     array: str
     fields: tuple[tuple[str, str], ...]
@@ -167,6 +167,8 @@ class Project(Unary):
     upper half of a split project, and has state, unless ``memory`` is False.
     """
 
+    keeps_order = True
+
     columns: tuple[tuple[str, Expression], ...]
     derived: tuple[tuple[str, Expression], ...] = ()
     memory: bool = True
@@ -206,10 +208,6 @@ class Project(Unary):
     @property
     def can_fail(self) -> bool:
         return any(can_fail(e) for _, e in self.columns)
-
-    @property
-    def ordered(self) -> bool:
-        return self.input.ordered
 
     @property
     def lasting(self) -> Lasting:
@@ -374,6 +372,8 @@ class Sort(Unary):
 class Limit(Unary):
     """The first ``count`` tuples."""
 
+    keeps_order = True
+
     count: int
 
     def operator(self) -> ops.Operator:
@@ -386,7 +386,3 @@ class Limit(Unary):
     @property
     def unblocked_by(self) -> str:
         return f"after {self.count} {'tuple' if self.count == 1 else 'tuples'} reading stops"
-
-    @property
-    def ordered(self) -> bool:
-        return self.input.ordered

@@ -20,6 +20,8 @@ from xmlpunct.types.pattern import Pattern, ordinals
 class Hop(Unary):
     """Each tuple with each of its windows. ``start`` and ``end`` name the window's columns, or are None."""
 
+    keeps_order = True
+
     timestamp: str
     frame: HoppingWindows
     start: str | None
@@ -88,6 +90,8 @@ class WindowPromises(Unary):
     It is a separate node because it retains closed instants, while `Hop` runs in the reader. ``keeps``: the output has
     the timestamp.
     """
+
+    keeps_order = True
 
     timestamp: str
     frame: HoppingWindows

@@ -17,7 +17,7 @@ from xmlpunct.slice import Slice
 class Output:
     """Turns result slices into bytes.
 
-    Tuples are sorted within a slice, so that equal slices give equal bytes; ``ordered`` keeps the order of the query.
+    Tuples are sorted within a slice, so that equal slices give equal bytes; ``ordered`` tuples keep their order.
     A tuple that matches an earlier punctuation is dropped and counted as ``late``: written results never change.
     Punctuations that earlier ones imply are not written. The writer's end marks the end of the stream, never a
     punctuation. ``unfit`` computes the reasons why tuples cannot be written; default: `Writer.unfit`.

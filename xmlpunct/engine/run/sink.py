@@ -334,18 +334,22 @@ def _warn_if_gone(options: RunOptions, length: int) -> None:
         )
 
 
-def make_outputs(query: Query, options: RunOptions) -> list[Output]:
-    """The `Output` of each answer. Raises `UsageError` for options or names that its format does not support."""
+def make_outputs(query: Query, options: RunOptions, in_document_order: bool = False) -> list[Output]:
+    """The `Output` of each answer; ``in_document_order``: the engine keeps the order of a document.
+
+    Raises `UsageError` for options or names that its format does not support.
+    """
     outputs = []
     for answer in query.answers:
         with told_of(answer):
-            outputs.append(make_output(options.to(answer.destination), answer))
+            outputs.append(make_output(options.to(answer.destination), answer, in_document_order))
     return outputs
 
 
-def make_output(options: RunOptions, answer: Answer) -> Output:
+def make_output(options: RunOptions, answer: Answer, in_document_order: bool = False) -> Output:
     """The `Output` of an answer with its own options."""
-    schema, ordered, say = answer.root.schema, answer.ordered, options.spelled
+    schema, say = answer.root.schema, options.spelled
+    ordered = answer.root.ordered if in_document_order else answer.is_sorted
     if options.form is not None and options.format != "xml":
         xml = f"{say('root')}, {say('row')}, {say('namespaces')} and {say('pretty')}"
         raise UsageError(f"{xml} apply to XML, not to {options.format}: leave them out")

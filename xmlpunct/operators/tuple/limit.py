@@ -12,7 +12,7 @@ from xmlpunct.schema import Schema
 
 
 class Limit(Operator):
-    """Emits the first ``count`` tuples. After a sort these are the first in its order, otherwise any.
+    """Emits the first ``count`` tuples. Its input determines their order.
 
     - cpass(ts, ps)  = the first n of ts
     - cprop(ts, ps)  = ps; once there were n tuples, ``<*, ..., *>``

@@ -79,7 +79,7 @@ def run(
                     f"{target.output} is a dataset directory: {target.spelled('format')} parquet, arrow or csv; "
                     "for xml use --engine spark"
                 )
-    outputs, stop = make_outputs(query, options), stop or Stop()
+    outputs, stop = make_outputs(query, options, in_document_order=True), stop or Stop()
     provisional = None
     if options.partial is not None:
         from xmlpunct.engine.run.local.provisional import Provisional
