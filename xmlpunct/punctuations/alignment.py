@@ -170,8 +170,7 @@ class Alignment:
         else:
             retained.remove_covered(emitted)
         if len(self._combinations) and not self.ended:
-            for p in emitted:
-                self._combinations.leave(p, self._overlaps_retained)
+            self._combinations.leave(emitted, self._overlaps_retained)
 
     def _all_agree(self, port: int, p: Punctuation) -> bool:
         """Whether all other inputs retain ``p``, and no other retained punctuation overlaps it."""
@@ -345,8 +344,7 @@ class Alignment:
             self._drop(i, q)
         # A combination of retained punctuations overlaps them.
         released, self._released = self._released, []
-        for p in dict.fromkeys(released):
-            self._combinations.leave(p, self._overlaps_retained)
+        self._combinations.leave(dict.fromkeys(released), self._overlaps_retained)
 
     @property
     def ended(self) -> bool:

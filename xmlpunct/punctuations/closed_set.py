@@ -164,27 +164,40 @@ class ClosedSet:
                         del self._positions[row.outline]
                         self._outlines.remove(row.outline)
 
-    def leave(self, p: Punctuation, is_needed: Callable[[Punctuation], bool]) -> None:
-        """Forget the punctuations that overlap ``p`` and are not needed.
+    def leave(self, punctuations: Iterable[Punctuation], is_needed: Callable[[Punctuation], bool]) -> None:
+        """Forget the closed punctuations that overlap one of ``punctuations`` and are not needed.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> closed = ClosedSet(s)
         >>> closed.update(Punctuation.of(s, hour=hour) for hour in (5, 7))
-        >>> closed.leave(Punctuation.of(s, hour=5), lambda q: False)
+        >>> closed.leave([Punctuation.of(s, hour=5)], lambda q: False)
         >>> closed.overlapping(Punctuation.everything(s))
         [Punctuation(<*, 7>)]
         """
-        for row in self.overlapping_rows(p):
+        for row, reached in self._reached(punctuations).items():
             values = self._rows[row]
             if values is None:
                 is_gone = not is_needed(row.outline)
             else:
-                for pattern in values.overlapping(p.patterns[row.position]):
+                for pattern in values if reached is None else values.overlapping(reached):
                     if not is_needed(row.outline.with_pattern(row.position, pattern)):
                         values.remove(pattern)
                 is_gone = not len(values)
             if is_gone:
                 self.remove([row])
+
+    def _reached(self, punctuations: Iterable[Punctuation]) -> dict[Row, IntervalSet | None]:
+        """The rows that overlap one of some punctuations, each with the values that these have there; None for all."""
+        reached: dict[Row, IntervalSet | None] = {}
+        for p in punctuations:
+            for row in self.overlapping_rows(p):
+                if row.position < 0 or (pattern := p.patterns[row.position]) is WILDCARD:
+                    reached[row] = None
+                elif row not in reached:
+                    reached[row] = IntervalSet(self.schema.attributes[row.position].type, [pattern])
+                elif (values := reached[row]) is not None:
+                    values.add(pattern)
+        return reached
 
     def _forget_oldest(self) -> None:
         """Forget the oldest rows, and of one row the lowest intervals, while there are more than the limit."""

@@ -193,8 +193,8 @@ class JointCover:
         self._open.remove(covered)
         # Some values of a list overlap no open row.
         lists = (c for c in overlapping if any(isinstance(q, Values) for q in c.patterns))
-        for p in dict.fromkeys((*(outlines[row] for row in covered), *lists)):
-            self._closed.leave(p, lambda c: bool(self._open.overlapping_rows(c)))
+        reached = dict.fromkeys((*(outlines[row] for row in covered), *lists))
+        self._closed.leave(reached, lambda c: bool(self._open.overlapping_rows(c)))
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed) + (0 if self._past.has_end else len(self._past))

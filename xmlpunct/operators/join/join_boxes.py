@@ -46,7 +46,9 @@ class Box:
     ) -> None:
         self._attribute = other[bounds[0].attribute]
         self.position = other.index(self._attribute.name)
-        self._closed_values = ClosedAttribute(other, self._attribute.name, keys[1 - side])
+        self._closed_values = ClosedAttribute(
+            other, self._attribute.name, keys[1 - side], forgets_complete=True
+        )
         groups: dict[tuple[Expression, bool], list[Bound]] = {}
         for bound in bounds:
             groups.setdefault((bound.subject, bound.is_low), []).append(bound)
