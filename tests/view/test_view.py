@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,12 @@ from xmlpunct.engine.run.local import local_run as local
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
+from xmlpunct.engine.view.chart import draw_history
 from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, box_corners, does, draw
+from xmlpunct.engine.view.folding import fold_plan
 from xmlpunct.engine.view.metrics import metrics
 from xmlpunct.engine.view.moment import Moment, plan_of
+from xmlpunct.engine.view.trend import HistoryPoint
 from xmlpunct.engine.view.view import View
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -90,10 +94,12 @@ def test_the_picture_marks_waiting_edges() -> None:
     snapshot = moment()
     picture = etree.fromstring(draw(snapshot))
     boxes = {g.get("id"): g for g in picture.iter(f"{SVG}g") if g.get("class") == "box"}
-    assert set(boxes) == {f"box-{box.id}" for box in snapshot.boxes}
+    assert set(boxes) == {f"box-{box.id}" for box in snapshot.boxes if box.name != "project"}
+    assert len(boxes) < len(snapshot.boxes)
     edges = [g for g in picture.iter(f"{SVG}g") if g.get("class", "").startswith("edge")]
-    assert len(edges) == sum(len(box.inputs) for box in snapshot.boxes)
-    waits = ["".join(g.itertext()) for g in edges if g.get("class") == f"edge {WAITS}"]
+    assert len(edges) == sum(len(box.inputs) for box in snapshot.boxes if box.name != "project")
+    assert [g.get("class") for g in edges].count(f"edge {WAITS}") == 2
+    waits = [text.text for text in picture.iter(f"{SVG}text") if text.get("class") == f"label {WAITS}"]
     assert waits == ["2 wait", "1 wait"]
     union = next(box for box in snapshot.boxes if box.name == "union")
     assert [does(snapshot, union, port) for port in (0, 1)] == [STILL, WAITS]
@@ -117,6 +123,62 @@ def test_boxes_do_not_overlap(sql: str) -> None:
     corners = box_corners(boxes)
     assert len({(p.x, p.y) for p in corners.values()}) == len(boxes)
     assert all(corners[below].x < corners[box.id].x for box in boxes for below in box.inputs)
+
+
+STREAMS = [
+    f"CREATE STREAM s{i} (x INT, t INT) WITH (source = 's{i}.xml') PUNCTUATE ORDER BY t;" for i in range(30)
+]
+MANY = (
+    "\n".join(STREAMS)
+    + f"""
+SELECT a.t, COUNT(*) AS n FROM ({" UNION ALL ".join(f"SELECT x, t FROM s{i} WHERE x < 9" for i in range(29))}) a
+JOIN s29 AS b ON a.t = b.t GROUP BY a.t"""
+)
+
+
+def test_a_plan_with_30_inputs_is_readable() -> None:
+    """Each input is one line with its stream's name; its projections and filters are in the title."""
+    moment = View(plan(MANY), "local").latest
+    folded, picture = fold_plan(moment.boxes), etree.fromstring(draw(moment))
+    assert [box.name for box in folded.boxes if box.inputs] == ["merge", "join", "group-by"]
+    folded_numbers = [member.id for members in folded.members.values() for member in members]
+    assert sorted([*(box.id for box in folded.boxes), *folded_numbers]) == sorted(
+        box.id for box in moment.boxes
+    )
+    corners = sorted(box_corners(folded.boxes, folded.has_many_scans).values(), key=lambda c: (c.x, c.y))
+    for above, below in pairwise(corners):
+        assert below.x > above.x or below.y >= above.y + above.height + 8
+    assert float(picture.get("height", "")) < 1200
+    names = [text.text for text in picture.iter(f"{SVG}text") if text.get("class") == "name"]
+    assert {"#1 s0", "s29 AS b"} <= {names[0], *(name.partition(" ")[2] for name in names if name)}
+    assert all(title.text for title in picture.iter(f"{SVG}title"))
+    assert "punctuate by s0.t" in draw(moment)
+
+
+def test_punctuations_of_an_access_order_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "s.xml").write_text("<s>" + "".join(f"<t><t>{t}</t></t>" for t in range(5)) + "</s>")
+    query = plan(
+        f"""CREATE STREAM s (t INT) WITH (source = '{tmp_path}/s.xml', element = 't') PUNCTUATE ORDER BY t;
+        SELECT t, COUNT(*) AS n FROM s GROUP BY t"""
+    )
+    stats, view = RunStats("local", watched=True), View(query, "local")
+    local.run(query, RunOptions(output=str(tmp_path / "out.xml")), stats)
+    view.finish(stats, "ended")
+    (read,) = view.latest.inputs
+    assert (read.punctuations, read.punctuations_made) == (0, 1)
+    assert read.punctuation_age is not None
+    assert samples(view.latest)["xmlpunct_input_punctuations_made_total"] == {"s": 1}
+
+
+def test_rates_over_time() -> None:
+    points = [HistoryPoint(0, 0, 0, 0), HistoryPoint(1, 100, 0, 7), HistoryPoint(3, 110, 3, 2)]
+    picture = etree.fromstring(draw_history(points))
+    texts = [text.text for text in picture.iter(f"{SVG}text") if text.get("class") is None]
+    assert texts == [
+        "tuples read: 5/s, at most 100/s",
+        "results: 1.5/s, at most 1.5/s",
+        "retained tuples: 2, at most 7",
+    ]
 
 
 def test_each_answer_is_shown(tmp_path: Path) -> None:

@@ -108,12 +108,12 @@ def _sinks(outputs: tuple[OutputMoment, ...]) -> list[Table]:
 
 
 def _inputs(inputs: tuple[InputMoment, ...]) -> Table:
-    table = _table("input", "tuples", "tuples/s", "punctuations", "last one", "rejected", "to read")
+    table = _table("input", "tuples", "tuples/s", "punctuations", "made", "last one", "rejected", "to read")
     for i in inputs:
         age = "none yet" if i.punctuation_age is None else f"{i.punctuation_age:.0f} s ago"
         unread = "ended" if i.ended else "?" if i.behind is None else f"{i.behind:,} B"
-        counts = (f"{i.tuples:,}", f"{i.rate:,.0f}", f"{i.punctuations:,}", age, f"{i.rejected:,}", unread)
-        table.add_row(_text(i.name), *counts)
+        counts = (i.tuples, i.rate, i.punctuations, i.punctuations_made)
+        table.add_row(_text(i.name), *(f"{n:,.0f}" for n in counts), age, f"{i.rejected:,}", unread)
     return table
 
 

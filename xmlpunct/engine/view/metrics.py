@@ -15,6 +15,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _INPUT_COUNTS = {
     "tuples": "Tuples read.",
     "punctuations": "Punctuations read.",
+    "punctuations_made": "Punctuations that the run made for the input (PUNCTUATE ORDER BY, PRIMARY KEY).",
     "rejected": "Tuples rejected.",
     "bytes": "Bytes read.",
 }

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from xmlpunct.engine.plan import Query, Scan
+from xmlpunct.engine.plan import Key, Node, Punctuate, Query, Scan, Unary
 from xmlpunct.engine.run.rates import Rates
 from xmlpunct.engine.run.stats import Idle, OperatorStats, OutputStats, RunStats
+from xmlpunct.engine.view.trend import HistoryPoint, Trend
 
 SELECT = "SELECT"
 """The displayed name of a SELECT whose result goes to no sink."""
@@ -21,7 +22,8 @@ class OperatorBox:
 
     ``what`` has the operator's parameters. ``inputs`` has the numbers of its input operators. ``waits`` has, for each
     input, the number of retained tuples that wait for it. ``stream`` is the declared stream of a scan. ``part`` is the
-    part of the operator's state with waiting tuples. ``rate`` is its output in tuples per second.
+    part of the operator's state with waiting tuples. ``rate`` is its output in tuples per second. ``punctuates`` is the
+    input for which the operator makes punctuations (PUNCTUATE ORDER BY, PRIMARY KEY).
     """
 
     id: int
@@ -30,6 +32,7 @@ class OperatorBox:
     inputs: tuple[int, ...] = ()
     stream: str | None = None
     part: str = ""
+    punctuates: str | None = None
     tuples_in: int = 0
     tuples_out: int = 0
     punctuations_in: int = 0
@@ -61,7 +64,8 @@ class InputMoment:
     """Totals and rate of one input.
 
     ``behind`` is the number of available bytes that are not read yet; None if it is unknown. ``punctuation_age`` is the
-    time since its last punctuation, in seconds; None before the first one.
+    time since its last punctuation, received or made, in seconds; None before the first one.
+    ``punctuations_made`` is the number of punctuations that the run made for it.
     """
 
     name: str
@@ -73,6 +77,7 @@ class InputMoment:
     behind: int | None
     punctuation_age: float | None
     ended: bool
+    punctuations_made: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,7 @@ class Moment:
     forgotten: int = 0
     first_result_seconds: float | None = None
     outputs: tuple[OutputMoment, ...] = ()
+    history: tuple[HistoryPoint, ...] = ()
 
     @property
     def state_rows(self) -> int:
@@ -123,26 +129,57 @@ def plan_of(query: Query) -> Drawn:
         serves = tuple(name or SELECT for name in sinks.get(node.number, ()))
         boxes.append(
             OperatorBox(
-                node.number, node.name, node.parameters, input_numbers, stream, node.waiting, sinks=serves
+                node.number,
+                node.name,
+                _scan_text(node) if isinstance(node, Scan) else node.parameters,
+                input_numbers,
+                stream,
+                node.waiting,
+                _punctuated_input(node),
+                sinks=serves,
             )
         )
     outputs = tuple(OutputMoment(answer.name or SELECT, answer.root.number) for answer in query.answers)
     return Drawn(tuple(boxes), outputs)
 
 
-def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
+def _scan_text(scan: Scan) -> str:
+    """The stream, its alias, and the columns read."""
+    aliases = {name.rpartition(".")[0] for name in scan.names} - {"", scan.stream.declared}
+    alias = f" AS {aliases.pop()}" if len(aliases) == 1 else ""
+    return f"{scan.stream.name}{alias}: {', '.join(scan.columns)}"
+
+
+def _punctuated_input(node: Node) -> str | None:
+    """The input for which a node makes punctuations; None if it makes none, or for several senders at once."""
+    if not isinstance(node, Punctuate | Key):
+        return None
+    below = node.input
+    while isinstance(below, Unary):
+        below = below.input
+    return below.stream.name if isinstance(below, Scan) else None
+
+
+def moment_of(plan: Drawn, stats: RunStats, state: str, trend: Trend) -> Moment:
     """The current moment of a run. Must be called in the run's own thread."""
-    timestamp, gauges = time.time(), stats.gauges
+    timestamp, gauges, rates = time.time(), stats.gauges, trend.rates
     rates.take(timestamp, _counts(stats))
+    tuples_read = sum(i.tuples for i in stats.inputs.values())
+    age = round(timestamp - stats.started, 3)
+    trend.add_point(HistoryPoint(age, tuples_read, stats.tuples_out, stats.state_rows))
     waits = gauges.waits() if gauges is not None else {}
     behind = gauges.behind() if gauges is not None else {}
     done = gauges.done() if gauges is not None else {}
     counters = {o.id: o for o in stats.operators}
     idle = OperatorStats()
+    made = _made(plan, counters)
+    times = dict(trend.made_times(timestamp, made))
+    for name, received in stats.spoke.items():
+        times[name] = max(received, times.get(name, received))
     return Moment(
         state,
         stats.engine,
-        round(timestamp - stats.started, 3),
+        age,
         tuple(_box(box, counters.get(box.id, idle), _waits(box, stats, waits), rates) for box in plan.boxes),
         tuple(
             InputMoment(
@@ -153,8 +190,9 @@ def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
                 i.bytes,
                 rates["input", name],
                 behind.get(name),
-                round(timestamp - stats.spoke[name], 3) if name in stats.spoke else None,
+                round(timestamp - times[name], 3) if name in times else None,
                 done.get(name, False),
+                made.get(name, 0),
             )
             for name, i in stats.inputs.items()
         ),
@@ -169,7 +207,18 @@ def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
         stats.all_forgotten,
         stats.first_result_seconds,
         tuple(_output(plain, stats, rates) for plain in plan.outputs),
+        tuple(trend.history),
     )
+
+
+def _made(plan: Drawn, counters: Mapping[int, OperatorStats]) -> dict[str, int]:
+    """For each input, the number of punctuations that the run made for it. Two scans of an input make the same ones."""
+    made: dict[str, int] = {}
+    for box in plan.boxes:
+        if box.punctuates is not None and (counted := counters.get(box.id)) is not None:
+            added = counted.punctuations_out - counted.punctuations_in
+            made[box.punctuates] = max(added, made.get(box.punctuates, 0))
+    return made
 
 
 def _output(plain: OutputMoment, stats: RunStats, rates: Rates) -> OutputMoment:

@@ -31,6 +31,7 @@ from xmlpunct.connectors.host_check import LOOPBACK
 from xmlpunct.connectors.http_server import JSON, HttpServer, RequestHandler, RequestRefused
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.stats import RunStats
+from xmlpunct.engine.view.chart import draw_history
 from xmlpunct.engine.view.drawing import draw
 from xmlpunct.engine.view.moment import Moment, waiting
 from xmlpunct.engine.view.talk import Talk
@@ -59,8 +60,9 @@ def read_address(text: str) -> tuple[str, int]:
 
 
 def as_event(moment: Moment) -> dict[str, Any]:
-    """An event for the page: the moment, its picture, and sentences about silent inputs."""
-    return moment.as_dict() | {"picture": draw(moment), "waiting": list(waiting(moment))}
+    """An event for the page: the moment, its pictures, and sentences about silent inputs."""
+    pictures = {"picture": draw(moment), "charts": draw_history(moment.history)}
+    return moment.as_dict() | pictures | {"waiting": list(waiting(moment))}
 
 
 def _partial_of(stats: RunStats, query: Query) -> bytes:

@@ -10,9 +10,9 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.run.rates import Rates
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.view.moment import Moment, moment_of, plan_of
+from xmlpunct.engine.view.trend import Trend
 
 REFRESH_SECONDS = 0.25
 """Minimum time between two moments; people do not read faster."""
@@ -37,11 +37,11 @@ class View:
 
     def __init__(self, query: Query, engine: str) -> None:
         self.query = query
-        self._plan, self._rates = plan_of(query), Rates()
+        self._plan, self._trend = plan_of(query), Trend()
         self._last_refresh = 0.0
         self._questions: deque[Callable[[RunStats], None]] = deque()
         self._changed = threading.Condition()
-        self._number, self._latest = 0, moment_of(self._plan, RunStats(engine), "starting", Rates())
+        self._number, self._latest = 0, moment_of(self._plan, RunStats(engine), "starting", Trend())
 
     @property
     def latest(self) -> Moment:
@@ -74,12 +74,12 @@ class View:
         if timestamp - self._last_refresh < REFRESH_SECONDS:
             return False
         self._last_refresh = timestamp
-        self._publish(moment_of(self._plan, stats, "running", self._rates))
+        self._publish(moment_of(self._plan, stats, "running", self._trend))
         return True
 
     def finish(self, stats: RunStats, state: str) -> None:
         """Publish the last moment, with the state ended, stopped or failed."""
-        self._publish(moment_of(self._plan, stats, state, self._rates))
+        self._publish(moment_of(self._plan, stats, state, self._trend))
 
     def after(self, number: int, seconds: float) -> tuple[int, Moment]:
         """The first moment with a higher number, and its number; the latest moment after a timeout."""
