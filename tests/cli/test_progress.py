@@ -26,6 +26,9 @@ def test_the_line_shows_starting_spark_and_then_the_rate_of_the_last_seconds(
         assert _text(shown) == "starting Spark"
         shown.show(stats)
         assert _text(shown) == "starting Spark"
+        stats.activity, clock[0] = "first rows: 1 of 4 tasks", 101.0
+        shown.show(stats)
+        assert _text(shown) == "first rows: 1 of 4 tasks"
         for second, tuples in ((20, 10), (21, 1_010), (22, 2_010), (40, 20_010), (50, 20_010)):
             clock[0] = 100.0 + second
             stats.inputs["bids"].tuples = tuples

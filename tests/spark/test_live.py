@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from lxml import etree
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.checkpoints import committed
+from tests.cli.screen import terminal_run
 from tests.engine.test_live import BEGIN, closed, t
 from tests.reliability.support import MOST_SECONDS, processes_below
 from xmlpunct.engine.view.drawing import WAITS
@@ -83,6 +85,15 @@ def picture_of(url: str) -> etree._Element:
 def is_waiting(state: dict[str, Any]) -> bool:
     """True if a group-by retains groups at this moment."""
     return any(box["name"] == "group-by" and box["state_rows"] for box in state["boxes"])
+
+
+def test_a_terminal_shows_what_a_run_does_before_its_first_rows(tmp_path: Path) -> None:
+    output = tmp_path / "hottest.jsonl"
+    shown = terminal_run("run", "samples/warehouse.sql", "--engine", "spark", "-o", str(output))
+    steps = re.findall(r"starting Spark|planning|first rows: \d of \d tasks", shown)
+    kinds = [re.sub(r"\d", "N", step) for step in steps]
+    assert list(dict.fromkeys(kinds)) == ["starting Spark", "planning", "first rows: N of N tasks"]
+    assert output.read_text().startswith('{"')
 
 
 def test_a_punctuation_from_the_command_line_survives_a_kill(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ QUIET_SECONDS = 1.0
 class ProgressLine:
     """Shows tuples, the rate of the last seconds, state and slices on standard error, if that is a terminal.
 
-    Until the first data arrives, or an input is idle, it shows that the run is starting. Results on the same terminal
-    hide the line until no more have come for a moment.
+    Until the first data arrives, or an input is idle, it shows that the run is starting, or `RunStats.activity`.
+    Results on the same terminal hide the line until no more have come for a moment.
     """
 
     def __init__(self, engine: str, console: Console | None = None) -> None:
@@ -75,9 +75,11 @@ class ProgressLine:
             return
         if now - self._updated < REFRESH_SECONDS:
             return
-        if not (stats.idle or any(i.tuples or i.rejected or i.punctuations for i in stats.inputs.values())):
-            return
         self._updated = now
+        if not (stats.idle or any(i.tuples or i.rejected or i.punctuations for i in stats.inputs.values())):
+            if stats.activity and self._status is not None:
+                self._status.update(stats.activity)
+            return
         tuples = sum(i.tuples for i in stats.inputs.values())
         self._rates.take(now, {"tuples": tuples})
         from rich.text import Text

@@ -154,6 +154,8 @@ class RunStats:
     """True if a user interface polls the run: then it never waits long for input."""
     spoke: dict[str, float] = field(default_factory=dict)
     """Arrival time of the last punctuation of each input in this process, in seconds since 1970."""
+    activity: str = ""
+    """What the engine does before the first data arrives, for the terminal."""
     gauges: Gauges | None = field(default=None, repr=False, compare=False)
     """Live measurements, once the run has begun."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from xmlpunct.base.errors import TransientError, XmlPunctError, ended_by, reading
 from xmlpunct.connectors.unchanged import ChangedError
@@ -113,6 +114,9 @@ class Runner:
             )
 
             def work(shared: SparkSession) -> None:
+                self.stats.activity = "planning"
+                if self.on_progress is not None:
+                    self.on_progress(self.stats)
                 run_session = shared.newSession()  # a session of its own for the settings
                 executor.session = run_session
                 job = _job(checkpoint, restored, run_session.sparkContext.defaultParallelism)
@@ -173,6 +177,8 @@ def _stream(
         running = writer.option("checkpointLocation", folder.as_uri()).start()
         try:
             while not sink.done.wait(_GLANCE) and running.isActive:
+                if sink.stats.slices == 0:
+                    sink.stats.activity = first_tasks(session, running)
                 sink.look_for_idle()
                 while (injected := injections.take()) is not None:
                     injection_log.add(injected)
@@ -200,6 +206,18 @@ def _stream(
         raise XmlPunctError(f"the output could not be written: {sink.failure}") from sink.failure
     if not sink.done.is_set():
         raise _failure(stopped) from stopped
+
+
+def first_tasks(session: SparkSession, running: StreamingQuery) -> str:
+    """The activity until the first micro-batch is written: planning, or the number of finished tasks."""
+    tracker = session.sparkContext.statusTracker()
+    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(str(running.runId)))
+    stage_infos = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    infos = [info for info in stage_infos if info is not None]
+    if not infos:
+        return "planning"
+    finished = sum(info.numCompletedTasks for info in infos)
+    return f"first rows: {finished:,} of {sum(info.numTasks for info in infos):,} tasks"
 
 
 def _failure(error: BaseException | None) -> XmlPunctError:

@@ -71,6 +71,11 @@ class MicroBatchSink:
         if not commit.over:
             self._continue()
 
+    @property
+    def stats(self) -> RunStats:
+        """The statistics of the run."""
+        return self._metrics.stats
+
     def aside(self, batch: int) -> Aside:
         """The step by which tasks stage the tuples of a micro-batch that is not taken yet."""
         is_new = batch > self._commit.batch and not (self._commit.over or self.done.is_set())
