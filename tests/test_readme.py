@@ -25,6 +25,7 @@ PAGES = {
         [
             ROOT / "README.md",
             ROOT / "CONTRIBUTING.md",
+            ROOT / "SECURITY.md",
             *(ROOT / "docs").glob("*.md"),
             *(ROOT / "docs" / "troubleshooting").glob("*.md"),
         ]
