@@ -75,6 +75,28 @@ def test_inference_names_columns_as_spark_does_and_reads_by_them(tmp_path: Path)
     assert {"p", "c"} <= {*XmlTable(options).schema().names}
 
 
+def test_a_local_name_is_the_first_element_with_this_name_if_columns_are_inferred(tmp_path: Path) -> None:
+    """Elements of this name in other namespaces are not read. With a schema of the user, the name is exact."""
+    path = tmp_path / "statement.xml"
+    path.write_text(
+        """<Doc xmlns="urn:bank"><Ntry id="7"><Amt>1.5</Amt></Ntry><Ntry id="8"><Amt>2.5</Amt></Ntry>
+        <Ntry xmlns="urn:other" id="9"/></Doc>"""
+    )
+
+    def ids(element: str, schema: spark.StructType | None = None) -> list[int]:
+        source = XmlTable({"path": str(path), "element": element})
+        columns = spark.StructType.fromJson(json.loads((schema or source.schema()).json()))
+        reader = source.reader(columns)
+        rows = [row for rows in of_tasks(reader, reader.partitions()) for row in rows]
+        assert all(row["Amt"] is not None for row in rows if "Amt" in row)
+        return [row["_id"] for row in rows]
+
+    assert ids("Ntry") == [7, 8]
+    assert ids("{urn:other}Ntry") == [9]
+    assert ids("{urn:bank}Ntry", struct(_id="integer", Amt="double")) == [7, 8]
+    assert ids("Ntry", struct(_id="integer")) == []
+
+
 def test_the_element_is_inferred_by_default(tmp_path: Path) -> None:
     reader = XmlTable({"path": str(feed(tmp_path / "a.xml", range(3)))}).reader(READINGS)
     assert reader.table.options.element == "t"

@@ -19,12 +19,15 @@ from xmlpunct.engine.spark.table.tasks import TableRead
 from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.document import infer, take_sample
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
+from xmlpunct.firehose.spec import name_parts
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import STRING
 
 NAME = "xmlpunct"
+ELEMENT = "element"
+"""Metadata key of an inferred column with the tuples' element, if the option has only its local name."""
 
 
 class XmlTable(DataSource):  # type: ignore[misc]
@@ -55,7 +58,9 @@ class XmlTable(DataSource):  # type: ignore[misc]
         options = TableOptions.read(self.options, allowed)
         if options.element is None:
             return replace(options, element=_sampled(options).element)
-        return options
+        recorded = {field.metadata[ELEMENT] for field in schema.fields if ELEMENT in (field.metadata or {})}
+        by_local_name = {name_parts(element)[1]: element for element in recorded}
+        return replace(options, element=by_local_name.get(options.element, options.element))
 
 
 def inferred_columns(options: TableOptions) -> spark.StructType:
@@ -66,6 +71,8 @@ def inferred_columns(options: TableOptions) -> spark.StructType:
     inferred = _inferred(options)
     schema = inferred.schema if options.infers else _texts(inferred.schema)
     columns = options.naming.columns(schema, inferred.prefixes)
+    if columns.fields and inferred.element != options.element is not None:
+        columns.fields[0].metadata = {**(columns.fields[0].metadata or {}), ELEMENT: inferred.element}
     for name in [options.punctuation, options.corrupt if options.names_corrupt else None]:
         if name is not None and name not in columns.names:
             columns.add(name, spark.StringType())
@@ -74,7 +81,8 @@ def inferred_columns(options: TableOptions) -> spark.StructType:
 
 def _inferred(options: TableOptions) -> Inferred:
     if options.xsd is not None and options.element is not None:
-        return XsdFile(options.xsd).infer(read_element(options.element)[-1])
+        columns = XsdFile(options.xsd).infer(read_element(options.element)[-1])
+        return replace(columns, element=options.element)
     return _sampled(options)
 
 
@@ -86,8 +94,8 @@ def _sampled(options: TableOptions) -> Inferred:
         lambda number: parts[number].open().opener(0),
         texts=tuple(part.texts for part in parts) if any(part.texts for part in parts) else (),
     )
-    sample, _ = take_sample(source, options.infer_bytes)
-    inferred = infer(sample, options.element, options.punct_namespace)
+    sample, _ = take_sample(source, options.infer_bytes, options.element)
+    inferred = infer(sample, options.element, options.punct_namespace, any_namespace=True)
     if inferred.error is not None:
         raise inferred.error
     return inferred
