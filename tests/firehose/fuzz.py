@@ -97,6 +97,7 @@ ODD = [
     "<!DOCTYPE r SYSTEM 'x[\"y>'><r><t><b>1</b></t></r>",
     "<!DOCTYPE r PUBLIC 'x' \"y\" ><!DOCTYPE r><r/>",
     "<!DOCTYPE r [<!ENTITY a 'b'>]><r>&a;</r>",
+    "<!DOCTYPE r [<!-- ' ]> --><!ELEMENT r (t*)>\n<!NOTATION n SYSTEM ']'><?p ]?> ] ><r><t/></r>",
     "<r><?xml x?></r>",
     "<r><?XML x?></r>",
     "<r><?xml-model x?><?xml-other x?></r>",

@@ -15,7 +15,15 @@ import numpy as np
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.native.tags import IN_DOCTYPE, Tokens, opened_element, terminator, tokens
+from xmlpunct.firehose.native.tags import (
+    DOCTYPE,
+    IN_DOCTYPE,
+    Tokens,
+    is_partial_doctype,
+    opened_element,
+    terminator,
+    tokens,
+)
 from xmlpunct.firehose.native.tags import elements as opened_by
 from xmlpunct.firehose.native.walker import Walk, boundaries
 from xmlpunct.firehose.parser import said_after
@@ -36,6 +44,7 @@ _PLAIN = re.compile(rb"""(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+""")
 _UNQUOTE = {b"'": re.compile(rb"[<']"), b'"': re.compile(rb'[<"]')}
 """Matches the end of a quoted value, or the character that makes it malformed."""
 _DOCTYPE = b"<!DOCTYPE"
+_WHOLE_DOCTYPE = re.compile(DOCTYPE, re.DOTALL)
 _PLAIN_IN_DOCTYPE = re.compile(IN_DOCTYPE)
 _UNQUOTE_IN_DOCTYPE = {b"'": re.compile(rb"'"), b'"': re.compile(rb'"')}
 
@@ -78,6 +87,7 @@ class Splitter:
         self._scanned = 0  # the end of the scanned data
         self._tail = 0  # the start of the incomplete token,
         self._searched = 0  # the end of the search for its end,
+        self._subset_size = 0  # the number of its bytes at the last search for the end of an internal subset,
         self._quote = b""  # the quote that is open there, if any,
         self._is_malformed = False  # and whether it is malformed
         self._checked = 0  # the end of the data without forbidden characters
@@ -273,7 +283,7 @@ class Splitter:
 
     def _reset_tail(self, tail: int) -> None:
         self._tail = self._searched = tail
-        self._quote, self._is_malformed = b"", False
+        self._quote, self._is_malformed, self._subset_size = b"", False, 0
 
     def _end_of_token(self, stop: int) -> int:
         """The index before ``stop`` at which the token at the tail ends or turns out to be malformed; -1 if unknown."""
@@ -306,10 +316,23 @@ class Splitter:
             plain = plain_in.match(data, index, stop)
             index = plain.end() if plain else index
             char = bytes(data[index : min(index + 1, stop)])
-            if char in (b"<", b">", b"["):  # [ begins the internal subset of a DOCTYPE
+            if head == _DOCTYPE and char == b"[":
+                return self._end_of_doctype(index, stop)
+            if char in (b"<", b">"):
                 return index
             self._quote, index = char, index + 1
         return -1
+
+    def _end_of_doctype(self, subset: int, stop: int) -> int:
+        """`_end_of_token` for a DOCTYPE with an internal subset. It is searched again when it is a quarter longer."""
+        size, self._searched = stop - self._tail, subset
+        if size < self._subset_size * 5 // 4 and not self._ended:
+            return -1
+        whole = _WHOLE_DOCTYPE.match(self._data, self._tail, stop)
+        if whole is not None:
+            return whole.end() - 1
+        self._subset_size = size
+        return -1 if is_partial_doctype(self._data, self._tail, stop) else subset
 
     def _apply_tokens(self, chunk: bytes, chunk_tokens: Tokens) -> None:
         """Update the stack of open elements and the boundary from tokens."""

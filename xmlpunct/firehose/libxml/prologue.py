@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from xmlpunct.base.xml_names import is_xml_name
-from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.native.tags import IN_DOCTYPE
+from xmlpunct.firehose.libxml.doctype import read_doctype
+from xmlpunct.firehose.native.tags import DOCTYPE
 from xmlpunct.firehose.position import Split
 
-_SUBSET = "the internal subset of a DOCTYPE is not accepted: declarations in it are not supported"
 _SECOND = "a second DOCTYPE is not accepted"
 _MISC = re.compile(rb"(?:[ \t\r\n]++|<!--.*?-->|<\?(?!xml[ \t\r\n?]).*?\?>)*+", re.DOTALL)
 _ANY_DECLARATION = re.compile(rb"<\?xml[ \t\r\n].*?(?:\?>|[\x00-\x08\x0b\x0c\x0e-\x1f\x80-\xff])", re.DOTALL)
@@ -21,14 +19,7 @@ _DECLARATION = re.compile(
        (?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))? \s*\?>""",
     re.VERBOSE,
 )
-_ANY_DOCTYPE = re.compile(rb"<!DOCTYPE%b[>\[]" % IN_DOCTYPE)
-"""A DOCTYPE up to its end, or to its internal subset."""
-_DOCTYPE = re.compile(
-    rb"""<!DOCTYPE \s+ (?P<name>[^\s<>"'\[]+)
-       (?:\s+ (?:SYSTEM | PUBLIC \s+ (?:"[-\ \r\n\w'()+,./:=?;!*\#@$%]*" | '[-\ \r\n\w()+,./:=?;!*\#@$%]*'))
-         \s+ (?:"[^"]*"|'[^']*') )? \s*>""",
-    re.VERBOSE,
-)
+_ANY_DOCTYPE = re.compile(DOCTYPE, re.DOTALL)
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -50,8 +41,8 @@ def ready(split: Split) -> Ready:
     """A split without byte order mark, XML declaration and DOCTYPE.
 
     The declaration may name the source's encoding before its conversion to UTF-8. Comments and processing
-    instructions that follow the previous document may precede the declaration. A DOCTYPE without internal subset is
-    ignored; a malformed one is left in the data, so that the parser reports it.
+    instructions that follow the previous document may precede the declaration. A DOCTYPE whose declarations
+    have no effect is ignored; a malformed one is left in the data, so that the parser reports it.
     """
     data, declared = split.data, False
     if split.start.open:
@@ -70,10 +61,11 @@ def ready(split: Split) -> Ready:
     if not data.startswith(b"<!DOCTYPE", at):
         return Ready(data, declared)
     doctype = _ANY_DOCTYPE.match(data, at)
-    if doctype and doctype[0].endswith(b"["):
-        return Ready(data, True, at, _SUBSET)
-    if not doctype or not _is_doctype(doctype[0]):
+    judged = doctype and read_doctype(doctype[0])
+    if not doctype or not judged:
         return Ready(data, True)
+    if judged.refused:
+        return Ready(data, True, at, judged.refused)
     data = _blank_out(data, at, doctype.end())
     at = _end_of_misc(data, at)
     return Ready(data, True, *((at, _SECOND) if data.startswith(b"<!DOCTYPE", at) else ()))
@@ -88,10 +80,3 @@ def _end_of_misc(data: bytes, at: int) -> int:
 def _blank_out(data: bytes, begin: int, end: int) -> bytes:
     """The data with spaces in this range; newlines are preserved."""
     return data[:begin] + re.sub(rb"[^\n]", b" ", data[begin:end]) + data[end:]
-
-
-def _is_doctype(data: bytes) -> bool:
-    doctype = _DOCTYPE.fullmatch(data)
-    if doctype is None or forbidden(data)[0] >= 0:
-        return False
-    return is_xml_name(doctype["name"].decode().replace(":", "_"))

@@ -6,6 +6,7 @@ It finds only the ends of tags, comments and similar tokens; a parser checks lat
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,20 +22,30 @@ TokenInts = npt.NDArray[np.int64]
 
 IN_DOCTYPE = rb"""(?:[^<>"'\[]++|"[^"]*+"|'[^']*+')*+"""
 """The content of a DOCTYPE up to its end, or to its internal subset."""
+_IN_DECLARATION = rb"""(?:[^<>"']++|"[^"]*+"|'[^']*+')*+"""
+_IN_SUBSET = rb"(?:[^\]<]++|<!--.*?-->|<\?.*?\?>|<![A-Za-z]%b>)*+" % _IN_DECLARATION
+DOCTYPE = rb"<!DOCTYPE%b(?:\[(?P<subset>%b)\][ \t\r\n]*+)?>" % (IN_DOCTYPE, _IN_SUBSET)
+"""A DOCTYPE with the declarations of its internal subset."""
 _TOKEN = re.compile(
     rb"""<(?: !--.*?-->                                       # a comment
           |   !\[CDATA\[.*?\]\]>
           |   \?.*?\?>                                        # a processing instruction, the declaration
-          |   !DOCTYPE %b >                                   # without an internal subset
+          |   %b
           |   [^!?<>"'][^<>"']*+ (?:(?:"[^"<]*+"|'[^'<]*+')[^<>"']*+)*+ >   # a tag
           )|<                                                 # unfinished, or wrong"""
-    % IN_DOCTYPE,
+    % DOCTYPE.removeprefix(b"<"),
     re.DOTALL | re.VERBOSE,
 )
 _PARTIAL = re.compile(
     rb"""<(?:[^!?<>"'][^<>"']*+(?:(?:"[^"<]*+"|'[^'<]*+')[^<>"']*+)*+(?:"[^"<]*+|'[^'<]*+)?)?\Z"""
 )
-_PARTIAL_DOCTYPE = re.compile(rb"""<!DOCTYPE%b(?:"[^"]*+|'[^']*+)?\Z""" % IN_DOCTYPE)
+_PARTIAL_DOCTYPE = re.compile(
+    rb"""<!DOCTYPE%b(?:"[^"]*+|'[^']*+
+          |\[%b(?:\][ \t\r\n]*+ | <(?:!(?:-(?:-.*)? | [A-Za-z]%b(?:"[^"]*+|'[^']*+)?)? | \?.*)?)?
+          )?\Z"""
+    % (IN_DOCTYPE, _IN_SUBSET, _IN_DECLARATION),
+    re.DOTALL | re.VERBOSE,
+)
 _BEGINNINGS = (b"<!--", b"<![CDATA[", b"<!DOCTYPE")
 _ENDS = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
 _WINDOW = 2**20
@@ -118,7 +129,12 @@ def _is_broken(data: bytes, tail: int) -> bool:
     head = data[tail : tail + 9]
     if any(beginning.startswith(head) for beginning in _BEGINNINGS) or _PARTIAL.match(data, tail):
         return False
-    return _PARTIAL_DOCTYPE.match(data, tail) is None
+    return not is_partial_doctype(data, tail)
+
+
+def is_partial_doctype(data: bytes | bytearray, begin: int, end: int = sys.maxsize) -> bool:
+    """Whether a section of the data is a DOCTYPE that more bytes could complete."""
+    return _PARTIAL_DOCTYPE.match(data, begin, end) is not None
 
 
 def long_tag(data: bytes, limit: int) -> int | None:

@@ -32,18 +32,45 @@ static const uint8_t *tag_end(const uint8_t *at, const uint8_t *end)
     return NULL;
 }
 
-/* The end of the DOCTYPE that begins here; NULL if it is incomplete, or has an internal subset. */
-static const uint8_t *doctype_end(const uint8_t *at, const uint8_t *end)
+/* The first `>` or `stop` outside of quotes; NULL if there is none before a `<`. */
+static const uint8_t *unquoted(const uint8_t *at, const uint8_t *end, uint8_t stop)
 {
-    for (at += 9; at < end; at++) {
-        if (*at == '>')
-            return at + 1;
-        if (*at == '<' || *at == '[')
+    for (; at < end; at++) {
+        if (*at == '>' || *at == stop)
+            return at;
+        if (*at == '<')
             return NULL;
         if ((*at == '"' || *at == '\'') && !(at = memchr(at + 1, *at, (size_t)(end - at - 1))))
             return NULL;
     }
     return NULL;
+}
+
+/* The end of the DOCTYPE that begins here; NULL if it is incomplete or malformed. */
+static const uint8_t *doctype_end(const uint8_t *at, const uint8_t *end)
+{
+    at = unquoted(at + 9, end, '[');
+    if (!at || *at == '>')
+        return at ? at + 1 : NULL;
+    for (at++; at < end && *at != ']';) {
+        if (*at != '<') {
+            at++;
+        } else if (end - at >= 4 && memcmp(at, "<!--", 4) == 0) {
+            at = behind(at + 4, end, "-->", 3);
+        } else if (end - at >= 2 && at[1] == '?') {
+            at = behind(at + 2, end, "?>", 2);
+        } else if (end - at >= 3 && at[1] == '!' && (at[2] | 32) >= 'a' && (at[2] | 32) <= 'z') {
+            at = unquoted(at + 3, end, '>');
+            at = at ? at + 1 : NULL;
+        } else {
+            return NULL;
+        }
+        if (!at)
+            return NULL;
+    }
+    for (at++; at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'); at++)
+        ;
+    return at < end && *at == '>' ? at + 1 : NULL;
 }
 
 static const uint8_t *token_end(const uint8_t *at, const uint8_t *end)
