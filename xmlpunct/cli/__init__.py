@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -18,6 +19,7 @@ from click.shell_completion import CompletionItem
 from xmlpunct import __version__
 from xmlpunct.base.cores import cores
 from xmlpunct.base.errors import XmlPunctError
+from xmlpunct.base.lazy_imports import loading
 from xmlpunct.base.printable import printable
 from xmlpunct.base.secrets import hide
 from xmlpunct.base.suggestions import did_you_mean
@@ -58,7 +60,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"xmlpunct.cli.{name}"), f"{name}_command")
+        with loading():
+            command: click.Command = getattr(import_module(f"xmlpunct.cli.{name}"), f"{name}_command")
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -109,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     code = invoke(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the process is ending already
+    gc.freeze()  # the interpreter does not search all objects for garbage at exit
     sys.exit(code)
 
 

@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from xmlpunct.base.errors import SourceError, StrictError, UsageError, XmlPunctError, ended_by
+from xmlpunct.base.lazy_imports import loading
 from xmlpunct.cli.live import Live
 from xmlpunct.cli.run_help import EXAMPLES, RunCommand
 from xmlpunct.cli.shared_options import (
@@ -175,10 +176,11 @@ def run_command(
     rules: tuple[str, ...],
 ) -> None:
     """Run a query over XML streams; write its results and punctuations as they become certain."""
-    from xmlpunct.engine.inference import Inference
-    from xmlpunct.engine.run.checkpoint.checkpoint import inferred_before
-    from xmlpunct.engine.run.overlap import refuse_overlaps
-    from xmlpunct.engine.sql import plan
+    with loading():
+        from xmlpunct.engine.inference import Inference
+        from xmlpunct.engine.run.checkpoint.checkpoint import inferred_before
+        from xmlpunct.engine.run.overlap import refuse_overlaps
+        from xmlpunct.engine.sql import plan
 
     query_file, text = file_and_text(query, sql)
     engine = chosen_engine(engine, master, threads)
@@ -237,7 +239,8 @@ def run_command(
     with asked_by_signals(stop), live.shown(planned, options, counted) as show, ended_by(finish):
         try:
             if engine == "local":
-                from xmlpunct.engine.run.local.local_run import run as run_local
+                with loading():
+                    from xmlpunct.engine.run.local.local_run import run as run_local
 
                 with undisturbed():
                     run_local(planned, options, counted, show, stop, live.injections)
