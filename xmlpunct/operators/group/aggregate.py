@@ -8,7 +8,7 @@ range of its type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -296,10 +296,24 @@ class Accumulator:
 
 
 def accumulators(schema: Schema, aggregates: Sequence[Aggregate]) -> list[Accumulator]:
-    """The accumulators of aggregates over tuples of a schema."""
-    types = [INT if a.argument is None else schema[a.argument].type for a in aggregates]
-    parts = enumerate(zip(aggregates, types, strict=True))
-    return [accumulator(a, type_, f"${i}", schema) for i, (a, type_) in parts]
+    """The accumulators of aggregates over tuples of a schema.
+
+    Functions of the sums of one column share its partial columns: AVG(x) has the sum of SUM(x) and the number of
+    COUNT(x). `each_once` removes the repetitions.
+    """
+    prefixes = dict[object, str]()
+    result = []
+    for i, a in enumerate(aggregates):
+        type_ = INT if a.argument is None else schema[a.argument].type
+        shares = a.function in SUMS and not a.needs_values
+        prefix = prefixes.setdefault(("sums", a.argument) if shares else i, f"${i}")
+        result.append(accumulator(a, type_, prefix, schema))
+    return result
+
+
+def each_once(columns: Iterable[pl.Expr]) -> list[pl.Expr]:
+    """The expressions of partial columns, one for each column."""
+    return list({column.meta.output_name(): column for column in columns}.values())
 
 
 def accumulator(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:

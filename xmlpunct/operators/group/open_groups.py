@@ -9,7 +9,7 @@ import polars as pl
 
 from xmlpunct.base.frames import Snapshot, SnapshotPart, join, restore, snapshot_of
 from xmlpunct.operators.arrangement import Arrangement, distinct
-from xmlpunct.operators.group.aggregate import Accumulator
+from xmlpunct.operators.group.aggregate import Accumulator, each_once
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -65,10 +65,12 @@ class Groups(Arrangement):
     def add(self, tuples: pl.DataFrame) -> None:
         """Add tuples to their groups."""
         if self.partial:
-            partials = tuples.select(*self._key_expressions, *(e for a in self._plain for e in a.received()))
+            received = each_once(e for a in self._plain for e in a.received())
+            partials = tuples.select(*self._key_expressions, *received)
         else:
             partials = self._aggregate(tuples)
-        self.merge(partials, [e for a in self._plain for e in a.merges()], is_distinct=not self.partial)
+        merges = each_once(e for a in self._plain for e in a.merges())
+        self.merge(partials, merges, is_distinct=not self.partial)
         for kind, values in self._values.items():
             rows = self._rows(tuples, kind)
             if kind.every:
@@ -110,7 +112,7 @@ class Groups(Arrangement):
         return groups
 
     def _aggregate(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        partials = [e for a in self._plain for e in a.partials()]
+        partials = each_once(e for a in self._plain for e in a.partials())
         return tuples.group_by(self._key_expressions, maintain_order=True).agg(partials)
 
     def _rows(self, tuples: pl.DataFrame, kind: ValueKind) -> pl.DataFrame:

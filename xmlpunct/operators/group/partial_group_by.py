@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.operators.group.aggregate import Aggregate, accumulators
+from xmlpunct.operators.group.aggregate import Aggregate, accumulators, each_once
 from xmlpunct.operators.group.open_groups import ALL
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
@@ -44,15 +44,16 @@ class PartialGroupBy(Operator):
     ) -> None:
         self._parts = accumulators(schema, aggregates)
         carried = [schema[name] for name in (*keys, *null_columns)]
-        super().__init__((schema,), Schema.of([*carried, *(p for a in self._parts for p in a.attributes())]))
+        attributes = dict.fromkeys(p for a in self._parts for p in a.attributes())
+        super().__init__((schema,), Schema.of([*carried, *attributes]))
         self._key_expressions = [pl.col(key) for key in keys] or [pl.lit(0, INT.dtype).alias(ALL)]
         self._nulls = [pl.lit(None, dtype=schema[name].type.dtype).alias(name) for name in null_columns]
         self._carried = [schema.index(a.name) for a in carried]
         self._sources = [*self._carried, *[None] * (len(self.schema) - len(carried))]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        partials = [e for a in self._parts for e in a.partials()]
-        sent = [e for a in self._parts for e in a.sent()]
+        partials = each_once(e for a in self._parts for e in a.partials())
+        sent = each_once(e for a in self._parts for e in a.sent())
         groups = tuples.group_by(self._key_expressions, maintain_order=True).agg(partials)
         return groups.with_columns(*self._nulls, *sent).select(self.schema.names)
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.operators.exact_sums import summed
-from xmlpunct.operators.group.aggregate import Accumulator
+from xmlpunct.operators.group.aggregate import Accumulator, each_once
 from xmlpunct.operators.group.open_groups import ALL
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.ordered import VALUE
@@ -65,7 +65,7 @@ class Retracted:
 
     def _partials(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """The amounts that changes of tuples add to the sums of their groups."""
-        sums = [e for a in self._plain for e in a.amounts(_WEIGHT)]
+        sums = each_once(e for a in self._plain for e in a.amounts(_WEIGHT))
         return tuples.select(*self._key_expressions, AT, pl.col(DIFF).alias(COUNT), *sums)
 
     def _value_changes(self, tuples: pl.DataFrame, name: str) -> pl.DataFrame:
