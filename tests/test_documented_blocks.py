@@ -33,6 +33,7 @@ OF_TESTS = {
 ELSEWHERE = {
     "python3 -m venv .venv": "test_the_first_commands, in the long form, except the run of the tests",
     "python3 -m venv /opt/xmlpunct": "installs from a package index, on every machine of a cluster",
+    "export SPARK_HOME": "tests/reliability/test_cluster.py starts a master and a worker",
     "pytest -m long tests/reliability/test_cluster.py": "a test itself",
     ".venv/bin/pip install --group dev": "installs the tools of development",
     "python benchmarks/": "tests/test_benchmarks.py runs them on less data",

@@ -8,11 +8,15 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.connectors.servers import free_port
 from tests.reliability.standalone import SPARK_HOME, can_hide, standalone
 from tests.reliability.support import (
     bag,
@@ -22,6 +26,7 @@ from tests.reliability.support import (
     wait_for_a_batch,
     wait_for_results,
 )
+from tests.test_readme import ROOT, blocks
 from xmlpunct.firehose import generators
 
 
@@ -61,6 +66,33 @@ def test_an_executor_killed_in_the_middle_of_a_micro_batch(
         os.kill(executors[0], signal.SIGKILL)
         ends_well(run)
     assert bag(output) == bag(local_output)
+
+
+@pytest.mark.spark
+def test_the_commands_of_the_page_start_a_master_and_a_worker(tmp_path: Path, work_folder: None) -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    master, worker = (block for block in blocks("sh", page) if "spark-class" in block)
+    changes = {"/opt/xmlpunct/bin/python": sys.executable, "host": "127.0.0.1", "7077": str(free_port())}
+    changes |= {"-c 4 -m 8g": "-c 1 -m 1g"}
+    with ExitStack() as ending:
+        for command, message in (
+            (master, "New state: ALIVE"),
+            (worker, "Successfully registered with master"),
+        ):
+            for written, run in changes.items():
+                command = command.replace(written, run)
+            process = subprocess.Popen(
+                ["sh", "-c", command],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+            ending.callback(process.wait, 30)
+            ending.callback(os.killpg, process.pid, signal.SIGTERM)
+            assert process.stderr is not None
+            assert any(message in line for line in process.stderr), f"{command} has ended"
+            ending.callback(process.stderr.close)
 
 
 @pytest.mark.long
