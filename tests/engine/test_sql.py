@@ -121,4 +121,11 @@ def test_refused_without_a_position(sql: str, reason: str) -> None:
     [("ORDER BY b", True), ("ORDER BY b + 1 LIMIT 3", True), ("LIMIT 3", False), ("", False)],
 )
 def test_a_plan_states_whether_its_results_are_ordered(end: str, ordered: bool) -> None:
-    assert plan(f"{STREAMS}SELECT a, b FROM s {end}").root.ordered == ordered
+    one, two = (
+        plan(f"{STREAMS}SELECT a, b FROM {s} {end}")
+        for s in ("s", "(SELECT * FROM s UNION ALL SELECT * FROM s) AS u")
+    )
+    assert (one.root.ordered, two.root.ordered) == (True, ordered), (
+        "one stream keeps the order of the document"
+    )
+    assert one.answers[0].is_sorted == two.answers[0].is_sorted == ordered

@@ -14,7 +14,7 @@ import pytest
 from tests.engine.fixtures import FOLDER, evaluate
 from xmlpunct.engine.plan import Over
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.why.plan_text import unblocking
+from xmlpunct.engine.why.plan_text import explain, unblocking
 
 DDL = """
 CREATE STREAM bid (item STRING, bidder INT, price INT, d DECIMAL(8,2), ts INT NOT NULL, day DATE NOT NULL,
@@ -110,6 +110,12 @@ def test_columns_are_read_where_they_break_ties() -> None:
             "is closed up to its own and that of 1 tuple behind it: bid has closed its ts",
         ),
         ("NTILE(2) OVER (PARTITION BY item ORDER BY ts)", "once all of its bid.item is closed for ever"),
+        (
+            "SUM(price) OVER (PARTITION BY item)",
+            "once all of its bid.item is closed for ever: bid has closed its item",
+        ),
+        ("RANK() OVER (PARTITION BY item ORDER BY ts DESC)", "once all of its bid.item is closed for ever"),
+        ("COUNT(*) OVER ()", "nothing is released before the end of bid"),
         ("COUNT(*) OVER (ORDER BY ts * bidder)", "nothing is released before the end of bid"),
     ],
 )
@@ -117,3 +123,12 @@ def test_explain_shows_the_needed_punctuations(over: str, text: str) -> None:
     if "bidder" in over:
         over = over.replace("bidder", "COALESCE(bidder, 1)")
     assert text in "\n".join(unblocking(plan(DDL + f"SELECT {over} AS x FROM bid").walk()))
+
+
+@pytest.mark.parametrize(("over", "verdict"), [("PARTITION BY item", "fine"), ("", "blocks for ever")])
+def test_without_an_order_a_closed_partition_unblocks(over: str, verdict: str) -> None:
+    ddl = """CREATE STREAM bid (item STRING NOT NULL, price INT) WITH (source = 'tcp://:7001')
+      PUNCTUATED BY (item);"""
+    text = explain(plan(f"{ddl} SELECT item, price, SUM(price) OVER ({over}) AS total FROM bid"))
+    verdicts = text.partition("will it unblock")[2]
+    assert f"over: {verdict}" in verdicts

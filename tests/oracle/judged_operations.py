@@ -19,6 +19,16 @@ def counted_over(ts: Sequence[Row]) -> list[Row]:
     return [(*t, sum(u[0] == t[0] and t[1] - 1 <= u[1] <= t[1] for u in ts)) for t in ts]
 
 
+def counted_by_key(ts: Sequence[Row]) -> list[Row]:
+    """COUNT(*) OVER (PARTITION BY k)."""
+    return [(*t, sum(u[0] == t[0] for u in ts)) for t in ts]
+
+
+def counted_down(ts: Sequence[Row]) -> list[Row]:
+    """COUNT(*) OVER (PARTITION BY k ORDER BY v DESC)."""
+    return [(*t, sum(u[0] == t[0] and u[1] >= t[1] for u in ts)) for t in ts]
+
+
 def sessions(ts: Sequence[Row]) -> list[Row]:
     """SESSION(... PARTITION BY k, DESCRIPTOR(v), 1): sessions of one instant, because v is 0, 1 or 2."""
     return [(*t, t[1], t[1] + 1) for t in ts]

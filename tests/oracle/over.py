@@ -26,7 +26,8 @@ class Over:
     """``function(argument, n) OVER (PARTITION BY by ORDER BY order ROWS|RANGE BETWEEN start AND end)``.
 
     ``by``, ``order`` and ``argument`` are column positions of the input; the first of ``order`` is the timestamp.
-    ``start`` and ``end`` are offsets from the current row, preceding ones negative; None is UNBOUNDED.
+    ``start`` and ``end`` are offsets from the current row, preceding ones negative; None is UNBOUNDED. Without
+    ``has_timestamp``, the order is any, and a row is final once its partition is closed for ever.
     """
 
     function: str
@@ -38,6 +39,7 @@ class Over:
     start: int | None = None
     end: int | None = 0
     distinct: bool = False
+    has_timestamp: bool = True
 
     def values(self, input_: Input, tuples: Sequence[Row]) -> list[tuple[Row, Any, int, int]]:
         """Each row of one partition in order, with its value, its position and its timestamp."""
@@ -45,7 +47,7 @@ class Over:
         rank = ranker(input_.schema, [(names[i], down, first) for i, down, first in self.order])
         rows = sorted(map(canonical, tuples), key=rank)
         peers = [rank(row)[: len(self.order)] for row in rows]
-        ts = [instant(input_.type, row[self.order[0][0]]) for row in rows]
+        ts = [instant(input_.type, row[self.order[0][0]]) if self.has_timestamp else 0 for row in rows]
         type_ = None if self.argument is None else input_.schema.attributes[self.argument].type
         return [(row, self._value(rows, i, peers, ts, type_), i, ts[i]) for i, row in enumerate(rows)]
 
@@ -90,7 +92,7 @@ class Over:
         """Whether a row is final: (,closed] is the closed prefix of its key and contains ``count`` rows."""
         if closed == math.inf:
             return True
-        if self.function in WHOLE or ts > closed:
+        if not self.has_timestamp or self.function in WHOLE or ts > closed:
             return False
         if self.function == "LEAD":
             return position + self.n < count

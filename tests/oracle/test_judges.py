@@ -15,6 +15,8 @@ from tests.oracle import relational
 from tests.oracle.aggregates import aggregate
 from tests.oracle.judged_operations import (
     counted_above,
+    counted_by_key,
+    counted_down,
     counted_over,
     counted_using,
     counted_windows,
@@ -285,6 +287,20 @@ CASES: dict[str, Case] = {
         counted_over,
         [TALL],
         [["k", "v"]],
+        waived="incomplete, not maximal",
+    ),
+    "over without order": Case(
+        lambda: Over(TALL.schema, ["k"], [], [OverCall("COUNT", "n")], has_timestamp=False),
+        counted_by_key,
+        [TALL],
+        [["k"]],
+        waived="not maximal",  # a punctuation waits for all unreleased rows that match it
+    ),
+    "over in descending order": Case(
+        lambda: Over(TALL.schema, ["k"], [SortKey("v", True)], [OverCall("COUNT", "n")], has_timestamp=False),
+        counted_down,
+        [TALL],
+        [["k"]],
         waived="incomplete, not maximal",
     ),
     # A closed session is released at once; promises of its bounds are prefixes.

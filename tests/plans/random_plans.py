@@ -234,8 +234,10 @@ class Grower:
         return GroupBy(below, tuple(keys), tuple(aggregates[self.rng.choice([0, 1]) :] or aggregates))
 
     def over(self, depth: int) -> Node:
-        """Calls with OVER, ordered by a non-null column or by a COALESCE of a nullable one."""
+        """Calls with OVER in any order, or ordered by a non-null column or by a COALESCE of a nullable one."""
         below = self.grow(depth)
+        if self.coin(0.3):
+            return self.over_in_any_order(below)
         firsts = [a.name for a in below.schema if not a.nullable and a.type in INSTANTS]
         if not firsts:
             columns = [(name, column(below.schema, name)) for name in below.schema.names]
@@ -250,12 +252,23 @@ class Grower:
         keys = self.rng.sample(other_columns, min(len(other_columns), self.rng.choice([0, 1, 1, 1, 2])))
         further_keys = self.rng.sample(other_columns, min(len(other_columns), self.rng.choice([0, 0, 1])))
         order = [SortKey(first), *(SortKey(n, self.coin(0.5), self.coin(0.5)) for n in further_keys)]
-        calls = [self.windowed(below.schema, order) for _ in range(4)]
+        step = INSTANTS[below.schema[first].type] if len(order) == 1 else 0
+        calls = [self.windowed(below.schema, step) for _ in range(4)]
         alike = [c for c in calls if c.release == calls[0].release]
         return Over(below, tuple(keys), tuple(order), tuple(alike))
 
-    def windowed(self, schema: Schema, order: Sequence[SortKey]) -> OverCall:
-        """A call that DuckDB defines too: it does not define the first of several peers in RANGE."""
+    def over_in_any_order(self, below: Node) -> Node:
+        """Calls with OVER whose order has no timestamp: it is empty, descending, nullable, or not of numbers."""
+        names = self.rng.sample(below.schema.names, len(below.schema))
+        keys, columns = names[: self.rng.choice([0, 1, 1, 2])], names[-self.rng.choice([1, 2]) :]
+        order = [SortKey(n, self.coin(0.5), self.coin(0.5)) for n in columns if self.coin(0.8)]
+        if order and not below.schema[order[0].column].nullable:
+            order[0] = SortKey(order[0].column, True, order[0].nulls_first)
+        calls = tuple(self.windowed(below.schema, 0) for _ in range(self.rng.choice([1, 2, 3])))
+        return Over(below, tuple(keys), tuple(order), calls, has_timestamp=False)
+
+    def windowed(self, schema: Schema, step: int) -> OverCall:
+        """A call that DuckDB defines: not the first of peers in RANGE, where ``step`` is the unit of offsets, or 0."""
         argument = self.rng.choice(schema.names)
         type_ = schema[argument].type
         sums = ("COUNT",) + ("SUM",) * (isinstance(type_, DecimalType) or type_ in (INT, DOUBLE))
@@ -265,7 +278,6 @@ class Grower:
         unit = "ROWS" if picks else self.rng.choice(["ROWS", "RANGE"])
         start, end = self.rng.choice([None, -2, -1, 0]), self.rng.choice([None, 0, 0, 1, 2])
         if unit == "RANGE":
-            step = INSTANTS[schema[order[0].column].type] if len(order) == 1 else 0
             start, end = (None if x is None else x * step for x in (start, end))
         without = function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RANK", "NTILE")
         call_argument = None if without or (function == "COUNT" and self.coin(0.3)) else argument

@@ -179,7 +179,7 @@ class Printer:
         ]
         named = [k.column for k in node.order]
         ties = [f"{quoted(n)} NULLS LAST" for n in node.input.schema.names if n not in named]
-        type_ = node.input.schema[named[0]].type
+        type_ = node.input.schema[named[0]].type if named else INT
         calls = []
         for c in node.calls:
             arguments = [quoted(c.argument)] if c.argument else ["*"] if c.function == "COUNT" else []
@@ -193,8 +193,9 @@ class Printer:
                 )
                 frame = f" {c.frame.unit} BETWEEN {ends[0]} AND {ends[1]}"
             order_by = ", ".join([*order, *(ties if self.duck and c.goes_by_ties else [])])
+            order_by = f"ORDER BY {order_by}" * bool(order_by)
             calls.append(
-                f"{c.function}({', '.join(arguments)}) OVER ({partition}ORDER BY {order_by}{frame}) AS {quoted(c.name)}"
+                f"{c.function}({', '.join(arguments)}) OVER ({partition}{order_by}{frame}) AS {quoted(c.name)}"
             )
         return f"SELECT *, {', '.join(calls)} FROM {below}"
 

@@ -63,13 +63,17 @@ class Cased:
             SortKey("ts"),
             *(SortKey(n, rng.random() < 0.5, rng.random() < 0.5) for n in tie_breakers),
         ]
+        self.has_timestamp = rng.random() < 0.7
+        if not self.has_timestamp:
+            columns = rng.sample(self.schema.names, rng.choice([0, 1, 1, 2]))
+            self.order = [SortKey(n, rng.random() < 0.5, rng.random() < 0.5) for n in columns]
         first = self.call(0)
         self.calls = [first]
         for i in range(1, 40):
             call = self.call(i)
-            if call.release == first.release and len(self.calls) < 3:
+            if (call.release == first.release or not self.has_timestamp) and len(self.calls) < 3:
                 self.calls.append(call)
-        if len(self.order) == 1 and rng.random() < 0.3:
+        if self.has_timestamp and len(self.order) == 1 and rng.random() < 0.3:
             self.calls = self.sliding()
 
     def sliding(self) -> list[OverCall]:
@@ -100,7 +104,7 @@ class Cased:
         if rng.random() < 0.1:
             start, end = rng.choice([(1, 2), (1, 1), (2, None), (-1, -2)])
         if unit == "RANGE":
-            if len(self.order) > 1:
+            if len(self.order) > 1 or not self.has_timestamp:
                 start, end = (None if x is None else 0 for x in (start, end))
             start, end = (None if x is None else x * self.unit for x in (start, end))
         argument: str | None = rng.choice(self.arguments(function))
@@ -112,7 +116,7 @@ class Cased:
         return OverCall(function, f"r{number}", argument, count, None, OverFrame(unit, start, end))
 
     def make(self) -> Operator:
-        return Over(self.schema, self.partition_by, self.order, self.calls)
+        return Over(self.schema, self.partition_by, self.order, self.calls, self.has_timestamp)
 
     def expected(self, call: OverCall) -> Expected:
         index, frame = self.schema.index, call.frame
@@ -120,7 +124,15 @@ class Cased:
         argument = None if call.argument is None else index(call.argument)
         partition = tuple(map(index, self.partition_by))
         return Expected(
-            call.function, order, partition, argument, call.count, frame.unit, frame.start, frame.end
+            call.function,
+            order,
+            partition,
+            argument,
+            call.count,
+            frame.unit,
+            frame.start,
+            frame.end,
+            has_timestamp=self.has_timestamp,
         )
 
 
@@ -279,6 +291,20 @@ def test_frames_reach_past_the_ends_of_the_type() -> None:
         give(operator, 0, [("A", 0, low), ("A", 0, 0), ("A", 0, high)])
         output = give(operator, 0, [Punctuation.everything(BIDS)])
         assert {row[2]: row[3] for row in output.tuples.rows()} == counts, frame
+
+
+def test_in_descending_order_a_partition_is_released_once_it_is_closed_for_ever() -> None:
+    call = OverCall("ROW_NUMBER", "n")
+    check_table(
+        Over(BIDS, ["k"], [SortKey("v", descending=True)], [call], has_timestamp=False),
+        """
+        A 1 1; B 1 1; A 2 1    ->
+        P(*, *, (,0])          -> P(*, *, (,0], *)
+        P(A, *, (,1])          ->
+        P(A, *, *)             -> A 2 1 1; A 1 1 2; P(A, *, (,1], *); P(A, *, *, *)
+        P(*, *, *)             -> B 1 1 1; P(*, *, *, *)
+        """,
+    )
 
 
 def test_a_closed_partition_is_released_before_open_ones() -> None:

@@ -9,36 +9,54 @@ from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Node, Unary
 from xmlpunct.engine.plan.operator_text import closed, closing_attributes, only_at_end
 from xmlpunct.engine.plan.schemes import Fate, Need, has_many_values, nullable
+from xmlpunct.operators.time.over.calls import END
 from xmlpunct.types import DOUBLE
 
 
 @dataclass(frozen=True)
 class Over(Unary):
-    """Adds the results of ``calls`` OVER (PARTITION BY ``keys`` ORDER BY ``order``), which are final together."""
+    """Adds the results of ``calls`` OVER (PARTITION BY ``keys`` ORDER BY ``order``), which are final together.
+
+    With ``has_timestamp``, the first column of the order is NOT NULL and ascending, so a stream can advance along it.
+    """
 
     keys: tuple[str, ...]
     order: tuple[ops.SortKey, ...]
     calls: tuple[ops.OverCall, ...]
+    has_timestamp: bool = True
 
     withholds = True
     waiting = "waiting"
 
     def operator(self) -> ops.Operator:
-        return ops.Over(self.input.schema, self.keys, self.order, self.calls)
+        return ops.Over(self.input.schema, self.keys, self.order, self.calls, self.has_timestamp)
 
     @property
     def parameters(self) -> str:
         by_keys = f"by {', '.join(self.keys)} " * bool(self.keys)
-        return f"{by_keys}in order of {', '.join(map(str, self.order))}: {', '.join(call.name for call in self.calls)}"
+        in_order = f"in order of {', '.join(map(str, self.order))}" * bool(self.order)
+        rows = f"{by_keys}{in_order}".rstrip() or "all tuples"
+        return f"{rows}: {', '.join(call.name for call in self.calls)}"
+
+    @property
+    def timestamps(self) -> tuple[str, ...]:
+        """The column along which the stream can advance, if there is one."""
+        return (self.order[0].column,) if self.has_timestamp else ()
+
+    @property
+    def release(self) -> ops.OverRelease:
+        """When the results are final."""
+        return self.calls[0].release if self.has_timestamp else END
 
     @property
     def unblocked_by(self) -> str:
-        ts, (kind, count) = self.order[0].column, self.calls[0].release
-        closing = closing_attributes(self.input, [*self.keys, ts])
-        if ts not in closing and not any(key in closing for key in self.keys):
+        kind, count = self.release
+        closing = closing_attributes(self.input, [*self.keys, *self.timestamps])
+        if not any(name in closing for name in (*self.keys, *self.timestamps)):
             return only_at_end(self)
         partition = f" of its {', '.join(self.keys)}" * bool(self.keys)
-        if kind == "end" or ts not in closing:
+        ts = next((name for name in self.timestamps if name in closing), None)
+        if kind == "end" or ts is None:
             text = f"a tuple is released once all{partition} is closed for ever"
         else:
             text = f"a tuple is released once every {ts}{partition} is closed up to its own"
@@ -88,20 +106,20 @@ class Over(Unary):
         if columns is None:
             return [None]
         copied = (name for name in columns if name in self.input.schema)
-        return [{*copied, *self.keys, self.order[0].column}]
+        return [{*copied, *self.keys, *self.timestamps}]
 
     passes_by_needs = True
 
     @property
     def awaits(self) -> tuple[Need, ...]:
         """If a row waits for later rows, the last rows of a partition wait until the partition is closed."""
-        schema, kind, order = self.input.schema, self.calls[0].release.kind, self.order[0].column
+        schema, kind = self.input.schema, self.release.kind
         need = Need(Fate.BLOCKS, 0, self.keys, nullable(schema), self.keys, passes=0)
         if kind == "end":
             return (need,)
-        until_closed = kind == "rows" and has_many_values(schema, self.keys)
+        (order,), until_closed = self.timestamps, kind == "rows" and has_many_values(schema, self.keys)
         return (replace(need, within=(*self.keys, order), order=order, closed_keys=until_closed),)
 
     @property
     def state_keys(self) -> tuple[str, ...]:
-        return self.keys if any(call.is_remembered for call in self.calls) else ()
+        return self.keys if self.has_timestamp and any(call.is_remembered for call in self.calls) else ()

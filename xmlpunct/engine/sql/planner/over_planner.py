@@ -19,7 +19,7 @@ from xmlpunct.engine.sql.syntax.dialect import AggregateCall
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.operators.group.aggregate import EXTREMES
-from xmlpunct.operators.time.over.calls import AGGREGATES, FRAMED, OFFSETS
+from xmlpunct.operators.time.over.calls import AGGREGATES, END, FRAMED, OFFSETS
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.schema.attribute import Attribute
@@ -51,11 +51,14 @@ WITHOUT_ARGUMENT = ("ROW_NUMBER", "RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RA
 
 @dataclass(frozen=True)
 class Specification:
-    """The contents of OVER (...), with column names for computed expressions."""
+    """The contents of OVER (...), with column names for computed expressions.
+
+    ``type`` is that of the first column in ORDER BY if a stream can advance along it, else None.
+    """
 
     keys: tuple[str, ...]
     order: tuple[ops.SortKey, ...]
-    type: Type
+    type: Type | None
     frame: exp.Expr | None
 
 
@@ -128,13 +131,14 @@ class Overs:
                     "rows that differ only in an array have no order: SELECT the other columns in a subquery",
                     origin,
                 )
-            by_spec.setdefault(spec, {}).setdefault(call.release, []).append(replace(call, name=column.name))
+            release = END if spec.type is None else call.release
+            by_spec.setdefault(spec, {}).setdefault(release, []).append(replace(call, name=column.name))
         for spec, nodes in by_spec.items():
             if len(nodes) > 1:  # row numbers give equal rows the same order in all nodes
                 row_number = ops.OverCall("ROW_NUMBER", self._names.take("ROW_NUMBER() OVER"))
                 nodes = {row_number.release: [row_number, *nodes.pop(row_number.release, [])], **nodes}
             for calls in nodes.values():
-                below = Over(below, spec.keys, spec.order, tuple(calls))
+                below = Over(below, spec.keys, spec.order, tuple(calls), spec.type is not None)
         return below
 
     def _input(self, expression: Expression) -> str:
@@ -164,41 +168,29 @@ class Overs:
             partition, order, frame = partition or base_partition, order or base_order, frame or base_frame
         keys = [self._compared(item, "PARTITION BY") for item in partition or ()]
         items = only(order, "expressions") if order is not None else []
-        if not items:
-            refuse(
-                "OVER needs ORDER BY a column along which the stream advances, such as its timestamp", node
-            )
         sort_keys = [self._sort_key(item) for item in items]
-        (first, type_), item = sort_keys[0], items[0]
-        if first.descending or first.nulls_first:
-            refuse("the first column of ORDER BY in OVER must be ascending: a stream has no last tuple", item)
-        return Specification(
-            tuple(dict.fromkeys(keys)),
-            tuple({k.column: k for k, _ in reversed(sort_keys)}.values())[::-1],
-            type_,
-            frame,
-        )
+        type_ = None
+        if sort_keys:
+            key, expression = sort_keys[0]
+            if is_numbered(expression.type) and not (expression.nullable or key.descending):
+                type_ = expression.type
+        by_column: dict[str, ops.SortKey] = {}
+        for key, _ in sort_keys:
+            by_column.setdefault(key.column, key)
+        return Specification(tuple(dict.fromkeys(keys)), tuple(by_column.values()), type_, frame)
 
     def _compared(self, item: exp.Expr, clause: str) -> str:
         expression = self._scalars.read(item)
         check_comparable(expression.type, clause, item)
         return self._input(expression)
 
-    def _sort_key(self, item: exp.Expr) -> tuple[ops.SortKey, Type]:
-        """An item of ORDER BY; the first must be a timestamp, or a number in whose order the stream advances."""
+    def _sort_key(self, item: exp.Expr) -> tuple[ops.SortKey, Expression]:
+        """An item of ORDER BY, and its expression."""
         node, desc, nulls_first = take(item, "this", "desc", "nulls_first")
         if isinstance(node, exp.Literal):
             refuse(f"ORDER BY {node.sql()} inside OVER is a constant: name a column to sort by", node)
         name = self._compared(node, "ORDER BY")
-        expression = self._scalars.read(node)
-        if item.parent is not None and item.parent.expressions[0] is item:
-            if expression.nullable:
-                requirement = f"{node.sql()} may be null: write WHERE {node.sql()} IS NOT NULL"
-                refuse(f"the first column of ORDER BY in OVER must be NOT NULL; {requirement}", node)
-            if not is_numbered(expression.type):
-                requirement = f"INT, DATE or TIMESTAMP; {node.sql()} is {expression.type.kind}"
-                refuse(f"the first column of ORDER BY in OVER must be {requirement}", node)
-        return ops.SortKey(name, bool(desc), bool(nulls_first)), expression.type
+        return ops.SortKey(name, bool(desc), bool(nulls_first)), self._scalars.read(node)
 
     def _frame(self, spec: Specification) -> ops.OverFrame:
         """ROWS or RANGE BETWEEN start AND end."""
@@ -233,7 +225,10 @@ class Overs:
             refuse("RANGE with an offset needs a single column in ORDER BY", bound)
         type_ = INT if unit == "ROWS" else spec.type
         if type_ not in TIMES:
-            refuse(f"RANGE with an offset needs ORDER BY an INT, DATE or TIMESTAMP, not {type_}", bound)
+            refuse(
+                "RANGE with an offset needs ORDER BY an INT, DATE or TIMESTAMP that is NOT NULL, ascending",
+                bound,
+            )
         with at(bound):
             offset = length_of(type_, bound, f"an offset of {unit}", 0)
         return -offset if str(side).upper() == "PRECEDING" else offset

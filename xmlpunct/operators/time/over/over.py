@@ -24,14 +24,20 @@ from xmlpunct.operators.time.over.segment import GROUP, ROW, RowPositions, Segme
 from xmlpunct.operators.time.prefix import SortKey
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema
+from xmlpunct.schema.attribute import Attribute
+from xmlpunct.types import INT
 from xmlpunct.types.ordinals import Ordinals
+
+INSTANT = "$instant"
+"""A constant timestamp, for an order without a timestamp."""
 
 
 class Over(Operator):
     """Adds ``calls`` OVER (PARTITION BY ``keys`` ORDER BY ``order``), all of one `Release` (relations 12).
 
     ``order`` begins with a timestamp, ascending. The remaining columns break ties, so the output is deterministic. C(k)
-    is the instant up to which the partition k is closed; later rows may still arrive.
+    is the instant up to which the partition k is closed; later rows may still arrive. Without ``has_timestamp``, the
+    order is any, or empty: then all rows of a partition are peers. Its rows are final once it is closed for ever.
 
     - cpass(ts, ps)  = [<t, f(t)> | t in ts, final(t, C(t.k))]
     - cprop(ts, ps)  = [p | p in ps, setNomatch(ts', p)], with ts' the pending tuples, and ``*`` for the results
@@ -56,11 +62,21 @@ class Over(Operator):
     name = "over"
 
     def __init__(
-        self, schema: Schema, keys: Sequence[str], order: Sequence[SortKey], calls: Sequence[WindowCall]
+        self,
+        schema: Schema,
+        keys: Sequence[str],
+        order: Sequence[SortKey],
+        calls: Sequence[WindowCall],
+        has_timestamp: bool = True,
     ) -> None:
         super().__init__((schema,), Schema.of([*schema, *(call.attribute(schema) for call in calls)]))
-        self._release, *different = {call.release for call in calls}
+        self._release, *different = {call.release if has_timestamp else END for call in calls}
         assert not different
+        constants = [INSTANT] * (not has_timestamp) + [ALL] * (not keys)
+        self._constants = [pl.lit(0).alias(name) for name in constants]
+        """Columns that are 0 in all rows: a timestamp, and the key of the only partition."""
+        if not has_timestamp:
+            order = [SortKey(INSTANT), *order]
         self._order, self._keys = tuple(order), list(keys) or [ALL]
         self._ties = [a.name for a in schema if a.type.comparable and a.name not in {k.column for k in order}]
         functions = {call.function for call in calls}
@@ -77,11 +93,12 @@ class Over(Operator):
         )
         summary = {name: column for values in self._values for name, column in values.summary.items()}
         self._empty_summary = {name: value for name, (_, value) in summary.items()}
-        empty = schema.empty() if keys else schema.empty().with_columns(pl.lit(0).alias(ALL))
+        empty = schema.empty().with_columns(self._constants)
         self._waiting, self._tail = Arrangement(empty, self._keys), Arrangement(empty, self._keys)
         dtypes = {name: empty.schema[name] for name in self._keys} | {n: d for n, (d, _) in summary.items()}
         self._summary = Arrangement(pl.DataFrame(schema=dtypes), self._keys)
-        self._closed = ClosedPartitions(schema, order[0].column, keys)
+        self._timed = schema if has_timestamp else Schema.of([*schema, Attribute(INSTANT, INT, False)])
+        self._closed = ClosedPartitions(self._timed, order[0].column, keys)
         self._pending = Pending(schema)
         self.state = State(
             waiting=self._waiting,
@@ -92,16 +109,22 @@ class Over(Operator):
         )
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        self._waiting.append(tuples if ALL not in self._keys else tuples.with_columns(pl.lit(0).alias(ALL)))
+        self._waiting.append(tuples.with_columns(self._constants))
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         self._pending.add(batch)
-        results, closed = self.schema.empty(), self._closed.add(batch)
+        results, closed = self.schema.empty(), self._closed.add(self._extended(batch, self._timed))
         if len(closed):
             results = self._release_final(closed)
-        sources = [i if i < len(self.inputs[0]) else None for i in range(len(self.schema))]
-        return results, self._pending.free([self._waiting]).rebase(self.schema, sources)  # prop
+        return results, self._extended(self._pending.free([self._waiting]), self.schema)  # prop
+
+    def _extended(self, batch: PunctuationBatch, schema: Schema) -> PunctuationBatch:
+        """Punctuations of the input, with ``*`` for the further columns of ``schema``."""
+        width = len(self.inputs[0])
+        if len(schema) == width:
+            return batch
+        return batch.rebase(schema, [i if i < width else None for i in range(len(schema))])
 
     def _release_final(self, closed: PunctuationBatch) -> pl.DataFrame:
         """Release the final rows, and purge the rows that no later row needs."""
