@@ -6,7 +6,7 @@ import pytest
 
 import xmlpunct
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.verdicts import faults, mending, verdicts
+from xmlpunct.engine.verdicts import NEEDS_PUNCTUATIONS, endless_faults, faults, mending, verdicts
 from xmlpunct.engine.why.plan_text import explain
 
 DECLARED = """
@@ -33,6 +33,7 @@ WINDOW = "SELECT sid, COUNT(*) AS n FROM r [RANGE 5] GROUP BY sid"
 PAIRS = "SELECT x.temp AS p, y.temp AS q FROM r [RANGE 5] x JOIN r [RANGE 5] y ON x.sid = y.sid"
 BY_HOUR, BY_SID, BY_BOTH = "PUNCTUATED BY (hour)", "PUNCTUATED BY (sid)", "PUNCTUATED BY (hour, sid)"
 IN_ORDER = "PUNCTUATE ORDER BY {}"
+IN_HOUR, OR = "s: PUNCTUATE ORDER BY hour", "or, if the sender punctuates,"
 
 
 @pytest.mark.parametrize(
@@ -149,26 +150,63 @@ def test_operators_that_block_or_grow(s: str, r: str, query: str, expected: str)
 @pytest.mark.parametrize(
     ("s", "r", "query", "expected"),
     [
-        ("", "", GROUPS, ["s: PUNCTUATED BY (hour)"]),
+        ("", "", GROUPS, [IN_HOUR, f"{OR} s: {BY_HOUR}"]),
         (BY_HOUR, "", GROUPS, []),
-        (BY_SID, "", GROUPS, ["s: PUNCTUATED BY (hour), (sid)"]),
-        ("", "", JOINED, ["r: PUNCTUATED BY (hour)", "s: PUNCTUATED BY (hour)"]),
-        (BY_HOUR, "", JOINED, ["r: PUNCTUATED BY (hour)"]),
-        ("", "", "SELECT DISTINCT hour, temp FROM s", ["s: PUNCTUATED BY (hour)"]),
-        ("", "", "SELECT DISTINCT temp FROM s", ['s: PUNCTUATED BY ("temp")']),
-        ("", "", "SELECT hour FROM s UNION SELECT hour FROM f", ["s: PUNCTUATED BY (hour)"]),
-        ("", "", "SELECT hour FROM s ORDER BY hour", ["s: PUNCTUATE ORDER BY hour"]),
-        ("", "", WINDOW, ["r: PUNCTUATED BY (sid)"]),
+        (BY_SID, "", GROUPS, [IN_HOUR, f"{OR} s: PUNCTUATED BY (hour), (sid)"]),
+        ("", "", JOINED, ["r: PUNCTUATE ORDER BY hour", IN_HOUR, f"{OR} r: {BY_HOUR}; s: {BY_HOUR}"]),
+        (BY_HOUR, "", JOINED, ["r: PUNCTUATE ORDER BY hour", f"{OR} r: {BY_HOUR}"]),
+        ("", "", "SELECT DISTINCT hour, temp FROM s", [IN_HOUR, f"{OR} s: {BY_HOUR}"]),
+        ("", "", "SELECT DISTINCT temp FROM s", ['s: PUNCTUATE ORDER BY "temp"', f'{OR} s: PUNCTUATED BY ("temp")']),
+        ("", "", "SELECT DISTINCT sid FROM s", [f"s: {BY_SID}", NEEDS_PUNCTUATIONS]),
+        ("", "", "SELECT hour FROM s UNION SELECT hour FROM f", [IN_HOUR, f"{OR} s: {BY_HOUR}"]),
+        ("", "", "SELECT hour FROM s ORDER BY hour", [IN_HOUR]),
+        ("PUNCTUATE ORDER BY temp", "", GROUPS, [f"s: {BY_HOUR}", NEEDS_PUNCTUATIONS]),
+        ("", "", WINDOW, ["r: PUNCTUATE ORDER BY ts", f"{OR} r: {BY_SID}"]),
         ("", "", "SELECT s.hour, COUNT(*) AS n FROM s JOIN r ON s.sid = r.sid GROUP BY s.hour",
-         ["r: PUNCTUATED BY (sid)", "s: PUNCTUATED BY (hour), (sid)"]),
+         [f"r: {BY_SID}", "s: PUNCTUATED BY (sid) PUNCTUATE ORDER BY hour", NEEDS_PUNCTUATIONS]),
         ("", "", "SELECT COUNT(*) AS n FROM s",
          ["no scheme helps #2 group-by: only the end of its input does"]),
+        ("", "", "SELECT COUNT(*) AS n FROM (SELECT DISTINCT sid FROM s)",
+         ["no scheme helps #3 group-by: only the end of its input does"]),
         ("", "", "SELECT hour, COUNT(*) AS n FROM (SELECT DISTINCT hour, sid FROM s) GROUP BY hour",
-         ["s: PUNCTUATED BY (hour)"]),
+         [IN_HOUR, f"{OR} s: {BY_HOUR}"]),
     ],
 )  # fmt: skip
-def test_suggested_schemes(s: str, r: str, query: str, expected: list[str]) -> None:
-    assert sorted(mending(plan(DECLARED.format(s=s, r=r) + query)).lines()) == expected
+def test_suggested_promises(s: str, r: str, query: str, expected: list[str]) -> None:
+    """An order where a column can be in order; nothing for results that only an end lets through."""
+    assert sorted(mending(plan(DECLARED.format(s=s, r=r) + query)).lines()) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (GROUPS, "group-by blocks for ever on s; PUNCTUATE ORDER BY hour would unblock it"),
+        (JOINED, "join grows for ever on s and r; PUNCTUATE ORDER BY hour on r and on s would bound its state"),
+        ("SELECT DISTINCT sid FROM s",
+         "dupelim grows for ever on s; PUNCTUATED BY (sid) would bound its state, if the sender punctuates"),
+        ("SELECT COUNT(*) AS n FROM s", "group-by blocks for ever on s; no punctuation would unblock it"),
+        ("SELECT COUNT(*) AS n FROM (SELECT DISTINCT sid FROM s)",
+         "group-by blocks for ever on s; no punctuation would unblock it"),
+        ("SELECT hour, COUNT(*) AS n FROM i GROUP BY hour",
+         "group-by blocks until i ends; PUNCTUATE ORDER BY hour would unblock it"),
+        ("SELECT COUNT(*) AS n FROM f", ""),
+        ("SELECT COUNT(*) AS n FROM (SELECT hour FROM f UNION ALL SELECT hour FROM s)",
+         "group-by blocks for ever on s; no punctuation would unblock it"),
+    ],
+)  # fmt: skip
+def test_faults_of_sources_that_do_not_end(query: str, expected: str) -> None:
+    standard_input = "CREATE STREAM i (hour INT NOT NULL) WITH (source = '-');"
+    planned = plan(DECLARED.format(s="", r="") + standard_input + query)
+    assert "; ".join(map(str, endless_faults(planned))) == expected
+
+
+def test_the_promises_of_many_streams_are_found_in_time() -> None:
+    """The number of combinations of schemes, and of selections of promises, grows exponentially with the streams."""
+    names = [f"s{number}" for number in range(30)]
+    declared = "".join(f"CREATE STREAM {n} (a INT, b INT) WITH (source = 'tcp://h:{n[1:]}1');" for n in names)
+    lines = list(mending(plan(declared + " UNION ".join(f"SELECT a, b FROM {n}" for n in names))).lines())
+    assert len(lines) == len(names) + 1
+    assert len({line.partition(": ")[2] for line in lines[:-1]}) == 1
 
 
 @pytest.mark.parametrize(
@@ -206,7 +244,8 @@ def test_a_ring_of_joins() -> None:
     assert faults(planned) == ["#3 join grows for ever"]
     lines = list(mending(planned).lines())
     assert "#5 join: no order of its joins stays bounded, but one join of all inputs would" in lines
-    assert len(lines) == 2
+    assert lines[:2] == ["y: PUNCTUATE ORDER BY b", f"{OR} y: PUNCTUATED BY (b), (c)"]
+    assert len(lines) == 3
 
 
 def test_joins_take_an_order_that_stays_bounded() -> None:

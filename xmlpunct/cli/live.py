@@ -17,6 +17,8 @@ from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.stats import RunStats
 
+_SHOWN_FAULTS = 5
+
 
 @dataclass(frozen=True)
 class Live:
@@ -52,6 +54,7 @@ class Live:
     ) -> Iterator[Callable[[RunStats], None]]:
         """Show a run. Yields a function that the run calls for every slice. Raises `UsageError`."""
         if not self.has_view:
+            report_endless_faults(query, options)
             with ProgressLine(stats.engine) as progress:
                 yield progress.show
             return
@@ -60,13 +63,14 @@ class Live:
         from xmlpunct.engine.view.talk import Talk
         from xmlpunct.engine.view.view import View
 
-        query = with_guards(query) if options.guarded else query
+        original, query = query, with_guards(query) if options.guarded else query
         view = View(query, stats.engine)
         with ExitStack() as opened:
             if self.http is not None:
                 talk = Talk(query, stats, options.punct_namespace, self.injections)
                 server = opened.enter_context(ViewServer(view, read_address(self.http), talk))
                 say(f"live view: {server.url}")
+            report_endless_faults(original, options)
             watcher: Watch | ProgressLine = Watch(view) if self.watch else ProgressLine(stats.engine)
             opened.enter_context(watcher)
 
@@ -80,3 +84,25 @@ class Live:
                 view.finish(stats, "stopped" if isinstance(error, KeyboardInterrupt) else "failed")
                 raise
             view.finish(stats, "ended")
+
+
+def report_endless_faults(query: Query, options: RunOptions) -> None:
+    """Report on standard error the operators that may never answer, and how to mend it."""
+    from xmlpunct.engine.plan.schemes import Fate
+    from xmlpunct.engine.verdicts import endless_faults
+
+    faults = endless_faults(query)
+    for fault in faults[:_SHOWN_FAULTS]:
+        say(str(fault))
+    if len(faults) > _SHOWN_FAULTS:
+        say(f"and {len(faults) - _SHOWN_FAULTS} more such operators: see xmlpunct explain")
+    if any(not promise.table for fault in faults for promise in fault.promises):
+        say(
+            "write such a clause in CREATE STREAM, after WITH (...); xmlpunct explain shows all that would help"
+        )
+    blocked = [fault for fault in faults if fault.fate is Fate.BLOCKS]
+    can_be_partial = options.partial is None and len(query.answers) == 1
+    if can_be_partial and any(
+        not (fault.promises and all(p.ordered for p in fault.promises)) for fault in blocked
+    ):
+        say("--engine local --partial 10s writes the results so far every 10 seconds, marked as provisional")

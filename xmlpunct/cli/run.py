@@ -29,6 +29,7 @@ from xmlpunct.cli.shared_options import (
     sql_option,
 )
 from xmlpunct.cli.terminal import PLACE, TEXT, say
+from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rule_options import read_rules
 from xmlpunct.engine.run.output_names import is_xml, resolve_output, table_of
 from xmlpunct.engine.run.reject_limit import RejectLimit
@@ -253,6 +254,8 @@ def run_command(
             report(counted, rejects)
             if isinstance(end, KeyboardInterrupt):
                 report_stop(counted, checkpoint)
+                if not stop.urgent:
+                    report_waits(planned, options, counted)
             raise
         except StrictError:
             shows_notices = False
@@ -350,6 +353,18 @@ def report_stop(stats: RunStats, checkpoint: str | None) -> None:
     written = f"{stats.tuples_out:,} tuples, {stats.bytes_out:,} bytes"
     resumption = "" if checkpoint is None else f"; the same command continues from {checkpoint}"
     say(f"stopped after {written}{resumption}")
+
+
+def report_waits(query: Query, options: RunOptions, stats: RunStats) -> None:
+    """Report on standard error the punctuations that retained tuples of a stopped run waited for."""
+    from xmlpunct.engine.rules.guard import with_guards
+    from xmlpunct.engine.why.answer import why
+
+    if stats.state_rows:
+        complete = [name for name, output in stats.outputs.items() if output.complete]
+        query = with_guards(query) if options.guarded else query
+        for wait in why(query, stats.holding, {}, options.punct_namespace, complete=complete):
+            say(str(wait))
 
 
 def report(stats: RunStats, rejects: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from dataclasses import replace
 from functools import partial
@@ -38,7 +39,10 @@ class Files(Connector):
         return matches(path) if is_pattern(path) else [path]
 
     def is_endless(self, spec: str) -> bool:
-        return False
+        try:
+            return stat.S_ISFIFO(os.stat(self._path(spec)).st_mode)
+        except (OSError, ValueError):
+            return False
 
     def columns(self, spec: str) -> tuple[str, ...]:
         return columns_in(self._path(spec))

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import stat
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
 from xmlpunct.base.errors import UsageError
-from xmlpunct.engine.plan import Node, Query, Scan
+from xmlpunct.base.paths import read_element
+from xmlpunct.connectors.open_source import is_endless, paths_of
+from xmlpunct.engine.plan import Node, Query, Scan, Stream
 from xmlpunct.engine.plan.join_trees import join_trees
 from xmlpunct.engine.plan.outlooks import outlooks
-from xmlpunct.engine.plan.schemes import THE_END, Need, Outlook, Scheme, either, smallest
-from xmlpunct.engine.sql.planner.declaration import clause, identifier
+from xmlpunct.engine.plan.schemes import THE_END, Fate, Need, Outlook, Scheme, either, smallest
+from xmlpunct.engine.sql.planner.declaration import clause, identifier, string_literal
+from xmlpunct.engine.sql.planner.file_tables import READ_XML, FileRemedy
+from xmlpunct.firehose.spec import name_parts
+from xmlpunct.schema.attribute import Attribute
+from xmlpunct.types import DATE, TIMESTAMP
 
-MOST_TRIALS = 20_000
-"""Maximum number of assignments of promises to try, which bounds the time."""
+MOST_OUTLOOKS = 3_000
+"""Maximum number of outlooks of nodes for the assignments of promises to try, which bounds the time to about 1 s."""
 WIDEST = 3
 """Maximum number of attributes that a promise to try constrains."""
 
@@ -83,15 +92,20 @@ def refuse_unsafe(query: Query) -> None:
 # Promises that mend a plan
 
 
+NEEDS_PUNCTUATIONS = "PUNCTUATED BY needs a sender that punctuates: without its punctuations, nothing changes"
+
+
 @dataclass(frozen=True)
 class Promise:
-    """A promise that a stream could make: a scheme, or the order of one attribute."""
+    """A promise for a stream: punctuations with a scheme, which its sender must emit, or the order of one attribute."""
 
     stream: str
     scheme: Scheme
     ordered: bool = False
     declared_schemes: tuple[tuple[str, ...], ...] = ()
     """The schemes that the stream declares already."""
+    table: str = ""
+    """For a source in FROM without a declaration: its SQL text and an alias."""
 
     @property
     def outlook(self) -> Outlook:
@@ -102,26 +116,43 @@ class Promise:
 
 @dataclass(frozen=True)
 class Mending:
-    """The fewest promises that make every verdict fine, except on nodes that no scheme mends."""
+    """The fewest promises that make every verdict fine, except on nodes that no scheme mends.
+
+    Orders are preferred, because they need no punctuation of a sender. ``alternative`` has schemes only.
+    """
 
     promises: tuple[Promise, ...]
     hopeless: tuple[Node, ...]
     at_once: tuple[Node, ...] = ()
     """Joins that no order of two-way joins keeps bounded, though one join of all their inputs would be."""
+    alternative: tuple[Promise, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """A line for each stream with a promise to make, and for each node that no promise helps."""
-        for stream in dict.fromkeys(promise.stream for promise in self.promises):
-            stream_promises = [promise for promise in self.promises if promise.stream == stream]
-            if schemes := [p.scheme for p in stream_promises if not p.ordered]:
-                yield f"{stream}: {clause(smallest([*schemes, *stream_promises[0].declared_schemes]))}"
-            for promise in stream_promises:
-                if promise.ordered:
-                    yield f"{stream}: PUNCTUATE ORDER BY {', '.join(map(identifier, promise.scheme))}"
+        yield from (f"{stream}: {text}" for stream, text in clauses(self.promises).items())
+        if self.alternative:
+            texts = [f"{stream}: {text}" for stream, text in clauses(self.alternative).items()]
+            yield f"or, if the sender punctuates, {'; '.join(texts)}"
+        elif not all(promise.ordered for promise in self.promises):
+            yield NEEDS_PUNCTUATIONS
         for node in self.at_once:
             yield f"#{node.number} {node.name}: no order of its joins stays bounded, but one join of all inputs would"
         for node in self.hopeless:
             yield f"no scheme helps #{node.number} {node.name}: only the end of its input does"
+
+
+def clauses(promises: Sequence[Promise]) -> dict[str, str]:
+    """For each stream, the clauses of its CREATE STREAM that make these promises."""
+    texts: dict[str, str] = {}
+    for stream in dict.fromkeys(promise.stream for promise in promises):
+        of_stream = [promise for promise in promises if promise.stream == stream]
+        schemes = [promise.scheme for promise in of_stream if not promise.ordered]
+        parts = [clause(smallest([*schemes, *of_stream[0].declared_schemes]))] if schemes else []
+        orders = [f"PUNCTUATE ORDER BY {identifier(next(iter(p.scheme)))}" for p in of_stream if p.ordered]
+        if table := of_stream[0].table:
+            parts = ["CREATE STREAM, as xmlpunct infer writes it, with", *parts] if parts else [table]
+        texts[stream] = " ".join(parts + orders)
+    return texts
 
 
 def mending(query: Query) -> Mending:
@@ -138,7 +169,7 @@ def mending(query: Query) -> Mending:
     choices = list(_candidates(nodes, present_outlooks))
     best = outlooks(*query.roots, assumed=_assumed(choices))
     hopeless = tuple(node for node in nodes if best[id(node)].fate is not None)
-    mended = {id(node) for node in nodes} - {id(node) for node in hopeless}
+    mended = _emitting(query.roots, best) - {id(node) for node in hopeless}
 
     def worst(chosen: Sequence[Promise]) -> int:
         """0: each verdict that can be fine is fine; 1: some are fine but for nulls; 2: some are not fine."""
@@ -154,13 +185,35 @@ def mending(query: Query) -> Mending:
         if any(present_outlooks[id(n)].fate is not None for n in tree.joins)
         and tree.is_safe_at_once([present_outlooks[id(n)] for n in tree.inputs])
     )
-    return Mending(_fewest(choices, worst), hopeless, at_once)
+    most = MOST_OUTLOOKS // len(nodes)
+    orders = [promise for promise in choices if promise.ordered]
+    schemes = [promise for promise in choices if not promise.ordered]
+    if worst(()) == 0 or worst(orders):
+        return Mending(_fewest(choices, worst, most), hopeless, at_once)
+    alternative = () if worst(schemes) else _fewest(schemes, worst, most)
+    return Mending(_fewest(orders, worst, most), hopeless, at_once, alternative)
 
 
-def _fewest(choices: Sequence[Promise], worst: Callable[[Sequence[Promise]], int]) -> tuple[Promise, ...]:
-    """The promises with the fewest attributes that mend the plan, preferably without remaining nulls."""
+def _emitting(roots: Sequence[Node], by_node: Mapping[int, Outlook]) -> set[int]:
+    """The ids of the nodes whose results do not all end at a node that blocks for ever."""
+    emitting, stack = set[int](), list(roots)
+    while stack:
+        node = stack.pop()
+        if id(node) not in emitting:
+            emitting.add(id(node))
+            stack += node.inputs if by_node[id(node)].fate is not Fate.BLOCKS else ()
+    return emitting
+
+
+def _fewest(
+    choices: Sequence[Promise], worst: Callable[[Sequence[Promise]], int], most: int
+) -> tuple[Promise, ...]:
+    """The promises with the fewest attributes that mend the plan, preferably without remaining nulls.
+
+    After ``most`` trials, promises of which none is unnecessary.
+    """
     second: tuple[Promise, ...] | None = None
-    for chosen in islice(_by_size(choices), MOST_TRIALS):
+    for chosen in islice(_by_size(choices), most):
         grade = worst(chosen)
         if grade == 0:
             return chosen
@@ -212,11 +265,119 @@ def _candidates(nodes: Sequence[Node], by_node: Mapping[int, Outlook]) -> Iterat
                     if stream is not None:
                         ordered = traced.setdefault(stream.declared, {})
                         ordered[attribute] = ordered.get(attribute, True) and name not in need.within
-                        if name in need.prefixes or attribute == stream.timestamp:
-                            candidates[Promise(stream.declared, Scheme([attribute]), True)] = None
+                        needs_order = name in need.prefixes or attribute == stream.timestamp
+                        if stream.order is None and (needs_order or _is_measure(stream.schema[attribute])):
+                            candidates[_promise(stream, [attribute], ordered=True)] = None
             for name, attributes in traced.items():
                 unordered = [a for a, only_in_order in attributes.items() if not only_in_order]
                 for size in range(1, 1 + WIDEST):
                     for chosen in combinations(unordered, size):
-                        candidates[Promise(name, Scheme(chosen), False, streams[name].promised or ())] = None
-    return iter(sorted(candidates, key=lambda p: (len(p.scheme), p.ordered)))
+                        candidates[_promise(streams[name], chosen)] = None
+    return iter(sorted(candidates, key=lambda p: (len(p.scheme), not p.ordered)))
+
+
+def _is_measure(attribute: Attribute) -> bool:
+    """True if tuples may come in the order of an attribute: of a number or a time, not of a name."""
+    return attribute.type.numeric or attribute.type in (DATE, TIMESTAMP)
+
+
+def _promise(stream: Stream, attributes: Collection[str], *, ordered: bool = False) -> Promise:
+    table = ""
+    if isinstance(stream.remedy, FileRemedy):
+        alias = identifier(name_parts(read_element(stream.element)[-1])[1])
+        is_call = stream.name.startswith(f"{READ_XML}(")
+        table = f"(SELECT * FROM {stream.name if is_call else string_literal(stream.name)}) AS {alias}"
+    return Promise(stream.declared, Scheme(attributes), ordered, stream.promised or (), table)
+
+
+# What a run reports when it starts
+
+
+@dataclass(frozen=True)
+class EndlessFault:
+    """An operator that blocks or grows for ever because sources do not end, and the promises that would mend it."""
+
+    node: Node
+    fate: Fate
+    streams: tuple[Stream, ...]
+    promises: tuple[Promise, ...]
+
+    def __str__(self) -> str:
+        names = " and ".join(stream.declared for stream in self.streams)
+        until = f"{self.fate} on {names}"
+        if all(paths_of(str(stream.source)) for stream in self.streams):  # pipes and growing files may end
+            ends = "ends" if len(self.streams) == 1 else "end"
+            until = f"{self.fate.removesuffix(' for ever')} until {names} {ends}"
+        effect = "would unblock it" if self.fate is Fate.BLOCKS else "would bound its state"
+        remedy = _remedy(clauses(self.promises), names) if self.promises else "no punctuation"
+        condition = "" if all(promise.ordered for promise in self.promises) else ", if the sender punctuates"
+        return f"{self.node.name} {until}; {remedy} {effect}{condition}"
+
+
+def endless_faults(query: Query) -> list[EndlessFault]:
+    """The operators of a query that may never answer, except those whose results end at another one.
+
+    >>> from xmlpunct.engine.sql import plan
+    >>> query = plan('''
+    ...     CREATE STREAM s (hour INT, temp INT) WITH (source = 'tcp://h:1');
+    ...     SELECT hour, COUNT(*) AS n FROM s GROUP BY hour''')
+    >>> print(*endless_faults(query))
+    group-by blocks for ever on s; PUNCTUATE ORDER BY hour would unblock it
+    """
+    if not any(stream.source and _is_awaited(stream.source) for stream in query.streams):
+        return []
+    by_node = outlooks(*query.roots)
+    faulty = [
+        (node, fate, streams)
+        for node in query.walk()
+        if (fate := by_node[id(node)].fate) and (streams := _endless_streams(node, by_node[id(node)].needs))
+    ]
+    if not faulty:
+        return []
+    mended = mending(query)
+    faults_of = [EndlessFault(*parts, _needed_for(parts[0], query, mended.promises)) for parts in faulty]
+    return [fault for fault in faults_of if fault.promises or fault.node in mended.hopeless]
+
+
+def _endless_streams(node: Node, needs: Iterable[Need]) -> tuple[Stream, ...]:
+    """The streams that do not end by themselves, on which needs fail."""
+    failing = [need for need in needs if need.fails]
+    inputs = [
+        below for need in failing for below in (node.inputs if need.jointly else [node.inputs[need.port]])
+    ]
+    names = {scan.stream.name for below in inputs for scan in below.find(Scan)}
+    streams = {scan.stream.declared: scan.stream for scan in node.find(Scan) if scan.stream.name in names}
+    return tuple(stream for stream in streams.values() if stream.source and _is_awaited(stream.source))
+
+
+def _is_awaited(source: str) -> bool:
+    """True if a source may never end. Standard input may be a file, or closed."""
+    if source != "-":
+        return is_endless(source)
+    try:
+        return sys.stdin is not None and not stat.S_ISREG(os.fstat(0).st_mode)
+    except OSError:
+        return False
+
+
+def _needed_for(node: Node, query: Query, promises: Sequence[Promise]) -> tuple[Promise, ...]:
+    """The promises that mend a node; none if all of them do not."""
+
+    def mends(chosen: Sequence[Promise]) -> bool:
+        return outlooks(*query.roots, assumed=_assumed(chosen))[id(node)].fate is None
+
+    needed = list(promises)
+    for promise in promises:
+        if mends(fewer := [other for other in needed if other != promise]):
+            needed = fewer
+    return tuple(needed) if mends(needed) else ()
+
+
+def _remedy(texts: Mapping[str, str], names: str) -> str:
+    """The clauses of streams in words; without the streams, if these have the ``names`` in the sentence already."""
+    streams_of: dict[str, list[str]] = {}
+    for stream, text in texts.items():
+        streams_of.setdefault(text, []).append(stream)
+    if len(texts) == 1 and names in texts:
+        return texts[names]
+    return " and ".join(f"{text} on {' and on '.join(streams)}" for text, streams in streams_of.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from xmlpunct import operators as ops
 from xmlpunct.connectors.open_source import columns_named, is_endless
@@ -78,7 +79,7 @@ class Stream:
         """The declared name, without the sender."""
         return self.name.removesuffix(f"#{self.sender}") if self.sender else self.name
 
-    @property
+    @cached_property
     def ends(self) -> bool:
         """True if its end counts as a punctuation: a finite source, without other declared punctuations."""
         declares = (
@@ -86,7 +87,7 @@ class Stream:
         )
         return not declares and self.source is not None and not is_endless(self.source)
 
-    @property
+    @cached_property
     def schemes(self) -> tuple[tuple[str, ...], ...]:
         """The column sets that are closed in time: promised ones, and columns from file names, at the end of a file."""
         name_columns = columns_named(self.source)
@@ -145,7 +146,7 @@ class Scan(Node):
     def is_constrained(self, name: str) -> bool:
         return True
 
-    @property
+    @cached_property
     def promised(self) -> Outlook:
         """The outlook that the stream's declaration promises."""
         offers = THE_END if self.stream.ends else reduced(smallest(self.stream.schemes), self.stream.schema)
