@@ -42,9 +42,11 @@ def start(master: str = "local[*]") -> SparkSession:
     `UsageError` if PySpark or Java is missing.
     """
     need_spark()
+    from xmlpunct.engine.spark.notebook_progress import shown_start
     from xmlpunct.engine.spark.spark_session import start_session
 
-    spark = start_session(master)
+    with shown_start():
+        spark = start_session(master)
     register(spark)
     return spark
 
@@ -53,13 +55,15 @@ def register(spark: SparkSession) -> None:
     """Let a session read and write ``format("xmlpunct")``, and run `query`.
 
     The format needs no registration in sessions whose Python has the package installed. If ``python3`` in PATH belongs
-    to another environment, a session on this machine runs its tasks with the Python of this process.
+    to another environment, a session on this machine runs its tasks with the Python of this process. In a notebook, a
+    line below each cell counts Spark's tasks from now on.
 
     Queries need RocksDB for their state. If the session has Spark's default provider of state stores, RocksDB with
     changelog checkpoints replaces it, and this is logged. A provider that the user chose remains; then `query` is
     refused. Works under Spark Connect too. Raises `UsageError` if PySpark is missing.
     """
     need_spark()
+    from xmlpunct.engine.spark.notebook_progress import show_in_notebook
     from xmlpunct.engine.spark.spark_session import active, knows, with_state_store
     from xmlpunct.engine.spark.table.datasource import XmlTable
     from xmlpunct.engine.spark.worker_stubs import QuerySource
@@ -70,3 +74,4 @@ def register(spark: SparkSession) -> None:
         for source in (XmlTable, QuerySource):
             if not knows(spark, source.name()):
                 spark.dataSource.register(source)
+    show_in_notebook()
