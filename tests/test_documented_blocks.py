@@ -35,7 +35,7 @@ ELSEWHERE = {
     "python3 -m venv /opt/xmlpunct": "installs from a package index, on every machine of a cluster",
     "export SPARK_HOME": "tests/reliability/test_cluster.py starts a master and a worker",
     "pytest -m long tests/reliability/test_cluster.py": "a test itself",
-    ".venv/bin/pip install --group dev": "installs the tools of development",
+    ".venv/bin/pip install --upgrade pip": "installs the tools of development",
     "python benchmarks/": "tests/test_benchmarks.py runs them on less data",
     "docker build": "tests/test_repository_files.py runs the steps of the Dockerfile",
     "pip install . jupyterlab": "installs from a package index; tests/test_notebooks.py runs the notebooks",
