@@ -42,7 +42,7 @@ def test_the_output_is_an_input(cli: Cli, tmp_path: Path) -> None:
     assert cli("run", WAREHOUSE, "--engine", "local", "-o", out).code == 0
     parsed = cli("parse", out, "--element", "result", "--format", "jsonl")
     assert parsed.code == 0
-    assert {"maxtemp": "81", "hour": "17"} in [json.loads(line) for line in parsed.out.splitlines()]
+    assert {"maxtemp": 81, "hour": 17} in [json.loads(line) for line in parsed.out.splitlines()]
     sql = f"""CREATE STREAM r (maxtemp INT, hour INT) WITH (source = '{out}', element = 'result');
               SELECT COUNT(*) AS n, MAX(maxtemp) AS top FROM r"""
     second_run = cli("run", "-q", sql, "--engine", "local", "--format", "jsonl")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.harness import Cli
-from tests.firehose.test_sniff import Once
+from tests.firehose.test_inferred_stream import Once
 from xmlpunct import query
 from xmlpunct.base.errors import SourceError, SqlError, UsageError
 from xmlpunct.engine.inference import Inference

@@ -16,11 +16,11 @@ from xmlpunct.connectors.open_source import Source
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.plan_text import explain
 from xmlpunct.firehose import writer_for
-from xmlpunct.firehose.infer.first_tuple import sniff
 from xmlpunct.firehose.stream_check import check
 from xmlpunct.punctuations.grid import Axis, Part, first_open
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.python.inferred_stream import stream_of
 from xmlpunct.schema import Schema
 
 PACKAGE = str(Path(xmlpunct.__file__).parent)
@@ -118,7 +118,8 @@ def test_parsing_and_checking(declared: bool, tmp_path: Path) -> None:
             schema = Schema.parse(per_column(columns, "{n} INT NOT NULL"))
             check(source, schema, "t")
         else:
-            schema, source = sniff(source, "t")
+            spec, source = stream_of(source, None, "t")
+            schema = spec.schema
             writer = writer_for("xml", schema)
             assert b"".join(writer.body(part) for part in xmlpunct.slices(source, schema, element="t"))
 

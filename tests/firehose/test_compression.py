@@ -28,8 +28,8 @@ from xmlpunct.connectors.compression import MOST_LAYERS, PIECE_BYTES
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import SliceReader
-from xmlpunct.firehose.infer.first_tuple import sniff
 from xmlpunct.firehose.stream_check import check
+from xmlpunct.python.inferred_stream import stream_of
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")
@@ -239,9 +239,10 @@ def test_too_many_layers() -> None:
     assert "compressed more than 4 times over" in str(error)
 
 
-def test_sniffed_and_checked() -> None:
+def test_inferred_and_checked() -> None:
     for source in (Source.of(gzip.compress(DOCUMENT)), Source.of(Drops(gzip.compress(DOCUMENT), 50))):
-        schema, rewound = sniff(source, "t")
+        spec, rewound = stream_of(source, None, "t")
+        schema = spec.schema
         assert schema.names == ("a",)
         report = check(rewound, schema, "t")
         assert (report.tuples, report.fine) == (40, True)

@@ -14,7 +14,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 from lxml import etree
 
-from tests.firehose.test_sniff import Once
+from tests.firehose.test_inferred_stream import Once
 from xmlpunct import Reject, Schema, SourceError, slices
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.sql import plan

@@ -17,12 +17,12 @@ from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.plan_text import explain
 from xmlpunct.firehose import labels as labels_module
 from xmlpunct.firehose.infer.document import infer, take_sample
-from xmlpunct.firehose.infer.first_tuple import sniff
 from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.parser import parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.firehose.stream_check import check
+from xmlpunct.python.inferred_stream import stream_of
 from xmlpunct.schema import Schema
 
 
@@ -230,7 +230,7 @@ def test_packed_files_and_members_of_archives(folder: Path) -> None:
     assert elements == ["(1, 1)", "<1, *>", "(2, 5)", "(2, 6)", "(2, 5)", "(2, 6)", "<2, *>"]
 
 
-def test_check_infer_and_sniff_include_them(folder: Path) -> None:
+def test_check_and_inference_include_them(folder: Path) -> None:
     source = open_source("feed/{sid}/hour={hour}.xml")
     report = check(source, Schema.parse("hour INT, sid STRING, v INT"), "t")
     assert (report.tuples, report.punctuations, report.offered) == (6, 3, [("hour", "sid")])
@@ -238,7 +238,7 @@ def test_check_infer_and_sniff_include_them(folder: Path) -> None:
     assert [str(n) for n in missing.notices] == [
         "feed/{sid}/hour={hour}.xml: no element <misspelt> was found"
     ]
-    assert sniff(source, "t")[0].names == ("v", "sid", "hour")
+    assert stream_of(source, None, "t")[0].schema.names == ("v", "sid", "hour")
     inferred = infer(take_sample(open_source("feed/S1/hour={hour}.xml"))[0]).schema
     assert str(inferred["hour"].type) == "INT"
     assert not inferred["hour"].nullable

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from xmlpunct import query, slices
+from xmlpunct import query
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import (
@@ -24,7 +24,6 @@ from xmlpunct.firehose import (
     parse_conforming,
     parse_split,
 )
-from xmlpunct.firehose.infer.first_tuple import sniff
 from xmlpunct.firehose.libxml.malformed import new_parser
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -136,13 +135,6 @@ def test_in_pieces_too(document: str, size: int, namespace: str) -> None:
         piece = read(parsed)
         rows, patterns = rows + piece[0], patterns + piece[1]
     assert (rows, patterns) == parse_with_expat(document, namespace)
-
-
-@given(documents())
-def test_without_a_schema_too(document: str) -> None:
-    schema, source = sniff(Source.of(document.encode()), "t")
-    texts = [b for part in slices(source, schema, element="t") for b in part.tuples["b"]]
-    assert texts == [b for _, b, _ in parse_with_expat(document)[0]]
 
 
 def test_an_attribute_joins_with_a_child() -> None:

@@ -23,9 +23,10 @@ from tests.reliability.support import LONG
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import Limits, parser, splitter
-from xmlpunct.firehose.infer import first_tuple as sniffing
+from xmlpunct.firehose.infer import document
 from xmlpunct.firehose.libxml import dictionary, malformed
 from xmlpunct.firehose.native import walker
+from xmlpunct.python.inferred_stream import stream_of
 
 LIMITS = Limits()
 STATM = Path("/proc/self/statm")
@@ -352,11 +353,12 @@ def resident() -> int:
 
 def test_looking_for_columns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that can be read once is buffered while a tuple is searched, up to a limit, then no longer."""
-    monkeypatch.setattr(sniffing, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(document, "MOST_SAMPLE_BYTES", 2**21)
     endless = BY_NAME["text between tuples"]
-    with pytest.raises(SourceError, match="among the first 1,048,576 bytes: declare the columns"):
-        sniffing.sniff(Source.of(endless.open(2**24), "s"), "nothing")
-    _, replayed = sniffing.sniff(Source.of(BY_NAME["good tuples without a newline"].open(2**22), "s"), "t")
+    with pytest.raises(SourceError, match=r"no <nothing> ends in the first 2,\d{3},\d{3} bytes"):
+        stream_of(Source.of(endless.open(2**24), "s"), None, "nothing")
+    good = BY_NAME["good tuples without a newline"]
+    _, replayed = stream_of(Source.of(good.open(2**22), "s"), None, "t")
     file, _ = replayed.opener(0)
     assert len(b"".join(iter(lambda: file.read1(2**16), b""))) >= 2**22  # type: ignore[attr-defined]
     assert not file.buffer  # type: ignore[attr-defined]

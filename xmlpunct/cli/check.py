@@ -5,10 +5,12 @@ from __future__ import annotations
 import click
 
 from xmlpunct.base.printable import printable
-from xmlpunct.cli.shared_options import element_option, namespace_option, open_stream, schema_option
+from xmlpunct.cli.shared_options import element_option, namespace_option, schema_option
 from xmlpunct.cli.terminal import complete_files, put_line, say
+from xmlpunct.connectors.open_source import open_source
 from xmlpunct.engine.run.durable_files import standard_output
 from xmlpunct.firehose.stream_check import Report, check
+from xmlpunct.python.inferred_stream import stream_of
 
 
 @click.command("check")
@@ -16,7 +18,7 @@ from xmlpunct.firehose.stream_check import Report, check
 @element_option
 @schema_option
 @namespace_option
-def check_command(source: str, element: str, columns: str | None, punct_namespace: str) -> int:
+def check_command(source: str, element: str | None, columns: str | None, punct_namespace: str) -> int:
     """Check that SOURCE is well formed and grammatical, and count its punctuations.
 
     A stream is grammatical if no tuple comes after a punctuation that matches it. The report ends with the
@@ -29,8 +31,8 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
     standard_output()  # fail before reading for hours
     attributes, keys = ((), ()) if columns is None else columns_and_keys(columns)
     declared = None if columns is None else Schema.of(attributes)
-    schema, opened = open_stream(source, declared, element, punct_namespace)
-    report = check(opened, schema, element, punct_namespace, guessed=columns is None, keys=keys)
+    spec, opened = stream_of(open_source(source), declared, element, punct_namespace)
+    report = check(opened, spec.schema, spec.element, punct_namespace, guessed=spec.guessed, keys=keys)
     for line in describe(source, report):
         put_line(printable(line))
     for message in (*report.notices, *report.examples):

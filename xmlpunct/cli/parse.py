@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import click
 
-from xmlpunct import slices
-from xmlpunct.base.paths import read_element
 from xmlpunct.base.printable import printable_output
 from xmlpunct.cli.shared_options import (
     element_option,
     format_option,
     namespace_option,
-    open_stream,
     schema_option,
 )
 from xmlpunct.cli.terminal import complete_files, put
+from xmlpunct.connectors.open_source import open_source
 from xmlpunct.engine.run.durable_files import standard_output
 from xmlpunct.engine.run.reject_log import RejectLog
 from xmlpunct.firehose import writer_for
+from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.firehose.spec import name_parts
+from xmlpunct.python.inferred_stream import stream_of
+from xmlpunct.python.stream_elements import read_slices
 from xmlpunct.schema import Schema
 
 
@@ -28,20 +29,21 @@ from xmlpunct.schema import Schema
 @schema_option
 @format_option
 @namespace_option
-def parse_command(source: str, element: str, columns: str | None, format_: str, punct_namespace: str) -> None:
+def parse_command(
+    source: str, element: str | None, columns: str | None, format_: str, punct_namespace: str
+) -> None:
     """Parse SOURCE (a file, a directory, or - for standard input) and write its tuples and punctuations.
 
-    Without --schema, the columns are the children of the first tuple, as STRINGs.
+    Without --element and --schema, the tuples' element and its columns are inferred from the beginning of SOURCE.
     """
     from xmlpunct.engine.run.output import Output
     from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output_path
 
     refuse_read([standard_output_path()], source_place(source))
     declared = None if columns is None else Schema.parse(columns)
-    schema, opened = open_stream(source, declared, element, punct_namespace)
-    guessed = columns is None
-    parts = slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed)
-    name = name_parts(read_element(element)[-1])[1]
+    spec, opened = stream_of(open_source(source), declared, element, punct_namespace, has_remedy=True)
+    schema, name = spec.schema, name_parts(spec.tag)[1]
+    parts = read_slices(SliceReader(opened, [spec], punct_namespace))
     root = "stream" if name != "stream" else "streams"  # the root must not look like a tuple
     writer = writer_for(format_, schema, root=root, element=name, punct_namespace=punct_namespace)
     output, log = Output(schema, writer, ordered=True), RejectLog()

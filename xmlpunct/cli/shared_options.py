@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +12,6 @@ from xmlpunct.base.errors import UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.cli.terminal import PLACE, TEXT
 from xmlpunct.engine.rule_options import RULE_OPTIONS
-
-if TYPE_CHECKING:
-    from xmlpunct.connectors.source import Source
-    from xmlpunct.schema import Schema
 
 query_argument = click.argument("query", type=PLACE, required=False, metavar="[QUERY.sql|SQL]")
 sql_option = click.option(
@@ -56,16 +51,15 @@ namespace_option = click.option(
 element_option = click.option(
     "--element",
     type=TEXT,
-    required=True,
     metavar="NAME",
-    help="The element of the tuples: name, {uri}name or parent/name.",
+    help="The element of the tuples: name (in any namespace), {uri}name or parent/name (default: the most likely one).",
 )
 schema_option = click.option(
     "--schema",
     "columns",
     type=TEXT,
     metavar="COLUMNS",
-    help="A column list (default: children as STRINGs).",
+    help="A column list (default: inferred from the beginning of the source).",
 )
 
 
@@ -125,15 +119,6 @@ def _by_name(arguments: tuple[str, ...], form: str, option: str = "") -> dict[st
             raise UsageError(f"{option}{text}: {name} is given twice")
         texts[name] = value
     return texts
-
-
-def open_stream(source: str, declared: Schema | None, element: str, namespace: str) -> tuple[Schema, Source]:
-    """A source and its schema: the ``declared`` one, or else one inferred from the first tuple."""
-    from xmlpunct.connectors.open_source import open_source
-    from xmlpunct.firehose.infer.first_tuple import sniff
-
-    opened = open_source(source)
-    return sniff(opened, element, namespace) if declared is None else (declared, opened)
 
 
 def read_patterns(arguments: tuple[str, ...]) -> dict[str, str]:

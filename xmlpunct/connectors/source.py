@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
@@ -16,6 +16,8 @@ from xmlpunct.base.errors import UsageError, undoing
 from xmlpunct.base.library_guard import guarded
 from xmlpunct.base.secrets import USER, hide
 from xmlpunct.connectors.archives import Reopen, members
+from xmlpunct.connectors.chunk_sources import ChunkInlet
+from xmlpunct.connectors.inlet import InletFile
 from xmlpunct.connectors.utf8_stream import Utf8Stream
 
 Texts = tuple[tuple[str, str], ...]
@@ -44,17 +46,27 @@ class Source:
     once: bool = False
 
     @classmethod
-    def of(cls, content: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
-        """A source of bytes, or of a binary file object from its current position (which is not closed)."""
+    def of(cls, content: Any, name: str | None = None) -> Source:
+        """A source of bytes, of the chunks of an iterable, or of a binary file object from its current position.
+
+        The file object is not closed. Raises `UsageError` for other objects.
+        """
         if isinstance(content, bytes | bytearray | memoryview):
             data = bytes(content)
             name = name or "<bytes>"
             plain = UnopenedPart(name, len(data), lambda: io.BytesIO(data))
             return assembled(name, member_pieces(plain, plain.open))
-        if isinstance(content, io.TextIOBase) or not hasattr(content, "read"):
-            raise UsageError(f"a source is a path, bytes or a binary file, not {type(content).__name__}")
-        name = name or str(getattr(content, "name", "<file>"))
-        return of_file(name, name, content)
+        is_text = isinstance(content, io.TextIOBase | str)
+        if hasattr(content, "read") and not is_text:
+            name = name or str(getattr(content, "name", "<file>"))
+            return of_file(name, name, content)
+        if isinstance(content, Iterable) and not is_text:
+            inlet, once = ChunkInlet(content, name or "<chunks>"), isinstance(content, Iterator)
+            chunks = UnopenedPart(inlet.name, None, lambda: binary(InletFile(inlet)), once=once)
+            return assembled(inlet.name, [chunks])
+        raise UsageError(
+            f"a source is a path, bytes, a binary file or an iterable of bytes, not {type(content).__name__}"
+        )
 
     @property
     def size(self) -> int | None:

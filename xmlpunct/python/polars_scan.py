@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -11,8 +12,9 @@ from xmlpunct.base.errors import Reject
 from xmlpunct.base.forks import need_polars
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose.slice_reader import SliceReader
-from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.python.parse_api import Readable, opened, read_slices
+from xmlpunct.python.inferred_stream import stream_of
+from xmlpunct.python.source_arguments import Readable, opened
+from xmlpunct.python.stream_elements import read_slices
 from xmlpunct.schema import Schema
 
 _STEP = 2**20
@@ -20,7 +22,7 @@ _STEP = 2**20
 
 def scan_xml(
     source: Readable,
-    schema: Schema | None = None,
+    schema: Schema | str | None = None,
     *,
     element: str | None = None,
     punct_namespace: str = PUNCT_NAMESPACE,
@@ -32,11 +34,10 @@ def scan_xml(
     ----------
     source : str, os.PathLike, bytes, binary file or Source
         The XML, as for `parse`.
-    schema : Schema, optional
+    schema : Schema or str, optional
         The columns. Without it, they are inferred now from the beginning of the source.
     element : str, optional
-        The name of the tuples' element. Without it, it is inferred now. If the columns are inferred, a local name
-        stands for the first element with this name, in any namespace.
+        The name of the tuples' element, as for `parse`. Without it, it is inferred now.
     punct_namespace, on_reject
         As for `parse`. Punctuations are left out.
 
@@ -61,24 +62,16 @@ def scan_xml(
     [('S2',)]
     """
     need_polars()
-    opened_source, guessed = opened(source), schema is None
-    if schema is None or element is None:
-        from xmlpunct.firehose.infer.document import infer, take_sample
-
-        sample, opened_source = take_sample(opened_source, element=element)
-        inferred = infer(sample, element, punct_namespace, any_namespace=True)
-        schema, element = schema or inferred.schema, inferred.element
-    columns, tag = schema, element
+    declared = Schema.parse(schema) if isinstance(schema, str) else schema
+    spec, reread = stream_of(opened(source), declared, element, punct_namespace)
 
     def reader(used_columns: frozenset[str] | None = None) -> SliceReader:
-        return SliceReader(
-            opened_source, [StreamSpec(tag, columns, tag, used_columns, guessed=guessed)], punct_namespace
-        )
+        return SliceReader(reread, [replace(spec, columns=used_columns)], punct_namespace)
 
     def read(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
-        names = columns.names if with_columns is None else with_columns
+        names = spec.schema.names if with_columns is None else with_columns
         filter_columns = [] if predicate is None else predicate.meta.root_names()
         for part in read_slices(reader(frozenset([*names, *filter_columns])), _STEP, on_reject):
             tuples = part.tuples
@@ -91,5 +84,8 @@ def scan_xml(
 
     reader()  # raises at the call for wrong arguments
     return register_io_source(
-        read, schema=columns.dtypes, explain_name="xmlpunct", explain_detail=f"{opened_source.name}, <{tag}>"
+        read,
+        schema=spec.schema.dtypes,
+        explain_name="xmlpunct",
+        explain_detail=f"{reread.name}, <{spec.tag}>",
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
@@ -13,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from xmlpunct.base.forks import need_polars
+from xmlpunct.connectors.chunk_sources import AsyncChunks, LoopNeededError
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.run.reject_log import RejectLog
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from xmlpunct.engine.run.inputs.tables import Table
 
 T = TypeVar("T")
+Planning = Callable[[], "tuple[Query, Mapping[str, Source | Table]]"]
+"""Plans a query, and opens its sources."""
 
 
 class QueryResults(TabularForms):
@@ -56,15 +60,15 @@ class QueryResults(TabularForms):
     (5, False)
     """
 
-    def __init__(self, query: Query, sources: Mapping[str, Source | Table]) -> None:
-        self._run = _Run(query, sources)
+    def __init__(self, plan: Planning, async_sources: Sequence[AsyncChunks] = ()) -> None:
+        self._run, self._async_sources = _Run(plan), async_sources
         self._iterator: Iterator[Tuple | Punctuation] | None = None
         self._runs = WeakSet[Generator[Any]]()
         self._async_runs = WeakSet[AsyncGenerator[Tuple | Punctuation]]()
 
     @property
     def schema(self) -> Schema:
-        """The columns of the tuples."""
+        """The columns of the tuples. Raises `UsageError` while `query` waits for an asynchronous source."""
         return self._run.schema
 
     @property
@@ -73,7 +77,10 @@ class QueryResults(TabularForms):
         return list(self.schema.names)
 
     def __repr__(self) -> str:
-        return f"QueryResults({', '.join(f'{a.name} {a.type}' for a in self.schema)})"
+        try:
+            return f"QueryResults({', '.join(f'{a.name} {a.type}' for a in self.schema)})"
+        except LoopNeededError:
+            return "QueryResults(columns to be inferred)"
 
     def __iter__(self) -> Iterator[Tuple | Punctuation]:
         """The tuples and punctuations of a new run; or the remaining ones of the run that ``next`` began."""
@@ -93,7 +100,7 @@ class QueryResults(TabularForms):
 
     def __aiter__(self) -> AsyncGenerator[Tuple | Punctuation]:
         """Iterate in asyncio. A separate thread runs the query, so that the event loop never waits."""
-        run = from_thread(self._run.elements(watched=True))
+        run = from_thread(self._run.elements(watched=True), self._async_sources)
         self._async_runs.add(run)
         return run
 
@@ -155,21 +162,32 @@ class _Run:
     It has no reference to its readers, so that an abandoned iterator is freed, and its run ended, at once.
     """
 
-    def __init__(self, query: Query, sources: Mapping[str, Source | Table]) -> None:
-        self.schema = query.root.schema
-        self._query, self._sources = query, sources
-        self._opening = threading.Lock()
+    def __init__(self, plan: Planning) -> None:
+        self._plan = plan
+        self._opening = threading.RLock()
+        with suppress(LoopNeededError):  # planned when an event loop reads the results
+            _ = self._planned
+
+    @cached_property
+    def _planned(self) -> tuple[Query, Mapping[str, Source | Table]]:
+        with self._opening:
+            return self._plan()
+
+    @property
+    def schema(self) -> Schema:
+        return self._planned[0].root.schema
 
     def slices(self, watched: bool = False) -> Iterator[Slice]:
         """The slices of one run. A ``watched`` run yields empty slices rather than wait for long."""
         from xmlpunct.engine.run.local.local_run import open_sources, results
 
         need_polars()
+        query, given = self._planned
         with self._opening:
-            sources = open_sources(self._query, self._sources)
+            sources = open_sources(query, given)
         log = RejectLog()
         try:
-            yield from results(self._query, sources, log.add, watched)
+            yield from results(query, sources, log.add, watched)
         finally:
             log.end()
 

@@ -111,6 +111,16 @@ def _tables_named(statements: Iterable[exp.Expr]) -> set[str]:
     return {table.name.lower() for statement in statements for table in statement.find_all(exp.Table)}
 
 
+def streams_named(sql: str) -> list[str]:
+    """The names of the declared streams; without a declaration, of the tables that are no views or subqueries."""
+    statements = parse_statements(sql)
+    if created := [s.this.this.name for s in statements if isinstance(s, exp.Create)]:
+        return created
+    defined = {s.name for s in statements if isinstance(s, CreateView)}
+    defined |= {cte.alias for statement in statements for cte in statement.find_all(exp.CTE)}
+    return sorted(_tables_named(statements) - {name.lower() for name in defined})
+
+
 def _check_depth(root: Node) -> None:
     """Refuse a plan that later steps could not walk within Python's stack."""
     depth: dict[int, int] = {}

@@ -18,7 +18,7 @@ from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import Source
 from xmlpunct.connectors.source import Texts
 from xmlpunct.firehose.infer.columns import Inferred, OddText
-from xmlpunct.firehose.infer.first_tuple import rereadable
+from xmlpunct.firehose.infer.replayed import rereadable
 from xmlpunct.firehose.infer.sampled_values import SampledValues, SampleTarget, type_of_texts
 from xmlpunct.firehose.infer.tuple_candidates import TupleCandidates
 from xmlpunct.firehose.libxml.malformed import SplitPositions, feed_pieces, new_parser
@@ -44,6 +44,7 @@ class Sample:
     """The beginning of a source: for each part its name, its bytes in pieces, and whether these are the whole part.
 
     is_whole: it is the whole source. texts: the columns in the names of all parts. size: its number of bytes.
+    fault: the error that ended the sample, which reading the source will meet again.
     """
 
     source: str
@@ -51,6 +52,7 @@ class Sample:
     is_whole: bool = False
     texts: tuple[Texts, ...] = ()
     size: int = 0
+    fault: SourceError | None = None
 
     def splits(self) -> Iterator[tuple[Split, SourceError | None]]:
         """Its splits, each within one document; the last has an error if it is not well formed."""
@@ -81,6 +83,7 @@ def take_sample(
     """
     source, replays = rereadable(source)
     parts: list[tuple[str, list[bytes], bool]] = []
+    fault: SourceError | None = None
     began, left, beyond = time.monotonic(), size, 0 if element is None else MOST_SAMPLE_BYTES - size
     name = "" if element is None else name_parts(StreamSpec("", Schema.of([]), element).tag)[1]
     start_tag = re.compile(rb"[<:]" + re.escape(name.encode()) + rb"[\s/>]")
@@ -88,7 +91,11 @@ def take_sample(
         data, is_whole = bytearray(), False
         with source.open(part) as reader:
             while left > 0 and not is_whole:
-                piece = reader.read(min(_STEP, left))
+                try:
+                    piece = reader.read(min(_STEP, left))
+                except SourceError as error:
+                    fault = error
+                    break
                 data += piece
                 left -= len(piece)
                 is_whole = not piece
@@ -102,13 +109,13 @@ def take_sample(
                     if _has_tuples(sample):
                         left = 0
             parts.append((reader.name, [bytes(data)], is_whole))
-        if left <= 0:
+        if left <= 0 or fault is not None:
             break
     for replay in replays:
         replay.remembers = False
     is_whole = len(parts) == len(source.parts) and all(is_whole for _, _, is_whole in parts)
     size = sum(len(data) for _, (data,), _ in parts)
-    return Sample(source.name, tuple(parts), is_whole, source.texts, size), source
+    return Sample(source.name, tuple(parts), is_whole, source.texts, size, fault), source
 
 
 def whole_source(source: Source) -> Sample:
@@ -164,10 +171,14 @@ def infer(
         error = _feed(sample, elements)
         element = elements.tuple_element() or elements.first.get(fallback or "")
         if element is None:
-            raise error or SourceError(
-                sample.source,
-                f"no element with attributes or children repeats in the first {sample.size:,} bytes: name the "
-                "tuples' element",
+            raise (
+                error
+                or sample.fault
+                or SourceError(
+                    sample.source,
+                    f"no element with attributes or children repeats in the first {sample.size:,} bytes: name the "
+                    "tuples' element",
+                )
             )
         others = elements.others(element)
     values = SampledValues(element, punct_namespace, sample.source, where, nested)
@@ -176,8 +187,10 @@ def infer(
         elements = TupleCandidates(punct_namespace)
         _feed(sample, elements)
         hint = did_you_mean(element, elements.local_names())
-        raise error or SourceError(
-            sample.source, f"no <{element}> ends in the first {sample.size:,} bytes{hint}"
+        raise (
+            error
+            or sample.fault
+            or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes{hint}")
         )
     inferred = values.inferred()
     schema, odd = _with_labels(inferred.schema, sample.texts), _with_lines(inferred.odd, sample)
@@ -196,6 +209,13 @@ def _with_lines(odd: tuple[OddText, ...], sample: Sample) -> tuple[OddText, ...]
         if before >= last:
             break
     return tuple(replace(text, line=lines[text.number]) for text in odd if text.number in lines)
+
+
+def first_names(sample: Sample, punct_namespace: str) -> dict[str, str]:
+    """By local name, the expanded name of the first element that is no punctuation."""
+    elements = TupleCandidates(punct_namespace)
+    _feed(sample, elements)
+    return elements.first
 
 
 def _with_labels(schema: Schema, texts: tuple[Texts, ...]) -> Schema:

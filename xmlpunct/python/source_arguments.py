@@ -1,0 +1,54 @@
+"""The sources that `parse`, `slices`, `scan_xml` and `query` accept."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterable, Iterable
+from typing import BinaryIO, TypeVar
+
+from xmlpunct.base.errors import UsageError
+from xmlpunct.connectors.chunk_sources import AsyncChunks
+from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.source import Source
+
+Readable = str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | AsyncIterable[bytes] | Source
+"""A source: a path or URL that `open_source` accepts, bytes, a binary file, chunks of bytes, or an opened source."""
+
+_ENCODING_OF_TEXT = re.compile(r"""(\ufeff?<\?xml[^>]*?)(\sencoding\s*=\s*["'][^"']*["'])""")
+
+
+def opened(source: Readable, name: str | None = None) -> Source:
+    """An opened source. Raises `SourceError` if it cannot be opened, and `UsageError` for other types."""
+    if isinstance(source, str | os.PathLike):
+        refuse_document(source)
+        return open_source(source)
+    return source if isinstance(source, Source) else Source.of(source, name)
+
+
+def refuse_document(source: str | os.PathLike[str]) -> None:
+    """Raise `UsageError` for a document."""
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n")[:1] == "<":
+        raise UsageError("a source in a str is a path or a URL: write text=... for a document")
+
+
+T = TypeVar("T")
+
+
+def adapted(source: T, name: str | None = None) -> T | AsyncChunks:
+    """`AsyncChunks` for an asynchronous iterable; other sources are unchanged."""
+    return AsyncChunks(source, name or "<chunks>") if isinstance(source, AsyncIterable) else source
+
+
+def of_text(document: str) -> bytes:
+    """The bytes of a document, in UTF-8, which replaces the encoding that it declares.
+
+    >>> of_text("<?xml version='1.0' encoding='ISO-8859-1'?><a>é</a>")
+    b"<?xml version='1.0'                      ?><a>\\xc3\\xa9</a>"
+    """
+    if not isinstance(document, str):
+        raise UsageError(f"text is a document in a str, not {type(document).__name__}")
+    declared = _ENCODING_OF_TEXT.match(document)
+    if declared is not None:
+        document = declared[1] + " " * len(declared[2]) + document[declared.end() :]
+    return document.encode(errors="surrogatepass")
