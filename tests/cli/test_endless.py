@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +137,18 @@ def test_results_that_no_order_releases(ports: tuple[int, int]) -> None:
 def test_nothing_is_reported_of_a_query_that_answers(ports: tuple[int, int]) -> None:
     _, err = interrupted(CLICKS.format(ports[0], "") + "SELECT ts FROM clicks", results=3)
     assert re.fullmatch(r"xmlpunct: stopped after [\d,]+ tuples, [\d,]+ bytes", err.strip())
+
+
+def test_infer_and_check_name_the_columns_in_order(cli: Cli, ports: tuple[int, int], tmp_path: Path) -> None:
+    source = f"tcp://127.0.0.1:{ports[0]}"
+    ran = cli("infer", source, "--sample", "400B")
+    assert "-- In order so far: ts; PUNCTUATE ORDER BY ts may apply.\nCREATE STREAM click (" in ran.out
+    rows = [("1", "2024-01-05", "9", "x"), ("1", "2024-01-06", "10", "y"), ("7", "2024-02-01", "8", "z")]
+    (tmp_path / "t.xml").write_text(
+        "<s>"
+        + "".join("<t>" + "".join(f"<c{i}>{v}</c{i}>" for i, v in enumerate(row)) + "</t>" for row in rows)
+        + "</s>"
+    )
+    for schema in ([], ["--schema", "c0 INT, c1 DATE, c2 DECIMAL(5,2), c3 STRING"]):
+        ran = cli("check", tmp_path / "t.xml", "--element", "t", *schema)
+        assert "\n  in order: c0, c1, for PUNCTUATE ORDER BY\n" in ran.out

@@ -21,9 +21,10 @@ from xmlpunct.python.inferred_stream import stream_of
 def check_command(source: str, element: str | None, columns: str | None, punct_namespace: str) -> int:
     """Check that SOURCE is well formed and grammatical, and count its punctuations.
 
-    A stream is grammatical if no tuple comes after a punctuation that matches it. The report ends with the
-    PUNCTUATED BY clause for CREATE STREAM: the attributes by which the punctuations closed the tuples. The exit code
-    is 0 if SOURCE is well formed and grammatical and every tuple fits the schema, else 1.
+    A stream is grammatical if no tuple comes after a punctuation that matches it. The report ends with the columns that
+    were in order, to one of which PUNCTUATE ORDER BY may apply, and the PUNCTUATED BY clause for CREATE STREAM: the
+    attributes by which the punctuations closed the tuples. The exit code is 0 if SOURCE is well formed and grammatical
+    and every tuple fits the schema, else 1.
     """
     from xmlpunct.schema import Schema
     from xmlpunct.schema.column_attributes import columns_and_keys
@@ -44,7 +45,7 @@ def check_command(source: str, element: str | None, columns: str | None, punct_n
 
 def describe(source: str, report: Report) -> list[str]:
     """The lines of a report."""
-    from xmlpunct.engine.sql.planner.declaration import clause
+    from xmlpunct.engine.sql.planner.declaration import clause, identifier
 
     formed = "well formed" if report.error is None else "broken"
     grammar = "grammatical" if report.grammatical else "not grammatical"
@@ -56,6 +57,8 @@ def describe(source: str, report: Report) -> list[str]:
     for scheme, count in sorted(report.schemes.items(), key=lambda item: (-item[1], item[0])):
         attributes = ", ".join(f"{name} by {kind}" for name, kind in scheme) or "everything"
         lines.append(f"  {count:,} close {attributes}")
+    if report.in_order:
+        lines.append(f"  in order: {', '.join(map(identifier, report.in_order))}, for PUNCTUATE ORDER BY")
     if report.offered:
         lines.append(f"  {clause(report.offered)}")
     return lines

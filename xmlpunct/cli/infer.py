@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import click
 
-from xmlpunct.base.errors import UsageError
+from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.paths import read_element
 from xmlpunct.cli.shared_options import namespace_option
 from xmlpunct.cli.terminal import PLACE, TEXT, complete_files, put, put_line
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.open_source import is_endless, open_source
 from xmlpunct.engine.run.run_options import parse_size
 from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.document import MOST_SAMPLE_BYTES, Sample, infer, take_sample
@@ -62,6 +63,8 @@ def infer_command(
         sampled, _ = take_sample(open_source(source), size, element)
         inferred = infer(sampled, element, punct_namespace, any_namespace=True)
         element, lines = inferred.element, describe_inferred(inferred, sampled)
+        if is_endless(source):
+            lines += order_remark(inferred, sampled, punct_namespace)
     if xsd is not None:
         inferred = XsdFile(xsd).infer(read_element(element)[-1])
         lines = [f"From {xsd}.", *_remarks(inferred)]
@@ -84,6 +87,21 @@ def describe_inferred(inferred: Inferred, sample: Sample) -> list[str]:
         shown = ", ".join(f"{name} ({count:,})" for name, count in inferred.others[:_SHOWN_OTHERS])
         lines.append(f"also repeats: {shown}")
     return lines if inferred.error is None else [*lines, f"Reading stopped there: {inferred.error}."]
+
+
+def order_remark(inferred: Inferred, sample: Sample, punct_namespace: str) -> list[str]:
+    """A line with the columns that were in order in the sample, if there are any."""
+    from xmlpunct import slices
+    from xmlpunct.engine.sql.planner.declaration import identifier
+    from xmlpunct.firehose.ordered_columns import OrderedColumns
+
+    columns, document = OrderedColumns(inferred.schema), b"".join(sample.parts[0][1])
+    parts = slices(document, inferred.schema, element=inferred.element, punct_namespace=punct_namespace)
+    with suppress(SourceError):  # the sample may end inside the document
+        for part in parts:
+            columns.take(part.tuples)
+    names = [identifier(name) for name in columns.names]
+    return [f"In order so far: {', '.join(names)}; PUNCTUATE ORDER BY {names[0]} may apply."] if names else []
 
 
 def _remarks(inferred: Inferred) -> list[str]:

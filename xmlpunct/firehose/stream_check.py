@@ -12,6 +12,7 @@ from xmlpunct.base.unread import Notice, UnreadCounter
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import Source
 from xmlpunct.firehose.offered import Offered
+from xmlpunct.firehose.ordered_columns import OrderedColumns
 from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.punctuations.declared_keys import Keys
@@ -34,8 +35,8 @@ class Report:
 
     ``late`` tuples came after a punctuation that matches them. ``examples`` has a few late or rejected tuples.
     ``dropped`` punctuations constrain undeclared attributes. ``offered`` has the sets of attributes by which the stream
-    closed its tuples before its end. ``notices`` describe possible data that is not read. ``error`` is the error that
-    ended the source early, if any.
+    closed its tuples before its end, ``in_order`` the columns whose values never fell. ``notices`` describe possible
+    data that is not read. ``error`` is the error that ended the source early, if any.
     """
 
     tuples: int = 0
@@ -45,6 +46,7 @@ class Report:
     late: int = 0
     schemes: Counter[PatternKinds] = field(default_factory=Counter)
     offered: list[tuple[str, ...]] = field(default_factory=list)
+    in_order: list[str] = field(default_factory=list)
     examples: list[Reject] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     error: SourceError | None = None
@@ -81,7 +83,7 @@ def check(
     report, watch = Report(), UnreadCounter(source.name, element)
     spec = StreamSpec(element, schema, element, guessed=guessed)
     reader = SliceReader(source, [spec], punct_namespace)
-    lateness, offered = Lateness(schema), Offered(schema)
+    lateness, offered, ordered = Lateness(schema), Offered(schema), OrderedColumns(schema)
     unique = Keys(schema, keys, Promised(schema))
     with closing(reader):
         try:
@@ -94,6 +96,7 @@ def check(
                 report.examples += rejects[: max(SHOWN - len(report.examples), 0)]
                 report.schemes.update(scheme(p) for p in slice_.punctuations)
                 offered.take(slice_.tuples, slice_.punctuations)
+                ordered.take(slice_.tuples)
                 schemes, duplicates = lateness.judge(slice_), unique.judge(slice_.tuples)
                 schemes = earliest(schemes, duplicates.is_not_null(), duplicates)
                 for _ in unique.promises(slice_.tuples):
@@ -111,7 +114,7 @@ def check(
             report.error = error
         notices = watch.end(in_order=report.error is None)
         report.notices += [n for n in notices if report.error is None or not n.is_absence]
-        report.offered = list(offered.schemes())
+        report.offered, report.in_order = list(offered.schemes()), ordered.names
     return report
 
 
