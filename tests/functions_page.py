@@ -61,10 +61,11 @@ DIFFERENCES = """\
 
 Each difference has a reason; [SQL](sql.md) lists the differences of queries.
 
-- **CAST of a text to INT or DECIMAL** accepts digits with a sign and, for DECIMAL, a point: the forms that a tuple of
-  that type may have. DuckDB also accepts `'1e3'`, `'1_000'` and `'0x10'`, and rounds: its INT of `'1.5'` is 2, and its
-  DECIMAL(3,2) of `'1.005'` is 1.01. Here a CAST of a text loses no digits, and `1e3` is a DOUBLE, like the literal. To
-  round or truncate, cast in two steps: `CAST(CAST(s AS DOUBLE) AS INT)`.
+- **CAST and TRY_CAST of a text to INT or DECIMAL** accept digits with a sign and, for DECIMAL, a point: the forms that
+  a tuple of that type may have. Of any other text, TRY_CAST is null. DuckDB also accepts `'1e3'`, `'1_000'` and
+  `'0x10'`, and rounds: its INT of `'1.5'` is 2, and its DECIMAL(3,2) of `'1.005'` is 1.01. Here a CAST of a text loses
+  no digits, and `1e3` is a DOUBLE, like the literal. To round or truncate, cast in two steps:
+  `CAST(CAST(s AS DOUBLE) AS INT)`.
 - **CAST of a text to DATE or TIMESTAMP** accepts `2024-02-29`. A TIMESTAMP may continue with `T` or spaces, a time
   (`12:00`, `12:00:00` or `12:00:00.5`), and a zone (`Z` or `+01:00`). Only this order of year, month and day is
   accepted, so that no text can mean two days; STRPTIME reads other orders. The cast to DATE does not drop a time: write

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import click
@@ -215,3 +216,19 @@ def test_limit_writes_the_first_rows(
     assert (first.code, first.out) == (0, "title\nT0\nT1\nT2\n")
     files = cli("SELECT DISTINCT title FROM 'part*.xml' WHERE title <> 'T5' LIMIT 50000", *options)
     assert files.out.splitlines()[1:] == [f"T{i}" for i in range(50_001) if i != 5]
+
+
+@pytest.mark.parametrize("command", [("-",), ("run", "-"), ("run", "-q", "-"), ("-q", "-")])
+def test_a_query_from_standard_input(
+    command: tuple[str, ...], tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("b.xml").write_text("<r><book><title>A</title></book><book><title>B</title></book></r>")
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"SELECT title FROM 'b.xml'\n")))
+    ran = cli(*command, "--engine", "local", "--format", "csv")
+    assert (ran.code, ran.out) == (0, "title\nA\nB\n"), ran.err
+
+
+def test_standard_input_is_one_query(cli: Cli) -> None:
+    ran = cli("run", "-", "-q", "-", "--engine", "local")
+    assert (ran.code, "leave out -q -" in ran.err) == (2, True)

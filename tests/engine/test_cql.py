@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.test_relations import STREAMS
+from xmlpunct import Punctuation, query
 from xmlpunct.base.errors import SqlError
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.plan_text import explain
@@ -75,3 +76,16 @@ def test_spellings_with_several_meanings_are_refused(sql: str) -> None:
     with pytest.raises(SqlError) as caught:
         plan(STREAMS + sql)
     assert REFUSED[sql] in str(caught.value)
+
+
+def test_the_default_window_is_unbounded() -> None:
+    """Each count includes all earlier tuples, at distances that grow to the end of the type."""
+    instants = [-(9 * 10**18), *(10**n for n in range(19))]
+    packets = "".join(f"<packet><src>1</src><len>1</len><ts>{ts}</ts></packet>" for ts in instants)
+
+    def counts(window: str) -> list[tuple[int, int]]:
+        sql = f"{STREAMS}SELECT ISTREAM(COUNT(*)) FROM packet {window}"
+        return [r for r in query(sql, packet=f"<s>{packets}</s>".encode()) if not isinstance(r, Punctuation)]
+
+    assert counts("") == [(1 + i, ts) for i, ts in enumerate(instants)]
+    assert counts("[RANGE 5000000000000000000]") != counts("")

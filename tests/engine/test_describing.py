@@ -49,24 +49,42 @@ def test_summarize_agrees_with_duckdb(source: str) -> None:
         database.execute("CREATE TABLE t (i INT, s VARCHAR, x DOUBLE, p BOOLEAN)")
         database.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [list(row) for row in ROWS])
         summary = database.execute(
-            "SELECT column_name, min, max, CAST(avg AS DOUBLE), count, CAST(null_percentage AS DOUBLE) "
-            "FROM (SUMMARIZE t)"
+            "SELECT column_name, min, max, CAST(avg AS DOUBLE), CAST(std AS DOUBLE), count, "
+            "CAST(null_percentage AS DOUBLE) FROM (SUMMARIZE t)"
         ).fetchall()
     ours = query("SUMMARIZE 't.xml'").to_polars()
     assert ours.columns == [
-        *("column_name", "column_type", "min", "max", "distinct_count", "avg", "count", "null_percentage")
+        *("column_name", "column_type", "min", "max", "distinct_count", "avg", "std", "q25", "q50", "q75"),
+        *("count", "null_percentage"),
     ]
-    assert ours.drop("column_type", "distinct_count").rows() == summary
+    assert ours.drop("column_type", "distinct_count", "q25", "q50", "q75").rows() == summary
     assert ours["column_type"].to_list() == ["INT", "STRING", "DOUBLE", "BOOLEAN"]
     assert ours["distinct_count"].to_list() == [3, 3, 3, 2]
 
 
+def test_quantiles_of_a_summary_are_exact(source: str) -> None:
+    with duckdb.connect() as database:
+        for name, values in (("i", [1, 2, 2, 7]), ("x", [-1.5, 0.5, 2.25])):
+            database.execute("CREATE OR REPLACE TABLE t (v DOUBLE)")
+            database.executemany("INSERT INTO t VALUES (?)", [[v] for v in values])
+            expected = database.execute(
+                "SELECT UNNEST(QUANTILE_DISC(v, [0.25, 0.5, 0.75])) FROM t"
+            ).fetchall()
+            ((*_, q25, q50, q75, _, _),) = rows(f"SUMMARIZE SELECT {name} FROM 't.xml'")
+            assert [(float(q),) for q in (q25, q50, q75)] == expected
+    days = "SUMMARIZE SELECT DATE '2024-01-01' + i AS day FROM 't.xml'"
+    assert rows(days)[0][6:10] == (None, "2024-01-02", "2024-01-03", "2024-01-03")
+    assert rows("SUMMARIZE SELECT s FROM 't.xml'")[0][6:10] == (None, None, None, None)
+
+
 def test_summarize_a_query_without_rows_and_an_array(source: str) -> None:
-    assert rows("SUMMARIZE SELECT i FROM 't.xml' WHERE i > 9") == [("i", "INT", None, None, 0, None, 0, None)]
+    assert rows("SUMMARIZE SELECT i FROM 't.xml' WHERE i > 9") == [
+        ("i", "INT", None, None, 0, *[None] * 5, 0, None)
+    ]
     Path("a.xml").write_text("<r><t><b>1</b><b>2</b></t><t><b>3</b><b>4</b></t></r>")
     ((name, type_, *summary),) = rows("SUMMARIZE read_xml('a.xml', element => 't')")
     assert (name, str(type_)[:6]) == ("b", "ARRAY(")
-    assert summary == [None, None, None, None, 2, 0.0]
+    assert summary == [*[None] * 8, 2, 0.0]
 
 
 def test_show_streams(source: str) -> None:

@@ -275,3 +275,23 @@ def test_joins_take_an_order_that_stays_bounded() -> None:
     ]
     assert results[0] == results[1]
     assert len(results[0]) > 5
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "verdict"),
+    [
+        ("NOT NULL", "NOT NULL", "fine"),
+        ("", "", "fine but for nulls in id"),
+        ("", "NOT NULL", "fine but for nulls in id"),
+        ("NOT NULL", "", "fine but for nulls in id"),
+    ],
+)
+def test_intersect_retains_nulls_that_no_punctuation_on_the_column_closes(
+    left: str, right: str, verdict: str
+) -> None:
+    ddl = "".join(
+        f"CREATE STREAM {name} (id INT {null}) WITH (source = 'tcp://:700{port}') PUNCTUATED BY (id); "
+        for port, (name, null) in enumerate([("a", left), ("b", right)])
+    )
+    text = explain(plan(f"{ddl}SELECT id FROM a INTERSECT SELECT id FROM b"))
+    assert f"#3 intersect: {verdict}\n" in text

@@ -101,6 +101,15 @@ def test_texts_are_read_as_in_duckdb(type_: Type) -> None:
     assert accepted > 1
 
 
+@pytest.mark.parametrize("text", ["1.5", "1e3", "1_000", "0x10"])
+def test_try_cast_of_a_text_that_duckdb_alone_reads_is_null(text: str) -> None:
+    """docs/functions.md states this difference."""
+    (ours,), _ = Program([("r", planned("TRY_CAST(s AS INT)"))]).run(pl.DataFrame({"st.s": [text]}))
+    with duckdb.connect() as connection:
+        theirs = connection.execute("SELECT TRY_CAST(? AS BIGINT)", [text]).fetchone()
+    assert ours.to_list() == [None] != [theirs and theirs[0]]
+
+
 def test_a_zone_counts() -> None:
     """A zone is applied, as DuckDB does only for TIMESTAMPTZ."""
     for text, moment in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import click
@@ -75,22 +76,25 @@ def is_sql(query: str) -> bool:
 def file_and_text(query: str | None, sql: str | None) -> tuple[str | None, str]:
     """The file of the query, if it has one, and its text: from the argument, from ``-q``, or from both.
 
-    Raises `UsageError`.
+    ``-`` is standard input. Raises `UsageError`.
     """
     if query is None and sql is None:
         raise UsageError("no query: name a file, or write the query in quotes")
+    if query == "-" and sql == "-":
+        raise UsageError("the query is on standard input once: leave out -q -")
+    sql = _read_text(sql) if sql == "-" else sql
     if query is not None and is_sql(query):
         file, texts = None, [TEXT.convert(query, None, None)]
     else:
-        file, texts = query, [] if query is None else [_read_text(query)]
+        file, texts = None if query == "-" else query, [] if query is None else [_read_text(query)]
     return file, "\n".join([*texts, *([] if sql is None else [sql])])
 
 
 def _read_text(path: str) -> str:
-    """The text of a query's file. Raises `UsageError`."""
+    """The text of a query's file, or of standard input. Raises `UsageError`."""
     example = f"""xmlpunct "SELECT * FROM '{path}'\""""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -18,6 +18,7 @@ from xmlpunct.engine.sql.syntax.dialect import parse_statements
 from xmlpunct.engine.sql.syntax.stream_syntax import Description
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.sql_errors import refuse
+from xmlpunct.types import DATE, TIMESTAMP
 
 _INPUT = "described input"
 """The name of the described query in the query that describes it."""
@@ -41,7 +42,9 @@ def written_out(query: exp.Expr, context: Context) -> tuple[exp.Expr, Context]:
     if repeated:
         refuse(f"two columns have the name {min(repeated)}: give one an alias", query)
     parts = (_summary(number, name, attribute) for number, (name, attribute) in enumerate(columns))
-    names = "column_name, column_type, min, max, distinct_count, avg, count, null_percentage"
+    names = (
+        "column_name, column_type, min, max, distinct_count, avg, std, q25, q50, q75, count, null_percentage"
+    )
     text = f"SELECT {names} FROM ({' UNION ALL '.join(parts)}) AS summary ORDER BY position"
     named = context.named.extended(_INPUT, Named(query.this, (), context))
     return parse_statements(text)[0], replace(context, named=named)
@@ -67,15 +70,22 @@ def _constant(names: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> exp.Ex
 def _summary(number: int, name: str, attribute: Attribute) -> str:
     """The query for the summary of one column."""
     type_, column = attribute.type, '"' + name.replace('"', '""') + '"'
-    lowest, highest, values, mean = "NULL", "NULL", "NULL", "NULL"
+    lowest, highest, values, mean, deviation = "NULL", "NULL", "NULL", "NULL", "NULL"
+    quantiles = dict.fromkeys((25, 50, 75), "NULL")
     if type_.comparable:
         lowest, highest, values = f"MIN({column})", f"MAX({column})", f"COUNT(DISTINCT {column})"
     if type_.numeric:
-        mean = f"AVG({column})"
+        mean, deviation = f"AVG({column})", f"STDDEV({column})"
+    if type_.numeric or type_ in (DATE, TIMESTAMP):
+        quantiles = {percent: f"QUANTILE_DISC({column}, {percent / 100})" for percent in quantiles}
+    quantile_columns = ", ".join(
+        f"CAST({value} AS STRING) AS q{percent}" for percent, value in quantiles.items()
+    )
     share = f"100 * CAST(COUNT(*) - COUNT({column}) AS DOUBLE) / NULLIF(COUNT(*), 0)"
     return (
         f"SELECT {number} AS position, {string_literal(name)} AS column_name, "
         f"{string_literal(str(type_))} AS column_type, CAST({lowest} AS STRING) AS min, "
         f"CAST({highest} AS STRING) AS max, CAST({values} AS INT) AS distinct_count, CAST({mean} AS DOUBLE) AS avg, "
+        f"CAST({deviation} AS DOUBLE) AS std, {quantile_columns}, "
         f'COUNT(*) AS count, ROUND({share}, 2) AS null_percentage FROM "{_INPUT}"'
     )
