@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyspark
@@ -20,6 +21,7 @@ import xmlpunct.spark
 from tests.cli.harness import SAMPLES
 from tests.spark.test_sockets import sending
 from xmlpunct import Punctuation, UsageError
+from xmlpunct.spark.session_setup import use_this_python
 
 ROOT = SAMPLES.parent
 PAGE = (ROOT / "docs" / "pyspark.md").read_text()
@@ -217,6 +219,21 @@ def test_the_import_names_the_python_of_tasks_if_path_has_another(path: str) -> 
         [sys.executable, "-c", code], env=environment | {"PATH": directory}, text=True
     )
     assert shown.strip() == {"environment": "None", "another": sys.executable}[path]
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://host:7077"])
+def test_tasks_of_a_running_session_change_their_python_on_this_machine_only(
+    master: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = SimpleNamespace(master=master, pythonExec="python3")
+    monkeypatch.setattr(pyspark.SparkContext, "_active_spark_context", context)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setenv("PATH", os.devnull)
+    use_this_python()
+    is_local = master == "local[2]"
+    assert context.pythonExec == (sys.executable if is_local else "python3")
+    assert (f"set PYSPARK_PYTHON={sys.executable} before the session starts" in caplog.text) is not is_local
+    assert "PYSPARK_PYTHON" not in os.environ
 
 
 SCRIPT = """

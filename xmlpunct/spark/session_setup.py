@@ -20,7 +20,8 @@ _log = logging.getLogger("xmlpunct")
 def use_this_python() -> None:
     """Let Spark run tasks with the Python of this process, if ``python3`` in PATH belongs to another environment.
 
-    A setting of the user prevails. A running session is changed only if its tasks run on this machine.
+    A setting of the user prevails. A running session is changed only if its tasks run on this machine; for any other,
+    a warning says what to set.
     """
     python3 = shutil.which("python3")
     is_activated = python3 is not None and Path(python3).parent == Path(sys.executable).parent
@@ -30,6 +31,12 @@ def use_this_python() -> None:
     if pyspark is not None and (context := pyspark.SparkContext._active_spark_context) is not None:
         if context.master.startswith("local"):
             context.pythonExec = sys.executable
+        else:
+            _log.warning(
+                "Spark's tasks run python3 of PATH, which belongs to another environment than this Python: set "
+                "PYSPARK_PYTHON=%s before the session starts, or the path of the package's Python on the workers",
+                sys.executable,
+            )
     elif "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java already
         os.environ["PYSPARK_PYTHON"] = sys.executable
 
