@@ -1,4 +1,4 @@
-"""A DOCTYPE is skipped, or refused if its declarations have an effect; external entities are never fetched."""
+"""A DOCTYPE is skipped, its declarations apply, or it is refused; external entities are never fetched."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from lxml import etree
 from tests.firehose.harness import Outcome, read, spec
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import Parser, Position, SliceReader, Split, native
+from xmlpunct.firehose.cutter import ReadState
+from xmlpunct.firehose.infer.document import infer, take_sample
 
 ROWS = "<t><a>1</a></t><t><a>2</a></t>"
 TUPLES = [(1, None), (2, None)]
@@ -112,9 +114,9 @@ SUBSET = "the internal subset of a DOCTYPE is not accepted"
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        ("«<!DOCTYPE r [<!ENTITY a 'b'>]><r>&a;</r>", SUBSET),
+        ("«<!DOCTYPE r [<!ENTITY a '<b/>'>]><r>&a;</r>", SUBSET),
         ("«<!DOCTYPE r PUBLIC 'x' 'y>' [<!ENTITY % x SYSTEM 'http://127.0.0.1:1/'> %x;]><r/>", SUBSET),
-        (f"<r>{ROWS}</r>\n«<!DOCTYPE r [<!ENTITY a 'b'>]><r>&a;</r>", SUBSET),
+        (f"<r>{ROWS}</r>\n«<!DOCTYPE r [<!ENTITY a '<b/>'>]><r>&a;</r>", SUBSET),
         ("«<!DOCTYPE r [<!ENTITY a SYSTEM '/etc/passwd'>]><r>&a;</r>", SUBSET),
         ("«<!DOCTYPE r [<!ENTITY % a ''>\n%a;]><r/>", SUBSET),
         ("<!DOCTYPE r [«", "the document ends before its root element"),
@@ -174,6 +176,91 @@ def test_libxml2_agrees_on_doctypes(bits: list[str], head: str) -> None:
     assert results == results[:1] * len(results)
     assert (results[0].error is None) == verdict, results[0].error
     assert results[0].tuples == TUPLES * verdict
+
+
+EFFECTIVE = [
+    ("<!ENTITY x 'one &amp; &#38;#60; two'>", "<t><b>&x;</b></t>", (None, "one & < two")),
+    (
+        "<!ENTITY x '&y;&y;'><!ENTITY y '\u00e9'>",
+        "<t><b><![CDATA[&x;]]>&x;</b></t>",
+        (None, "&x;\u00e9\u00e9"),
+    ),
+    ("<!ENTITY n '1'><!ENTITY n '2'>", "<t><a>&n;&n;</a></t>", (11, None)),
+    ("<!ENTITY % p 'q'><!ENTITY x '\"\n>'>", "<t><b>&x;</b></t>", (None, '"\n>')),
+    ("<!ENTITY lt '&#38;#60;'><!ENTITY x ''>", "<t><b>&lt;&x;</b></t>", (None, "<")),
+]
+
+
+@pytest.mark.parametrize(("declarations", "row", "expected"), EFFECTIVE)
+def test_internal_entities_are_expanded_in_all_pieces_of_their_document(
+    declarations: str, row: str, expected: tuple[object, ...]
+) -> None:
+    document = f"<!DOCTYPE r SYSTEM 'file:///etc/passwd' [{declarations}]>\n<r>{ROWS}{row}\n{ROWS}{row}</r>"
+    for outcome in outcomes(document * 2):
+        assert (outcome.tuples, outcome.error) == ([*TUPLES, expected] * 4, None)
+    undeclared = f"<r>{row}</r>"
+    if "&x;" in row and "CDATA" not in row:
+        for outcome in outcomes(document + undeclared):
+            assert (len(outcome.tuples), "not defined" in str(outcome.error)) == (6, True)
+
+
+ATTRIBUTES = "k STRING PATH '@k', l STRING PATH '@l', x XML PATH 'c'"
+DEFAULTS = "<!ENTITY e 'a\"b'><!ATTLIST t k NMTOKENS 'd  e' l CDATA #IMPLIED>"
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_attributes_have_defaults_and_are_normalized(feed: tuple[int | None, int | None]) -> None:
+    rows = "<t l='&e;'><c z=\"&e;\">&e;<![CDATA[&e;]]></c></t>\n<t k='  q w ' l=' '/><t/>"
+    outcome = read(f"<!DOCTYPE r [{DEFAULTS}]><r>{rows}</r>".encode(), spec(ATTRIBUTES), *feed)
+    xml = '<c z="a&quot;b">a&quot;b<![CDATA[&e;]]></c>'
+    assert outcome.tuples == [("d e", 'a"b', xml), ("q w", " ", None), ("d e", None, None)]
+    assert outcome.error is None
+
+
+def test_a_reader_continues_inside_a_document_with_declarations() -> None:
+    tuples = 3000 * "<t l='&e;'/>"
+    document = f"<!DOCTYPE r [{DEFAULTS}]><r>{tuples}</r>".encode()
+    rows, states = list[object](), list[tuple[int, ReadState]]()
+    with closing(SliceReader(Source.of(document, "doc"), [spec(ATTRIBUTES)])) as reader:
+        while (parsed := reader.read(9000)) is not None:
+            rows += parsed.slices[0].tuples.rows()
+            states.append((len(rows), reader.state))
+    assert rows == [("d e", 'a"b', None)] * 3000
+    count, state = states[1]
+    position = Position.from_json(state.cursor.position.to_json())
+    assert position == state.cursor.position
+    with closing(SliceReader(Source.of(document, "doc"), [spec(ATTRIBUTES)])) as reader:
+        reader.restore(state, None)
+        while (parsed := reader.read(9000)) is not None:
+            count += parsed.slices[0].tuples.filter(k="d e", l='a"b').height
+    assert count == 3000
+
+
+def test_columns_are_inferred_with_declarations() -> None:
+    document = f"<!DOCTYPE r [{DEFAULTS}<!ENTITY n '7'>]><r>{'<t><a>&n;</a></t>' * 3}</r>"
+    schema = infer(take_sample(Source.of(document.encode()))[0]).schema
+    assert [(a.name, str(a.type)) for a in schema] == [("k", "STRING"), ("a", "INT")]
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ("<!DOCTYPE r [<!ENTITY x '&x;'>]><r>%s<t><b>«&x;</b></t></r>", "entity reference loop"),
+        ("<!DOCTYPE r [<!ENTITY x '&nope;'>]><r>%s<t><b>«&x;</b></t></r>", "'nope' not defined"),
+        ("<!DOCTYPE r [<!ENTITY x 'y'>]><r>%s<t><b>&x;</b></t><«/x></r>", "tag mismatch"),
+        ("«<!DOCTYPE r [<!ENTITY x '<u/>'>]><r/>", "entity x contains markup"),
+        ("«<!DOCTYPE r [<!ENTITY x '&#60;u/>'>]><r/>", "entity x contains markup"),
+        ("«<!DOCTYPE r [<!ATTLIST r xmlns CDATA 'u'>]><r/>", "declares a default namespace"),
+        (f"«<!DOCTYPE r [<!ENTITY x '{'x' * 2**16}'>]><r/>", "in more than 65,536 bytes"),
+    ],
+)
+def test_errors_of_entities_have_the_right_position(document: str, reason: str) -> None:
+    data, rows = document.replace("%s", ROWS), TUPLES * document.count("%s")
+    before, _, after = data.partition("«")
+    for outcome in outcomes(before + after):
+        assert outcome.tuples[:2] == rows
+        assert reason in str(outcome.error)
+        assert abs(int(str(outcome.error).split("byte ")[1].split(":")[0]) - len(before)) <= 2
 
 
 DECLARATIONS = [

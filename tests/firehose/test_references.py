@@ -159,8 +159,8 @@ def test_an_invalid_reference_is_an_error(form: str, wrong: str) -> None:
             assert parsed.slices[0].tuples.height == before.count("<t")
 
 
-@pytest.mark.parametrize("entity", ["'bar'", "SYSTEM 'file:///etc/hostname'"])
-def test_no_entity_is_ever_declared(entity: str) -> None:
+@pytest.mark.parametrize("entity", ["'<bar/>'", "SYSTEM 'file:///etc/hostname'", "PUBLIC 'a' 'b'"])
+def test_no_external_entity_and_none_with_markup_is_ever_declared(entity: str) -> None:
     document = f"<!DOCTYPE r [<!ENTITY c {entity}>]>{OPEN}<t a='&c;'><b>&c;</b></t></r>".encode()
     for parse in (parse_conforming, parse_split):
         parsed = parse(Split("doc", Position(), document, True), [SPEC])

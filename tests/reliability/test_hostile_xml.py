@@ -69,7 +69,8 @@ def accepted(name: str, data: bytes, tuples: int) -> Case:
 
 DECLARED = '<?xml version="1.0" encoding="{}"?>\n<r><t><a>1</a></t>\n{}</r>'
 SUBSET = "the internal subset of a DOCTYPE is not accepted"
-LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 9))
+AMPLIFIED = "Maximum entity amplification factor exceeded"
+LAUGHS = "<!ENTITY l0 'lol'>" + "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 9))
 
 SMALL = [
     refused("a malformed internal subset", "<!DOCTYPE r [@@&lt;]><r/>", "internal subset", tuples=0),
@@ -83,7 +84,19 @@ SMALL = [
     refused("a malformed DOCTYPE", "<!DOCTYPE r PUBLIC 'x' @@><r/>", "SystemLiteral", tuples=0),
     refused("two DOCTYPEs", "<!DOCTYPE r>@@<!DOCTYPE r><r/>", "a second DOCTYPE", tuples=0),
     refused("a document cut in a DOCTYPE", "<!DOCTYPE r SYSTEM 'x@@", "cut short", tuples=0),
-    refused("an entity bomb", f"@@<!DOCTYPE r [{LAUGHS}]><r>&l8;</r>", SUBSET, tuples=0),
+    refused("an entity bomb", f"<!DOCTYPE r [{LAUGHS}]><r>@@&l8;</r>", AMPLIFIED, tuples=0),
+    refused(
+        "an entity bomb in a default",
+        f"@@<!DOCTYPE r [{LAUGHS}<!ATTLIST r a CDATA '&l8;'>]><r/>",
+        AMPLIFIED,
+        tuples=0,
+    ),
+    refused(
+        "a long default in many elements",
+        f"<!DOCTYPE r [<!ATTLIST u k CDATA '{'x' * 60_000}'>]><r>{'<u/>' * 16}@@<u/>{'<u/>' * 9999}</r>",
+        AMPLIFIED,
+        tuples=0,
+    ),
     refused(
         "an external entity",
         "@@<!DOCTYPE r [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><r>&x;</r>",
@@ -98,7 +111,7 @@ SMALL = [
     ),
     refused(
         "a DOCTYPE between documents",
-        "</r>\n@@<!DOCTYPE r [<!ENTITY a 'b'>]><r>&a;</r>",
+        "</r>\n@@<!DOCTYPE r [<!ENTITY a SYSTEM 'b'>]><r>&a;</r>",
         SUBSET,
     ),
     refused("a comment before a DOCTYPE", "<!-- @@\x01 --><!DOCTYPE r []><r/>", "invalid xmlChar", tuples=0),

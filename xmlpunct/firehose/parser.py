@@ -206,7 +206,7 @@ class _Parse:
         self.streams, self.limits = streams, streams.limits
         self.positions = malformed.SplitPositions(split)
         self.element_values: list[list[list[tuple[int, int, tuple[str, ...], bool]]]] = []
-        self.prologue = split.start.prologue
+        self.prologue = ready.doctype.effective + split.start.prologue
         self.results = [ParsedStream(shape.width, len(shape.tables)) for shape in streams.shapes]
 
     def run(self) -> Parsed:
@@ -223,7 +223,7 @@ class _Parse:
         ready = self.ready
         if not self.split.final and len(self.split.data) > self.limits.element:
             # The data after the last complete token may end at any byte.
-            ready = Ready(ready.data[: last_token_end(ready.data)], ready.declared)
+            ready = replace(ready, data=ready.data[: last_token_end(ready.data)])
         fatals = [fatal for group in self.streams.groups if (fatal := self.read(ready, group))]
         fatal = min(fatals, key=lambda f: f.number) if fatals else None
         for result in self.results:
@@ -279,7 +279,8 @@ class _Parse:
         ancestors = Ancestors(specs, shapes, ancestor_values) if reach else None  # type: ignore[arg-type]
         outside = states(specs, shapes, marks, all_.specs, names, level)
         unread = [shape.unread_slots(spec.judged) for spec, shape in zip(specs, shapes, strict=True)]
-        return Target(outside, names, shapes, unread, all_.punct_namespace, ancestors)
+        room = self.ready.attribute_room
+        return Target(outside, names, shapes, unread, all_.punct_namespace, ancestors, room)
 
     def parse(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
         """Run the parser. Returns an error of size or content, a syntax error, or None."""
@@ -288,7 +289,7 @@ class _Parse:
     def feed(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
         """`parse`, in this thread."""
         fed = -len(self.prologue)
-        with malformed.new_parser(target) as parser:
+        with malformed.new_parser(target, self.ready.doctype.has_defaults) as parser:
             try:
                 pieces = [*malformed.feed_pieces(self.prologue), *malformed.feed_pieces(data)]
                 for piece in (*pieces, malformed.TAIL):
@@ -365,7 +366,7 @@ class _Parse:
 
     def oversize(self, result: ParsedStream, fatal: _Fatal | None) -> _Fatal | None:
         limit = self.limits.text
-        if len(self.split.data) > limit:
+        if len(self.split.data) > limit or self.ready.doctype.effective:
             index = next((i for i, t in enumerate(result.cells) if t is not None and len(t) > limit), None)
             number = result.at[index // result.width] if index is not None else float("inf")
             if index is not None and not (fatal and number >= fatal.number):
@@ -405,6 +406,7 @@ class _Parse:
                     else None
                     for text in cells[slot - first].listed()
                 ]
+                texts = [text and self.ready.doctype.expanded(text) for text in texts]
                 cells[slot - first] = Cells.of(texts)
         return cells
 

@@ -18,7 +18,8 @@ class Position:
 
     ``byte`` is a 0-based offset into the source (as UTF-8), ``line`` is 1-based. ``open`` has the raw start tags of the
     open elements, outermost first: they declare the namespaces in scope, and later end tags are checked against them.
-    ``started``: the source has had a root element already. ``said`` has the values of the open elements for tuples in
+    ``started``: the source has had a root element already. ``doctype``: the DOCTYPE of the open elements' document, if
+    its declarations have an effect. ``said`` has the values of the open elements for tuples in
     them, if tuples read ancestors: see `Ancestors.said`.
     """
 
@@ -27,11 +28,13 @@ class Position:
     open: tuple[str, ...] = ()
     started: bool = False
     said: AncestorValues = ()
+    doctype: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         values = {"byte": self.byte, "line": self.line, "open": list(self.open), "started": self.started}
-        return values | ({"said": self.said} if self.said else {})
+        values |= {"said": self.said} if self.said else {}
+        return values | ({"doctype": self.doctype} if self.doctype else {})
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Position:
@@ -45,17 +48,24 @@ class Position:
             tuple((stream, slot, tuple(texts), read) for stream, slot, texts, read in element_values)
             for element_values in values.get("said", ())
         )
-        return cls(values["byte"], values["line"], tuple(values["open"]), values["started"], ancestor_values)
+        open_, doctype = tuple(values["open"]), values.get("doctype", "")
+        return cls(values["byte"], values["line"], open_, values["started"], ancestor_values, doctype)
 
     @property
     def prologue(self) -> bytes:
         """The start tags of ``open``, exactly as in the source."""
         return "".join(self.open).encode("utf-8", "surrogateescape")
 
-    def after(self, data: bytes, open_: tuple[str, ...], ancestor_values: AncestorValues = ()) -> Position:
+    def after(
+        self,
+        data: bytes,
+        open_: tuple[str, ...],
+        ancestor_values: AncestorValues = (),
+        doctype: str = "",
+    ) -> Position:
         """The position at the end of ``data``, which begins at this position."""
         lines = native.newlines(data) if native.COMPILED else data.count(b"\n")
-        return Position(self.byte + len(data), self.line + lines, open_, True, ancestor_values)
+        return Position(self.byte + len(data), self.line + lines, open_, True, ancestor_values, doctype)
 
 
 @dataclass(frozen=True)

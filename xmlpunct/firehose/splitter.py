@@ -15,6 +15,7 @@ import numpy as np
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.firehose.characters import forbidden
+from xmlpunct.firehose.libxml.prologue import ready
 from xmlpunct.firehose.native.tags import (
     DOCTYPE,
     IN_DOCTYPE,
@@ -390,7 +391,8 @@ class Splitter:
                 said_after(split, self._ancestor_readers, self.limits) if safe_values is None else safe_values
             )
         self._values_at_boundary = None
-        self._position = self._position.after(data, self._open_at_boundary, values)
+        doctype = ready(split).doctype.effective.decode() if self._open_at_boundary else ""
+        self._position = self._position.after(data, self._open_at_boundary, values, doctype)
         self._scanned, self._tail = max(self._scanned - size, 0), max(self._tail - size, 0)
         self._searched, self._checked = max(self._searched - size, 0), max(self._checked - size, 0)
         self._step = max(2 * size, _STEP) if self._root_closed else self.limits.element

@@ -246,16 +246,18 @@ def _feed(sample: Sample, target: SampleTarget) -> SourceError | None:
     with ExitStack() as opened:
         parser: etree.XMLParser | None = None
         for split, error in sample.splits():
+            prepared, declarations = ready(split), b""
             if parser is None or not split.start.open:
                 opened.close()
                 target.reset()
-                parser = opened.enter_context(new_parser(target))
-            prepared = ready(split)
+                doctype = prepared.doctype
+                parser = opened.enter_context(new_parser(target, doctype.has_defaults))
+                declarations = doctype.effective
             with (
                 guarded(sample.source, passing=(etree.XMLSyntaxError,)),
                 suppress(etree.XMLSyntaxError),  # it is ``error``; the target has received the data before it
             ):
-                for piece in feed_pieces(prepared.data[: prepared.refused]):
+                for piece in feed_pieces(declarations + prepared.data[: prepared.refused]):
                     parser.feed(piece)
             if error is not None:
                 return error

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from lxml import etree
 
+from xmlpunct.base.errors import UsageError
 from xmlpunct.base.xml_names import is_xml_name
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.libxml.dictionary import contained
@@ -26,14 +28,43 @@ _PARTS = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _OTHER_TYPES = set(b"ID IDREF IDREFS ENTITY ENTITIES NMTOKEN NMTOKENS NOTATION".split())
+_CHARACTER = re.compile(r"&#(?:x0*([0-9a-fA-F]{1,6})|0*([0-9]{1,7}));")
+_REFERENCE = re.compile(r"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>|&([^#;&\s]+);", re.DOTALL)
+_ESCAPES = {ord('"'): "&quot;", ord("'"): "&#39;", ord(">"): "&gt;"}
+_MOST_BYTES = 2**16
+"""Of a DOCTYPE with an effect: libxml2 reads it with each piece of its document."""
 _LITERAL = re.compile(rb"""\"[^\"]*\"|'[^']*'""")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Doctype:
-    """A well-formed DOCTYPE. refused: why it is not accepted; empty if it is."""
+    """A well-formed DOCTYPE. refused: why it is not accepted; empty if it is.
+
+    effective: the DOCTYPE to put before each piece of its document, so that libxml2 applies the declarations; empty if
+    they have no effect. has_defaults: attributes may have defaults, or be normalized. entities: by name, the
+    replacement text of internal entities.
+    """
 
     refused: str = ""
+    effective: bytes = b""
+    has_defaults: bool = False
+    entities: Mapping[str, str] = field(default_factory=dict)
+
+    def expanded(self, xml: str) -> str:
+        """A piece of well-formed XML with its entities expanded.
+
+        >>> doctype = read_doctype(b"<!DOCTYPE r [<!ENTITY c '1>0'><!ENTITY d '&c;!'>]>")
+        >>> doctype.expanded("<a b='&d;'/>")
+        "<a b='1&gt;0!'/>"
+        """
+        return _REFERENCE.sub(self._replacement, xml) if self.entities else xml
+
+    def _replacement(self, reference: re.Match[str]) -> str:
+        text = self.entities.get(reference[1] or "")
+        return reference[0] if text is None else self.expanded(text.translate(_ESCAPES))
+
+
+NO_DOCTYPE = Doctype()
 
 
 @lru_cache(maxsize=16)
@@ -42,8 +73,10 @@ def read_doctype(data: bytes) -> Doctype | None:
 
     Comments, notations, unparsed entities, element declarations, and attribute lists without defaults have no effect.
 
-    >>> read_doctype(b"<!DOCTYPE r SYSTEM 'r.dtd' [<!NOTATION tif SYSTEM 'viewer'>]>")
-    Doctype(refused='')
+    >>> read_doctype(b"<!DOCTYPE r SYSTEM 'r.dtd' [<!NOTATION tif SYSTEM 'viewer'>]>").effective
+    b''
+    >>> read_doctype(b"<!DOCTYPE r SYSTEM 'r.dtd' [<!ENTITY x 'y'>]>").effective
+    b"<!DOCTYPE r [<!ENTITY x 'y'>]>"
     >>> read_doctype(b"<!DOCTYPE r [<!ENTITY x SYSTEM 'file'>]>").refused
     'the internal subset of a DOCTYPE is not accepted: entity x is external, and nothing is fetched'
     """
@@ -51,33 +84,54 @@ def read_doctype(data: bytes) -> Doctype | None:
     if head is None or forbidden(data)[0] >= 0 or not is_xml_name(head["name"].decode().replace(":", "_")):
         return None
     if head["end"] == b">":
-        return Doctype() if head.end() == len(data) else None
-    reason = _refusal(data[head.end() : data.rindex(b"]")])
-    if reason:
-        return Doctype(_REFUSED + reason)
-    subset = b"<!DOCTYPE r [" + data[head.end() :]
-    return Doctype() if contained(lambda: _is_well_formed(subset), subset, lambda: len(subset)) else None
+        return NO_DOCTYPE if head.end() == len(data) else None
+    try:
+        has_defaults, entities = _effects(data[head.end() : data.rindex(b"]")])
+    except UsageError as error:
+        return Doctype(_REFUSED + str(error))
+    subset = b"<!DOCTYPE " + head["name"] + b" [" + data[head.end() :]
+    if not contained(lambda: _is_well_formed(subset), subset, lambda: len(subset)):
+        return None
+    if not (has_defaults or entities):
+        return NO_DOCTYPE
+    if len(subset) > _MOST_BYTES:
+        return Doctype(f"{_REFUSED}it declares entities or defaults, in more than {_MOST_BYTES:,} bytes")
+    return Doctype("", subset, has_defaults, entities)
 
 
-def _refusal(subset: bytes) -> str:
-    """Why the declarations of a subset are not accepted; empty if they are."""
+def _effects(subset: bytes) -> tuple[bool, dict[str, str]]:
+    """Whether a subset declares defaults of attributes, and its entities. `UsageError` if it is not accepted."""
+    has_defaults, entities = False, dict[str, str]()
     for part in _PARTS.finditer(subset):
         if part["other"] == b"%":
-            return "it uses a parameter entity"
+            raise UsageError("it uses a parameter entity")
         if part["other"]:
-            return ""  # it is malformed
+            break  # it is malformed
         text = part["text"] or b""
-        keywords = _LITERAL.sub(b"''", text).split()
-        if part["kind"] == b"ENTITY":
-            name = b" ".join(keywords[: 2 if text.split()[:1] == [b"%"] else 1]).decode("utf-8", "replace")
-            if b"NDATA" in keywords:
-                continue
-            if b"SYSTEM" in keywords or b"PUBLIC" in keywords:
-                return f"entity {name} is external, and nothing is fetched"
-            return f"it declares entity {name}"
-        if part["kind"] == b"ATTLIST" and (_LITERAL.search(text) or _has_other_types(keywords)):
-            return "it declares defaults of attributes, or attributes that are no CDATA"
-    return ""
+        words = _LITERAL.sub(b" '' ", text).split()
+        if part["kind"] == b"ATTLIST":
+            if b"xmlns" in text:
+                raise UsageError("it declares a default namespace, or a default of a prefix")
+            has_defaults |= b"''" in words or _has_other_types(words)
+        elif part["kind"] == b"ENTITY" and words and b"NDATA" not in words:
+            is_parameter = words[0] == b"%"
+            name = b" ".join(words[: 1 + is_parameter]).decode("utf-8", "replace")
+            if b"SYSTEM" in words or b"PUBLIC" in words:
+                raise UsageError(f"entity {name} is external, and nothing is fetched")
+            literal = _LITERAL.search(text)
+            if literal is not None and not is_parameter:
+                replacement = _CHARACTER.sub(_character, literal[0][1:-1].decode("utf-8", "replace"))
+                if "<" in replacement:
+                    raise UsageError(f"entity {name} contains markup")
+                if name not in ("lt", "gt", "amp", "quot", "apos"):
+                    entities.setdefault(name, replacement)
+    return has_defaults, entities
+
+
+def _character(reference: re.Match[str]) -> str:
+    """The character of a character reference; the reference itself if there is none."""
+    code = int(reference[1], 16) if reference[1] else int(reference[2])
+    return chr(code) if code < 0x110000 else reference[0]
 
 
 def _has_other_types(attribute_list: list[bytes]) -> bool:

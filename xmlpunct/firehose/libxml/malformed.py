@@ -23,7 +23,7 @@ from xmlpunct.base.library_guard import guarded
 from xmlpunct.firehose.cells import CellInts
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.libxml.parser_target import END
-from xmlpunct.firehose.libxml.prologue import ready
+from xmlpunct.firehose.libxml.prologue import before, ready
 from xmlpunct.firehose.native.tags import Tokens, tokens
 from xmlpunct.firehose.position import Split
 
@@ -165,7 +165,7 @@ def locate_malformed(split: Split, data: bytes, error: etree._LogEntry | None) -
         with guarded(split.source):
             return _locate(split, data, error)
     except SourceError as failure:  # only libxml2's own position is available
-        at = _offset(split.start.prologue, data, error) if error is not None else 0
+        at = _offset(before(split), data, error) if error is not None else 0
         begin, _ = SplitPositions(split).token(min(at, max(len(data) - 1, 0)))
         return begin, begin, failure.reason if error is None else libxml_reason(error)
 
@@ -175,7 +175,7 @@ def _locate(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[i
     wrong, end = forbidden(data if split.final else data + TAIL)
     if wrong >= 0:  # ignore later data, which may or may not have arrived
         split, data, error = Split(split.source, split.start, split.data[:end], False), data[:end], None
-    prologue, positions = split.start.prologue, SplitPositions(split)
+    prologue, positions = before(split), SplitPositions(split)
     plain = data[:wrong].translate(_LETTERS) + data[wrong:] if wrong >= 0 else data.translate(_LETTERS)
     reader = expat.ParserCreate("UTF-8", " ")
     try:
@@ -243,12 +243,14 @@ def feed_pieces(data: bytes) -> list[bytes]:
 
 def events(split: Split, kinds: tuple[str, ...]) -> Iterator[tuple[str, etree._Element]]:
     """The events of a split's elements, up to the first malformed byte. Elements open at the start have events, too."""
+    prepared = ready(split)
     parser = etree.XMLPullParser(
         events=kinds,  # type: ignore[arg-type]
+        attribute_defaults=prepared.doctype.has_defaults,
         no_network=True,
         resolve_entities="internal",  # type: ignore[arg-type]
     )
-    for piece in filter(None, (*feed_pieces(split.start.prologue), *feed_pieces(ready(split).data))):
+    for piece in filter(None, (*feed_pieces(before(split)), *feed_pieces(prepared.data))):
         with guarded(split.source, passing=(etree.XMLSyntaxError,)), suppress(etree.XMLSyntaxError):
             parser.feed(piece)
         for kind, element in parser.read_events():
@@ -266,17 +268,18 @@ class _Silent:
 
 
 @contextmanager
-def new_parser(target: object) -> Iterator[etree.XMLParser]:
-    """A parser that accesses no network, and calls ``target``.
+def new_parser(target: object, has_defaults: bool = False) -> Iterator[etree.XMLParser]:
+    """A parser that accesses no network, and calls ``target``. has_defaults: a `Doctype` before the data has some.
 
     It is closed at the end: libxml2 would retain all names of an unclosed parser for ever.
     """
-    # Without ``resolve_entities``, libxml2 returns an attribute's &amp; as &#38;. Only XML's five predefined entities
-    # exist, because a DOCTYPE is refused; "internal" prevents lxml from fetching external entities in all cases.
+    # Without ``resolve_entities``, libxml2 returns an attribute's &amp; as &#38;. There are no external entities,
+    # because a DOCTYPE with one is refused; "internal" prevents lxml from fetching them in all cases.
     parser = etree.XMLParser(
         target=target,  # type: ignore[arg-type]
         encoding="utf-8",
         resolve_entities="internal",  # type: ignore[arg-type]
+        attribute_defaults=has_defaults,
         no_network=True,
         huge_tree=False,
     )

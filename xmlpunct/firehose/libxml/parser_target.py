@@ -40,7 +40,7 @@ class _Inner(str):
 
 
 class DoctypeError(XmlPunctError):
-    """A DOCTYPE reached the parser. `ready` blanks well-formed ones, so it is malformed."""
+    """A DOCTYPE in the data reached the parser. `ready` blanks well-formed ones, so it is malformed."""
 
 
 @dataclass(slots=True)
@@ -77,7 +77,8 @@ class ParsedStream:
 class Target:
     """The target of an ``lxml.etree.XMLParser``. lxml calls it for each tag, so it does as little as possible.
 
-    ``data`` is ``list.append`` itself, so that text costs no Python call.
+    ``data`` is ``list.append`` itself, so that text costs no Python call. attribute_room: the most characters of
+    attributes, where a DOCTYPE with an effect comes first; None if there is none.
     """
 
     def __init__(
@@ -88,12 +89,16 @@ class Target:
         unread: Sequence[frozenset[int]],
         punct_namespace: str,
         ancestors: Ancestors | None = None,
+        attribute_room: int | None = None,
     ) -> None:
         self.found = [ParsedStream(shape.width, len(shape.tables)) for shape in shapes]
         self.shapes, self.ancestors, self.unread = shapes, ancestors, unread
         self.punct_namespace = punct_namespace
         self.starts = 0
         self.reached = False
+        self.attribute_room = attribute_room
+        if attribute_room is None:  # with this method, lxml would not pass the declarations on to libxml2
+            self.doctype = self._refuse_doctype
         self.node = outside
         self.stack: list[PathState] = []
         self.parts: list[str] = []
@@ -159,7 +164,8 @@ class Target:
         if name == END:
             self.reached = True
 
-    def doctype(self, *_: object) -> None:
+    @staticmethod
+    def _refuse_doctype(*_: object) -> None:
         raise DoctypeError
 
     def close(self) -> None:
@@ -326,6 +332,10 @@ class Target:
         limits = self.limits
         if len(attributes) > limits.attributes:
             raise LimitError(f"more than {limits.attributes:,} attributes in one element")
+        if self.attribute_room is not None:
+            self.attribute_room -= sum(map(len, attributes.values()))
+            if self.attribute_room < 0:
+                raise LimitError("the defaults of attributes are many times as long as the document")
         for key, value in attributes.items():
             if len(value) > limits.attribute:
                 raise LimitError(f"an attribute value longer than {limits.attribute:,} characters")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from xmlpunct.firehose.libxml.doctype import read_doctype
+from xmlpunct.firehose.libxml.doctype import NO_DOCTYPE, Doctype, read_doctype
 from xmlpunct.firehose.native.tags import DOCTYPE
 from xmlpunct.firehose.position import Split
 
@@ -29,12 +29,24 @@ class Ready:
 
     declared: it has an XML declaration or a DOCTYPE, so a root must follow.
     refused: offset of a construct that is not accepted (None: there is none), for a ``reason``.
+    doctype: the declarations of the document.
     """
 
     data: bytes
     declared: bool = False
     refused: int | None = None
     reason: str = ""
+    doctype: Doctype = NO_DOCTYPE
+
+    @property
+    def attribute_room(self) -> int | None:
+        """The most characters of attributes, as libxml2 bounds entities; None if the parser needs no bound."""
+        return 5 * len(self.data) + 2**20 if self.doctype.effective else None
+
+    @property
+    def is_native(self) -> bool:
+        """False if the native reader would not see a refused construct, or defaults of attributes."""
+        return self.refused is None and not self.doctype.has_defaults
 
 
 def ready(split: Split) -> Ready:
@@ -46,7 +58,7 @@ def ready(split: Split) -> Ready:
     """
     data, declared = split.data, False
     if split.start.open:
-        return Ready(data)
+        return Ready(data, doctype=read_doctype(split.start.doctype.encode()) or NO_DOCTYPE)
     at = _end_of_misc(data, 0) if split.start.started else 0
     if data.startswith(_BOM, at):
         data = data[:at] + b"   " + data[at + 3 :]
@@ -68,7 +80,15 @@ def ready(split: Split) -> Ready:
         return Ready(data, True, at, judged.refused)
     data = _blank_out(data, at, doctype.end())
     at = _end_of_misc(data, at)
-    return Ready(data, True, *((at, _SECOND) if data.startswith(b"<!DOCTYPE", at) else ()))
+    if data.startswith(b"<!DOCTYPE", at):
+        return Ready(data, True, at, _SECOND, judged)
+    return Ready(data, True, doctype=judged)
+
+
+def before(split: Split) -> bytes:
+    """The XML for libxml2 to read before a split: the declarations of its document, and its open elements."""
+    doctype = ready(split).doctype if split.start.doctype or b"<!DOCTYPE" in split.data else NO_DOCTYPE
+    return doctype.effective + split.start.prologue
 
 
 def _end_of_misc(data: bytes, at: int) -> int:

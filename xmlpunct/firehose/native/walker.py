@@ -140,7 +140,7 @@ class Walker:
     def walk(self, split: Split, earlier: Known | None = None) -> list[Walked] | None:
         """The rows of a split, by stream; None if libxml2 must read it. ``earlier``: a stored walk over the split."""
         prepared = ready(split) if self.trees else None
-        if prepared is None or prepared.refused is not None or len(split.data) > self.limits.element:
+        if prepared is None or not prepared.is_native or len(split.data) > self.limits.element:
             return None
         by_stream: list[Walked | None] = [None] * len(self.specs)
         walk: Walk | None
@@ -190,7 +190,7 @@ class Walker:
         The walk is stored for `known`.
         """
         prepared = ready(split)
-        if not self.trees or prepared.refused is not None:
+        if not self.trees or not prepared.is_native:
             return None
         tree, group = self.trees[0], self.groups[0]
         walk = self._walk_over(tree, group, split, prepared.data, True)
@@ -202,7 +202,7 @@ class Walker:
     def said(self, split: Split) -> AncestorValues | None:
         """The ancestor values of the elements that are open at a split's end; None if libxml2 must read it."""
         prepared = ready(split) if self.trees else None
-        if prepared is None or prepared.refused is not None:
+        if prepared is None or not prepared.is_native:
             return None
         by_tree = []
         for tree, group in zip(self.trees, self.groups, strict=True):

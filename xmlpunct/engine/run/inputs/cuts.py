@@ -291,4 +291,6 @@ def _absolute(relative: Position, base: Position) -> Position:
     """The position in the file of one that is relative to the start of a run."""
     marks = ((raw, _MARK.search(raw)) for raw in relative.open)
     open_ = tuple(raw if mark is None else base.open[int(mark[1])] for raw, mark in marks)
-    return replace(relative, line=base.line + relative.line - 1, open=open_)
+    is_in_base = relative.open and _MARK.search(relative.open[0]) is not None
+    doctype = base.doctype if is_in_base else relative.doctype
+    return replace(relative, line=base.line + relative.line - 1, open=open_, doctype=doctype)
