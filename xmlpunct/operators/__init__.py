@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         ChangeJoin,
         ChangeSemi,
         Hop,
-        Negated,
         Over,
         Relation,
         RowsWindow,
@@ -52,7 +51,7 @@ else:
     __getattr__, __dir__ = found_later(
         __name__,
         {
-            "windowed": "ChangeGroupBy ChangeJoin ChangeSemi Hop Negated Over Relation RowsWindow Session "
+            "windowed": "ChangeGroupBy ChangeJoin ChangeSemi Hop Over Relation RowsWindow Session "
             "ToStream Window WindowPromises"
         },
     )
@@ -71,7 +70,6 @@ __all__ = [
     "LateFilter",
     "Limit",
     "Merge",
-    "Negated",
     "NotIn",
     "Operator",
     "Over",

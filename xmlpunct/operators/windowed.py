@@ -3,7 +3,6 @@
 from xmlpunct.operators.relations.change_group_by import ChangeGroupBy as ChangeGroupBy
 from xmlpunct.operators.relations.change_join import ChangeJoin as ChangeJoin
 from xmlpunct.operators.relations.change_semijoin import ChangeSemi as ChangeSemi
-from xmlpunct.operators.relations.negated import Negated as Negated
 from xmlpunct.operators.relations.relation import Relation as Relation
 from xmlpunct.operators.relations.rows_window import RowsWindow as RowsWindow
 from xmlpunct.operators.relations.to_stream import ToStream as ToStream

@@ -34,7 +34,6 @@ from xmlpunct.engine.plan.query import numbered as numbered
 from xmlpunct.engine.plan.query import numbered_together as numbered_together
 from xmlpunct.engine.plan.query import walk as walk
 from xmlpunct.engine.plan.relation_nodes import Again as Again
-from xmlpunct.engine.plan.relation_nodes import Negated as Negated
 from xmlpunct.engine.plan.relation_nodes import Pointwise as Pointwise
 from xmlpunct.engine.plan.relation_nodes import instants_of as instants_of
 from xmlpunct.engine.plan.set_nodes import Compared as Compared

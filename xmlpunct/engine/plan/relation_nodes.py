@@ -58,24 +58,6 @@ class Pointwise(Matched):
 
 
 @dataclass(frozen=True)
-class Negated(Unary):
-    """A relation with negated multiplicities, for subtraction."""
-
-    def operator(self) -> ops.Operator:
-        return ops.Negated(self.input.schema)
-
-    @property
-    def lasting(self) -> Lasting:
-        return self.input.lasting
-
-    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return [[name for name in self.input.schema.names if name in used]]
-
-    def partition_choices(self) -> None:
-        return None
-
-
-@dataclass(frozen=True)
 class Again(Unary):
     """A copy of a part of the plan; only the original reports rejects.
 

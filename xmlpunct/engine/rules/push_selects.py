@@ -13,7 +13,6 @@ from xmlpunct.engine.plan import (
     Intersect,
     Join,
     Merge,
-    Negated,
     Node,
     NotIn,
     Over,
@@ -70,7 +69,7 @@ def _push(node: Node) -> Node:
         case Select(Join() as below, p) if not below.can_fail:
             return _push_below_join(node, below, p)
         # below, a condition that can fail would also reject tuples that are never emitted
-        case Select(Pointwise() | Window() | Negated() as below, p) if not can_fail(p):
+        case Select(Pointwise() | Window() as below, p) if not can_fail(p):
             return _push_below_all(below, p)
         case Select(Declared(timestamp=None) as below, p) if not can_fail(p):
             return _push_below_all(below, p)

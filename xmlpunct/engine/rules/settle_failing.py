@@ -5,7 +5,6 @@ from __future__ import annotations
 from xmlpunct.engine.plan import (
     Join,
     Merge,
-    Negated,
     Node,
     Pointwise,
     Project,
@@ -37,6 +36,6 @@ def _unsettled_join_instants(node: Node) -> Instants | None:
     match node:
         case Join() if not node.left_only:
             return node.instants
-        case Select() | Project() | Merge() | Negated() | Unnest():
+        case Select() | Project() | Merge() | Unnest():
             return next(filter(None, map(_unsettled_join_instants, node.inputs)), None)
     return None

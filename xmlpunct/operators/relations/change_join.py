@@ -54,10 +54,8 @@ class ChangeJoin(TwoSides[PendingPrefixes], Operator):
     retained in *settled*, without its instant; later changes are retained in *unsettled*. Both are consolidated, as is
     the output for a slice (relations 4.5). A null k equals nothing and is not retained.
 
-    All other joins are composed:
+    `ChangeSemi` has the semijoin and the antijoin. All other joins are composed:
 
-    - SEMI(A, B) = A join DISTINCT(k of B); with a residual `ChangeSemi`
-    - ANTI(A, B) = A + (-1) SEMI(A, B): `Merge` of A and `Negated`; with a residual `ChangeSemi`
     - LEFT(A, B) = (A join B) + ANTI(A, B) x nulls: `Merge` of the join and a `Project` that adds the nulls
     - FULL(A, B) = LEFT(A, B) + nulls x ANTI(B, A)
     - A where x NOT IN (B's y), c the correlation's equalities = ANTI_c(σ[x is null] A, B) + ANTI_{c, x = y}(D, B), with

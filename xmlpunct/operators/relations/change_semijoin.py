@@ -31,7 +31,7 @@ class ChangeSemi(Operator):
     - cpass, cprop, ckeep = as in `Pointwise` over R1 and J: all copies of a tuple if J has one; anti: if not
 
     Punctuations on right attributes other than k count once they jointly close k. A left tuple with a null in k has no
-    partner, and an antijoin emits it at once. Without a residual, both kinds are composed (see `ChangeJoin`).
+    partner, and an antijoin emits it at once.
 
     >>> from xmlpunct.schema.change_columns import changes
     >>> from xmlpunct.operators.notation import show
