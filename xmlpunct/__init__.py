@@ -1,7 +1,7 @@
 """xmlpunct: continuous queries over punctuated XML streams.
 
-`parse` and `slices` read XML into tuples and punctuations, `scan_xml` into a polars LazyFrame; `query` runs SQL over
-streams in this process; `match`, `combine` and `covers` reason about punctuations.
+`parse`, `slices` and `Feed` read XML into tuples and punctuations, `scan_xml` into a polars LazyFrame; `query` runs SQL
+over streams in this process; `match`, `combine` and `covers` reason about punctuations.
 """
 
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from xmlpunct.punctuations.punctuation_set import PunctuationSet
     from xmlpunct.python.parse_api import parse, slices
     from xmlpunct.python.polars_scan import scan_xml
+    from xmlpunct.python.push_feed import Feed
     from xmlpunct.python.query_api import query
     from xmlpunct.python.query_results import QueryResults
     from xmlpunct.schema import Schema
@@ -38,6 +39,7 @@ else:
             "XmlPunctError",
             "python.polars_scan": "scan_xml",
             "python.parse_api": "parse slices",
+            "python.push_feed": "Feed",
             "python.query_api": "query",
             "punctuations.punctuation": "Punctuation combine covers match",
             "punctuations.punctuation_set": "PunctuationSet",
@@ -54,6 +56,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Attribute",
+    "Feed",
     "PatternError",
     "Punctuation",
     "PunctuationSet",

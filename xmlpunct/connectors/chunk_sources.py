@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
-from xmlpunct.base.errors import UsageError
+from xmlpunct.base.errors import UsageError, XmlPunctError
 from xmlpunct.connectors.inlet import Inlet
 
 
@@ -68,6 +68,10 @@ class AsyncChunks(Iterator[bytes]):
 
     async def _read(self) -> bytes | None:
         return await anext(self._chunks, None)
+
+
+class NoBytesYetError(XmlPunctError):
+    """A source to which bytes are pushed has none left, and has not ended. A later read can succeed."""
 
 
 class LoopNeededError(UsageError):

@@ -20,8 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from xmlpunct.base.errors import SourceError
+from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.library_guard import guarded, library_reason
+from xmlpunct.connectors.chunk_sources import NoBytesYetError
 
 PIECE_BYTES = 2**18
 """Maximum number of bytes decompressed at a time."""
@@ -140,6 +141,8 @@ class Tap:
         try:
             while len(self._head) < count and (chunk := self._fetch(max(count, _PEEKED_BYTES))):
                 self._head += chunk
+        except NoBytesYetError:
+            raise
         except Exception as error:  # raised by the read that reaches it
             if not self._head:
                 raise
@@ -373,6 +376,9 @@ class _ForArrow(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         try:
             return self._stored.read(size)
+        except NoBytesYetError:  # pyarrow would lose the bytes before
+            self.failure = UsageError("zstd data cannot be pushed: decompress them first")
+            raise
         except Exception as error:
             self.failure = error
             raise

@@ -132,11 +132,12 @@ def read_slices(
     size: int = 2**20,
     on_reject: OnReject | None = None,
     bell: threading.Condition | None = None,
+    is_pushed: bool = False,
 ) -> Generator[Slice]:
     """The slices of a reader of one stream, none empty. Closes the reader at the end. Rejects are logged by default.
 
-    With ``bell``, which is that of the reader, an empty slice is returned after a while without input. Raises
-    `SourceError` after the slices before it.
+    ``is_pushed``: empty slices are returned too. With ``bell``, which is that of the reader, an empty slice is returned
+    after a while without input. Raises `SourceError` after the slices before it.
     """
     log = RejectLog()
     reject = on_reject or log.add
@@ -156,7 +157,7 @@ def read_slices(
                 reject(rejected)
             count = part.tuples.height + len(rejects)
             log_notices(watch.take(count, parsed.read[0], parsed.overlooked[0]))
-            if part:
+            if part or is_pushed:
                 yield part
             if parsed.error:
                 log_notices(n for n in watch.end(in_order=False) if not n.is_absence)

@@ -26,7 +26,7 @@ REREAD_BYTES = 4 * 2**20
 """How many bytes of an input that was read before are parsed at a time."""
 
 
-class Feed:
+class SourceFeed:
     """A source or an input, the streams that it carries, and its reader.
 
     An input is on disk, so what was read of it can be read again. Of another source, the bytes that are read and not
@@ -118,7 +118,7 @@ class Portion:
     the results that other threads computed from it, for each stream of the feed.
     """
 
-    feed: Feed | None = None
+    feed: SourceFeed | None = None
     parsed: Parsed | None = None
     injected: InjectedTexts | None = None
     rows: TableRows | None = None

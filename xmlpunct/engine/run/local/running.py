@@ -26,7 +26,7 @@ from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.prefetcher import Prefetcher
 from xmlpunct.engine.run.inputs.streams import InputOpener
 from xmlpunct.engine.run.inputs.tables import Table
-from xmlpunct.engine.run.local.portion import Feed, Portion, TableRows
+from xmlpunct.engine.run.local.portion import Portion, SourceFeed, TableRows
 from xmlpunct.engine.run.reject_limit import RejectLimit, rejected_flags, source_positions
 from xmlpunct.engine.run.run_options import ONE_ANSWER
 from xmlpunct.engine.run.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
@@ -96,7 +96,7 @@ class LocalRun:
         self._tables = self._rows_of(tables)
         self._injections = InjectionQueue() if injections is None else injections
         self.bell, self.settle_said = self._injections.bell, self._injections.settle
-        self._feeds: list[Feed] = []
+        self._feeds: list[SourceFeed] = []
         self._helpers = HelperThreads(threads or cores())
         is_single_source = len(by_source) == 1 and not stats.watched
         spread = self._helpers.count > SPREAD * len(by_source)
@@ -106,7 +106,7 @@ class LocalRun:
             input_, bell = distinct[key], None if is_single_source else self.bell
             opener = InputOpener(input_) if isinstance(input_, Input) else SourceOpener(input_, bell)
             reader = SliceReader(opener, specs, namespace, walks_ahead=not spread)
-            self._feeds.append(Feed(number, streams, reader, Prefetcher(reader, self._helpers, early)))
+            self._feeds.append(SourceFeed(number, streams, reader, Prefetcher(reader, self._helpers, early)))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._last_look = time.monotonic()
         self._look_cost = 0.0
@@ -307,7 +307,7 @@ class LocalRun:
     def _build(self) -> Pipeline:
         return build(self._query.roots, [stream.name for stream in self._query.streams])
 
-    def _read_ahead(self, candidates: list[Feed]) -> None:
+    def _read_ahead(self, candidates: list[SourceFeed]) -> None:
         """Start to read the next slices of the feeds whose last turn is longest ago.
 
         Slices read ahead are in memory: `SLICES_AHEAD` per thread, of at most `MOST_BYTES` each. Of larger slices there
@@ -320,10 +320,10 @@ class LocalRun:
             next_.prefetcher.begin(self._pace.bytes)
             count += 1
 
-    def _ready(self, candidates: list[Feed]) -> list[Feed]:
+    def _ready(self, candidates: list[SourceFeed]) -> list[SourceFeed]:
         """The candidates with input; empty after a while without input."""
 
-        def ready() -> list[Feed]:
+        def ready() -> list[SourceFeed]:
             return [f for f in candidates if f.prefetcher.is_ready()]
 
         with self.bell:
@@ -346,7 +346,7 @@ class LocalRun:
         waits = self._pipeline.waits()
         return {id(f): max(waits[i] for i, _ in f.streams) for f in self._feeds}
 
-    def _look_for_idle(self, candidates: list[Feed]) -> None:
+    def _look_for_idle(self, candidates: list[SourceFeed]) -> None:
         """Record, at intervals, the idle inputs that retained state waits for."""
         now = time.monotonic()
         if now - self._last_look < max(IDLE_SECONDS, self._look_cost / LOOK_SHARE):
@@ -419,11 +419,11 @@ class LocalRun:
         empty = stream.layout.empty()
         return Slice(empty, [punctuation_of(stream, entry[1])], [0]) if number == entry[0] else Slice(empty)
 
-    def _feed_of(self, number: int) -> Feed:
+    def _feed_of(self, number: int) -> SourceFeed:
         """The feed that carries stream ``number``."""
         return next(f for f in self._feeds if number in [i for i, _ in f.streams])
 
-    def _count(self, feed: Feed, parsed: Parsed) -> None:
+    def _count(self, feed: SourceFeed, parsed: Parsed) -> None:
         by_stream = zip(feed.streams, parsed.slices, parsed.rejects, parsed.overlooked, strict=True)
         for (_, stream), part, rejects, overlooked in by_stream:
             counts = self.stats.inputs[stream.declared]
@@ -434,13 +434,13 @@ class LocalRun:
             counts.bytes = sum(f.reader.bytes_read for f in self._feeds_of(stream.declared))
             self.rejects += rejects
 
-    def _note_end(self, feed: Feed) -> None:
+    def _note_end(self, feed: SourceFeed) -> None:
         """Record the end of the inputs that end with a feed, and their notices."""
         for _, stream in feed.streams:
             if all(f.done for f in self._feeds_of(stream.declared)):
                 self.notices += self.stats.end(stream.declared)
 
-    def _feeds_of(self, declared: str) -> list[Feed]:
+    def _feeds_of(self, declared: str) -> list[SourceFeed]:
         """The feeds of a stream: one per sender."""
         return [f for f in self._feeds if declared in (s.declared for _, s in f.streams)]
 
