@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.harness import Cli
+from tests.cli.screen import screen, terminal_run
 
 MOST_SECONDS = 60
 CLICKS = """CREATE STREAM clicks (ts INT NOT NULL, user STRING NOT NULL)
@@ -152,3 +153,15 @@ def test_infer_and_check_name_the_columns_in_order(cli: Cli, ports: tuple[int, i
     for schema in ([], ["--schema", "c0 INT, c1 DATE, c2 DECIMAL(5,2), c3 STRING"]):
         ran = cli("check", tmp_path / "t.xml", "--element", "t", *schema)
         assert "\n  in order: c0, c1, for PUNCTUATE ORDER BY\n" in ran.out
+
+
+def test_a_terminal_shows_at_once_what_is_read(tmp_path: Path) -> None:
+    """During inference and during a run; in the end, nothing of it is left."""
+    (tmp_path / "t.xml").write_text("<s><t><a>1</a></t><t><a>2</a></t></s>")
+    shown = terminal_run("infer", str(tmp_path / "t.xml"))
+    assert "reading the beginning of" in shown
+    sql = f"SELECT COUNT(*) AS n FROM read_xml('{tmp_path}/t.xml')"
+    shown = terminal_run("run", "--engine", "local", "-q", sql)
+    assert "planning the query" in shown
+    assert "reading /" in shown
+    assert [line.strip() for line in screen(shown)][-2:] == ["2", "1 row"]

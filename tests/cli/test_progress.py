@@ -39,8 +39,8 @@ def test_the_line_shows_starting_spark_and_then_the_rate_of_the_last_seconds(
 
 
 def test_an_input_that_is_silent_from_the_beginning_is_named(clock: list[float]) -> None:
-    with ProgressLine("local", Console(file=StringIO(), force_terminal=True)) as shown:
-        assert _text(shown) == "starting"
+    with ProgressLine("local", Console(file=StringIO(), force_terminal=True), "tcp://h:1") as shown:
+        assert _text(shown) == "reading tcp://h:1"
         shown.show(RunStats("local", inputs={"bids": InputStats()}, idle=[Idle("bids", 3.0, 0)]))
         assert "waiting for bids since 3 s" in _text(shown)
 

@@ -9,6 +9,7 @@ import click
 
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.paths import read_element
+from xmlpunct.cli.progress import activity
 from xmlpunct.cli.shared_options import namespace_option
 from xmlpunct.cli.terminal import PLACE, TEXT, complete_files, put, put_line
 from xmlpunct.connectors.open_source import is_endless, open_source
@@ -60,7 +61,8 @@ def infer_command(
         )
     lines: list[str] = []
     if xsd is None or element is None:
-        sampled, _ = take_sample(open_source(source), size, element)
+        with activity(f"reading the beginning of {source}"):
+            sampled, _ = take_sample(open_source(source), size, element)
         inferred = infer(sampled, element, punct_namespace, any_namespace=True)
         element, lines = inferred.element, describe_inferred(inferred, sampled)
         if is_endless(source):

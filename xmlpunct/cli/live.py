@@ -11,6 +11,7 @@ from functools import cached_property
 from xmlpunct.base.errors import UsageError
 from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.cli.terminal import say
+from xmlpunct.connectors.open_source import is_endless
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue
@@ -55,7 +56,7 @@ class Live:
         """Show a run. Yields a function that the run calls for every slice. Raises `UsageError`."""
         if not self.has_view:
             report_endless_faults(query, options)
-            with ProgressLine(stats.engine) as progress:
+            with ProgressLine(stats.engine, sources=_source_names(query)) as progress:
                 yield progress.show
             return
         from xmlpunct.cli.watch import Watch
@@ -71,7 +72,9 @@ class Live:
                 server = opened.enter_context(ViewServer(view, read_address(self.http), talk))
                 say(f"live view: {server.url}")
             report_endless_faults(original, options)
-            watcher: Watch | ProgressLine = Watch(view) if self.watch else ProgressLine(stats.engine)
+            watcher: Watch | ProgressLine = (
+                Watch(view) if self.watch else ProgressLine(stats.engine, sources=_source_names(query))
+            )
             opened.enter_context(watcher)
 
             def show(stats: RunStats) -> None:
@@ -86,8 +89,15 @@ class Live:
             view.finish(stats, "ended")
 
 
+def _source_names(query: Query) -> str:
+    """The sources of a query, for the first line of progress."""
+    return ", ".join(dict.fromkeys(str(stream.source) for stream in query.streams))
+
+
 def report_endless_faults(query: Query, options: RunOptions) -> None:
     """Report on standard error the operators that may never answer, and how to mend it."""
+    if not any(stream.source and is_endless(stream.source) for stream in query.streams):
+        return
     from xmlpunct.engine.plan.schemes import Fate
     from xmlpunct.engine.verdicts import endless_faults
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from xmlpunct.base.printable import printable
+from xmlpunct.base.secrets import hide
 from xmlpunct.engine.run.rates import Rates
 from xmlpunct.engine.run.stats import RunStats
 
@@ -27,12 +29,13 @@ QUIET_SECONDS = 1.0
 class ProgressLine:
     """Shows tuples, the rate of the last seconds, state and slices on standard error, if that is a terminal.
 
-    Until the first data arrives, or an input is idle, it shows that the run is starting, or `RunStats.activity`.
+    Until the first data arrives, or an input is idle, it shows the ``sources``, that Spark is starting, or
+    `RunStats.activity`.
     Results on the same terminal hide the line until no more have come for a moment.
     """
 
-    def __init__(self, engine: str, console: Console | None = None) -> None:
-        self._starting = "starting Spark" if engine == "spark" else "starting"
+    def __init__(self, engine: str, console: Console | None = None, sources: str = "") -> None:
+        self._starting = "starting Spark" if engine == "spark" else f"reading {printable(hide(sources))}"
         self._console = console or _terminal()
         self._status: Status | None = None
         self._updated = self._hidden = 0.0
@@ -45,7 +48,9 @@ class ProgressLine:
             if sys.stdout is not None and sys.stdout.isatty():
                 self._stdout = sys.stdout
                 sys.stdout = cast(TextIO, _SharedOutput(sys.stdout, self._hide))
-            self._start(self._starting)
+            from rich.text import Text
+
+            self._start(Text(self._starting))
         return self
 
     def __exit__(
@@ -86,7 +91,7 @@ class ProgressLine:
 
         line = (
             f"{tuples:,} tuples  {self._rates['tuples']:,.0f}/s  state {stats.state_rows:,}  slices {stats.slices:,}"
-            f"  results {stats.tuples_out:,}{_idle_text(stats)}"
+            f"  results {stats.tuples_out:,}{_share_text(stats)}{_idle_text(stats)}"
         )
         text = Text(printable(line))  # in a str, rich would parse brackets as markup
         with self._lock:
@@ -118,6 +123,29 @@ def _terminal() -> Console | None:
     from rich.console import Console  # slow to import, and needed only for a terminal
 
     return Console(stderr=True)
+
+
+@contextmanager
+def activity(text: str) -> Iterator[None]:
+    """Show on standard error, if that is a terminal, what a command does; erase the line at the end."""
+    console = _terminal()
+    if console is None:
+        yield
+        return
+    from rich.text import Text
+
+    with console.status(Text(printable(hide(text)))):
+        yield
+
+
+def _share_text(stats: RunStats) -> str:
+    """The share of the inputs that was read, if their sizes are known."""
+    if stats.engine != "local" or stats.gauges is None:
+        return ""
+    unread, read = list(stats.gauges.behind().values()), sum(i.bytes for i in stats.inputs.values())
+    if not read or any(size is None for size in unread):
+        return ""
+    return f"  read {read / (read + sum(size or 0 for size in unread)):.0%}"
 
 
 def _idle_text(stats: RunStats) -> str:

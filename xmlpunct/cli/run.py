@@ -18,6 +18,7 @@ from click.core import ParameterSource
 from xmlpunct.base.errors import SourceError, StrictError, UsageError, XmlPunctError, ended_by
 from xmlpunct.base.lazy_imports import loading
 from xmlpunct.cli.live import Live
+from xmlpunct.cli.progress import activity
 from xmlpunct.cli.run_help import EXAMPLES, RunCommand
 from xmlpunct.cli.shared_options import (
     file_and_text,
@@ -189,14 +190,17 @@ def run_command(
         format_ = "table" if not pretty and sys.stdout is not None and sys.stdout.isatty() else None
     output, format_ = resolve_output(output or "-", format_, table_of(query_file))
     inference = Inference(punct_namespace, inferred_before(checkpoint))
-    planned = plan(
-        text,
-        read_sources(sources),
-        read_rules(rules),
-        inference,
-        parameters=read_params(params),
-        has_labels=not is_xml(output, format_),
-    )
+    with activity(
+        "planning the query; columns without a declaration are inferred from the beginning of their source"
+    ):
+        planned = plan(
+            text,
+            read_sources(sources),
+            read_rules(rules),
+            inference,
+            parameters=read_params(params),
+            has_labels=not is_xml(output, format_),
+        )
     if safe:
         from xmlpunct.engine.verdicts import refuse_unsafe
 

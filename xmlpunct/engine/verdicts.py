@@ -324,8 +324,6 @@ def endless_faults(query: Query) -> list[EndlessFault]:
     >>> print(*endless_faults(query))
     group-by blocks for ever on s; PUNCTUATE ORDER BY hour would unblock it
     """
-    if not any(stream.source and _is_awaited(stream.source) for stream in query.streams):
-        return []
     by_node = outlooks(*query.roots)
     faulty = [
         (node, fate, streams)
