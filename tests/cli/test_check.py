@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.harness import SAMPLES, Cli
 
 NS = "http://www.cse.ogi.edu/dot/niagara/punct"
@@ -82,3 +84,14 @@ def test_duplicates_of_a_key_are_late(cli: Cli, tmp_path: Path) -> None:
         assert ran.code == 1
         assert "3 tuples, 1 of them late" in ran.out
         assert "late: <1> was closed before it" in ran.err
+
+
+@pytest.mark.parametrize("options", [[], ["--element", "Ntry"], ["--element", "Ntry", "--schema", "Amt INT"]])
+def test_the_namespace_of_the_first_element(options: list[str], cli: Cli, tmp_path: Path) -> None:
+    source = tmp_path / "s.xml"
+    source.write_text("<d xmlns='urn:x'><Ntry><Amt>5</Amt></Ntry><Ntry><Amt>7</Amt></Ntry></d>")
+    ran = cli("parse", source, *options, "--format", "jsonl")
+    assert (ran.code, ran.out, ran.err) == (0, '{"Amt": 5}\n{"Amt": 7}\n', "")
+    ran = cli("check", source, *options)
+    assert (ran.code, ran.err) == (0, "")
+    assert "2 tuples, 0 of them late" in ran.out
