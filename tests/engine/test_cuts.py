@@ -228,3 +228,24 @@ def test_runs_of_tuples_are_skipped_without_parsing(tmp_path: Path, monkeypatch:
     check(text.encode(), pieces, SPECS[0])
     assert all(piece.size < 5100 for piece in pieces)
     assert sum(understood) < 1000 < len(text) / 50
+
+
+def test_the_declarations_of_a_document_apply_to_its_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_sizes(monkeypatch, (5000, 1500, 300, 700, 1000))
+    declared = "<!ENTITY e 'x'><!ATTLIST t n CDATA 'd'>"
+    first = f"<!DOCTYPE r [{declared}]><r>" + 1000 * "<t><a>&e;</a></t>\n" + "</r>\n"
+    data = (first + "<r>" + 500 * "<t><a>y</a></t>\n" + "</r>").encode()
+    (tmp_path / "doc.xml").write_bytes(data)
+    spec = StreamSpec("t", Schema.parse("a STRING, n STRING PATH '@n'"), "t")
+    part = Part("doc", str(tmp_path / "doc.xml"), len(data))
+    (pieces,) = find_cuts([(part, elements_of([spec]))], lambda spans: [scan(span) for span in spans])
+    assert len(pieces) > 10
+    assert sum(piece.size for piece in pieces) == len(data)
+    ranges, _ = ranges_with_and_without_pieces(part, pieces, spec)
+    found, error = rows(part, ranges, spec)
+    assert ([row for row in found if isinstance(row, tuple)], error) == (
+        1000 * [("x", "d")] + 500 * [("y", None)],
+        "",
+    )

@@ -140,7 +140,8 @@ class _Stepper:
         self._window = min(2 * self._window, AT_ONCE_BYTES) if 2 * size > len(data) else _STEP_BYTES
         if not size:
             return None
-        self.position = self.position.after(data[:size], self.position.open)
+        at = self.position
+        self.position = at.after(data[:size], at.open, doctype=at.doctype)
         return data[:size], False
 
     def _understand(self) -> tuple[bytes, bool] | None:
