@@ -31,6 +31,8 @@ class MemoryOutlet:
     def commit(self) -> Any:
         return len(self.groups)
 
+    def break_off(self) -> None: ...
+
 
 def sink_on(outlet: Any, written: Written) -> tuple[RunSink, Channel]:
     channel = Channel(outlet, written)
