@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -163,5 +164,18 @@ def test_a_terminal_shows_at_once_what_is_read(tmp_path: Path) -> None:
     sql = f"SELECT COUNT(*) AS n FROM read_xml('{tmp_path}/t.xml')"
     shown = terminal_run("run", "--engine", "local", "-q", sql)
     assert "planning the query" in shown
-    assert "reading /" in shown
     assert [line.strip() for line in screen(shown)][-2:] == ["2", "1 row"]
+    os.mkfifo(tmp_path / "pipe")
+
+    def send() -> None:
+        with (tmp_path / "pipe").open("w") as pipe:
+            time.sleep(1)
+            pipe.write("<s><t><a>1</a></t></s>")
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    sql = f"CREATE STREAM t (a INT) WITH (source = '{tmp_path}/pipe'); SELECT a FROM t"
+    shown = terminal_run("run", "--engine", "local", "-q", sql)
+    sender.join()
+    assert "reading /" in shown
+    assert [line.strip() for line in screen(shown)][-2:] == ["1", "1 row"]
