@@ -232,7 +232,10 @@ def test_tiny_documents_are_cut_in_groups() -> None:
 
 @pytest.mark.skipif(not native.COMPILED, reason="without compiled code libxml2 reads")
 def test_few_modules_read_a_plain_file(tmp_path: Path) -> None:
-    """Reading enters one cutter, one splitter and one stream: no second way, and no layer around it."""
+    """Reading enters one cutter, one splitter and one stream: no second way, and no layer around it.
+
+    Two of the modules look for the namespace of the element.
+    """
     (tmp_path / "a.xml").write_bytes(b"<r>" + b"<t><a>1</a></t>" * 1000 + b"</r>")
 
     def read() -> list[int]:
@@ -249,5 +252,5 @@ def test_few_modules_read_a_plain_file(tmp_path: Path) -> None:
     modules = sorted(
         map(str, (part for part in parts if part.parts[0] in ("connectors", "engine", "firehose")))
     )
-    assert len(modules) <= 28, modules
+    assert len(modules) <= 30, modules
     assert "connectors/utf8_stream.py" in modules

@@ -36,8 +36,10 @@ T = TypeVar("T")
 
 
 def adapted(source: T, name: str | None = None) -> T | AsyncChunks:
-    """`AsyncChunks` for an asynchronous iterable; other sources are unchanged."""
-    return AsyncChunks(source, name or "<chunks>") if isinstance(source, AsyncIterable) else source
+    """`AsyncChunks` for an iterable that is asynchronous only; other sources are unchanged."""
+    if isinstance(source, AsyncIterable) and not isinstance(source, Iterable):
+        return AsyncChunks(source, name or "<chunks>")
+    return source
 
 
 def of_text(document: str) -> bytes:
