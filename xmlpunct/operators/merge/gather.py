@@ -1,4 +1,7 @@
-"""gather: the merge of a fragment's shards, where their output is received."""
+"""gather: the merge of a fragment's shards, where their output is received.
+
+Punctuations on several values make it long: they are split by owner.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""merge: all tuples of several inputs, SQL's UNION ALL."""
+"""merge: all tuples of several inputs, SQL's UNION ALL.
+
+Inputs with different domains make it long.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""relation: a stream of tuples, or of inserts and deletes, as a relation."""
+"""relation: a stream of tuples, or of inserts and deletes, as a relation.
+
+Deletes, which can be invalid, make it long.
+"""
 
 from __future__ import annotations
 

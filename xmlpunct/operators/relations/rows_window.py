@@ -1,4 +1,7 @@
-"""rows: a stream as the relation of its last ``count`` elements."""
+"""rows: a stream as the relation of its last ``count`` elements.
+
+Partitions, and elements of the same instant, make it long.
+"""
 
 from __future__ import annotations
 

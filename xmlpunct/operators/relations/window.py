@@ -1,4 +1,7 @@
-"""window: a stream as the relation of its latest elements."""
+"""window: a stream as the relation of its latest elements.
+
+Windows that slide in steps make it long.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""project: new tuples computed from each tuple."""
+"""project: new tuples computed from each tuple.
+
+COALESCE makes it long: its punctuations are those of several alternatives.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""over: each tuple with results over nearby tuples in the order of time, once they are final."""
+"""over: each tuple with results over nearby tuples in the order of time, once they are final.
+
+Sliding frames and summaries of dropped rows make it long.
+"""
 
 from __future__ import annotations
 

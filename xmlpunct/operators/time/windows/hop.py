@@ -1,4 +1,7 @@
-"""hop: each tuple with each of its windows; and the windows that closed instants close."""
+"""hop: each tuple with each of its windows; and the windows that closed instants close.
+
+It has two operators: the windows, and the punctuations on them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""session: each tuple with the window of its session, a run of tuples without a longer gap."""
+"""session: each tuple with the window of its session, a run of tuples without a longer gap.
+
+Punctuations on the starts and ends of windows make it long.
+"""
 
 from __future__ import annotations
 
