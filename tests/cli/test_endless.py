@@ -1,4 +1,4 @@
-"""Queries over sources that do not end: reports of what would unblock them, and of what a stopped run waited for."""
+"""Queries over endless sources: the clauses that a run proposes, and the punctuations that a stopped run waited for."""
 
 from __future__ import annotations
 

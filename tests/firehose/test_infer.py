@@ -108,13 +108,13 @@ def test_a_text_column_has_the_value_and_the_line_that_made_it_text(
     rows = "".join(f"\n<t k='{value}'><a>{value}</a><b/>{filler}</t>" for value in values)
     result = inferred(f"<s>{rows}</s>", "t")
     expected = [] if odd is None else [("@k", *odd), ("a", *odd)]
-    assert [(text.path, text.text, text.line) for text in result.odd] == expected
+    assert [(text.path, text.text, text.line) for text in result.misfits] == expected
 
 
 def test_the_value_that_made_a_column_text_is_found_in_arrays_and_later_documents() -> None:
     document = "<s>\n<t><l><m>1</m></l><l><m>2</m></l></t></s>\n"
     result = inferred(document * 2 + document.replace("2", "?"), "t")
-    assert [(text.path, text.text, text.line) for text in result.odd] == [("l/m", "?", 6)]
+    assert [(text.path, text.text, text.line) for text in result.misfits] == [("l/m", "?", 6)]
 
 
 @pytest.mark.parametrize(

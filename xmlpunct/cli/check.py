@@ -21,8 +21,8 @@ from xmlpunct.python.inferred_stream import stream_of
 def check_command(source: str, element: str | None, columns: str | None, punct_namespace: str) -> int:
     """Check that SOURCE is well formed and grammatical, and count its punctuations.
 
-    A stream is grammatical if no tuple comes after a punctuation that matches it. The report ends with the columns that
-    were in order, to one of which PUNCTUATE ORDER BY may apply, and the PUNCTUATED BY clause for CREATE STREAM: the
+    A stream is grammatical if no tuple comes after a punctuation that matches it. The report ends with clauses for
+    CREATE STREAM: the columns that were in order, one of which PUNCTUATE ORDER BY can name, and PUNCTUATED BY with the
     attributes by which the punctuations closed the tuples. The exit code is 0 if SOURCE is well formed and grammatical
     and every tuple fits the schema, else 1.
     """

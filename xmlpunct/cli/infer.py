@@ -109,7 +109,7 @@ def order_remark(inferred: Inferred, sample: Sample, punct_namespace: str) -> li
 def _remarks(inferred: Inferred) -> list[str]:
     """A line for each kind of content that is no column, and for each column that is text because of a value."""
     texts = [
-        f"{odd.path} is STRING because of {shown_text(odd.text)} in line {odd.line:,}."
-        for odd in inferred.odd
+        f"{misfit.path} is STRING because of {shown_text(misfit.text)} in line {misfit.line:,}."
+        for misfit in inferred.misfits
     ]
     return [*(f"Left out: {content}." for content in inferred.left_out), *texts]

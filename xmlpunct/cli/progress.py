@@ -127,7 +127,7 @@ def _terminal() -> Console | None:
 
 @contextmanager
 def activity(text: str) -> Iterator[None]:
-    """Show on standard error, if that is a terminal, what a command does; erase the line at the end."""
+    """Show the current step of a command on standard error, if that is a terminal; erase the line at the end."""
     console = _terminal()
     if console is None:
         yield

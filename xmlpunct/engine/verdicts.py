@@ -185,13 +185,13 @@ def mending(query: Query) -> Mending:
         if any(present_outlooks[id(n)].fate is not None for n in tree.joins)
         and tree.is_safe_at_once([present_outlooks[id(n)] for n in tree.inputs])
     )
-    most = MOST_OUTLOOKS // len(nodes)
+    max_trials = MOST_OUTLOOKS // len(nodes)
     orders = [promise for promise in choices if promise.ordered]
     schemes = [promise for promise in choices if not promise.ordered]
     if worst(()) == 0 or worst(orders):
-        return Mending(_fewest(choices, worst, most), hopeless, at_once)
-    alternative = () if worst(schemes) else _fewest(schemes, worst, most)
-    return Mending(_fewest(orders, worst, most), hopeless, at_once, alternative)
+        return Mending(_fewest(choices, worst, max_trials), hopeless, at_once)
+    alternative = () if worst(schemes) else _fewest(schemes, worst, max_trials)
+    return Mending(_fewest(orders, worst, max_trials), hopeless, at_once, alternative)
 
 
 def _emitting(roots: Sequence[Node], by_node: Mapping[int, Outlook]) -> set[int]:
@@ -206,14 +206,14 @@ def _emitting(roots: Sequence[Node], by_node: Mapping[int, Outlook]) -> set[int]
 
 
 def _fewest(
-    choices: Sequence[Promise], worst: Callable[[Sequence[Promise]], int], most: int
+    choices: Sequence[Promise], worst: Callable[[Sequence[Promise]], int], max_trials: int
 ) -> tuple[Promise, ...]:
     """The promises with the fewest attributes that mend the plan, preferably without remaining nulls.
 
-    After ``most`` trials, promises of which none is unnecessary.
+    After ``max_trials``, the smallest choice is unknown: the result has no unnecessary promise.
     """
     second: tuple[Promise, ...] | None = None
-    for chosen in islice(_by_size(choices), most):
+    for chosen in islice(_by_size(choices), max_trials):
         grade = worst(chosen)
         if grade == 0:
             return chosen
@@ -290,7 +290,7 @@ def _promise(stream: Stream, attributes: Collection[str], *, ordered: bool = Fal
     return Promise(stream.declared, Scheme(attributes), ordered, stream.promised or (), table)
 
 
-# What a run reports when it starts
+# Faults of endless sources, reported when a run starts
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ class EndlessFault:
 
 
 def endless_faults(query: Query) -> list[EndlessFault]:
-    """The operators of a query that may never answer, except those whose results end at another one.
+    """The operators of a query that block or grow for ever, if their results reach the output.
 
     >>> from xmlpunct.engine.sql import plan
     >>> query = plan('''

@@ -233,7 +233,7 @@ class Join(Binary):
         )
 
     def _effect(self, side: int) -> str:
-        """Text: what happens to a tuple of ``side`` when all its possible partners are closed."""
+        """Text: the effect on a tuple of ``side`` when all its possible partners are closed."""
         if self.left_only and side == LEFT:
             return f"{'released' if self.preserved else 'dropped'}, if it has no partner,"
         lonely = ", and released with nulls if it had no partner," if side in self.preserved else ""

@@ -155,7 +155,7 @@ class RunStats:
     spoke: dict[str, float] = field(default_factory=dict)
     """Arrival time of the last punctuation of each input in this process, in seconds since 1970."""
     activity: str = ""
-    """What the engine does before the first data arrives, for the terminal."""
+    """The current step of the engine before the first data arrives, such as planning; shown on the terminal."""
     gauges: Gauges | None = field(default=None, repr=False, compare=False)
     """Live measurements, once the run has begun."""
 

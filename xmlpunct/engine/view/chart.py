@@ -44,15 +44,15 @@ def draw_history(points: Sequence[HistoryPoint]) -> str:
     times = [point.seconds for point in points[1:]]
     begun, span = points[0].seconds, times[-1] - points[0].seconds
     for number, (name, (values, unit)) in enumerate(series.items()):
-        most, low = max(values), HEIGHT - _BOTTOM
+        highest, low = max(values), HEIGHT - _BOTTOM
         chart = add_element(picture, "g", class_="chart", transform=f"translate({number * (WIDTH + _GAP)} 0)")
-        line = f"{name}: {_number(values[-1])}{unit}, at most {_number(most)}{unit}"
+        line = f"{name}: {_number(values[-1])}{unit}, at most {_number(highest)}{unit}"
         add_element(chart, "text", line, x=str(_LEFT), y="14")
-        corners = [(float(_LEFT), low - (low - _TOP) * values[0] / (most or 1))]
+        corners = [(float(_LEFT), low - (low - _TOP) * values[0] / (highest or 1))]
         corners += [
             (
                 _LEFT + (WIDTH - 2 * _LEFT) * (second - begun) / span,
-                low - (low - _TOP) * value / (most or 1),
+                low - (low - _TOP) * value / (highest or 1),
             )
             for second, value in zip(times, values, strict=True)
         ]

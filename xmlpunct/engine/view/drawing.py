@@ -54,7 +54,7 @@ def box_corners(boxes: tuple[OperatorBox, ...], has_lines: bool = False) -> dict
         column = columns.setdefault(box.id, 0)
         for below in box.inputs:
             columns[below] = max(columns.get(below, 0), column + 1)
-    most = max(columns.values(), default=0)
+    last_column = max(columns.values(), default=0)
     corners: dict[int, BoxCorner] = {}
     column_bottoms: dict[int, float] = {}
     next_leaf = float(_MARGIN)
@@ -66,7 +66,7 @@ def box_corners(boxes: tuple[OperatorBox, ...], has_lines: bool = False) -> dict
             y = sum(corners[below].middle for below in box.inputs) / len(box.inputs) - height / 2
         column = columns[box.id]
         y = max(y, column_bottoms.get(column, float(_MARGIN)))
-        corners[box.id] = BoxCorner(_MARGIN + (most - column) * (WIDTH + _GAP_X), y, height)
+        corners[box.id] = BoxCorner(_MARGIN + (last_column - column) * (WIDTH + _GAP_X), y, height)
         column_bottoms[column] = y + height + gap
         next_leaf = max(next_leaf, y + height + gap)
     return corners

@@ -1,4 +1,4 @@
-"""Fewer boxes for a plan: projections, and what follows a scan in a plan with many inputs, share a box."""
+"""Merges operators into one box: projections, and in a plan with many inputs the operators after each scan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FoldedPlan:
 
 
 def fold_plan(boxes: tuple[OperatorBox, ...]) -> FoldedPlan:
-    """Fold each projection into its input, unless results wait at it or others read that input as well.
+    """Fold each projection into its input, unless it retains tuples or the input has several readers.
 
     >>> scan, project = OperatorBox(1, "scan", "a: x"), OperatorBox(2, "project", "x", (1,), tuples_out=3)
     >>> plan = fold_plan((scan, project, OperatorBox(4, "dupelim", "", (2,))))

@@ -23,7 +23,7 @@ class HistoryPoint:
 
 @dataclass
 class Trend:
-    """What the display of a run keeps of earlier moments.
+    """The counters of a run at earlier times.
 
     ``history`` covers the whole run: if it has `MAX_POINTS` points, every second one is dropped.
 

@@ -45,18 +45,18 @@ class ElementPart:
 
     step: its step in paths; "" for the text of an element without children. content: the type of a value, the
     description of a child, or the reason why it cannot be a column. is_optional: the element may lack it.
-    repeats: the element may have more than one. odd: the text because of which the type is STRING, if there is one.
+    repeats: the element may have more than one. misfit: the text that fits no other type than STRING, if there is one.
     """
 
     step: str
     content: Type | DescribedElement | str
     is_optional: bool = False
     repeats: bool = False
-    odd: OddText | None = None
+    misfit: MisfitText | None = None
 
 
 @dataclass(frozen=True)
-class OddText:
+class MisfitText:
     """A text that fits no type of the other texts of its column. number: of its element's start tag in the sample."""
 
     text: str
@@ -71,7 +71,7 @@ class Inferred:
 
     left_out: descriptions of the paths that no column reads. error: the source's first error after these tuples.
     prefixes: namespace prefixes of the document, or of its schema. others: the local names of other repeated elements,
-    with their numbers. odd: for each STRING column that would have another type but for some texts, the first of these.
+    with their numbers. misfits: for STRING columns, the first text that does not fit the type of the others.
     """
 
     element: str
@@ -81,15 +81,15 @@ class Inferred:
     error: SourceError | None = None
     prefixes: Mapping[str, str] = field(default_factory=dict)
     others: tuple[tuple[str, int], ...] = ()
-    odd: tuple[OddText, ...] = ()
+    misfits: tuple[MisfitText, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Remarks:
-    """Lines about paths that are no columns, and the odd texts of columns."""
+    """Lines about paths that are no columns, and the misfits of columns."""
 
     omissions: dict[str, None]
-    odd: list[OddText] = field(default_factory=list)
+    misfits: list[MisfitText] = field(default_factory=list)
 
 
 def element_columns(
@@ -101,8 +101,9 @@ def element_columns(
     lines = [*remarks.omissions]
     if len(lines) > _MOST_LISTED:
         lines[_MOST_LISTED:] = [f"{len(lines) - _MOST_LISTED:,} more places"]
-    odd = tuple(remarks.odd[:_MOST_LISTED])
-    return Inferred(name, schema, left_out=tuple(lines), prefixes=prefixes, odd=odd)
+    return Inferred(
+        name, schema, left_out=tuple(lines), prefixes=prefixes, misfits=tuple(remarks.misfits[:_MOST_LISTED])
+    )
 
 
 def _row_schema(row: DescribedElement, arrays: _Steps, remarks: _Remarks) -> Schema:
@@ -118,15 +119,15 @@ def _columns(
     """For each column of an element: its path, its type, and whether its value may be missing.
 
     steps: the element's path within its row. missing: rows may lack the element. arrays: paths of the enclosing
-    arrays. remarks: receives those about each path.
+    arrays. remarks: this function adds remarks to it.
     """
     for part in element.parts():
         inside = (*steps, part.step) if part.step else steps
         path, content, is_missing = "/".join(inside), part.content, missing or part.is_optional
         location = "/".join((*arrays, *inside))
         if isinstance(content, Type):
-            if part.odd is not None:
-                remarks.odd.append(replace(part.odd, path=location or "."))
+            if part.misfit is not None:
+                remarks.misfits.append(replace(part.misfit, path=location or "."))
             yield path or ".", (content, is_missing)
         elif isinstance(content, str):
             remarks.omissions[f"{location}, {content}"] = None

@@ -17,7 +17,7 @@ from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import Source
 from xmlpunct.connectors.source import Texts
-from xmlpunct.firehose.infer.columns import Inferred, OddText
+from xmlpunct.firehose.infer.columns import Inferred, MisfitText
 from xmlpunct.firehose.infer.replayed import rereadable
 from xmlpunct.firehose.infer.sampled_values import SampledValues, SampleTarget, type_of_texts
 from xmlpunct.firehose.infer.tuple_candidates import TupleCandidates
@@ -193,22 +193,22 @@ def infer(
             or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes{hint}")
         )
     inferred = values.inferred()
-    schema, odd = _with_labels(inferred.schema, sample.texts), _with_lines(inferred.odd, sample)
-    return replace(inferred, tuples=values.tuples, error=error, schema=schema, others=others, odd=odd)
+    schema, misfits = _with_labels(inferred.schema, sample.texts), _with_lines(inferred.misfits, sample)
+    return replace(inferred, tuples=values.tuples, error=error, schema=schema, others=others, misfits=misfits)
 
 
-def _with_lines(odd: tuple[OddText, ...], sample: Sample) -> tuple[OddText, ...]:
-    """Odd texts with the lines of their elements."""
+def _with_lines(misfits: tuple[MisfitText, ...], sample: Sample) -> tuple[MisfitText, ...]:
+    """Misfits with the lines of their elements."""
     lines: dict[int, int] = {}
-    before, last = 0, max((text.number for text in odd), default=0)
-    for split, _ in sample.splits() if odd else ():
+    before, last = 0, max((text.number for text in misfits), default=0)
+    for split, _ in sample.splits() if misfits else ():
         positions = SplitPositions(split)
-        for number in {text.number for text in odd if before < text.number <= before + positions.count}:
+        for number in {text.number for text in misfits if before < text.number <= before + positions.count}:
             lines[number] = positions.line(positions.offset(number - before))
         before += positions.count
         if before >= last:
             break
-    return tuple(replace(text, line=lines[text.number]) for text in odd if text.number in lines)
+    return tuple(replace(text, line=lines[text.number]) for text in misfits if text.number in lines)
 
 
 def first_names(sample: Sample, punct_namespace: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from xmlpunct.firehose.infer.columns import (
     MOST_COLUMNS,
     ElementPart,
     Inferred,
-    OddText,
+    MisfitText,
     element_columns,
     element_step,
 )
@@ -84,15 +84,15 @@ class SampleTarget:
 class _Texts:
     """The texts of an attribute or of elements: their count, and the types that all of them fit.
 
-    odd: the first text with which no type fits all. types_without_odd: the types that all other texts fit.
+    misfit: the first text with which no type fits all. types_without_misfit: the types that all other texts fit.
     """
 
     count: int = 0
     types: list[tuple[Type, re.Pattern[str]]] = field(default_factory=lambda: list(_FORMS))
     is_blank: bool = True
-    odd: OddText | None = None
-    types_without_odd: list[tuple[Type, re.Pattern[str]]] = field(default_factory=list)
-    _is_first_odd: bool = False
+    misfit: MisfitText | None = None
+    types_without_misfit: list[tuple[Type, re.Pattern[str]]] = field(default_factory=list)
+    _is_first_misfit: bool = False
     _has_others: bool = False
 
     def take(self, text: str, number: int = 0) -> None:
@@ -100,22 +100,25 @@ class _Texts:
         trimmed = text.strip(SPACE)
         self.count += 1
         self.is_blank = self.is_blank and not trimmed
-        if self.odd is None:
+        if self.misfit is None:
             types = _that_read(trimmed, self.types)
             if not types:
-                self.odd, self.types_without_odd = OddText(trimmed, number), self.types
-                self._is_first_odd = self.count == 1
+                self.misfit, self.types_without_misfit = MisfitText(trimmed, number), self.types
+                self._is_first_misfit = self.count == 1
             self.types = types
-        elif trimmed != self.odd.text:
+        elif trimmed != self.misfit.text:
             self._has_others = True
-            if self.types_without_odd:
-                self.types_without_odd = _that_read(trimmed, self.types_without_odd)
+            if self.types_without_misfit:
+                self.types_without_misfit = _that_read(trimmed, self.types_without_misfit)
 
     @property
-    def reason(self) -> OddText | None:
-        """The text because of which the type is STRING; None if it is another type, or if most texts fit no other."""
-        fits_others = self._has_others and self.types_without_odd
-        return self.odd if not self._is_first_odd or fits_others else None
+    def reason(self) -> MisfitText | None:
+        """The first text from which on only STRING fits.
+
+        None if another type fits, or if it is the first text and the others fit only STRING, too.
+        """
+        fits_others = self._has_others and self.types_without_misfit
+        return self.misfit if not self._is_first_misfit or fits_others else None
 
     @property
     def type(self) -> Type:
@@ -203,11 +206,11 @@ class _PathStats:
     def parts(self) -> Iterator[ElementPart]:
         """Implements `DescribedElement`."""
         for name, texts in self.attributes.items():
-            yield ElementPart(f"@{name}", texts.type, texts.count < self.count, odd=texts.reason)
+            yield ElementPart(f"@{name}", texts.type, texts.count < self.count, misfit=texts.reason)
         if self._has_text:
             step = "text()" if self.children else ""
-            odd = None if self.is_mixed or self.children else self.texts.reason
-            yield ElementPart(step, STRING if self.is_mixed else self.texts.type, odd=odd)
+            misfit = None if self.is_mixed or self.children else self.texts.reason
+            yield ElementPart(step, STRING if self.is_mixed else self.texts.type, misfit=misfit)
         for name, child in self.children.items():
             yield ElementPart(name, child, child.holders < self.count, child.max_count > 1)
         if self.is_mixed:
