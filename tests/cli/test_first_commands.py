@@ -232,3 +232,13 @@ def test_a_query_from_standard_input(
 def test_standard_input_is_one_query(cli: Cli) -> None:
     ran = cli("run", "-", "-q", "-", "--engine", "local")
     assert (ran.code, "leave out -q -" in ran.err) == (2, True)
+
+
+def test_standard_input_cannot_be_the_query_and_a_source(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream would be empty without a word."""
+    query = b"CREATE STREAM s (a INT) WITH (source = '-', element = 't'); SELECT a FROM s"
+    for call in (["run", "-"], ["run", "-q", "-"]):
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(query)))
+        ran = cli(*call, "--engine", "local")
+        assert (ran.code, ran.out) == (2, "")
+        assert "standard input has the query, so s needs another source: -s s=FILE" in ran.err

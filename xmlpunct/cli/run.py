@@ -201,6 +201,11 @@ def run_command(
             parameters=read_params(params),
             has_labels=not is_xml(output, format_),
         )
+    reading = [stream.declared for stream in planned.streams if stream.source == "-"]
+    if reading and "-" in (query, sql):
+        raise UsageError(
+            f"standard input has the query, so {reading[0]} needs another source: -s {reading[0]}=FILE"
+        )
     if safe:
         from xmlpunct.engine.verdicts import refuse_unsafe
 
