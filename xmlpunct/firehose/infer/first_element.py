@@ -14,6 +14,8 @@ from xmlpunct.firehose.spec import StreamSpec, name_parts
 from xmlpunct.schema import Schema
 
 _SMALLEST_PIECE, _LARGEST_PIECE = 2**12, 2**16
+_NEEDS_PARSE = re.compile(rb"xmlns|<!|<\?(?!xml\s)")
+"""Bytes that can give an element a namespace, or contain what only looks like an element."""
 _REST_OF_TAG = rb"""(?:[\s/](?:[^<>"']|"[^"]*"|'[^']*')*)?>"""
 
 
@@ -33,7 +35,10 @@ class FirstElement:
         self._element, self._punct_namespace = element, punct_namespace
         self._start_tag = re.compile(rb"<(?:([^\s<>/:]+):)?" + re.escape(element.encode()) + _REST_OF_TAG)
         self._searched = 0
-        self._prefixes = set[bytes | None]()  # of start tags that are in the namespace of punctuations
+        self._prefixes = set[bytes | None]()
+        """Of what looked like a start tag, but is a punctuation's or in a comment."""
+        self._next_size = 0
+        """The size of the data at which a start tag with one of these prefixes is worth another parse."""
 
     def feed(self, piece: bytes) -> str | None:
         """The expanded name, if it is known after a further piece; the local name after `MOST_SAMPLE_BYTES`."""
@@ -41,16 +46,24 @@ class FirstElement:
         if self.is_exact or len(self.data) > MOST_SAMPLE_BYTES:
             return self._element
         for tag in self._start_tag.finditer(self.data, self._searched):
-            if tag[1] not in self._prefixes:
-                head = bytes(self.data[: tag.end()])
-                if b"xmlns" not in head:
-                    return self._element
-                sample = Sample("", (("", [head], False),))
-                if (name := first_names(sample, self._punct_namespace).get(self._element)) is not None:
+            if tag[1] not in self._prefixes or tag.end() >= self._next_size:
+                name = self._name_in(bytes(self.data[: tag.end()]))
+                if name is not None:
                     return name
                 self._prefixes.add(tag[1])
+                self._next_size = 2 * tag.end()
         self._searched = max(self.data.rfind(b"<"), 0)
         return None
+
+    def end(self) -> str:
+        """The expanded name after the last piece; the local name if there is no such element."""
+        return (self._name_in(bytes(self.data)) if self._prefixes else None) or self._element
+
+    def _name_in(self, head: bytes) -> str | None:
+        if _NEEDS_PARSE.search(head) is None:
+            return self._element
+        sample = Sample("", (("", [head], False),))
+        return first_names(sample, self._punct_namespace).get(self._element)
 
 
 def first_element(source: Source, element: str, punct_namespace: str) -> tuple[str, Source]:
@@ -73,4 +86,4 @@ def first_element(source: Source, element: str, punct_namespace: str) -> tuple[s
             break
     for replay in replays:
         replay.remembers = False
-    return name or element, source
+    return name or search.end(), source
