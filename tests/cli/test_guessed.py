@@ -71,6 +71,25 @@ def test_a_column_that_later_tuples_lack_is_an_error(cli: Cli) -> None:
     assert "CREATE STREAM r (a INT) WITH" in error
 
 
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT SUM(a) FROM 'n.xml'", "SUM needs numbers, not STRING"),
+        ("SELECT k, a + 1 FROM 'n.xml'", "+ needs numbers, not STRING"),
+        ("CREATE STREAM r WITH (source = 'n.xml'); SELECT k FROM r WHERE a > 5",
+         "STRING > INT makes no sense: CAST one of them"),
+    ],
+)  # fmt: skip
+def test_a_refused_text_column_has_the_value_and_the_line_that_made_it_text(
+    cli: Cli, sql: str, reason: str
+) -> None:
+    Path("n.xml").write_text("<s>\n" + PLAIN * 2 + VALUE * 2 + PLAIN + "</s>")
+    code, _, error = run(cli, sql)
+    assert (code, f"{reason}; a is STRING because of 'n/a' in line 4 (line 1" in error) == (2, True)
+    _, _, error = run(cli, "SELECT SUM(k) FROM 'n.xml'")  # all its values are texts
+    assert "xmlpunct: SUM needs numbers, not STRING (line 1" in error
+
+
 @pytest.mark.parametrize("sample", ["all", "8MiB"])
 def test_a_larger_sample_shows_the_type(cli: Cli, sample: str) -> None:
     sql = f"SELECT a, COUNT(*) FROM read_xml('b.xml', element => 'r', sample => '{sample}') GROUP BY a"

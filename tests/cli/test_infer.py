@@ -60,6 +60,16 @@ def test_the_printed_declaration_runs(cli: Cli, orders: Path) -> None:
     ]
 
 
+def test_the_value_that_made_a_column_text_has_its_file_if_there_are_several(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("a.xml", "1"), ("b.xml", "n/a")):
+        (tmp_path / name).write_text(f"<r>\n<t><a>0</a></t>\n<t><a>{value}</a></t>\n</r>")
+    assert "-- a is STRING because of 'n/a' in line 3 of b.xml." in cli("infer", ".").out.splitlines()
+    assert "-- a is STRING because of 'n/a' in line 3." in cli("infer", "b.xml").out.splitlines()
+
+
 def test_a_long_array_has_a_line_for_each_of_its_columns(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     items = "".join(f"<item_number_{n}>{n}</item_number_{n}>" for n in range(5))

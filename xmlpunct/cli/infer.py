@@ -18,7 +18,6 @@ from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.document import MOST_SAMPLE_BYTES, Sample, infer, take_sample
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
 from xmlpunct.firehose.spec import name_parts
-from xmlpunct.firehose.typed_columns import shown_text
 
 _SHOWN_OTHERS = 5
 """The number of other repeated elements to list."""
@@ -108,8 +107,7 @@ def order_remark(inferred: Inferred, sample: Sample, punct_namespace: str) -> li
 
 def _remarks(inferred: Inferred) -> list[str]:
     """A line for each kind of content that is no column, and for each column that is text because of a value."""
-    texts = [
-        f"{misfit.path} is STRING because of {shown_text(misfit.text)} in line {misfit.line:,}."
-        for misfit in inferred.misfits
+    return [
+        *(f"Left out: {content}." for content in inferred.left_out),
+        *(f"{misfit}." for misfit in inferred.misfits),
     ]
-    return [*(f"Left out: {content}." for content in inferred.left_out), *texts]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from xmlpunct.base.errors import UsageError
+from xmlpunct.base.errors import SqlError, UsageError
 from xmlpunct.base.paths import read_element
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import FOLLOW, open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Opened
 from xmlpunct.engine.run.run_options import parse_size
-from xmlpunct.firehose.infer.columns import Inferred
+from xmlpunct.firehose.infer.columns import Inferred, MisfitText
 from xmlpunct.firehose.infer.xsd_columns import XsdFile
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
@@ -53,6 +54,8 @@ class Inference:
         self.sources = dict(sources or {})
         self.opened = Opened()
         self.records: dict[str, InferredStream] = {}
+        self._misfits: dict[str, MisfitText] = {}
+        """By column name, the texts because of which inferred columns are STRING."""
         self._recorded = recorded or {}
         self._samples: dict[tuple[str, str | None, str | None], Sample] = {}
 
@@ -88,7 +91,19 @@ class Inference:
             if xsd is not None:
                 inferred = replace(XsdFile(xsd).infer(read_element(element)[-1]), element=element)
         self.records[stream] = [inferred.element, *_to_record(inferred.schema)]
+        by_path = {text.path: text for text in inferred.misfits}
+        self._misfits |= {a.name: by_path[a.path] for a in inferred.schema if a.path in by_path}
         return inferred
+
+    def explained(self, error: SqlError) -> SqlError:
+        """An error about the type STRING, with the texts that made the columns in its excerpt STRING."""
+        excerpt = error.sql[error.start : error.end] if error.start is not None else ""
+        texts = [
+            f"; {text}"
+            for name, text in self._misfits.items()
+            if "STRING" in error.reason and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", excerpt)
+        ]
+        return SqlError(f"{error.reason}{''.join(texts)}", error.sql, error.start, error.end)
 
     def _sample(self, stream: str, spec: str, size: str | None, element: str | None) -> Sample:
         from xmlpunct.firehose.infer.document import take_sample, whole_source

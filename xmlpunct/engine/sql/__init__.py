@@ -56,10 +56,12 @@ def plan(
     >>> query.root.schema.names, query.streams[0].source
     (('b',), 's.xml')
     """
-    sql = bound(sql, parameters or {})
+    sql, inference = bound(sql, parameters or {}), inference or Inference()
     try:
         with about(sql):
-            return _plan(sql, sources or {}, rules, inference or Inference(), tables or {}, has_labels)
+            return _plan(sql, sources or {}, rules, inference, tables or {}, has_labels)
+    except SqlError as error:
+        raise inference.explained(error) from None
     except RecursionError:
         raise SqlError("this query is nested too deeply") from None
 

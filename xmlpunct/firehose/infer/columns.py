@@ -14,6 +14,7 @@ from typing import Protocol
 from xmlpunct.base.errors import SourceError
 from xmlpunct.base.paths import Path, read_path
 from xmlpunct.firehose.spec import name_parts
+from xmlpunct.firehose.typed_columns import shown_text
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import array_of
 from xmlpunct.schema.attribute import Attribute
@@ -57,12 +58,20 @@ class ElementPart:
 
 @dataclass(frozen=True)
 class MisfitText:
-    """A text that fits no type of the other texts of its column. number: of its element's start tag in the sample."""
+    """A text that fits no type of the other texts of its column. number: of its element's start tag in the sample.
+
+    file: the name of its file, if that is not the name of the source.
+    """
 
     text: str
     number: int
     path: str = ""
     line: int = 0
+    file: str | None = None
+
+    def __str__(self) -> str:
+        file = "" if self.file is None else f" of {self.file}"
+        return f"{self.path} is STRING because of {shown_text(self.text)} in line {self.line:,}{file}"
 
 
 @dataclass(frozen=True)

@@ -198,17 +198,22 @@ def infer(
 
 
 def _with_lines(misfits: tuple[MisfitText, ...], sample: Sample) -> tuple[MisfitText, ...]:
-    """Misfits with the lines of their elements."""
-    lines: dict[int, int] = {}
+    """Misfits with the lines of their elements, and their files, if the source is a directory or pattern."""
+    places: dict[int, tuple[int, str | None]] = {}
     before, last = 0, max((text.number for text in misfits), default=0)
     for split, _ in sample.splits() if misfits else ():
         positions = SplitPositions(split)
         for number in {text.number for text in misfits if before < text.number <= before + positions.count}:
-            lines[number] = positions.line(positions.offset(number - before))
+            line = positions.line(positions.offset(number - before))
+            places[number] = line, None if split.source == sample.source else split.source
         before += positions.count
         if before >= last:
             break
-    return tuple(replace(text, line=lines[text.number]) for text in misfits if text.number in lines)
+    return tuple(
+        replace(text, line=places[text.number][0], file=places[text.number][1])
+        for text in misfits
+        if text.number in places
+    )
 
 
 def first_names(sample: Sample, punct_namespace: str) -> dict[str, str]:
