@@ -62,7 +62,8 @@ def test_one_tuple_and_one_punctuation() -> None:
     tuples = LEFT.frame([(NAN, 1)])
     for v in ("*", "1", "[1,5]"):
         p = Punctuation.of(LEFT, k="NaN", v=v)
-        assert PunctuationSet(LEFT, [p]).mask(tuples).to_list() == [True]
-        assert PunctuationSet(LEFT, [p]).unmatched(tuples) == []
+        punctuations = PunctuationSet(LEFT, [p])
+        assert punctuations.mask(tuples).to_list() == [True]
+        assert [q for index in punctuations.groups() for q in index.matched(tuples)] == [p]
         assert Lateness(LEFT).judge(Slice(tuples, [p], [0])).null_count() == 0
         assert Lateness(LEFT).judge(Slice(tuples, [p], [1])).null_count() == 1

@@ -137,8 +137,9 @@ def test_a_set_of_punctuations_over_many_attributes() -> None:
     punctuations = PunctuationSet(schema, [punctuation])
     tuples = schema.frame([(3,) * count, (*(3,) * (count - 1), 6)])
     assert punctuations.mask(tuples).to_list() == [True, False]
-    assert punctuations.unmatched(tuples[1:]) == [punctuation]
-    assert punctuations.unmatched(tuples) == []
+    (index,) = punctuations.groups()
+    assert index.matched(tuples[1:]) == []
+    assert index.matched(tuples) == [punctuation]
     assert punctuations.combinations(Punctuation.of(schema, c7="[2,9]")) == [
         Punctuation(
             schema,

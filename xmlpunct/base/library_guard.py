@@ -17,7 +17,6 @@ from xmlpunct.base.errors import SourceError, XmlPunctError, kind_of
 def guarded(
     source: str,
     action: str = "cannot be read",
-    line: int | None = None,
     byte: int | None = None,
     passing: tuple[type[Exception], ...] = (),
     raising: type[SourceError] | None = None,
@@ -40,9 +39,9 @@ def guarded(
     except passing:
         raise
     except Exception as error:
-        position = f", at byte {byte}" if byte and line is None else ""
+        position = f", at byte {byte}" if byte else ""
         raise (raising or kind_of(error))(
-            source, f"{action}: {library_reason(error)}{position}", line, byte
+            source, f"{action}: {library_reason(error)}{position}", byte=byte
         ) from error
 
 

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source:
+def open_source(spec: str | os.PathLike[str]) -> Source:
     """The source with a name, which is one of:
 
     - the path of a file or of a directory, or a pattern with ``*``, ``?``, ``[`` or ``{column}`` (file names then
@@ -47,10 +47,10 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
         raise UsageError(f"{path!r} names no source")
     connector = connector_of(spec)
     if not isinstance(spec, str):
-        return connector.source(path, name or path)
+        return connector.source(path, path)
     if not connector.columns(spec):
         refuse_columns(spec)
-    return connector.source(expand(spec), name or spec).hidden()
+    return connector.source(expand(spec), spec).hidden()
 
 
 def paths_of(spec: str) -> list[str]:

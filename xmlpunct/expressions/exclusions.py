@@ -61,13 +61,13 @@ def open_values(schema: Schema, punctuations: Iterable[Punctuation]) -> dict[str
     return values
 
 
-def never(schema: Schema, predicate: Expression, truth: bool = True) -> list[Punctuation]:
-    """Punctuations that match no tuple for which a predicate is true (or, without ``truth``, false).
+def never(schema: Schema, predicate: Expression) -> list[Punctuation]:
+    """Punctuations that match no tuple for which a predicate is true.
 
     They follow from comparisons of a column or a `Monotone` expression with constants, joined by AND, OR and NOT in any
     way. Other predicates imply none.
     """
-    return unrolled(lambda way: _never(schema, *way), (predicate, truth))
+    return unrolled(lambda way: _never(schema, *way), (predicate, True))
 
 
 Way = tuple[Expression, bool]

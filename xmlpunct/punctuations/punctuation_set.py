@@ -162,18 +162,6 @@ class PunctuationSet:
         hits = [index.mask(tuples) for index in self.groups()] if tuples.height else []
         return any_of(hits, tuples.height)
 
-    def unmatched(self, tuples: pl.DataFrame) -> PunctuationBatch:
-        """Table 1's setNomatchPs: the punctuations that no tuple matches.
-
-        >>> s = Schema.parse("hour INT")
-        >>> PunctuationSet(s, [Punctuation.of(s, hour=hour) for hour in (5, 6)]).unmatched(s.frame([(6,)]))
-        PunctuationBatch([<5>])
-        """
-        free = PunctuationSet(self.schema, self.all())
-        for index in self.groups() if tuples.height else ():
-            free.discard(index.matched(tuples))
-        return free.all()
-
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """The punctuations that overlap ``p``: some tuple can match both.
 

@@ -18,12 +18,12 @@ Readable = str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | AsyncIt
 _ENCODING_OF_TEXT = re.compile(r"""(\ufeff?<\?xml[^>]*?)(\sencoding\s*=\s*["'][^"']*["'])""")
 
 
-def opened(source: Readable, name: str | None = None) -> Source:
+def opened(source: Readable) -> Source:
     """An opened source. Raises `SourceError` if it cannot be opened, and `UsageError` for other types."""
     if isinstance(source, str | os.PathLike):
         refuse_document(source)
         return open_source(source)
-    return source if isinstance(source, Source) else Source.of(source, name)
+    return source if isinstance(source, Source) else Source.of(source)
 
 
 def refuse_document(source: str | os.PathLike[str]) -> None:

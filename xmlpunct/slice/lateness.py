@@ -30,12 +30,12 @@ class Lateness:
     """Finds the late tuples in the slices of one source, which it receives in order.
 
     A tuple is late if a punctuation before it in the document matches it. `Promised` retains the punctuations received
-    so far; ``most`` is its limit.
+    so far.
     """
 
-    def __init__(self, schema: Schema, most: int = 1_000_000) -> None:
+    def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.promised = Promised(schema, most)
+        self.promised = Promised(schema, most=1_000_000)
 
     def judge(self, slice_: Slice) -> pl.Series:
         """For each tuple of the next slice the scheme of a punctuation that it violates; null if there is none.

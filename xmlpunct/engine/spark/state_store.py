@@ -137,8 +137,7 @@ class Cache(Generic[T]):
     `take` removes an entry, and `put` returns it after the store is written: a failure in between leaves no entry.
     """
 
-    def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self.limit = limit
+    def __init__(self) -> None:
         self._cached: OrderedDict[object, tuple[ShardState, T]] = OrderedDict()
 
     def take(self, key: object) -> tuple[ShardState, T | None]:
@@ -146,10 +145,10 @@ class Cache(Generic[T]):
         return self._cached.pop(key, None) or (ShardState(), None)
 
     def put(self, key: object, state: ShardState, object_: T) -> None:
-        """Add an entry, and evict the oldest entries beyond the limit."""
+        """Add an entry, and evict the oldest entries beyond `CACHE_BYTES`."""
         self._cached[key] = state, object_
         size = sum(state.size for state, _ in self._cached.values())
-        while size > self.limit:
+        while size > CACHE_BYTES:
             _, (state, _) = self._cached.popitem(last=False)
             size -= state.size
 

@@ -95,9 +95,9 @@ class JoinKeys:
         positions = {name: i for i, name in enumerate(self.names[port])}
         return over.rebase(schema, [positions.get(name) for name in schema.names])
 
-    def without_nulls(self, schema: Schema, residual: Expression | None, side: int = LEFT) -> Schema:
+    def without_nulls(self, schema: Schema, residual: Expression | None) -> Schema:
         """The schema of tuples with a partner: k, and attributes that ``residual`` requires, are NOT NULL."""
-        schema = schema.without_nulls(self.names[side])
+        schema = schema.without_nulls(self.names[LEFT])
         return schema if residual is None else schema.without_nulls(non_null(residual).true)
 
     def has_null(self, port: int, tuples: pl.DataFrame) -> pl.Series:

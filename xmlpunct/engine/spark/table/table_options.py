@@ -90,7 +90,7 @@ class TableOptions:
             values.get("valueTag", "_VALUE"),
             read_namespaces(values.get("namespaces", "")),
         )
-        row = _either(values, "element", "rowTag")
+        row = _row(values)
         return cls(
             paths=_paths(values),
             row=row,
@@ -101,11 +101,11 @@ class TableOptions:
             mode=_mode(values.get("mode", "PERMISSIVE")),
             corrupt=values.get("columnNameOfCorruptRecord", CORRUPT_RECORD),
             names_corrupt="columnNameOfCorruptRecord" in values,
-            infers=_flag(values, "inferSchema", True),
+            infers=_infers(values.get("inferSchema", "true")),
             infer_bytes=_size(values, "inferBytes") or INFER_BYTES,
             xsd=values.get("rowValidationXSDPath"),
             partition_bytes=_size(values, "maxPartitionBytes") or PARTITION_BYTES,
-            most_files=_count(values, "maxFilesPerTrigger"),
+            most_files=_files(values.get("maxFilesPerTrigger")),
             most_bytes=_size(values, "maxBytesPerTrigger"),
             root=values.get("rootTag", ROOT),
             compression=_compression(values.get("compression", "none")),
@@ -128,10 +128,11 @@ def plain_path(path: str) -> str:
     return path.removeprefix("file:") if path[:6] == "file:/" and path[:7] != "file://" else path
 
 
-def _either(values: Mapping[str, str], name: str, alias: str) -> str | None:
-    if name in values and alias in values and values[name] != values[alias]:
-        raise UsageError(f"{name} and {alias} are the same option: set one of them")
-    return values.get(name, values.get(alias))
+def _row(values: Mapping[str, str]) -> str | None:
+    element, row = values.get("element"), values.get("rowTag")
+    if None not in (element, row) and element != row:
+        raise UsageError("element and rowTag are the same option: set one of them")
+    return row if element is None else element
 
 
 def _element(row: str, naming: Naming) -> str:
@@ -150,11 +151,10 @@ def _mode(text: str) -> Mode:
         raise UsageError(f"mode {text!r}: there are {', '.join(m.value for m in Mode)}") from None
 
 
-def _flag(values: Mapping[str, str], name: str, otherwise: bool) -> bool:
-    text = values.get(name, str(otherwise)).lower()
-    if text not in ("true", "false"):
-        raise UsageError(f"{name} is true or false, not {text!r}")
-    return text == "true"
+def _infers(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise UsageError(f"inferSchema is true or false, not {text.lower()!r}")
+    return text.lower() == "true"
 
 
 def _size(values: Mapping[str, str], name: str) -> int | None:
@@ -166,12 +166,12 @@ def _size(values: Mapping[str, str], name: str) -> int | None:
         raise UsageError(f"option {name}: {error}") from None
 
 
-def _count(values: Mapping[str, str], name: str) -> int | None:
-    if name not in values:
+def _files(text: str | None) -> int | None:
+    if text is None:
         return None
-    if not values[name].isdecimal() or not int(values[name]):
-        raise UsageError(f"{name} is a number of files, not {values[name]!r}")
-    return int(values[name])
+    if not text.isdecimal() or not int(text):
+        raise UsageError(f"maxFilesPerTrigger is a number of files, not {text!r}")
+    return int(text)
 
 
 def _compression(text: str) -> str:
