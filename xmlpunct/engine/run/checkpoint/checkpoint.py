@@ -38,9 +38,9 @@ from xmlpunct.engine.run.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.types.pattern import ENUMERABLE
 
-VERSION = 12
+VERSION = 13
 """Version of the checkpoint format. Up to 4 the files had other names (`_OLD`); up to 11 the records of logs had no
-numbers and were not chained."""
+numbers and were not chained; up to 12 a changed byte in the last record or piece was taken for the end."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
 """The record kinds of the log beside the commit; each has one piece of this name."""

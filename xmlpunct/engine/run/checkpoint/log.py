@@ -1,23 +1,25 @@
 """An append-only file of records, each of which is written atomically.
 
 A checkpoint stores all its records in these files: the job, the commit, the slices since then, and the extent of each
-spool. `xmlpunct.base.codec.pack` packs a record of named pieces of bytes. A header of 56 bytes, big-endian, precedes
+spool. `xmlpunct.base.codec.pack` packs a record of named pieces of bytes. A header of 60 bytes, big-endian, precedes
 each record:
 
 ==========  ========  ====================================================================================
-``magic``   4 bytes   ``ff 58 50 31``: a record of this form begins here
+``magic``   4 bytes   ``ff 58 50 32``: a record of this form begins here
 ``behind``  4 bytes   the number of records after this one that were written in one step with it
 ``number``  8 bytes   the number of the record: one more than that of the record before
 ``length``  8 bytes   the length of its body
 ``link``    16 bytes  the checksum of the record before
+``head``    4 bytes   the CRC-32 of the header up to here
 ``check``   16 bytes  the checksum (BLAKE2b) of the header up to here and of the body
 ==========  ========  ====================================================================================
 
 Numbers and links continue when all records are replaced: they chain each record of a run to the first.
 
-A crash can tear the last record, if it was appended: it is cut off. Any other broken record is damage: a broken record
-before an intact one, a record out of order, or a missing record that ``behind`` of an earlier record counts. Damage is
-an error; no record after it is dropped silently.
+A crash can tear the last record, if it was appended: some of its bytes are missing, or were never written (`is_torn`).
+It is cut off. Any other broken record is damage: a record with a changed byte, a broken record before an intact one, a
+record out of order, or a missing record that ``behind`` of an earlier record counts. Damage is an error; no record is
+dropped silently.
 """
 
 from __future__ import annotations
@@ -37,12 +39,16 @@ from xmlpunct.base.codec import pack, pieces
 from xmlpunct.base.errors import XmlPunctError
 from xmlpunct.engine.run.durable_files import is_there, open_durably, open_saved, write_all, writing
 
-_MAGIC = b"\xffXP1"
+_MAGIC, _OLD_MAGIC = b"\xffXP2", b"\xffXP1"
+"""``_OLD_MAGIC``: of version 12 of checkpoints, whose headers had no checksum of their own."""
 _CHECK_BYTES = 16
-_FIELDS = struct.Struct(f">4sIQQ{_CHECK_BYTES}s")
-_HEAD_BYTES = _FIELDS.size + _CHECK_BYTES
+_FIELDS, _HEAD = struct.Struct(f">4sIQQ{_CHECK_BYTES}s"), struct.Struct(">I")
+_FIELD_BYTES = _FIELDS.size + _HEAD.size
+_HEAD_BYTES = _FIELD_BYTES + _CHECK_BYTES
 _OLD_HEAD = struct.Struct(">II")
 """The header up to version 11 of checkpoints: the length of a record and its CRC-32."""
+_SECTOR_BYTES = 512
+"""The number of bytes that a disk writes as a whole; file systems write a multiple of it."""
 
 Record = Mapping[str, pl.DataFrame | bytes]
 """A record to write: pieces by name."""
@@ -110,6 +116,8 @@ class WriteAheadLog:
     def is_old(self) -> bool:
         """True if the log has the format of an older version of xmlpunct. Raises OSError."""
         data = self.path.read_bytes()
+        if data.startswith(_OLD_MAGIC):
+            return True
         length, checksum = _OLD_HEAD.unpack_from(data) if len(data) >= _OLD_HEAD.size else (0, 0)
         body = data[_OLD_HEAD.size :][:length]
         return bool(0 < length == len(body) and zlib.crc32(body) == checksum)
@@ -194,6 +202,7 @@ def _framed(records: Sequence[Record], before: _Prefix) -> tuple[bytes, _Prefix]
     for followers, record in zip(range(len(records) - 1, -1, -1), records, strict=True):
         body, number = pack(record), number + 1
         fields = _FIELDS.pack(_MAGIC, followers, number, len(body), check)
+        fields += _HEAD.pack(zlib.crc32(fields))
         check = _checksum(fields, body)
         framed += [fields, check, body]
     data = b"".join(framed)
@@ -206,15 +215,38 @@ def _checksum(fields: bytes, body: bytes) -> bytes:
     return hashed.digest()
 
 
+def is_torn(data: bytes, begin: int, end: int) -> bool:
+    """True if a crash explains that the bytes from ``begin`` to ``end`` of a file are not those that were written.
+
+    A crash that interrupts an append leaves sectors missing, or full of zeros from ``begin`` on. It changes no other
+    byte.
+
+    >>> is_torn(b"x" * 512 + bytes(88), 0, 600), is_torn(b"x" * 600, 0, 601), is_torn(b"x" * 600, 0, 600)
+    (True, True, False)
+    """
+    starts = range(begin - begin % _SECTOR_BYTES, end, _SECTOR_BYTES)
+    return len(data) < end or any(
+        not any(data[max(start, begin) : start + _SECTOR_BYTES]) for start in starts
+    )
+
+
+def _body_end(data: bytes, at: int) -> int | None:
+    """The end of the record at offset ``at``, according to its header; None if the header is broken."""
+    fields = data[at : at + _FIELDS.size]
+    head = data[at + _FIELDS.size : at + _FIELD_BYTES]
+    if not fields.startswith(_MAGIC) or head != _HEAD.pack(zlib.crc32(fields)):
+        return None
+    return at + _HEAD_BYTES + int(_FIELDS.unpack(fields)[3])
+
+
 def _entry(data: bytes, at: int) -> _Entry | None:
     """The intact record at offset ``at``, or None."""
-    if len(data) < at + _HEAD_BYTES or not data.startswith(_MAGIC, at):
+    end = _body_end(data, at)
+    if end is None or len(data) < end:
         return None
-    _, followers, number, length, link = _FIELDS.unpack_from(data, at)
-    begin = at + _HEAD_BYTES
-    fields, check, body = data[at : begin - _CHECK_BYTES], data[begin - _CHECK_BYTES : begin], b""
-    if len(data) >= begin + length:
-        body = data[begin : begin + length]
+    _, followers, number, _, link = _FIELDS.unpack_from(data, at)
+    fields, body = data[at : at + _FIELD_BYTES], data[at + _HEAD_BYTES : end]
+    check = data[at + _FIELD_BYTES : at + _HEAD_BYTES]
     return _Entry(number, link, check, body, followers) if _checksum(fields, body) == check else None
 
 
@@ -232,6 +264,7 @@ def _records(path: Path, data: bytes) -> tuple[list[dict[str, bytes]], _Prefix]:
         next_entry = _entry(data, at)
         if next_entry is not None and next_entry.number > prefix.number:
             raise DamagedError(path, prefix.size)
-    if followers:
-        raise DamagedError(path, prefix.size)
+    at, end = prefix.size, _body_end(data, prefix.size) or prefix.size + _HEAD_BYTES
+    if followers or (at < len(data) and not is_torn(data, at, end)):
+        raise DamagedError(path, at)
     return records, prefix

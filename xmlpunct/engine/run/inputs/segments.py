@@ -7,10 +7,9 @@
                                `Mark`, for a source with positions; and, once the source has ended, the `End` and the
                                size
 
-A segment has `SEGMENT_BYTES` for data. A checksum for each appended piece follows them: the byte where the piece ends,
-and the CRC-32 of that number, of the piece, and of the checksum before. A reader compares them. After a power failure,
-pieces at the end that do not match are cut off (`recover`). A piece that does not match in front of one that does is
-damage, which is refused.
+A segment has `SEGMENT_BYTES` for data. An entry for each appended piece follows them: the byte where the piece ends,
+the CRC-32 of that number, of the piece, and of the checksum before, and a checksum of the entry. A reader compares
+them. Pieces at the end that a power failure has torn are cut off (`recover`). A changed byte is damage: it is refused.
 
 A spool stores at most `MOST_BYTES`. Then the writer waits until the reader releases bytes, so a reader must release
 earlier bytes before it waits for more than `READ_AT_ONCE` bytes.
@@ -34,7 +33,7 @@ from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
 
 from xmlpunct.connectors.unchanged import KEPT_BYTES, digest
-from xmlpunct.engine.run.checkpoint.log import DamagedError, WriteAheadLog
+from xmlpunct.engine.run.checkpoint.log import DamagedError, WriteAheadLog, is_torn
 from xmlpunct.engine.run.durable_files import open_durably, write_all, writing
 
 SEGMENT_BYTES = 2**24
@@ -47,8 +46,8 @@ _GLANCE_SECONDS = 0.02
 """The interval at which the writer of a full spool looks for room."""
 _SUM, _MARK, _END, _SIZE = "sum", "mark", "end", "size"
 """The names of the entries in a spool's log. The last two are in one record."""
-_CHECK = struct.Struct(">II")
-"""The byte where a piece ends in its segment, and its checksum."""
+_CHECK, _OWN_BYTES = struct.Struct(">II8s"), 8
+"""The entry of a piece: the byte where the piece ends in its segment, its checksum, and the checksum of the entry."""
 _CHECKS_AT_ONCE = 4096
 """The greatest number of pieces, which may be short, that are read at once."""
 
@@ -100,13 +99,9 @@ def recover(spool: str | Path) -> None:
     if size is not None and not os.path.getsize(path):
         return  # it was dropped
     with open(path, "r+b", buffering=0) as file:
-        checks = _checks(file.fileno(), 0)
-        broken = [i for i in range(len(checks)) if not _is_whole(file.fileno(), checks, i)]
-        if broken:
-            if broken[-1] - broken[0] >= len(broken) or broken[-1] + 1 < len(checks):
-                raise DamagedError(path, checks[broken[0] - 1][0] if broken[0] else 0)
-            file.truncate(SEGMENT_BYTES + _CHECK.size * broken[0])
-        filled = checks[: broken[0]][-1][0] if broken and broken[0] else _filled(file.fileno())
+        count, filled = intact_pieces(path, file.fileno())
+        if count < _count(file.fileno()):
+            file.truncate(SEGMENT_BYTES + _CHECK.size * count)
     end_byte = number * SEGMENT_BYTES + filled
     is_complete = full.size in (number * SEGMENT_BYTES, end_byte)
     if not is_complete or end_byte < (mark.byte if mark is not None else 0) or size not in (None, end_byte):
@@ -232,9 +227,48 @@ def _count(file: int) -> int:
 
 def _checks(file: int, first: int, count: int | None = None) -> list[tuple[int, int]]:
     """The checksums of at most ``count`` pieces of a segment, from the ``first`` on."""
+    return [(end, crc) for end, crc, _ in _CHECK.iter_unpack(_entries(file, first, count))]
+
+
+def _entries(file: int, first: int, count: int | None = None) -> bytes:
+    """At most ``count`` entries of a segment, from the ``first`` on."""
     count = _count(file) if count is None else count
     data = os.pread(file, count * _CHECK.size, SEGMENT_BYTES + first * _CHECK.size)
-    return [(end, crc) for end, crc in _CHECK.iter_unpack(data[: len(data) // _CHECK.size * _CHECK.size])]
+    return data[: len(data) // _CHECK.size * _CHECK.size]
+
+
+def _packed_entry(check: tuple[int, int]) -> bytes:
+    """The entry of a piece with this checksum."""
+    own = blake2b(check[0].to_bytes(8, "big") + check[1].to_bytes(8, "big"), digest_size=_OWN_BYTES)
+    return _CHECK.pack(*check, own.digest())
+
+
+def intact_pieces(path: Path, file: int) -> tuple[int, int]:
+    """The number of intact pieces of a segment, and their size. Raises `DamagedError` if no crash explains the rest."""
+    entries, before, first_torn = _entries(file, 0), (0, 0), None
+    for number in range(len(entries) // _CHECK.size):
+        entry = entries[number * _CHECK.size :][: _CHECK.size]
+        end, crc, _ = _CHECK.unpack(entry)
+        is_written = entry == _packed_entry((end, crc))
+        data = (
+            os.pread(file, max(end - before[0], 0), before[0]) if is_written and end <= SEGMENT_BYTES else b""
+        )
+        if first_torn is None and is_written and _matches(data, before, (end, crc)):
+            before = end, crc
+            continue
+        is_lost = not any(entry) or (is_written and _is_lost(file, before[0], end))
+        if (first_torn is None and not is_lost) or (any(entry) and not is_written):
+            raise DamagedError(path, before[0])
+        if first_torn is None:
+            first_torn = number  # the checksums of the pieces after it cannot be compared
+    return len(entries) // _CHECK.size if first_torn is None else first_torn, before[0]
+
+
+def _is_lost(file: int, begin: int, end: int) -> bool:
+    """Whether a crash has taken sectors of the bytes of a segment from ``begin`` to ``end``."""
+    first = begin - begin % 512
+    data = os.pread(file, min(-(-end // 512) * 512, SEGMENT_BYTES) - first, first)
+    return begin < end <= SEGMENT_BYTES and is_torn(data, begin - first, end - first)
 
 
 def _filled(file: int) -> int:
@@ -251,15 +285,6 @@ def _check(data: bytes, before: tuple[int, int]) -> tuple[int, int]:
 
 def _matches(data: bytes, before: tuple[int, int], check: tuple[int, int]) -> bool:
     return check[0] > before[0] and _check(data, before) == check
-
-
-def _is_whole(file: int, checks: list[tuple[int, int]], number: int) -> bool:
-    """Whether the checksum of a piece of a segment matches."""
-    before, check = checks[number - 1] if number else (0, 0), checks[number]
-    size = check[0] - before[0]
-    if not (size > 0 and check[0] <= SEGMENT_BYTES):
-        return False
-    return _matches(os.pread(file, size, before[0]), before, check)
 
 
 class SpoolWriter:
@@ -350,7 +375,7 @@ class SpoolWriter:
             piece = data[: SEGMENT_BYTES - self._last[0]]
             self._write(piece, self._last[0])
             self._last = _check(piece, self._last)
-            self._write(_CHECK.pack(*self._last), SEGMENT_BYTES + self._count * _CHECK.size)
+            self._write(_packed_entry(self._last), SEGMENT_BYTES + self._count * _CHECK.size)
             self._count += 1
             data = data[len(piece) :]
 
