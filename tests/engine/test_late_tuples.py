@@ -35,6 +35,7 @@ STREAMS = """
 CREATE STREAM a (k INT NOT NULL, v INT, t STRING) WITH (source = '{folder}/a/', element = 'a');
 CREATE STREAM b (k INT NOT NULL, w INT) WITH (source = '{folder}/b.xml', element = 'b');
 CREATE STREAM c (k INT, v INT, t STRING) WITH (source = '{folder}/a/', element = 'a') PUNCTUATE ORDER BY k SLACK 2;
+CREATE STREAM d (k INT, v INT, WATERMARK FOR k AS k - 9 AHEAD 1 AFTER 2) WITH (source = '{folder}/a/', element = 'a');
 """
 QUERIES = {
     "no state": "SELECT k FROM a WHERE v > 3",
@@ -45,6 +46,7 @@ QUERIES = {
     "difference": "SELECT k FROM a EXCEPT SELECT k FROM b",
     "sorted": "SELECT k, v FROM a ORDER BY k",
     "in order": "SELECT k, COUNT(*) AS n FROM c GROUP BY k",
+    "jumps": "SELECT k, COUNT(*) AS n FROM d GROUP BY k",
 }
 
 
@@ -152,9 +154,12 @@ def test_the_same_rejects_everywhere(
     assert sum(r["reason"].startswith("late: <") for r in rejects) > 5
     assert sum("not of type INT" in r["reason"] for r in rejects) > 0
     assert all(r["line"] is not None and r["text"] for r in rejects)
-    assert any("out of order" in r["reason"] for r in rejects) == (name == "in order")
+    of_punctuate = {"in order": "out of order", "jumps": "ahead: "}
+    for query_name, reason in of_punctuate.items():
+        assert any(reason in r["reason"] for r in rejects) == (name == query_name)
     rejected_count = sum(rejected for _, _, rejected in counts.values())
-    assert rejected_count == sum("out of order" not in r["reason"] for r in rejects)
+    reasons = ("late: k is", "ahead: ")
+    assert rejected_count == sum(not r["reason"].startswith(reasons) for r in rejects)
     assert tuples
     for other in outputs[1:]:
         assert other == (rejects, tuples, counts)

@@ -11,10 +11,12 @@ import pytest
 from xmlpunct import SqlError, UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.engine.partition.fragments import cut_plan
+from xmlpunct.engine.plan import Punctuate
 from xmlpunct.engine.run.local.local_run import open_sources
 from xmlpunct.engine.run.local.running import LocalRun
 from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.sql import plan
+from xmlpunct.operators.time.access_order import AccessOrder
 
 ROWS = [
     ("S1", 1),
@@ -63,9 +65,13 @@ def run(folder: Path, clause: str, size: int) -> tuple[list[tuple[int, int]], li
         ("hour", [(1, 2), (2, 1), (3, 2), (9, 1)], ["S1 1", "S1 4", "S2 4", "S1 3"], 2),
         ("hour SLACK 2", [(1, 3), (2, 1), (3, 2), (9, 1)], ["S1 4", "S2 4", "S1 3"], 0),
         ("hour SLACK 9", [(1, 3), (2, 1), (3, 3), (4, 2), (9, 1)], [], 0),
+        ("hour AHEAD 3", [(1, 2), (2, 1), (3, 2), (4, 2)], ["S1 1", "S3 9", "S1 3"], 2),
+        ("hour AHEAD 3 AFTER 1", [(1, 2), (2, 1), (3, 2), (9, 1)], ["S1 1", "S1 4", "S2 4", "S1 3"], 2),
+        ("hour AHEAD 3 AFTER 2 FROM '{0}/senders.txt' BY sid", [(1, 2), (2, 1), (3, 2), (4, 2)],
+         ["S1 1", "S3 9", "S1 3"], 3),
         ("hour FROM '{0}/senders.txt' BY sid", [(1, 2), (2, 1), (3, 2), (4, 2)], ["S1 1", "S3 9", "S1 3"], 3),
     ],
-)
+)  # fmt: skip
 def test_the_same_for_every_slicing(
     folder: Path, clause: str, results: list[tuple[int, int]], rejects: list[str], early: int
 ) -> None:
@@ -107,3 +113,34 @@ def test_slack_over_time_is_an_interval(folder: Path) -> None:
     (stream,) = plan(sql(folder, "at SLACK INTERVAL '5' MINUTE", columns)).streams
     assert stream.order is not None
     assert stream.order.slack == 300 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("clause", "jumps"),
+    [
+        ("PUNCTUATE ORDER BY at AHEAD INTERVAL '1' DAY", (86_400 * 10**6, 3)),
+        (
+            "PUNCTUATE ORDER BY at SLACK INTERVAL '5' MINUTE AHEAD INTERVAL '1' HOUR AFTER 5",
+            (3600 * 10**6, 5),
+        ),
+        ("PUNCTUATE ORDER BY day AHEAD 7 AFTER 2", (7, 2)),
+        ("PUNCTUATE ORDER BY price AHEAD 1.5", (15, 3)),
+    ],
+)
+def test_ahead_in_each_type(clause: str, jumps: tuple[float, int]) -> None:
+    columns = "at TIMESTAMP, day DATE, price DECIMAL(9,1)"
+    (stream,) = plan(f"CREATE STREAM t ({columns}) WITH (source = '-') {clause}; SELECT * FROM t").streams
+    assert stream.order is not None
+    assert (stream.order.ahead, stream.order.after) == jumps
+
+
+def test_a_watermark_has_ahead_as_well() -> None:
+    watermark = "WATERMARK FOR at AS at - INTERVAL '5' SECOND AHEAD INTERVAL '1' DAY AFTER 4"
+    query = plan(f"CREATE STREAM t (at TIMESTAMP, {watermark}) WITH (source = '-'); SELECT * FROM t")
+    (stream,) = query.streams
+    assert stream.order == AccessOrder("at", 5 * 10**6, watermark=True, ahead=86_400 * 10**6, after=4)
+    (node,) = query.root.find(Punctuate)
+    assert node.parameters == "by t.at, watermark t.at - 5 SECOND, ahead 1 DAY after 4"
+    assert node.unblocked_by.startswith(
+        "a tuple more than 1 DAY ahead is held until its sender sends a nearer one"
+    )

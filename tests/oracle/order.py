@@ -108,3 +108,32 @@ def in_time(
             highest[sender] = value if top is None else max(top, value)
         accepted.append(row)
     return accepted
+
+
+def without_jumps(
+    rows: Sequence[Row], column: int, slack: int, ahead: int, after: int, watermark: bool = False
+) -> tuple[list[int], list[int], list[int], int | None]:
+    """punctuate with AHEAD, for the rows of one sender: accepted, rejected and held rows, and the maximum.
+
+    Each tuple is judged by the rules of AHEAD alone, without the end of the stream.
+    """
+    accepted, rejected, held = list[int](), list[int](), list[int]()
+    maximum: int | None = None
+    waiting = list(range(len(rows)))
+    while waiting:
+        row = waiting.pop(0)
+        value = rows[row][column]
+        if value is None:
+            accepted.append(row)
+        elif maximum is None or value > maximum + ahead:
+            held.append(row)
+            if len(held) == after:
+                maximum = min(rows[i][column] for i in held)
+                waiting, held = held + waiting, []
+        elif value < maximum - slack + watermark:
+            rejected.append(row)
+        else:
+            accepted.append(row)
+            rejected += held
+            held, maximum = [], max(maximum, value)
+    return accepted, rejected, held, maximum

@@ -28,7 +28,7 @@ from tests.oracle.judged_operations import (
 )
 from tests.oracle.judges import Relational, Verdict, continuations, in_output
 from tests.oracle.operators import Port
-from tests.oracle.order import in_time
+from tests.oracle.order import in_time, without_jumps
 from tests.oracle.table_1 import set_match
 from tests.oracle.values import Row, bag, same
 from tests.strategies import FLAG, Pool, Space, Stream, cuts, punctuations_of, streams, tuples_of
@@ -94,6 +94,12 @@ class Case:
     """Judgements that do not apply; a comment next to it has the reason."""
     in_order: bool = False
     """Whether the judges check the order of the output."""
+
+
+def accepted_with_jumps(ts: Sequence[Row]) -> list[Row]:
+    """punctuate with AHEAD 1 AFTER 2, at the end of the stream: held tuples pass."""
+    accepted, _, held, _ = without_jumps(ts, 1, 0, 1, 2)
+    return [ts[i] for i in accepted + held]
 
 
 def numbered(operation: Relational) -> Relational:
@@ -275,6 +281,13 @@ CASES: dict[str, Case] = {
     "key": Case(lambda: Key(TALL.schema, [["k"]], remembers=True), first_of_each, [TALL]),
     "punctuate": Case(
         lambda: Punctuate(TALL.schema, AccessOrder("v", 1)), lambda ts: in_time(ts, 1, 1, None, ()), [TALL]
+    ),
+    # A tuple is held by the rule, even if no value of its type could still reject it.
+    "punctuate ahead": Case(
+        lambda: Punctuate(TALL.schema, AccessOrder("v", 0, ahead=1, after=2)),
+        accepted_with_jumps,
+        [TALL],
+        waived="incomplete, not maximal",
     ),
     "unnest": Case(
         lambda: Unnest(ARRAYS.schema, "l", [("l.i", "i")], None, False, False), unnested, [ARRAYS], [["k"]]

@@ -42,6 +42,7 @@ QUERIES = {
     "sort": "SELECT hour, x FROM a ORDER BY hour, x",
     "limit": "SELECT hour, x FROM a UNION ALL SELECT hour, x FROM b LIMIT 7",
     "rejects": "SELECT hour, 100 / x AS y FROM a",
+    "jumps": "SELECT x, hour FROM (SELECT x, hour FROM a) AS q PUNCTUATE ORDER BY x SLACK 9 AHEAD 1 AFTER 2",
 }
 FAILING = "SELECT hour, 60 / x AS y FROM a UNION SELECT hour, x FROM b"
 """A query with rejects."""

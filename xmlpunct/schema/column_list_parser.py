@@ -19,9 +19,9 @@ class KeyClause(exp.Expression):
 
 
 class Watermark(exp.Expression):
-    """WATERMARK FOR ``this`` AS ``expression``, in a column list."""
+    """WATERMARK FOR ``this`` AS ``expression`` [AHEAD ``ahead`` [AFTER ``after``]], in a column list."""
 
-    arg_types: ClassVar = {"this": True, "expression": True}
+    arg_types: ClassVar = {"this": True, "expression": True, "ahead": False, "after": False}
 
 
 def _arrow(name: str) -> Callable[[Any, exp.Expr, exp.Expr], exp.Expr]:
@@ -129,9 +129,20 @@ class ColumnListParser(InsideOut):
         begin = self._curr
         expression = self._parse_disjunction() or self._fail("ts, or ts minus a delay")
         expression.meta.update(start=begin.start, end=self._prev.end)
-        node = Watermark(this=column, expression=expression)
+        ahead, after = self._parse_jumps()
+        node = Watermark(this=column, expression=expression, ahead=ahead, after=after)
         node.meta.update(start=start.start, end=self._prev.end)
         return node
+
+    def _parse_jumps(self) -> tuple[exp.Expr | None, exp.Expr | None]:
+        """AHEAD INTERVAL '1' DAY [AFTER 3], if that comes next: the length and the number of tuples."""
+        if not self._match_text_seq("AHEAD"):
+            return None, None
+        ahead = self._parse_unary() or self._fail("the length of AHEAD: INTERVAL '1' DAY, or a number")
+        after = None
+        if self._match_text_seq("AFTER"):
+            after = self._parse_unary() or self._fail("the number of tuples behind AFTER")
+        return ahead, after
 
     def _parse_namespaces(self) -> exp.Properties | None:
         """XMLNAMESPACES('uri' AS prefix, DEFAULT 'uri'), if that comes next."""

@@ -12,12 +12,11 @@ from xmlpunct.engine.plan.node import Node, PartitionChoice, StreamAttribute, Un
 from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, reduced, smallest
 from xmlpunct.firehose import StreamSpec
 from xmlpunct.firehose.spec import Remedy, Validity
-from xmlpunct.operators.time.access_order import AccessOrder
+from xmlpunct.operators.time.access_order import AccessOrder, steps_text
 from xmlpunct.operators.time.late_filter import guard_schema, guarded_slice
 from xmlpunct.schema import Schema
 from xmlpunct.schema.provenance import ORIGIN, SOURCE, without_origin
 from xmlpunct.slice import Slice
-from xmlpunct.types.durations import in_words
 
 
 @dataclass(frozen=True)
@@ -234,17 +233,29 @@ class Punctuate(Unary):
         return either([child, Outlook(ordered, ordered, frozenset([self.order.attribute]))])
 
     @property
+    def withholds(self) -> bool:  # type: ignore[override]
+        return self.order.ahead is not None
+
+    @property
     def parameters(self) -> str:
-        if self.order.watermark:
-            name = self.order.attribute
-            waits = in_words(self.input.schema[name].type, int(self.order.slack))
-            return f"by {name}, watermark {name}{f' - {waits}' if self.order.slack else ''}"
-        of_each = (
-            f", each of {len(self.order.senders)} {self.order.sender_column}"
-            if self.order.sender_column
-            else ""
+        order, type_ = self.order, self.input.schema[self.order.attribute].type
+        jumps = "" if order.ahead is None else f", ahead {steps_text(type_, order.ahead)} after {order.after}"
+        if order.watermark:
+            waits = f" - {steps_text(type_, order.slack)}" if order.slack else ""
+            return f"by {order.attribute}, watermark {order.attribute}{waits}{jumps}"
+        of_each = f", each of {len(order.senders)} {order.sender_column}" if order.sender_column else ""
+        return f"by {order.attribute}, slack {order.slack:g}{jumps}{of_each}"
+
+    @property
+    def unblocked_by(self) -> str:
+        order = self.order
+        if order.ahead is None:
+            return ""
+        ahead = steps_text(self.input.schema[order.attribute].type, order.ahead)
+        return (
+            f"a tuple more than {ahead} ahead is held until its sender sends a nearer one, which rejects it, or "
+            f"{order.after} such tuples, of which the least is the new maximum"
         )
-        return f"by {self.order.attribute}, slack {self.order.slack:g}{of_each}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.types import DOUBLE, DecimalType, Type
+from xmlpunct.types import DATE, DOUBLE, INT, TIMESTAMP, DecimalType, Type
+from xmlpunct.types.durations import in_words
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class AccessOrder:
 
     A ``watermark`` is an order of a discrete attribute that includes its bound: no later value is *equal* to the
     maximum less the slack.
+
+    ``ahead`` is the length of AHEAD, counted as ``slack`` is, and ``after`` the number of tuples that confirm a jump.
     """
 
     attribute: str
@@ -27,6 +30,8 @@ class AccessOrder:
     sender_column: str | None = None
     senders: tuple[Any, ...] = ()
     watermark: bool = False
+    ahead: float | None = None
+    after: int = 3
 
     def bound(self, type_: Type, value: Any) -> Any:
         """A maximum less the slack; None if no value of the type is below (or, for a watermark, at) that."""
@@ -40,15 +45,20 @@ class AccessOrder:
 
         For a watermark: below or at it.
         """
-        value, limit = pl.col("value"), pl.col("limit")
-        if type_.discrete:
-            values, earlier = (column.to_physical().cast(pl.Int128) for column in (values, earlier))
-            limit = limit - pl.lit(int(self.slack), dtype=pl.Int128)
-        elif self.slack:
-            limit = limit - self.slack
-        frame = pl.DataFrame({"value": values, "limit": earlier})
+        frame = _physical(type_, values, earlier)
+        value, limit = pl.col("value"), pl.col("maximum")
+        if self.slack:
+            limit = limit - _length(type_, self.slack)
         late = value <= limit if self.watermark else value < limit
         return frame.select(late.fill_null(False))["value"]
+
+    def is_ahead(self, type_: Type, values: pl.Series, earlier: pl.Series) -> pl.Series:
+        """For each value, whether there is no maximum of ``earlier`` values, or it is above that by more than AHEAD."""
+        assert self.ahead is not None
+        frame = _physical(type_, values, earlier)
+        value, maximum = pl.col("value"), pl.col("maximum")
+        is_ahead = maximum.is_null() | (value > maximum + _length(type_, self.ahead))
+        return frame.select((value.is_not_null() & is_ahead).alias("value"))["value"]
 
     def lowest(self, type_: Type, bounds: Mapping[Any, Any]) -> Any:
         """The bound that all senders have reached; None while a sender has no bound."""
@@ -56,8 +66,35 @@ class AccessOrder:
         return min(bounds.values(), key=type_.key) if bounds and complete else None
 
 
-def slack_of(type_: Type, text: str) -> float:
-    """SLACK as a number of steps (see `AccessOrder`), from its literal. Raises ValueError."""
+def _physical(type_: Type, values: pl.Series, maxima: pl.Series) -> pl.DataFrame:
+    """Values and maxima as numbers, columns ``value`` and ``maximum``: ordinals less a constant, or doubles."""
+    columns = {"value": values, "maximum": maxima}
+    return pl.DataFrame({name: numbers_of(type_, column) for name, column in columns.items()})
+
+
+def _length(type_: Type, steps: float) -> pl.Expr:
+    return pl.lit(int(steps), dtype=pl.Int128) if type_.discrete else pl.lit(steps)
+
+
+def numbers_of(type_: Type, values: pl.Series) -> pl.Series:
+    """Values as numbers that differ by their number of steps; those of a DOUBLE or STRING are the values."""
+    return values.to_physical().cast(pl.Int128) if type_.discrete else values
+
+
+def steps_text(type_: Type, steps: float) -> str:
+    """A number of steps as text.
+
+    >>> from xmlpunct.types import decimal
+    >>> steps_text(TIMESTAMP, 90_000_000), steps_text(DOUBLE, 1.5), steps_text(decimal(5, 1), 15)
+    ('90 SECOND', '1.5', '1.5')
+    """
+    if type_ in (INT, DATE, TIMESTAMP):
+        return in_words(type_, int(steps))
+    return type_.format(type_.at(int(steps))) if isinstance(type_, DecimalType) else f"{steps:g}"
+
+
+def slack_of(type_: Type, text: str, clause: str = "SLACK") -> float:
+    """SLACK (or AHEAD) as a number of steps (see `AccessOrder`), from its literal. Raises ValueError."""
     if type_ is DOUBLE:
         slack = float(type_.parse(text))
     elif isinstance(type_, DecimalType):
@@ -65,7 +102,7 @@ def slack_of(type_: Type, text: str) -> float:
     else:
         slack = int(text)
     if not slack >= 0 or slack == float("inf"):
-        raise ValueError(f"SLACK {text}: it is 0 or more")
+        raise ValueError(f"{clause} {text}: it is 0 or more")
     return slack
 
 

@@ -23,6 +23,9 @@ from xmlpunct.schema.column_list_parser import Watermark
 from xmlpunct.schema.sql_errors import at, check_comparable, refuse
 from xmlpunct.types import DATE, STRING, TIMESTAMP, Type
 
+MOST_AFTER = 1_000
+"""The greatest number of tuples after AFTER, which bounds the tuples that are held for each sender."""
+
 
 def promised_schemes(statement: exp.Expr, schema: Schema) -> tuple[tuple[str, ...], ...] | None:
     """The column sets of PUNCTUATED BY; None without it."""
@@ -42,7 +45,8 @@ def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
             refuse(
                 "only one order per stream: a second WATERMARK, or WATERMARK and PUNCTUATE", watermarks[-1]
             )
-        return watermark_order(watermarks[0], schema)
+        order_of_watermark = watermark_order(watermarks[0], schema)
+        return _with_jumps(order_of_watermark, schema[order_of_watermark.attribute].type, watermarks[0])
     name = statement.this.this.name
 
     def declared(column: exp.Expr) -> Attribute:
@@ -90,9 +94,10 @@ def _order(order: OrderOf, find: Callable[[exp.Expr], Attribute]) -> AccessOrder
     slack: float = 0
     if slack_said is not None:
         with at(slack_said):
-            slack = _slack(attribute.type, slack_said)
+            slack = _steps(attribute.type, slack_said, "SLACK")
+    declared = _with_jumps(AccessOrder(attribute.name, slack), attribute.type, order)
     if key is None:
-        return AccessOrder(attribute.name, slack)
+        return declared
     try:
         lines = Path(file.name).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:  # a ValueError: it is not UTF-8
@@ -101,15 +106,33 @@ def _order(order: OrderOf, find: Callable[[exp.Expr], Attribute]) -> AccessOrder
         senders = tuple(dict.fromkeys(key.type.parse(line.strip()) for line in lines if line.strip()))
     if not senders:
         refuse(f"{file.name} lists no sender", file)
-    return AccessOrder(attribute.name, slack, key.name, senders)
+    return replace(declared, sender_column=key.name, senders=senders)
 
 
-def _slack(type_: Type, node: exp.Expr) -> float:
-    """SLACK in the attribute's steps. Raises ValueError."""
+def _with_jumps(order: AccessOrder, type_: Type, clause: exp.Expr) -> AccessOrder:
+    """An access order with the AHEAD and the AFTER of its clause, if they are written."""
+    ahead, after = (clause.args[part] for part in ("ahead", "after"))
+    if ahead is None:
+        return order
+    with at(ahead):
+        order = replace(order, ahead=_steps(type_, ahead, "AHEAD"))
+    if after is None:
+        return order
+    if (
+        not isinstance(after, exp.Literal)
+        or not after.name.isdecimal()
+        or not 1 <= int(after.name) <= MOST_AFTER
+    ):
+        refuse(f"AFTER is a number of tuples, from 1 to {MOST_AFTER:,}", after)
+    return replace(order, after=int(after.name))
+
+
+def _steps(type_: Type, node: exp.Expr, clause: str) -> float:
+    """SLACK or AHEAD in the attribute's steps. Raises ValueError."""
     if type_ is STRING:
-        raise ValueError("SLACK makes no sense over STRING")
+        raise ValueError(f"{clause} makes no sense over STRING")
     if type_ not in (DATE, TIMESTAMP):
         if not isinstance(node, exp.Literal) or node.is_string:
-            raise ValueError(f"SLACK over {type_} is a number, 0 or more")
-        return slack_of(type_, node.name)
-    return length_of(type_, node, "SLACK", 0)
+            raise ValueError(f"{clause} over {type_} is a number, 0 or more")
+        return slack_of(type_, node.name, clause)
+    return length_of(type_, node, clause, 0)

@@ -11,9 +11,16 @@ from xmlpunct.engine.sql.syntax.window_tables import WindowFunctionParser
 
 
 class OrderOf(exp.Expression):
-    """PUNCTUATE ORDER BY ``attribute`` [SLACK ``slack``] [FROM ``file`` BY ``sender``]."""
+    """PUNCTUATE ORDER BY ``attribute`` [SLACK ``slack``] [AHEAD ``ahead`` [AFTER ``after``]] [FROM ``file`` BY a]."""
 
-    arg_types: ClassVar = {"attribute": True, "slack": False, "file": False, "sender": False}
+    arg_types: ClassVar = {
+        "attribute": True,
+        "slack": False,
+        "ahead": False,
+        "after": False,
+        "file": False,
+        "sender": False,
+    }
 
 
 SCHEMES = "schemes"
@@ -64,7 +71,7 @@ class PromiseParser(WindowFunctionParser):
         return alias
 
     def _parse_access_order(self) -> OrderOf | None:
-        """PUNCTUATE ORDER BY a [SLACK s] [FROM 'file' BY b], if it comes next."""
+        """PUNCTUATE ORDER BY a [SLACK s] [AHEAD d [AFTER n]] [FROM 'file' BY b], if it comes next."""
         start = self._curr
         if not self._match_text_seq("PUNCTUATE"):
             return None
@@ -72,12 +79,13 @@ class PromiseParser(WindowFunctionParser):
             self._fail("PUNCTUATE ORDER BY a [SLACK n] [FROM 'senders.txt' BY b]")
         attribute = self._parse_id_var() or self._fail("a column")
         slack = self._parse_unary() if self._match_text_seq("SLACK") else None
+        ahead, after = self._parse_jumps()
         file = sender = None
         if self._match(TokenType.FROM):
             file = self._parse_string() or self._fail("FROM needs the quoted path of a list of senders")
             if not self._match_text_seq("BY"):
                 self._fail("BY and the column of the sender's name")
             sender = self._parse_id_var() or self._fail("a column")
-        order = OrderOf(attribute=attribute, slack=slack, file=file, sender=sender)
+        order = OrderOf(attribute=attribute, slack=slack, ahead=ahead, after=after, file=file, sender=sender)
         order.meta.update(start=start.start, end=self._prev.end)
         return order
