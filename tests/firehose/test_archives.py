@@ -23,7 +23,7 @@ from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors import archives
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
-from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.connectors.stored_bytes import ChangedError
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")

@@ -94,7 +94,7 @@ def test_unpacked_by_the_first_bytes(tmp_path: Path, pack: Pack, size: int) -> N
     sources += [Source.of(Drops(data, step)) for step in (1, 7, 1 << 20)]  # type: ignore[arg-type]
     for source in sources:
         assert read_part(source, size) == (DOCUMENT, None)
-    with sources[0].open(offset=50) as reader:
+    with sources[0].open(byte=50) as reader:
         assert reader.read(20) == DOCUMENT[50:70]
         assert reader.transcoded
     with sources[0].open() as reader:
@@ -189,7 +189,7 @@ def test_little_is_lost_before_corrupt_data(
     monkeypatch: pytest.MonkeyPatch, pack: Pack, kept_bytes: int
 ) -> None:
     """From a pipe, nearly all data before the corrupt bytes is read, even if it exceeds the buffer."""
-    monkeypatch.setattr("xmlpunct.connectors.compression.KEPT_BYTES", kept_bytes)
+    monkeypatch.setattr("xmlpunct.connectors.stored_bytes.MOST_BUFFERED_BYTES", kept_bytes)
     text = b"<r>" + b"".join(b"<t>%d</t>" % (n * n) for n in range(30_000))
     packed = bytearray(bz2.compress(text, 1) if pack is bz2.compress else pack(text))
     at = len(packed) * 3 // 4

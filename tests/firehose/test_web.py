@@ -21,7 +21,7 @@ from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.connectors import http
 from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.connectors.stored_bytes import ChangedError
 from xmlpunct.firehose import SliceReader
 from xmlpunct.schema import Schema
 

@@ -16,7 +16,7 @@ from tests.firehose.test_archives import tarred
 from tests.reliability.bench import Bench
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.connectors.stored_bytes import ChangedError
 from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.segments import SpoolWriter
 from xmlpunct.engine.run.inputs.spool import Spool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from xmlpunct.base.printable import printable_output
+from xmlpunct.base.reject_log import RejectLog
 from xmlpunct.cli.shared_options import (
     element_option,
     format_option,
@@ -14,7 +15,6 @@ from xmlpunct.cli.shared_options import (
 from xmlpunct.cli.terminal import complete_files, put
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.engine.run.durable_files import standard_output
-from xmlpunct.engine.run.reject_log import RejectLog
 from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.firehose.spec import name_parts

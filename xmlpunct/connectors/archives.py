@@ -32,11 +32,11 @@ from xmlpunct.connectors.compression import (
     MOST_LAYERS,
     Format,
     Inflate,
-    Tap,
     Unpacked,
     format_of,
 )
 from xmlpunct.connectors.listing import in_order
+from xmlpunct.connectors.stored_bytes import Tap
 
 ZIP, TAR = "a zip archive", "a tar archive"
 MOST_MEMBERS = 100_000

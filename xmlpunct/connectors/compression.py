@@ -18,11 +18,12 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.library_guard import guarded, library_reason
 from xmlpunct.connectors.chunk_sources import NoBytesYetError
+from xmlpunct.connectors.stored_bytes import Tap
 
 PIECE_BYTES = 2**18
 """Maximum number of bytes decompressed at a time."""
@@ -30,9 +31,6 @@ MOST_LAYERS = 4
 """Maximum number of nested compressions."""
 HEAD_BYTES = 4
 """Number of bytes needed to detect a format."""
-KEPT_BYTES = 2**22
-"""Maximum number of bytes buffered of an input that cannot be read again, to recover data before a corruption."""
-_PEEKED_BYTES = 2**10
 _STORED_BYTES = 2**16
 _LIVE_BYTES = 2**12
 _XZ_MEMORY_BYTES = 2**28  # the largest preset needs a quarter of this
@@ -101,105 +99,6 @@ def format_of(head: bytes) -> Format | None:
     if not head:
         return None
     return next((f for f in FORMATS if head.startswith(f.magic) or f.magic.startswith(head)), None)
-
-
-class Tap:
-    """A byte stream with `peek`.
-
-    ``rewind`` goes back to the first byte (None: impossible); without it, `keep` buffers the bytes up to a limit.
-    """
-
-    def __init__(
-        self, read_some: Callable[[int], bytes | None], rewind: Callable[[], object] | None = None
-    ) -> None:
-        self._read_some, self._rewind = read_some, rewind
-        self._head = b""
-        self._failure: Exception | None = None
-        self._buffer: bytearray | None = None
-        self.bytes_read = 0
-        """How many bytes have been fetched, peeked or read."""
-
-    @classmethod
-    def of(cls, file: BinaryIO) -> Tap:
-        """The bytes of a file from its current position; a read returns available bytes rather than wait for all."""
-        read_some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
-        try:
-            # A growing file is not rewound: its readers wait for no more bytes than are available.
-            begin = file.tell() if file.seekable() and not hasattr(file, "stop") else None
-        except (OSError, AttributeError):
-            begin = None
-        if begin is None:
-            return cls(read_some)
-        start = begin
-        return cls(read_some, lambda: file.seek(start))
-
-    def peek(self, count: int) -> bytes:
-        """At least the next ``count`` bytes, or all that remain, without reading them.
-
-        A failure after the first byte is raised when the bytes before it have been read.
-        """
-        try:
-            while len(self._head) < count and (chunk := self._fetch(max(count, _PEEKED_BYTES))):
-                self._head += chunk
-        except NoBytesYetError:
-            raise
-        except Exception as error:  # raised by the read that reaches it
-            if not self._head:
-                raise
-            self._failure = error
-        return self._head
-
-    def read(self, size: int) -> bytes:
-        """Available bytes; empty at the end."""
-        if self._head:
-            data, self._head = self._head[:size], self._head[size:]
-            return data
-        return self._fetch(size)
-
-    @property
-    def at(self) -> int:
-        """How many bytes have been read."""
-        return self.bytes_read - len(self._head)
-
-    def go_on(self, byte: int) -> None:
-        """Continue at a byte to which the caller has moved the file."""
-        self._head, self.bytes_read = b"", byte
-
-    def keep(self) -> None:
-        """Buffer the bytes that are read from now on, up to `KEPT_BYTES`, if they cannot be read again."""
-        if not self.is_file:
-            self._buffer = bytearray(self._head)
-
-    @property
-    def is_file(self) -> bool:
-        """True if all data are available, so that reads do not wait."""
-        return self._rewind is not None
-
-    @property
-    def can_rewind(self) -> bool:
-        """True if `rewound` is likely to succeed."""
-        return self.is_file or self._buffer is not None
-
-    def rewound(self) -> Tap | None:
-        """A tap of the same bytes from the first, if possible; this tap must not be read afterwards."""
-        if self._buffer is not None:
-            return Tap(io.BytesIO(self._buffer).read)
-        if self._rewind is not None:
-            with suppress(OSError, ValueError):
-                self._rewind()
-                return Tap(self._read_some)
-        return None
-
-    def _fetch(self, size: int) -> bytes:
-        if self._failure is not None:
-            raise self._failure
-        data = self._read_some(size) or b""
-        self.bytes_read += len(data)
-        if self._buffer is not None:
-            self._buffer += data
-            if len(self._buffer) > KEPT_BYTES:
-                self._buffer = None
-        return data
 
 
 class Unpacked:

@@ -37,8 +37,8 @@ from xmlpunct.connectors.source import (
     member_pieces,
     without_password,
 )
+from xmlpunct.connectors.stored_bytes import ChangedError
 from xmlpunct.connectors.tls import client_context, end_reads
-from xmlpunct.connectors.unchanged import ChangedError
 
 PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)
 """The seconds before each further try, while no data arrive."""

@@ -16,7 +16,7 @@ from xmlpunct.connectors.contract import DATA, FOLLOW, Connector
 from xmlpunct.connectors.follow import GrowingFile
 from xmlpunct.connectors.listing import columns_in, files_below, files_matching, is_pattern, matches, texts_in
 from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, member_pieces, of_file
-from xmlpunct.connectors.unchanged import ChangedError, SteadyFile, stamp
+from xmlpunct.connectors.stored_bytes import ChangedError, SteadyFile, stamp
 
 
 class Files(Connector):
@@ -29,7 +29,7 @@ class Files(Connector):
             if not files:
                 reason = "the directory has no files to read" if os.path.isdir(path) else "no file matches it"
                 raise SourceError(path, reason)
-            parts = [replace(piece, texts=texts_in(path, file)) for file in files for piece in _parts(file)]
+            parts = [piece for file in files for piece in _parts(file, path)]
         except OSError as error:
             raise read_error(str(error.filename or path), "cannot be opened", error) from None
         return assembled(_display_path(name) if name != spec else _display_path(path), parts)
@@ -45,7 +45,8 @@ class Files(Connector):
             return False
 
     def columns(self, spec: str) -> tuple[str, ...]:
-        return columns_in(self._path(spec))
+        path = self._path(spec)
+        return columns_in(path) if "{" in path else ()
 
     @staticmethod
     def _path(spec: str) -> str:
@@ -115,13 +116,14 @@ def _short_url(spec: str) -> str:
 def _paths(path: str) -> list[str]:
     if os.path.isdir(path):
         return list(files_below(path))
-    return files_matching(path) if is_pattern(path) else [path]
+    return files_matching(path) if not os.path.lexists(path) and is_pattern(path) else [path]
 
 
-def _parts(path: str) -> list[UnopenedPart]:
-    """The parts of a file: its members if it is an archive."""
+def _parts(path: str, pattern: str) -> list[UnopenedPart]:
+    """The parts of a file, which may match a pattern: its members if it is an archive."""
     shown, size = _display_path(path), _size(path)
-    plain = UnopenedPart(shown, size, lambda: binary(SteadyFile(path, shown)), path)
+    texts = texts_in(pattern, path) if path != pattern else ()
+    plain = UnopenedPart(shown, size, lambda: binary(SteadyFile(path, shown)), path, texts)
     if size is None:
         return [replace(plain, once=True)]  # for example a pipe, which is not read before the run
     return member_pieces(plain, partial(_unchanged_archive, path, shown, stamp(os.stat(path))))

@@ -48,7 +48,7 @@ def open_source(spec: str | os.PathLike[str]) -> Source:
     connector = connector_of(spec)
     if not isinstance(spec, str):
         return connector.source(path, path)
-    if not connector.columns(spec):
+    if "{" in spec and not connector.columns(spec):
         refuse_columns(spec)
     return connector.source(expand(spec), spec).hidden()
 

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from typing import Protocol
 
-from xmlpunct.base.errors import UsageError
 from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.utf8_stream import Utf8Stream
 
@@ -41,13 +40,15 @@ class PartStream(Protocol):
 
 
 class PartOpener(Protocol):
-    """Opens the parts of a source.
+    """Opens the parts of a source. A `Source` opens its own.
 
     ``resumes``: a later run reads on after a transient failure, so the failure is no end of the data.
     """
 
-    resumes: bool
-    source: Source
+    @property
+    def resumes(self) -> bool: ...
+    @property
+    def source(self) -> Source: ...
 
     def is_live(self, part: int) -> bool:
         """True if reading a part may have to wait for its sender: then the stream's `ready` must be asked."""
@@ -62,24 +63,22 @@ class PartOpener(Protocol):
         """Close all files that streams share."""
 
 
-class SourceOpener:
-    """Opens the parts of a source. With ``bell``, parts of unknown length are read ahead by a thread each.
+class LiveOpener:
+    """Opens the parts of a source. Those of unknown length are read ahead by a thread each.
 
-    The threads notify ``bell``, so that a reader can wait for several sources. Without ``bell``, `read` waits.
+    The threads notify ``bell``, so that a reader can wait for several sources.
     """
 
     resumes = False
 
-    def __init__(self, source: Source, bell: threading.Condition | None = None) -> None:
-        if source.senders:
-            raise UsageError(f"{source.name} has several senders, which only a query can merge")
+    def __init__(self, source: Source, bell: threading.Condition) -> None:
         self.source, self._bell = source, bell
 
     def is_live(self, part: int) -> bool:
-        return self._bell is not None and self.source.parts[part][1] is None
+        return self.source.parts[part][1] is None
 
     def open(self, part: int, byte: int, trace: str | None) -> PartStream:
-        if self._bell is not None and self.is_live(part):
+        if self.is_live(part):
             return ReadAhead(self.source, part, self._bell)
         return self.source.open(part, byte)
 

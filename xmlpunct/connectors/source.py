@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
@@ -18,6 +19,7 @@ from xmlpunct.base.secrets import USER, hide
 from xmlpunct.connectors.archives import Reopen, members
 from xmlpunct.connectors.chunk_sources import ChunkInlet
 from xmlpunct.connectors.inlet import InletFile
+from xmlpunct.connectors.stored_bytes import begins_xml
 from xmlpunct.connectors.utf8_stream import Utf8Stream
 
 Texts = tuple[tuple[str, str], ...]
@@ -44,6 +46,9 @@ class Source:
     files: tuple[str | None, ...] = ()
     texts: tuple[Texts, ...] = ()
     once: bool = False
+
+    resumes = False
+    """See `read_ahead.PartOpener`: a source opens its parts itself."""
 
     @classmethod
     def of(cls, content: Any, name: str | None = None) -> Source:
@@ -83,12 +88,28 @@ class Source:
         """The sender with a number from 1; 0 is the whole source."""
         return self.senders[number - 1] if number else self
 
-    def open(self, part: int = 0, offset: int = 0) -> Utf8Stream:
+    @property
+    def source(self) -> Source:
+        """The source whose parts it opens."""
+        return self
+
+    def is_live(self, part: int) -> bool:
+        """False: to read it may have to wait, but nothing asks before."""
+        return False
+
+    def open(self, part: int = 0, byte: int = 0, trace: str | None = None) -> Utf8Stream:
         """Read a part from a UTF-8 byte offset. Raises `SourceError` if it cannot be read."""
         reader = self.reader(part)
         with undoing(reader.close):
-            reader.begin(offset)
+            reader.begin(byte)
         return reader
+
+    def trace(self, part: int, byte: int) -> str | None:
+        """None: a later run does not go on in it."""
+        return None
+
+    def close(self) -> None:
+        """Nothing to do: streams share no file."""
 
     def reader(self, part: int = 0) -> Utf8Stream:
         """The reader of a part, which has not begun. Raises `SourceError` if the part cannot be opened."""
@@ -162,10 +183,18 @@ def merged_source(
 def member_pieces(plain: UnopenedPart, reopen: Reopen) -> list[UnopenedPart]:
     """The members of an archive as parts; a file that is no archive is one part. A live part has no size."""
     with guarded(plain.name, "cannot be opened"):
+        with closing(reopen()) as file:
+            head = file.read(512)
+        if begins_xml(head) and b"\0" not in head:  # the header of a tar contains NUL
+            return [plain]
         entries = members(plain.name, reopen)
     if entries is None:
         return [plain]
-    return [UnopenedPart(m.name, None if plain.size is None else m.size, m.open) for m in entries]
+    sizes = (None if plain.size is None else member.size for member in entries)
+    return [
+        UnopenedPart(member.name, size, member.open, texts=plain.texts)
+        for member, size in zip(entries, sizes, strict=True)
+    ]
 
 
 def of_file(name: str, part: str, file: BinaryIO, owned: bool = False) -> Source:

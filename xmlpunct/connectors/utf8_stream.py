@@ -17,7 +17,8 @@ from typing import Any, BinaryIO
 from xmlpunct.base.errors import SourceError, XmlPunctError
 from xmlpunct.base.library_guard import guarded
 from xmlpunct.connectors.archives import kind_of_archive
-from xmlpunct.connectors.compression import HEAD_BYTES, MOST_LAYERS, Tap, Unpacked, format_of
+from xmlpunct.connectors.compression import HEAD_BYTES, MOST_LAYERS, Unpacked, format_of
+from xmlpunct.connectors.stored_bytes import Tap, begins_xml
 
 _HEAD = 1024  # by then a declaration must have ended
 _SKIPPED = 1 << 20
@@ -33,7 +34,6 @@ _BOMS = (
     (b"<\0", "utf-16-le"),
     (b"\0<", "utf-16-be"),
 )
-_BEGIN_XML = (b"", b"<", b" ", b"\t", b"\r", b"\n", b"\0", b"\xef", b"\xfe", b"\xff")
 _UNENDED = re.compile(rb"<\?xml[ \t\r\n][^>]*")
 _ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 
@@ -207,9 +207,11 @@ class Utf8Stream:
         """Look at the beginning for how the part is compressed."""
         for _ in range(MOST_LAYERS + 1):
             head = self._plain.peek(HEAD_BYTES)
+            if begins_xml(head):
+                return
             kind = format_of(head)
             if kind is None:
-                if head[:1] not in _BEGIN_XML and (archive := kind_of_archive(self._plain.peek(512))):
+                if archive := kind_of_archive(self._plain.peek(512)):
                     raise SourceError(
                         self.name,
                         f"is {archive}, which can only be read from where it is stored: "

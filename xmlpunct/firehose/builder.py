@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import polars as pl
@@ -119,9 +119,14 @@ class SplitRows:
 class _Rejects:
     """Creates rejects of tuples. It must not refer to the `Parsed`, which refers to it: a cycle would delay freeing."""
 
-    def __init__(self, split: Split, positions: SplitPositions) -> None:
-        self._split, self._positions = split, positions
+    def __init__(self, split: Split) -> None:
+        self._split = split
         self.rows: list[tuple[SplitRows, list[int] | None]] = []
+
+    @cached_property
+    def positions(self) -> SplitPositions:
+        """The positions in the split."""
+        return SplitPositions(self._split)
 
     def of(self, stream: int, row: int, reason: str) -> Reject:
         """The reject of a delivered tuple."""
@@ -135,15 +140,17 @@ class _Rejects:
 
     def at(self, offset: int, reason: str, text: str) -> Reject:
         """The reject of the text at an offset."""
-        line, byte = self._positions.line(offset), self._positions.byte(offset)
+        line, byte = self.positions.line(offset), self.positions.byte(offset)
         return Reject(self._split.source, line, byte, reason, text)
 
 
 class SliceBuilder:
-    """Builds the `Parsed` of a split, stream by stream."""
+    """Builds the `Parsed` of a split, stream by stream. ``positions``: those of the split, if they exist already."""
 
-    def __init__(self, split: Split, positions: SplitPositions) -> None:
-        self._positions, self._rejects = positions, _Rejects(split, positions)
+    def __init__(self, split: Split, positions: SplitPositions | None = None) -> None:
+        self._split, self._rejects = split, _Rejects(split)
+        if positions is not None:
+            self._rejects.positions = positions
         self.parsed = Parsed(rejection=self._rejects.of)
 
     def add(
@@ -159,7 +166,7 @@ class SliceBuilder:
         schema, reasons_by_row, series, end = spec.schema, dict[int, str](), list[pl.Series](), rows.count
         absent, columns_by_row = dict[str, int](), dict[int, Attribute]()
         faulty: dict[int, str]
-        labels = self._positions.split.labels
+        labels = self._split.labels
         label = labels[len(self.parsed.slices)].by_name if labels else {}
         for attribute, slot in zip(schema, shape.tables[0].slots, strict=True):
             is_array = isinstance(attribute.type, ArrayType)
@@ -187,7 +194,7 @@ class SliceBuilder:
             misfit = rows.locate(row)[0], f"{reasons_by_row[row]}; {remedy}"
             self.parsed.misfit = min(self.parsed.misfit or misfit, misfit)
         if spec.validity is not None and rows.count:
-            reasons, failure = invalid(spec.validity, self._positions, spec.tag, rows.offsets())
+            reasons, failure = invalid(spec.validity, self._rejects.positions, spec.tag, rows.offsets())
             reasons_by_row = reasons | reasons_by_row
             if failure is not None and failure.byte is not None:
                 end = int(np.searchsorted(rows.offsets(), failure.byte))
@@ -206,7 +213,7 @@ class SliceBuilder:
         )
         if spec.placed:
             tuple_offsets = rows.offsets() if valid_rows is None else rows.offsets()[valid_rows]
-            split, lines = self._positions.split, self._positions.lines(tuple_offsets)
+            split, lines = self._split, self._rejects.positions.lines(tuple_offsets)
             tuples = placed(tuples, split.source, lines, split.start.byte + tuple_offsets)
         if end < rows.count:  # drop all from the first tuple that was not validated
             until = int(np.searchsorted(before, end, "right"))
@@ -232,10 +239,10 @@ class SliceBuilder:
 
     def fail(self, offset: int, reason: str) -> None:
         """Record an error of the source. The error at the lowest byte wins."""
-        line, byte = self._positions.line(offset), self._positions.byte(offset)
+        line, byte = self._rejects.positions.line(offset), self._rejects.positions.byte(offset)
         earlier_error = self.parsed.error
         if earlier_error is None or earlier_error.byte is None or byte < earlier_error.byte:
-            self.parsed.error = SourceError(self._positions.split.source, reason, line, byte)
+            self.parsed.error = SourceError(self._split.source, reason, line, byte)
 
 
 def _fitting_columns(

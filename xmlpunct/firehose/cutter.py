@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
 from xmlpunct.connectors.read_ahead import PartOpener, PartStream
-from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.connectors.stored_bytes import ChangedError
 from xmlpunct.firehose.labels import Label
 from xmlpunct.firehose.native.walker import Known
 from xmlpunct.firehose.parser import Parser
@@ -62,10 +62,9 @@ class Cutter:
     walk for parsing also finds the boundaries: less work in all, but more of it in this thread. ``labels``: the labels
     of each part, if there are any.
 
-    >>> from xmlpunct.connectors.read_ahead import SourceOpener
     >>> from xmlpunct.connectors.source import Source
     >>> source = Source.of(b"<r><t><a>1</a></t><t><a>2</a></t></r>")
-    >>> cutter = Cutter(SourceOpener(source), {"t"})
+    >>> cutter = Cutter(source, {"t"})
     >>> while (cuts := cutter.cut(20)) is not None:
     ...     print([piece.split and piece.split.data for piece in cuts.pieces], cuts.state.cursor.position.byte)
     [b'<r><t><a>1</a></t>'] 18

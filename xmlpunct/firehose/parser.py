@@ -17,13 +17,11 @@ import numpy as np
 from lxml import etree
 
 from xmlpunct.base.errors import SourceError
-from xmlpunct.base.forks import polars_works
 from xmlpunct.base.library_guard import guarded
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose import reading
 from xmlpunct.firehose.ancestors import Ancestors, Branch
 from xmlpunct.firehose.builder import Parsed, SliceBuilder, SplitRows
-from xmlpunct.firehose.bundling import batch_of
 from xmlpunct.firehose.cells import CellInts, Cells
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.items import Items
@@ -48,7 +46,6 @@ from xmlpunct.firehose.spec import (
     punctuation_element,
 )
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM
 
 
 def parse_split(
@@ -136,10 +133,10 @@ class Parser:
     def _deliver_walked(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
         """The output of a well-formed split; None if a punctuation is invalid."""
         streams = self._streams
-        builder = SliceBuilder(split, malformed.SplitPositions(split))
+        builder = SliceBuilder(split)
         for spec, shape, result in zip(streams.specs, streams.shapes, walked, strict=True):
             try:
-                punctuations = _punctuations_in(spec, shape, result)
+                punctuations = result.punctuations(spec, shape) if len(result.before) else []
             except PunctuationError:
                 return None
             locate = partial(result.tuple_at, split)
@@ -149,29 +146,6 @@ class Parser:
             rows.late = [(at, text_of(at, end), slot) for at, end, slot in result.late]
             builder.add(spec, shape, rows, punctuations, result.before.astype(np.int64), result.overlooked)
         return builder.parsed
-
-
-def _punctuations_in(spec: StreamSpec, shape: Shape, walked: Walked) -> Sequence[Punctuation | None]:
-    """The punctuations of a stream, as a columnar batch if possible. Raises `PunctuationError`."""
-    schema, count, texts = spec.schema, len(walked.before), walked.patterns_of(spec.schema, shape)
-    is_for_others = np.zeros(count, np.bool_)
-    if spec.where is not None and len(walked.patterns) > shape.width + len(shape.pattern_slots):
-        patterns = walked.patterns[-1].listed("*")
-        is_for_others = np.array([reading.is_of_others(spec.where[1], text) for text in patterns], np.bool_)
-    if walked.dropped.any() or is_for_others.any():
-        punctuations: list[Punctuation | None] = [None] * count
-        for row in np.flatnonzero(is_for_others).tolist():
-            punctuations[row] = reading.empty_punctuation(schema)
-        rows = np.flatnonzero(~(walked.dropped | is_for_others))
-        columns = [None if cells is None else cells.take(rows).listed("*") for cells in texts]
-        for row, p in zip(rows.tolist(), reading.punctuations_of(schema, len(rows), columns), strict=True):
-            punctuations[row] = p
-        return punctuations
-    batch = batch_of(schema, texts) if count >= COLUMN_FROM and polars_works() else None
-    if batch is not None:
-        return batch
-    columns = [None if cells is None else cells.listed("*") for cells in texts]
-    return reading.punctuations_of(schema, count, columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ class Shape:
                 read.add(slot)
         return frozenset(range(self.width)) - read
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The number of slots for the values of a tuple."""
         return len(self.paths)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.read_ahead import PartOpener, SourceOpener
+from xmlpunct.connectors.read_ahead import LiveOpener, PartOpener
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose.builder import Parsed, joined_splits
 from xmlpunct.firehose.cutter import Cuts, Cutter, Piece, ReadState
@@ -21,7 +21,7 @@ class SliceReader:
     """Reads the streams of a source, slice by slice.
 
     `read` has three steps: `Cutter.cut` in order, `parse` in any order, and `take` in order. Other threads can do the
-    first two in advance. For ``bell`` see `SourceOpener`. With ``walks_ahead`` the parser is the walker of the cutter.
+    first two in advance. For ``bell`` see `LiveOpener`. With ``walks_ahead`` the parser is the walker of the cutter.
     ``labels`` replace those in the names of the parts.
 
     >>> from xmlpunct.schema import Schema
@@ -45,7 +45,9 @@ class SliceReader:
         walks_ahead: bool = True,
         labels: Sequence[tuple[Label, ...]] | None = None,
     ) -> None:
-        opener = SourceOpener(source, bell) if isinstance(source, Source) else source
+        opener = source
+        if isinstance(source, Source) and bell is not None:
+            opener = LiveOpener(source, bell)
         self.source, self.specs = opener.source, tuple(specs)
         self.parser = Parser(specs, punct_namespace, limits)
         if labels is None:

@@ -273,6 +273,8 @@ class Splitter:
 
     def _has_forbidden_character(self, stop: int) -> bool:
         """Whether there is a forbidden character before ``stop``, so that more data cannot help."""
+        if self._checked >= stop:
+            return False
         wrong, end = forbidden(self._bytes(self._checked, stop))
         self._checked += end
         return wrong >= 0

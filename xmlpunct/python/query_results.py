@@ -14,9 +14,9 @@ import polars as pl
 import pyarrow as pa
 
 from xmlpunct.base.forks import need_polars
+from xmlpunct.base.reject_log import RejectLog
 from xmlpunct.connectors.chunk_sources import AsyncChunks, LoopNeededError
 from xmlpunct.connectors.source import Source
-from xmlpunct.engine.run.reject_log import RejectLog
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.python.async_iteration import from_thread
 from xmlpunct.python.parse_api import rows

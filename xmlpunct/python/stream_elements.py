@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Generic, Self, TypeVar
 
 from xmlpunct.base.errors import Reject
+from xmlpunct.base.reject_log import RejectLog, log_notices
 from xmlpunct.base.unread import UnreadCounter
 from xmlpunct.connectors.chunk_sources import AsyncChunks
-from xmlpunct.engine.run.reject_log import RejectLog, log_notices
 from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.firehose.spec import Limits, StreamSpec, elements_of
 from xmlpunct.python.async_iteration import from_thread

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from xmlpunct.base.errors import Reject, SourceError, StrictError, UsageError, ended_by
 from xmlpunct.base.frames import nested_snapshot
+from xmlpunct.base.reject_log import log_notices
 from xmlpunct.base.unread import Notice
 from xmlpunct.connectors.contract import connector_of, expand
 from xmlpunct.connectors.outlet import Existing, Form, Outlet
@@ -22,7 +23,6 @@ from xmlpunct.engine.run.datasets.staged_outlet import StagedOutlet
 from xmlpunct.engine.run.file_outlet import FileOutlet
 from xmlpunct.engine.run.output import Output
 from xmlpunct.engine.run.reject_limit import RejectLimit
-from xmlpunct.engine.run.reject_log import log_notices
 from xmlpunct.engine.run.run_options import COLUMNAR, RunOptions, XmlForm, is_url
 from xmlpunct.engine.run.single_file import SingleFile
 from xmlpunct.engine.run.stats import RunStats

@@ -17,8 +17,8 @@ from pyspark.sql import types as spark
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from xmlpunct.base.errors import Reject, StrictError
+from xmlpunct.base.reject_log import RejectLog
 from xmlpunct.engine.run.inputs.tables import Table
-from xmlpunct.engine.run.reject_log import RejectLog
 from xmlpunct.engine.spark.combining import ShardOutput
 from xmlpunct.engine.spark.edge import Onward
 from xmlpunct.engine.spark.job import Job

@@ -74,7 +74,7 @@ def first_element(source: Source, element: str, punct_namespace: str) -> tuple[s
     search = FirstElement(element, punct_namespace)
     if search.is_exact:
         return element, source
-    source, replays = rereadable(source)
+    source, replays = (source, []) if source.size is not None else rereadable(source)
     name: str | None = None
     for part in range(len(source.parts)):
         with source.open(part) as reader:

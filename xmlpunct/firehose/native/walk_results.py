@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from xmlpunct.base.forks import polars_works
 from xmlpunct.base.unread import Overlooked
+from xmlpunct.firehose.bundling import batch_of
 from xmlpunct.firehose.cells import CellFlags, CellOffsets, Cells
 from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.libxml.malformed import shown_xml
 from xmlpunct.firehose.position import Split
-from xmlpunct.firehose.reading import PunctuationError
+from xmlpunct.firehose.reading import PunctuationError, empty_punctuation, is_of_others, punctuations_of
 from xmlpunct.firehose.shape import Shape
+from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM
 from xmlpunct.schema import Schema
 
 
@@ -37,7 +45,29 @@ class Walked:
     overlooked: Overlooked
     late: list[tuple[int, int, int]]
 
-    def patterns_of(self, schema: Schema, shape: Shape) -> list[Cells | None]:
+    def punctuations(self, spec: StreamSpec, shape: Shape) -> Sequence[Punctuation | None]:
+        """The punctuations, as a columnar batch if possible. Raises `PunctuationError`."""
+        schema, count, texts = spec.schema, len(self.before), self._patterns_of(spec.schema, shape)
+        is_for_others = np.zeros(count, np.bool_)
+        if spec.where is not None and len(self.patterns) > shape.width + len(shape.pattern_slots):
+            patterns = self.patterns[-1].listed("*")
+            is_for_others = np.array([is_of_others(spec.where[1], text) for text in patterns], np.bool_)
+        if self.dropped.any() or is_for_others.any():
+            punctuations: list[Punctuation | None] = [None] * count
+            for row in np.flatnonzero(is_for_others).tolist():
+                punctuations[row] = empty_punctuation(schema)
+            rows = np.flatnonzero(~(self.dropped | is_for_others))
+            columns = [None if cells is None else cells.take(rows).listed("*") for cells in texts]
+            for row, p in zip(rows.tolist(), punctuations_of(schema, len(rows), columns), strict=True):
+                punctuations[row] = p
+            return punctuations
+        batch = batch_of(schema, texts) if count >= COLUMN_FROM and polars_works() else None
+        if batch is not None:
+            return batch
+        columns = [None if cells is None else cells.listed("*") for cells in texts]
+        return punctuations_of(schema, count, columns)
+
+    def _patterns_of(self, schema: Schema, shape: Shape) -> list[Cells | None]:
         """The texts of patterns, by attribute, from its path or its name. Raises `PunctuationError`."""
         columns: list[Cells | None] = []
         for a, slot in zip(schema, shape.slots, strict=True):

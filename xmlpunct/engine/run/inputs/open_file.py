@@ -7,7 +7,7 @@ import os
 from typing import BinaryIO
 from zlib import crc32
 
-from xmlpunct.connectors.unchanged import KEPT_BYTES, ChangedError, digest, read_at, stamp
+from xmlpunct.connectors.stored_bytes import KEPT_BYTES, ChangedError, digest, read_at, stamp
 from xmlpunct.engine.run.inputs.parts import Part
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from xmlpunct.base.errors import SourceError, TransientError, reading
-from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.connectors.stored_bytes import ChangedError
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import READ_BYTES, Range, Stamp, open_at
 from xmlpunct.engine.run.inputs.streams import Extent, ExtentStream, StreamOpener

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 from zlib import crc32
 
 from xmlpunct.base.errors import TransientError, reading
-from xmlpunct.connectors.unchanged import ChangedError
+from xmlpunct.connectors.stored_bytes import ChangedError
 from xmlpunct.engine.run.checkpoint.log import DamagedError
 from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.open_file import OpenFile

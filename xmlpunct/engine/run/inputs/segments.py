@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
 
-from xmlpunct.connectors.unchanged import KEPT_BYTES, digest
+from xmlpunct.connectors.stored_bytes import KEPT_BYTES, digest
 from xmlpunct.engine.run.checkpoint.log import DamagedError, WriteAheadLog, is_torn
 from xmlpunct.engine.run.durable_files import open_durably, write_all, writing
 

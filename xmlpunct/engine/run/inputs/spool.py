@@ -15,7 +15,7 @@ from xmlpunct.base.errors import SourceError, TransientError, UsageError, XmlPun
 from xmlpunct.base.printable import printable
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
-from xmlpunct.connectors.unchanged import ChangedError, read_at
+from xmlpunct.connectors.stored_bytes import ChangedError, read_at
 from xmlpunct.connectors.utf8_stream import Utf8Stream
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.durable_files import PRIVATE_FOLDER, make_folder, writing

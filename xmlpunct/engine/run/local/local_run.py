@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from xmlpunct.base.errors import Reject, SourceError, TransientError, UsageError, ended_by, reading, undoing
+from xmlpunct.base.reject_log import log_notices
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Query
@@ -21,7 +22,6 @@ from xmlpunct.engine.run.inputs.spool import Spool, warn_of_growth
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.run.local.ledger import Ledger
 from xmlpunct.engine.run.local.running import LocalRun
-from xmlpunct.engine.run.reject_log import log_notices
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.engine.run.sink import check_complete, make_outputs, open_sink, told_of
 from xmlpunct.engine.run.stats import RunStats

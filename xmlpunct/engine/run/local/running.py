@@ -14,7 +14,6 @@ import polars as pl
 from xmlpunct.base.cores import cores
 from xmlpunct.base.errors import Reject, SourceError, UsageError, XmlPunctError
 from xmlpunct.base.unread import Notice
-from xmlpunct.connectors.read_ahead import SourceOpener
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.engine.run.build import build
@@ -104,8 +103,8 @@ class LocalRun:
             specs = [stream.spec(columns_read(query.roots, stream)) for _, stream in streams]
             early = partial(self._precompute, streams) if self._helpers.count >= MANY else _no_results
             input_, bell = distinct[key], None if is_single_source else self.bell
-            opener = InputOpener(input_) if isinstance(input_, Input) else SourceOpener(input_, bell)
-            reader = SliceReader(opener, specs, namespace, walks_ahead=not spread)
+            opener = InputOpener(input_) if isinstance(input_, Input) else input_
+            reader = SliceReader(opener, specs, namespace, bell=bell, walks_ahead=not spread)
             self._feeds.append(SourceFeed(number, streams, reader, Prefetcher(reader, self._helpers, early)))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._last_look = time.monotonic()

@@ -12,11 +12,11 @@ from pyspark.sql import types as spark
 
 from xmlpunct.base.errors import Reject, SchemaError, StrictError, UsageError
 from xmlpunct.base.paths import read_element
+from xmlpunct.base.reject_log import RejectLog, log_notices
 from xmlpunct.base.unread import UnreadCounter
 from xmlpunct.engine.run.inputs.parse_ranges import parse_range
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import Range
-from xmlpunct.engine.run.reject_log import RejectLog, log_notices
 from xmlpunct.engine.spark.table.table_files import TablePart
 from xmlpunct.engine.spark.table.table_options import Mode, TableOptions
 from xmlpunct.firehose import Parser, SliceReader, StreamSpec
