@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Call, Column, Expression, Literal, inside_out
+from xmlpunct.expressions.expression import Call, Column, Expression, Literal, NullIf, inside_out
 
 REPEATED = 32
 """An operand that reads more columns than this is not repeated. Smaller ones are repeated, because a stage costs some
@@ -90,6 +90,9 @@ class Compiler:
         code.depth = 0
 
     def _compile(self, e: Expression, args: list[Compiled]) -> Compiled:
+        if isinstance(e, NullIf):
+            shown = pl.col(e.name) != pl.lit(e.value, dtype=e.type.dtype)
+            return Compiled(CompiledPart(pl.when(shown).then(pl.col(e.name)), size=2))
         if isinstance(e, Column):
             return Compiled(CompiledPart(pl.col(e.name), size=1))
         if isinstance(e, Literal):

@@ -84,6 +84,19 @@ class Column(Expression):
 
 
 @dataclass(frozen=True)
+class NullIf(Column):
+    """The value of a column, or null for one ``value``, which users do not see. ``nullable`` is True.
+
+    A project of it keeps the punctuations on the column, except those about ``value`` alone.
+    """
+
+    value: Value
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
 class Literal(Expression):
     """A constant (None: null)."""
 

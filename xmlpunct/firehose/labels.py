@@ -6,7 +6,7 @@ The values in the name of a part are its *label*. The end of the last part with 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import polars as pl
@@ -20,7 +20,7 @@ from xmlpunct.firehose.typed_columns import shown_text, typed_column
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import Type, Value
-from xmlpunct.types.pattern import WILDCARD, constant
+from xmlpunct.types.pattern import constant
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def labelled(attribute: Attribute, cells: Cells, value: Value) -> tuple[pl.Serie
     >>> values.to_list()[:2], wrong
     ([17, 17], {2: "attribute hour: '18', but the name of the file has 17"})
     """
-    values, wrong = typed_column(replace(attribute, nullable=True, domain=WILDCARD), cells)
+    values, wrong = typed_column(attribute.weakened(), cells)
     label_column = pl.Series(attribute.name, [value], dtype=values.dtype).new_from_index(0, len(values))
     if values.null_count() < len(values):
         label_text = attribute.type.format(value)

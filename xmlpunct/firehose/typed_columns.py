@@ -22,10 +22,11 @@ SHOWN = 60
 def typed_column(
     attribute: Attribute, cells: Cells, is_needed: bool = True
 ) -> tuple[pl.Series, dict[int, str]]:
-    """The column of an attribute's values, and faults by row (where the column is null).
+    """The column of an attribute's values, and faults by row (where the column is null or has the default).
 
-    Faults are a null in a NOT NULL column, a text that is not a value of the type, and a value outside the declared
-    domain. A column that is not needed is only validated. If its values cannot be invalid, it consists of nulls.
+    Faults are a null in a NOT NULL column without a default, a text that is not a value of the type, and a value
+    outside the declared domain. A column that is not needed is only validated. If its values cannot be invalid, it
+    consists of nulls.
 
     >>> from xmlpunct.schema import Schema
     >>> hour = Schema.parse("hour INT NOT NULL")["hour"]
@@ -42,7 +43,9 @@ def typed_column(
     else:
         values, reasons = convert(type_, cells, name)
     wrong = {row: f"attribute {name}: {reason}" for row, reason in reasons.items()}
-    if not attribute.nullable:
+    if attribute.default is not None:
+        values = with_default(values, attribute)
+    elif not attribute.nullable:
         for row in np.flatnonzero(cells.missing).tolist():
             wrong[row] = f"attribute {name}: missing, but NOT NULL"
     if bound:
@@ -57,6 +60,14 @@ def nulls(name: str, type_: Type, count: int) -> pl.Series:
     if not polars_works():
         return pl.Series(name, [None] * count, dtype=type_.dtype)
     return pl.Series(name, [None], dtype=type_.dtype).new_from_index(0, count)
+
+
+def with_default(values: pl.Series, attribute: Attribute) -> pl.Series:
+    """The values, with the attribute's default for each null."""
+    if polars_works():
+        return values.fill_null(pl.lit(attribute.default, dtype=attribute.type.dtype))
+    filled = [attribute.default if value is None else value for value in values]
+    return pl.Series(values.name, filled, dtype=values.dtype)
 
 
 def outside_domain(attribute: Attribute, values: pl.Series) -> list[int]:

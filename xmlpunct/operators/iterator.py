@@ -274,6 +274,8 @@ class Operator(ABC):
             The message to the user.
         """
         if not self.drops_rejects:
+            for schema in self.inputs:
+                row = schema.as_written(row)
             source = str(row.get(SOURCE, f"{self.name} #{self.number}"))
             self.rejects.append(Reject(source, row.get(LINE), row.get(BYTE), reason, as_text(row)))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import polars as pl
 
@@ -124,6 +125,10 @@ class Schema:
     def texts(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """Tuples as texts in XML Schema's form (null stays null)."""
         return tuples.select(a.type.format_column(pl.col(a.name)).alias(a.name) for a in self)
+
+    def as_written(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A tuple by column name, with null for values that the schema `hides`."""
+        return {name: None if name in self and self[name].hides(v) else v for name, v in row.items()}
 
     def __iter__(self) -> Iterator[Attribute]:
         return iter(self.attributes)

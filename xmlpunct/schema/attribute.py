@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from xmlpunct.base.errors import SchemaError
-from xmlpunct.types import Type
+from xmlpunct.types import Type, Value
 from xmlpunct.types.pattern import (
     WILDCARD,
     Empty,
@@ -37,6 +37,8 @@ class Attribute:
         (``@id``, ``a/@id``). The reader refuses a text that is not a path.
     domain : Pattern, default ``*``
         The pattern of the allowed values.
+    default : Value, optional
+        The value that a tuple without one has. None, the default: it is null.
 
     Raises
     ------
@@ -53,6 +55,7 @@ class Attribute:
     nullable: bool = True
     path: str = ""
     domain: Pattern = WILDCARD
+    default: Value = None
 
     def __post_init__(self) -> None:
         if not self.path:
@@ -76,6 +79,20 @@ class Attribute:
         """
         return isinstance(pattern, Wildcard) or covers(pattern, self.reach(WILDCARD))
 
+    def hides(self, value: object) -> bool:
+        """True for a default that is the type's least value. It means "from the start"; users do not see it."""
+        return value is not None and value == self.default == self.type.lowest
+
+    def defaulting(self) -> Attribute:
+        """The same attribute, with its least value as the default. The type is discrete.
+
+        >>> from xmlpunct.types import INT
+        >>> from xmlpunct.types.pattern import values
+        >>> Attribute("n", INT, domain=values(INT, [3, 5, 9])).defaulting().default
+        3
+        """
+        return replace(self, nullable=False, default=self.type.at(self.ends[0]))
+
     @property
     def ends(self) -> tuple[int, int]:
         """The ordinals of the least and the greatest value that a tuple can have here. The type is discrete.
@@ -92,7 +109,7 @@ class Attribute:
 
     def weakened(self) -> Attribute:
         """The same attribute without NOT NULL and domain (the null-supplied side of an outer join)."""
-        return replace(self, nullable=True, domain=WILDCARD)
+        return replace(self, nullable=True, domain=WILDCARD, default=None)
 
 
 def positions_by_name(attributes: Iterable[Attribute]) -> dict[str, int]:

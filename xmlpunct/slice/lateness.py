@@ -97,17 +97,13 @@ def _is_late(
     return late
 
 
-def violated(schema: Schema, row: Mapping[str, object], scheme: str) -> Punctuation:
-    """The punctuation of ``scheme`` with the values of a late tuple.
+def late_reason(schema: Schema, row: Mapping[str, object], scheme: str) -> str:
+    """Why a late tuple is rejected: the punctuation of ``scheme`` with the tuple's values.
 
     The punctuations that the stream emitted before the tuple imply it.
     """
-    names = set(scheme.split(",")) if scheme else set()
-    return Punctuation(
-        schema, [constant(a.type, row[a.name]) if a.name in names else WILDCARD for a in schema]
-    )
-
-
-def late_reason(schema: Schema, row: Mapping[str, object], scheme: str) -> str:
-    """Why a late tuple is rejected."""
-    return f"late: {violated(schema, row, scheme)} was closed before it"
+    names = set(scheme.split(","))
+    hidden = {a.name for a in schema if a.name in names and a.hides(row[a.name])}
+    shown = names - hidden
+    p = Punctuation(schema, [constant(a.type, row[a.name]) if a.name in shown else WILDCARD for a in schema])
+    return f"late: {p}{' at the start' if hidden else ''} was closed before it"

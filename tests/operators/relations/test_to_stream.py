@@ -35,7 +35,7 @@ ORIGIN = st.integers(-3, 3)
 
 def probes(t: Instants) -> list[int]:
     """Instants at which a punctuation may be emitted."""
-    return sorted({t.lo, t.first, *TAU.domain, t.last})
+    return sorted({t.first, *TAU.domain, t.last})
 
 
 @every_element

@@ -104,7 +104,18 @@ class Checker:
         """An output tuple as <e, at, diff>; a stream's elements are one copy each."""
         if self.is_stream:
             return canonical(t[:-1]), instant(self.type, t[-1]), 1
-        return canonical(t[:-2]), instant(self.type, t[-2]), t[-1]
+        return canonical(t[:-2]), self.time.low if t[-2] is None else instant(self.type, t[-2]), t[-1]
+
+    def shows_lo(self, output: Output) -> Iterator[str]:
+        """The tuples that have a formal LO, and the punctuations about it alone."""
+        column = -1 if self.is_stream else -2
+        for t in output.tuples:
+            if t[column] is not None and self.time.is_formal(instant(self.type, t[column])):
+                yield f"{t} shows the formal first instant"
+        formal = [] if self.time.declared_low else [(self.time.low, self.time.low)]
+        for p in output.punctuations:
+            if formal and spans(self.type, p.patterns[column]) == formal:
+                yield f"{p} is about the formal first instant alone"
 
     def promised(self, e: Row, ps: Sequence[Punctuation]) -> float:
         """The prefix of instants that punctuations of the output close for e."""
@@ -132,6 +143,7 @@ class Checker:
         for output in outputs:
             where = f"after {output.position} of {len(self.feed)} elements"
             closed, answers = self.at(output.position)
+            yield from (f"{where}: {wrong}" for wrong in self.shows_lo(output))
             for t in output.tuples:
                 e, at, n = self.read(t)
                 is_repeated = (tuple(map(same, e)), at) in released.counts

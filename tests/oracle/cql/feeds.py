@@ -149,6 +149,10 @@ class Time:
             high is not None,
         )
 
+    def is_formal(self, at: int) -> bool:
+        """Whether an instant is a formal LO, which a relation's changes show as null (relations 2.1)."""
+        return at == self.low and not self.declared_low
+
     @property
     def before(self) -> int:
         """The initially closed prefix of a stream: LO is formal, unless declared."""

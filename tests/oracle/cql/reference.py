@@ -29,7 +29,7 @@ def reference(checker: Checker, slices: Sequence[int]) -> Iterator[Output]:
             e, at = checker.final.tuples[key], key[1]
             if key not in out and at <= closed.bound(checker.query, e):
                 out[key] = n
-                ts = timestamp(checker.type, at)
+                ts = None if checker.time.is_formal(at) else timestamp(checker.type, at)
                 tuples += [(*e, ts)] * n if checker.is_stream else [(*e, ts, n)]
         rows = {e for answer in answers for e in answer.tuples.values()}
         bounds = {e: closed.bound(checker.query, e) for e in rows}

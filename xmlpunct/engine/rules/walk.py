@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 
 from xmlpunct.engine.plan import Join, Node, Select, node_column
 from xmlpunct.expressions.conjunctions import conjunction, conjuncts
-from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.expression import Column, Expression, NullIf
 from xmlpunct.expressions.program import can_fail
 
 
@@ -29,7 +30,14 @@ def rule(change: Callable[[Node], Node]) -> Callable[[Node], Node]:
 
 def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
     """The expression with its columns replaced by ``columns``."""
-    return expression.rewrite(lambda e: columns[e.name] if isinstance(e, Column) else None)
+
+    def replacement(e: Expression) -> Expression | None:
+        if not isinstance(e, Column):
+            return None
+        new = columns[e.name]
+        return replace(e, name=new.name) if isinstance(e, NullIf) and isinstance(new, Column) else new
+
+    return expression.rewrite(replacement)
 
 
 def select(node: Node, parts: Sequence[Expression]) -> Node:

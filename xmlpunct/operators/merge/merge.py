@@ -126,7 +126,7 @@ def merged_schema(inputs: Sequence[Schema]) -> Schema:
         nullable = any(a.nullable for a in column)
         same_domain = all(a.domain == head.domain for a in column)
         if same_domain:
-            attributes.append(Attribute(head.name, head.type, nullable, head.name, head.domain))
+            attributes.append(Attribute(head.name, head.type, nullable, head.name, head.domain, head.default))
         else:
             attributes.append(Attribute(head.name, head.type, nullable))
     return Schema.of(attributes)

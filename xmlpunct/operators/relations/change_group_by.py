@@ -134,9 +134,7 @@ class ChangeGroupBy(Operator):
 
     def _reject(self, slots: Slots, bad_slots: Numbers, name: str) -> None:
         """Reject groups at slots in which an aggregate does not fit its type."""
-        type_ = self.instants.type
         rows = slots.groups[slots.slot_groups[bad_slots]].iter_rows(named=True)
         for row, at in zip(rows, slots.at[bad_slots].tolist(), strict=True):
             key = {key: value for key, value in row.items() if self._has_keys}
-            instant = type_.format(type_.at(at))
-            self.reject(key, f"{name} does not fit {self.schema[name].type} at {instant}")
+            self.reject(key, f"{name} does not fit {self.schema[name].type} at {self.instants.text(at)}")

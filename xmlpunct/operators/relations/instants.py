@@ -14,6 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.base.arrow_memory import Flags
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.vacuous import without_vacuous
 from xmlpunct.types import Type
 from xmlpunct.types.ordinals import Ordinals, ordinals_of, values_of
 from xmlpunct.types.pattern import WILDCARD, Empty, Pattern, Wildcard, bounds, ordinals
@@ -74,6 +76,15 @@ class Instants:
         """
         return WILDCARD if bound >= self.last else ordinals(self.type, None, bound)
 
+    def without_lo(self, batch: PunctuationBatch, position: int) -> PunctuationBatch:
+        """The punctuations of a stream with instants at ``position``, except those about a formal LO alone.
+
+        No element has a formal LO, and no user sees it.
+        """
+        if self.declared_below or not len(batch):
+            return batch
+        return without_vacuous(batch, position, self.prefix(self.lo))
+
     def bound(self, prefix: Pattern) -> int:
         """The inverse of `prefix`: the last instant of a prefix; for ``*`` T's end, which stands for infinity.
 
@@ -90,6 +101,11 @@ class Instants:
         assert ends is not None
         return min(ends[1], self.last)
 
+    def text(self, instant: int) -> str:
+        """An instant as text for a message: the start, for a formal LO."""
+        is_formal = instant == self.lo and not self.declared_below
+        return "the start" if is_formal else self.type.format(self.type.at(instant))
+
     def outside_reason(self, timestamp: str, first: int) -> str:
         """The reason why a tuple is rejected whose instant is before ``first`` or after T's end.
 
@@ -97,7 +113,7 @@ class Instants:
         >>> Instants(INT, 0, 9).outside_reason("ts", 0)
         'ts is no instant from 0 to 9'
         """
-        least, last = (self.type.format(self.type.at(i)) for i in (first, self.last))
+        least, last = self.text(first), self.text(self.last)
         return f"{timestamp} is no instant from {least} to {last}"
 
     # Columns

@@ -183,7 +183,7 @@ class Relation(Operator):
             changes[rows].iter_rows(named=True), np.asarray(excess)[rows].tolist(), strict=True
         ):
             key = {name: value for name, value in row.items() if name not in (ALL, DIFF, AT)}
-            problem = f"deleted at {type_.format(row[AT])} but not in the relation"
+            problem = f"deleted at {self.instants.text(type_.ordinal(row[AT]))} but not in the relation"
             for _ in range(min(copies, MOST_REJECTS)):
                 self.reject(key, problem)
             if copies > MOST_REJECTS:

@@ -30,7 +30,7 @@ class ToStream(Operator):
     - DSTREAM: <e, t> as often as e is deleted at t, that is R(t-1) - R(t)
     - RSTREAM: <e, t> for every e in R(t), at every instant t, or at multiples of ``every``
     - cpass   = the elements with setMatch(<e, t>, ps)
-    - cprop   = ps, with t for the instant of a change
+    - cprop   = ps, with t for the instant of a change, except punctuations about a formal LO alone
     - ckeep   = changes that are not closed; for RSTREAM also the current tuples
 
     No element has the instant LO, unless T has a declared lower bound (relations 2.1, relations 4.9).
@@ -63,6 +63,7 @@ class ToStream(Operator):
         tuple_schema = tuple_of(schema)
         super().__init__((schema,), Schema.of((*tuple_schema, Attribute(timestamp, instants.type, False))))
         self.name, self.instants, self._timestamp = kind, instants, timestamp
+        self._at = len(tuple_schema)
         self._sources = [*(schema.index(name) for name in tuple_schema.names), schema.index(AT)]
         self._open_changes = OpenChanges(schema)
         self._emitter: _Emitter
@@ -82,7 +83,9 @@ class ToStream(Operator):
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         elements, punctuations = self._emitter.emit(batch)
         results = elements.rename({AT: self._timestamp})[:, self.schema.names]
-        return results, punctuations.rebase(self.schema, self._sources).unique()
+        return results, self.instants.without_lo(
+            punctuations.rebase(self.schema, self._sources).unique(), self._at
+        )
 
     def waits(self) -> list[int]:
         return [len(self._open_changes)]

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.expression import Column, Expression, NullIf
 from xmlpunct.expressions.program import Program
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
@@ -17,7 +17,7 @@ from xmlpunct.schema.attribute import Attribute
 class OutputColumns:
     """Output columns, each with its expression over the attributes of ``source``.
 
-    ``chosen`` maps each plain column to its attribute, whose declaration it inherits.
+    ``chosen`` maps each copied column to its attribute. A plain copy inherits the declaration of the attribute.
     """
 
     def __init__(self, source: Schema, columns: Sequence[tuple[str, Expression]]) -> None:
@@ -25,16 +25,22 @@ class OutputColumns:
         self.chosen = {name: e.name for name, e in columns if isinstance(e, Column)}
         self.schema = Schema.of(
             replace(source[e.name], name=name, path=name)
-            if isinstance(e, Column)
+            if isinstance(e, Column) and not isinstance(e, NullIf)
             else Attribute(name, e.type, e.nullable)
             for name, e in columns
         )
 
     def of(self, tuples: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series | None]:
         """The output columns of tuples; and the reason of each tuple that fails, or None if all succeed."""
-        if 0 < len(self.chosen) == len(self.columns):  # nothing is computed
+        if self._are_plain:
             return pl.DataFrame([tuples[source].alias(name) for name, source in self.chosen.items()]), None
         return self._program.run(tuples)
+
+    @cached_property
+    def _are_plain(self) -> bool:
+        """True if nothing is computed, and there is a column."""
+        are_copies = 0 < len(self.chosen) == len(self.columns)
+        return are_copies and not any(isinstance(e, NullIf) for _, e in self.columns)
 
     @cached_property
     def _program(self) -> Program:

@@ -12,7 +12,7 @@ import polars as pl
 
 from xmlpunct.base.frames import SnapshotPart
 from xmlpunct.expressions.exclusions import only_within
-from xmlpunct.expressions.expression import Absent, Column, Expression, Literal
+from xmlpunct.expressions.expression import Absent, Column, Expression, Literal, NullIf
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.merge.merge import MergedInputs
 from xmlpunct.operators.state import State
@@ -25,6 +25,7 @@ from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.vacuous import without_vacuous
 from xmlpunct.schema import Schema
 from xmlpunct.types import pattern as pt
 
@@ -75,6 +76,10 @@ class Project(Operator):
         self._carriers = Carriers(schema, columns, follows, memory)
         self._joint = JointCover(schema, self._carriers.dropped)
         self._images = Images(schema, self.schema, self._carriers)
+        self._absent = [
+            (i, pt.constant(e.type, e.value)) for i, (_, e) in enumerate(columns) if isinstance(e, NullIf)
+        ]
+        """The pattern of each value that is null in the output, with the position of its column."""
         parts: dict[str, SnapshotPart] = {"joint": self._joint, **self._images.parts}
         chosen = alternatives(columns, follows, together) if memory else []
         self._ways = [Project(schema.without_nulls(way.non_null), way.columns, derived) for way in chosen]
@@ -136,7 +141,10 @@ class Project(Operator):
             ]
             return self.schema.empty(), PunctuationBatch.union(combined)
         closed = self._joint.add(batch) if self._memory else batch.closing(self._carriers.carried)
-        return self.schema.empty(), self._project(closed.possible())
+        projected = self._project(closed.possible())
+        for position, absent in self._absent:
+            projected = without_vacuous(projected, position, absent)
+        return self.schema.empty(), projected
 
     def _combine(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """setCombine of all alternatives, after alternative ``port`` has emitted ``batch``."""

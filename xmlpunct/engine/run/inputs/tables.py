@@ -15,7 +15,7 @@ from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.base.doubles import canonical_column
 from xmlpunct.base.errors import Reject, SourceError, UsageError
 from xmlpunct.firehose.items import lists
-from xmlpunct.firehose.typed_columns import outside_domain, shown_text
+from xmlpunct.firehose.typed_columns import outside_domain, shown_text, with_default
 from xmlpunct.operators.iterator import as_text
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
@@ -101,7 +101,7 @@ class Table:
         for part in rows.iter_slices(SLICE_ROWS):
             tuples, wrong = _read(part, schema)
             rejects = [
-                Reject(self.name, None, None, reason, as_text(tuples.row(row, named=True)))
+                Reject(self.name, None, None, reason, as_text(schema.as_written(tuples.row(row, named=True))))
                 for row, reason in sorted(wrong.items())
             ]
             if wrong:
@@ -194,7 +194,9 @@ def _column(values: pl.Series, attribute: Attribute) -> tuple[pl.Series, dict[in
     wrong: dict[int, str] = {}
     for row in (read.is_null() & values.is_not_null()).arg_true():
         wrong[row] = f"attribute {name}: {_value_text(values, row)} is not of type {type_}"
-    if not attribute.nullable:
+    if attribute.default is not None:
+        read = with_default(read, attribute)
+    elif not attribute.nullable:
         wrong |= dict.fromkeys(values.is_null().arg_true(), f"attribute {name}: missing, but NOT NULL")
     if attribute.domain is not WILDCARD:
         for row in outside_domain(attribute, read.alias(name)):

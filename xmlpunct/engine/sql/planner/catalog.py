@@ -93,8 +93,10 @@ def declared(
                 f"{xml_option} applies to XML elements, but {name} is a table",
                 option_of(statement, xml_option) or statement,
             )
-        order = access_order(statement, schema)
         timestamp, change = _time(statement, options, schema)
+        if timestamp is not None and change is not None:  # without an instant, a change holds from the start
+            schema = Schema.of(a.defaulting() if a.name == timestamp else a for a in schema)
+        order = access_order(statement, schema)
         keys = keys_of(statement, schema)
         if keys and change is not None:
             refuse(
@@ -190,6 +192,7 @@ def flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:
 def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tuple[str | None, str | None]:
     """The columns of a tuple's instant, and of the number of inserted copies."""
     columns: list[str | None] = []
+    is_relation = statement.args["kind"] == "RELATION"
     for name, types in (("timestamp", TIMES), ("change", (INT, STRING))):
         column = options.get(name)
         if column is not None:
@@ -200,11 +203,10 @@ def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tu
             if attribute.type not in types:
                 type_names = " or ".join(", ".join(map(str, types)).rsplit(", ", 1))
                 refuse(f"{name} needs a column of {type_names}, but {column} is {attribute.type}", option)
-            if name == "timestamp" and attribute.nullable:
+            if name == "timestamp" and attribute.nullable and not is_relation:
                 refuse(f"each tuple has a timestamp: declare {column} NOT NULL", option)
         columns.append(column)
     timestamp, change = columns
-    is_relation = statement.args["kind"] == "RELATION"
     if change is not None and not is_relation:
         refuse("a stream has no changes: write CREATE RELATION", option_of(statement, "change") or statement)
     if is_relation and (timestamp is None) != (change is None):

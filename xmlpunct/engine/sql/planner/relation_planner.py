@@ -39,7 +39,7 @@ from xmlpunct.engine.sql.planner.scope import Field, Names, Namespace, PlannedRe
 from xmlpunct.engine.sql.planner.window_lengths import LONGEST, length_of, origin_of
 from xmlpunct.engine.sql.syntax.arguments import take
 from xmlpunct.expressions import functions as fn
-from xmlpunct.expressions.expression import Absent, Expression, Literal
+from xmlpunct.expressions.expression import Absent, Expression, Literal, NullIf
 from xmlpunct.expressions.functions.conditions import IS_NULL, NOT
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT
 from xmlpunct.operators.relations.instants import Instants
@@ -283,12 +283,17 @@ def to_stream(node: exp.Expr, kind: str, relation: PlannedRelation, instants: In
 
 
 def canonical_changes(relation: PlannedRelation, query: exp.Expr) -> PlannedRelation:
-    """The output of a query whose result is a relation: its canonical changes."""
+    """The output of a query whose result is a relation: its canonical changes, with null for a formal LO."""
     _refuse_double(relation, ["at", "diff"], "a relation's changes")
-    below = Pointwise((_listed(relation),), "changes", instants_of(relation.node))
-    names = [(f.name, f.column) for f in relation.fields]
-    names += [("at", AT), ("diff", DIFF)]
-    columns = tuple((shown, node_column(below, name)) for shown, name in names)
+    instants = instants_of(relation.node)
+    below = Pointwise((_listed(relation),), "changes", instants)
+    instant: Expression = node_column(below, AT)
+    if not instants.declared_below:
+        instant = NullIf(instants.type, True, AT, instants.type.at(instants.lo))
+    columns = (
+        *((f.name, node_column(below, f.column)) for f in relation.fields),
+        *(("at", instant), ("diff", node_column(below, DIFF))),
+    )
     added = (Field(None, shown, shown, query) for shown in ("at", "diff"))
     return PlannedRelation(
         Project(below, columns), (*(replace(f, column=f.name) for f in relation.fields), *added)
