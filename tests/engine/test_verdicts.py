@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
+from typing import Any
+
 import pytest
 
 import xmlpunct
+from xmlpunct.engine.plan.outlooks import outlook_of
+from xmlpunct.engine.plan.schemes import Outlook
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.verdicts import NEEDS_PUNCTUATIONS, endless_faults, faults, mending, verdicts
 from xmlpunct.engine.why.plan_text import explain
@@ -207,6 +212,29 @@ def test_the_promises_of_many_streams_are_found_in_time() -> None:
     lines = list(mending(plan(declared + " UNION ".join(f"SELECT a, b FROM {n}" for n in names))).lines())
     assert len(lines) == len(names) + 1
     assert len({line.partition(": ")[2] for line in lines[:-1]}) == 1
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_run_over_many_endless_streams_finds_its_faults_in_few_steps(
+    joins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """30 streams take 0.2 s of CPU; 30 joins took 4 s."""
+    names = [f"s{number}" for number in range(30)]
+    declared = "".join(f"CREATE STREAM {n} (a INT, b INT) WITH (source = 'tcp://h:{n[1:]}1');" for n in names)
+    union = f"SELECT a, COUNT(*) FROM ({' UNION '.join(f'SELECT a, b FROM {n}' for n in names)}) GROUP BY a"
+    chain = "SELECT s0.b FROM s0" + "".join(f" JOIN {n} USING (a)" for n in names[1:])
+    steps = count()
+
+    def counted(*arguments: Any) -> Outlook:
+        next(steps)
+        return outlook_of(*arguments)
+
+    query = plan(declared + (chain if joins else union))
+    monkeypatch.setattr("xmlpunct.engine.plan.outlooks.outlook_of", counted)
+    found = endless_faults(query)
+    assert len(found) == (29 if joins else 2)
+    assert {p.scheme for fault in found for p in fault.promises} == {frozenset("a")}
+    assert next(steps) < (5_000 if joins else 1_000)
 
 
 @pytest.mark.parametrize(

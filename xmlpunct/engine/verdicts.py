@@ -14,7 +14,7 @@ from xmlpunct.base.paths import read_element
 from xmlpunct.connectors.open_source import is_endless, paths_of
 from xmlpunct.engine.plan import Node, Query, Scan, Stream
 from xmlpunct.engine.plan.join_trees import join_trees
-from xmlpunct.engine.plan.outlooks import outlooks
+from xmlpunct.engine.plan.outlooks import Known, outlooks
 from xmlpunct.engine.plan.schemes import THE_END, Fate, Need, Outlook, Scheme, either, smallest
 from xmlpunct.engine.sql.planner.declaration import clause, identifier, string_literal
 from xmlpunct.engine.sql.planner.file_tables import READ_XML, FileRemedy
@@ -155,8 +155,28 @@ def clauses(promises: Sequence[Promise]) -> dict[str, str]:
     return texts
 
 
-def mending(query: Query) -> Mending:
-    """The promises that the streams would have to make.
+class _Trials:
+    """Outlooks of a plan with different promises. Outlooks of nodes are computed once for the same promises below."""
+
+    def __init__(self, query: Query) -> None:
+        self._roots = query.roots
+        self._known: Known = {}
+        self._of_streams: dict[tuple[Promise, ...], Outlook] = {}
+
+    def outlooks(self, promises: Sequence[Promise]) -> dict[int, Outlook]:
+        """The outlook of each node, by its id, if the streams make these promises."""
+        by_stream: dict[str, tuple[Promise, ...]] = {}
+        for promise in promises:
+            by_stream[promise.stream] = (*by_stream.get(promise.stream, ()), promise)
+        for of_stream in by_stream.values():
+            if of_stream not in self._of_streams:
+                self._of_streams[of_stream] = either([promise.outlook for promise in of_stream])
+        assumed = {stream: self._of_streams[of_stream] for stream, of_stream in by_stream.items()}
+        return outlooks(*self._roots, assumed=assumed, known=self._known)
+
+
+def mending(query: Query, with_alternative: bool = True) -> Mending:
+    """The promises that the streams would have to make; with `Mending.alternative` only if it is wanted.
 
     >>> from xmlpunct.engine.sql import plan
     >>> query = plan('''
@@ -167,13 +187,14 @@ def mending(query: Query) -> Mending:
     """
     nodes, present_outlooks = list(query.walk()), outlooks(*query.roots)
     choices = list(_candidates(nodes, present_outlooks))
-    best = outlooks(*query.roots, assumed=_assumed(choices))
+    trials = _Trials(query)
+    best = trials.outlooks(choices)
     hopeless = tuple(node for node in nodes if best[id(node)].fate is not None)
     mended = _emitting(query.roots, best) - {id(node) for node in hopeless}
 
     def worst(chosen: Sequence[Promise]) -> int:
         """0: each verdict that can be fine is fine; 1: some are fine but for nulls; 2: some are not fine."""
-        by_node = outlooks(*query.roots, assumed=_assumed(chosen))
+        by_node = trials.outlooks(chosen)
         if any(by_node[it].fate is not None for it in mended):
             return 2
         return int(any(by_node[it].nulls - best[it].nulls for it in mended))
@@ -190,7 +211,8 @@ def mending(query: Query) -> Mending:
     schemes = [promise for promise in choices if not promise.ordered]
     if worst(()) == 0 or worst(orders):
         return Mending(_fewest(choices, worst, max_trials), hopeless, at_once)
-    alternative = () if worst(schemes) else _fewest(schemes, worst, max_trials)
+    has_alternative = with_alternative and not worst(schemes)
+    alternative = _fewest(schemes, worst, max_trials) if has_alternative else ()
     return Mending(_fewest(orders, worst, max_trials), hopeless, at_once, alternative)
 
 
@@ -210,27 +232,38 @@ def _fewest(
 ) -> tuple[Promise, ...]:
     """The promises with the fewest attributes that mend the plan, preferably without remaining nulls.
 
-    After ``max_trials``, the smallest choice is unknown: the result has no unnecessary promise.
+    After ``max_trials``, the smallest choice is unknown: the result has no unnecessary promise. More promises never
+    make a plan worse, so streams without whose promises it is not mended have a promise in every choice.
     """
+    if worst(()) == 0:
+        return ()
+    remaining = list(choices)
+    for promise in sorted(reversed(choices), key=lambda p: -len(p.scheme)):
+        fewer = _without(promise, remaining)
+        if worst(fewer) < 2:
+            remaining = fewer
+    least = 0
+    for stream in {promise.stream for promise in remaining}:
+        if worst([promise for promise in choices if promise.stream != stream]) == 2:
+            least += min(len(promise.scheme) for promise in choices if promise.stream == stream)
+    if sum(len(promise.scheme) for promise in remaining) == least and worst(remaining) == 0:
+        return tuple(remaining)
     second: tuple[Promise, ...] | None = None
-    for chosen in islice(_by_size(choices), max_trials):
+    for chosen in islice(_by_size(choices, least), max_trials):
         grade = worst(chosen)
         if grade == 0:
             return chosen
         if grade == 1 and second is None:
             second = chosen
-    if second is not None:
-        return second
-    remaining = list(choices)  # too many to try: drop the unnecessary ones
-    for promise in sorted(choices, key=lambda p: -len(p.scheme)):
-        fewer = [other for other in remaining if other != promise]
-        if worst(fewer) < 2:
-            remaining = fewer
-    return tuple(remaining)
+    return second or tuple(remaining)
 
 
-def _by_size(choices: Sequence[Promise]) -> Iterator[tuple[Promise, ...]]:
-    """Selections of promises, by the number of their attributes."""
+def _without(promise: Promise, promises: Sequence[Promise]) -> list[Promise]:
+    return [other for other in promises if other != promise]
+
+
+def _by_size(choices: Sequence[Promise], least: int) -> Iterator[tuple[Promise, ...]]:
+    """Selections of promises, by the number of their attributes, from ``least`` on."""
 
     def fill(first: int, left: int) -> Iterator[tuple[Promise, ...]]:
         if left == 0:
@@ -239,15 +272,8 @@ def _by_size(choices: Sequence[Promise]) -> Iterator[tuple[Promise, ...]]:
             if (size := len(choices[i].scheme)) <= left:
                 yield from ((choices[i], *selection) for selection in fill(i + 1, left - size))
 
-    for size in range(1 + sum(len(promise.scheme) for promise in choices)):
+    for size in range(least, 1 + sum(len(promise.scheme) for promise in choices)):
         yield from fill(0, size)
-
-
-def _assumed(promises: Sequence[Promise]) -> dict[str, Outlook]:
-    by_stream: dict[str, list[Outlook]] = {}
-    for promise in promises:
-        by_stream.setdefault(promise.stream, []).append(promise.outlook)
-    return {stream: either(outlooks_) for stream, outlooks_ in by_stream.items()}
 
 
 def _candidates(nodes: Sequence[Node], by_node: Mapping[int, Outlook]) -> Iterator[Promise]:
@@ -332,8 +358,9 @@ def endless_faults(query: Query) -> list[EndlessFault]:
     ]
     if not faulty:
         return []
-    mended = mending(query)
-    faults_of = [EndlessFault(*parts, _needed_for(parts[0], query, mended.promises)) for parts in faulty]
+    mended = mending(query, with_alternative=False)
+    needed = _needed_for([node for node, _, _ in faulty], query, mended.promises)
+    faults_of = [EndlessFault(*parts, promises) for parts, promises in zip(faulty, needed, strict=True)]
     return [fault for fault in faults_of if fault.promises or fault.node in mended.hopeless]
 
 
@@ -358,17 +385,27 @@ def _is_awaited(source: str) -> bool:
         return False
 
 
-def _needed_for(node: Node, query: Query, promises: Sequence[Promise]) -> tuple[Promise, ...]:
-    """The promises that mend a node; none if all of them do not."""
+def _needed_for(
+    nodes: Sequence[Node], query: Query, promises: Sequence[Promise]
+) -> Iterator[tuple[Promise, ...]]:
+    """For each node, the fewest of the promises that mend it; none if all of them do not."""
+    trials = _Trials(query)
 
-    def mends(chosen: Sequence[Promise]) -> bool:
-        return outlooks(*query.roots, assumed=_assumed(chosen))[id(node)].fate is None
+    def fates(chosen: Sequence[Promise]) -> list[Fate | None]:
+        by_node = trials.outlooks(chosen)
+        return [by_node[id(node)].fate for node in nodes]
 
-    needed = list(promises)
-    for promise in promises:
-        if mends(fewer := [other for other in needed if other != promise]):
-            needed = fewer
-    return tuple(needed) if mends(needed) else ()
+    fates_without = [fates(_without(promise, promises)) for promise in promises]
+    for number, is_hopeless in enumerate(fates(promises)):
+        needed = [
+            p for p, without in zip(promises, fates_without, strict=True) if without[number] is not None
+        ]
+        if not is_hopeless and fates(needed)[number] is not None:  # any of several others helps
+            needed = [*promises]
+            for promise in promises:
+                if fates(fewer := _without(promise, needed))[number] is None:
+                    needed = fewer
+        yield () if is_hopeless else tuple(needed)
 
 
 def _remedy(texts: Mapping[str, str], names: str) -> str:

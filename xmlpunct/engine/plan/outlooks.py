@@ -25,11 +25,27 @@ Assumed = Mapping[str, Outlook]
 PER_PARTITION = "retains state for each partition, by definition"
 
 
-def outlooks(*roots: Node, assumed: Assumed | None = None) -> dict[int, Outlook]:
-    """The outlook of each node of some plans, by its id."""
+Known = dict[tuple[int, ...], Outlook]
+"""Outlooks by the ids of the node and of the outlooks that it depends on."""
+
+
+def outlooks(*roots: Node, assumed: Assumed | None = None, known: Known | None = None) -> dict[int, Outlook]:
+    """The outlook of each node of some plans, by its id. ``known`` has those of earlier calls, and gets the new ones.
+
+    With it, each ``assumed`` outlook must live as long as ``known``.
+    """
     by_id: dict[int, Outlook] = {}
     for node in walk(roots):
-        by_id[id(node)] = outlook_of(node, [by_id[id(below)] for below in node.inputs], assumed)
+        below = [by_id[id(below)] for below in node.inputs]
+        key = id(node), *map(id, below)
+        if assumed and isinstance(node, Scan) and node.stream.declared in assumed:
+            key = *key, id(assumed[node.stream.declared])
+        outlook = None if known is None else known.get(key)
+        if outlook is None:
+            outlook = outlook_of(node, below, assumed)
+            if known is not None:
+                known[key] = outlook
+        by_id[id(node)] = outlook
     return by_id
 
 
