@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -35,6 +36,48 @@ def report(name: str, data: Path | None, *options: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("data")
+
+
+def tables(page: str, heading: str) -> list[list[str]]:
+    """The rows of the tables in a section of a page, with their headers."""
+    section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|") and "---" not in line]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_page_lists_the_targets_that_its_figures_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))  # type: ignore[no-untyped-call]
+    page = (BENCHMARKS.parent / "docs" / "benchmarks.md").read_text()
+    parse = import_module("parse")
+    targets = {
+        "libexpat": parse.ANY,
+        "xml2arrow": parse.OTHERS["xml2arrow"],
+        "a loop over lxml": parse.OTHERS["lxml"],
+    }
+    missed = []
+    (_, _, *rivals), *documents = tables(page, "Reading")
+    rivals = [rival.removeprefix("times ").removesuffix(" 0.19") for rival in rivals]
+    for document, _, *ratios in documents:
+        of_document = targets | ({"libexpat": parse.FLAT} if document == "flat records" else {})
+        missed += [
+            (document, rival, ratio, of_document[rival]) for rival, ratio in zip(rivals, ratios, strict=True)
+        ]
+    bytewax, loop = "bytewax fed by lxml", "a loop over lxml"
+    for query, _, _, times_bytewax, times_loop in tables(page, "Queries")[1:]:
+        name = query.partition(":")[0].split()[0]
+        of_query = import_module(name.lower()).TARGETS
+        target = of_query.get("tumble_times_bytewax", of_query.get("bytewax"))
+        figure = query.partition(":")[0]
+        missed += (
+            [(figure, bytewax, times_bytewax, target)]
+            if target
+            else [(figure, loop, times_loop, of_query["lxml"])]
+        )
+    expected = [[*row, f"{target:.1f}"] for *row, target in missed if float(row[2]) < target]
+    slowest = re.findall(r"(\d+) ms for the slowest", page)
+    assert float(slowest[0]) > import_module("latency").TARGETS["p99_ms"] == float(slowest[1])
+    expected.append(["latency of the slowest hundredth", "", *(f"{ms} ms" for ms in slowest)])
+    assert tables(page, "Missed targets")[1:] == expected
 
 
 def test_the_warehouse_agrees_with_the_loops(data: Path) -> None:

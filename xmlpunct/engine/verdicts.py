@@ -14,7 +14,7 @@ from xmlpunct.base.paths import read_element
 from xmlpunct.connectors.open_source import is_endless, paths_of
 from xmlpunct.engine.plan import Node, Query, Scan, Stream
 from xmlpunct.engine.plan.join_trees import join_trees
-from xmlpunct.engine.plan.outlooks import Known, outlooks
+from xmlpunct.engine.plan.outlooks import ComputedOutlooks, outlooks
 from xmlpunct.engine.plan.schemes import THE_END, Fate, Need, Outlook, Scheme, either, smallest
 from xmlpunct.engine.sql.planner.declaration import clause, identifier, string_literal
 from xmlpunct.engine.sql.planner.file_tables import READ_XML, FileRemedy
@@ -160,7 +160,7 @@ class _Trials:
 
     def __init__(self, query: Query) -> None:
         self._roots = query.roots
-        self._known: Known = {}
+        self._computed: ComputedOutlooks = {}
         self._of_streams: dict[tuple[Promise, ...], Outlook] = {}
 
     def outlooks(self, promises: Sequence[Promise]) -> dict[int, Outlook]:
@@ -172,7 +172,7 @@ class _Trials:
             if of_stream not in self._of_streams:
                 self._of_streams[of_stream] = either([promise.outlook for promise in of_stream])
         assumed = {stream: self._of_streams[of_stream] for stream, of_stream in by_stream.items()}
-        return outlooks(*self._roots, assumed=assumed, known=self._known)
+        return outlooks(*self._roots, assumed=assumed, computed=self._computed)
 
 
 def mending(query: Query, with_alternative: bool = True) -> Mending:
@@ -238,7 +238,7 @@ def _fewest(
     if worst(()) == 0:
         return ()
     remaining = list(choices)
-    for promise in sorted(reversed(choices), key=lambda p: -len(p.scheme)):
+    for promise in reversed(choices):  # the widest first
         fewer = _without(promise, remaining)
         if worst(fewer) < 2:
             remaining = fewer

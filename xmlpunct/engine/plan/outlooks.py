@@ -25,14 +25,16 @@ Assumed = Mapping[str, Outlook]
 PER_PARTITION = "retains state for each partition, by definition"
 
 
-Known = dict[tuple[int, ...], Outlook]
+ComputedOutlooks = dict[tuple[int, ...], Outlook]
 """Outlooks by the ids of the node and of the outlooks that it depends on."""
 
 
-def outlooks(*roots: Node, assumed: Assumed | None = None, known: Known | None = None) -> dict[int, Outlook]:
-    """The outlook of each node of some plans, by its id. ``known`` has those of earlier calls, and gets the new ones.
+def outlooks(
+    *roots: Node, assumed: Assumed | None = None, computed: ComputedOutlooks | None = None
+) -> dict[int, Outlook]:
+    """The outlook of each node of some plans, by its id.
 
-    With it, each ``assumed`` outlook must live as long as ``known``.
+    ``computed`` has the outlooks of earlier calls, and gets the new ones. Each ``assumed`` outlook must live as long.
     """
     by_id: dict[int, Outlook] = {}
     for node in walk(roots):
@@ -40,11 +42,11 @@ def outlooks(*roots: Node, assumed: Assumed | None = None, known: Known | None =
         key = id(node), *map(id, below)
         if assumed and isinstance(node, Scan) and node.stream.declared in assumed:
             key = *key, id(assumed[node.stream.declared])
-        outlook = None if known is None else known.get(key)
+        outlook = None if computed is None else computed.get(key)
         if outlook is None:
             outlook = outlook_of(node, below, assumed)
-            if known is not None:
-                known[key] = outlook
+            if computed is not None:
+                computed[key] = outlook
         by_id[id(node)] = outlook
     return by_id
 
