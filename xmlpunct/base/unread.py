@@ -10,6 +10,7 @@
 - ``element``: an input without tuples and punctuations; by the tuples' element.
 - ``only``: an input with punctuations and no tuple. Tuples are read only below certain parents, punctuations anywhere,
   so there may be tuples below other parents; by the tuples' element.
+- ``valueless``: marks (PUNCTUATE ON) that close nothing, because a value is missing; by the path of the value.
 - ``path``: a path at which no tuple has a value; by path, with the number of tuples.
 """
 
@@ -25,13 +26,13 @@ Overlooked = dict[str, dict[str, int]]
 """Counts by kind and name."""
 
 NESTED, NAMESPACE, UNDECLARED, DROPPED = "nested", "namespace", "undeclared", "dropped"
-STRANGER, MISNAMED, INNER = "stranger", "misnamed", "inner"
+STRANGER, MISNAMED, INNER, VALUELESS = "stranger", "misnamed", "inner", "valueless"
 ELEMENT, ONLY, PATH = "element", "only", "path"
 ABSENT = "absent"
 """The number of tuples without a value at a path. If it is all tuples at the end, the kind is `PATH`."""
 
 CLOSED = "closed"
-"""The number of punctuations that follow from file names, and so were not found in the files."""
+"""The number of punctuations that are no elements of the tuples' name: from file names and from marks."""
 COUNTS = (ABSENT, CLOSED)
 """The kinds that are only counted, for use at the end of the input."""
 
@@ -78,6 +79,7 @@ _TEXTS = {
     DROPPED: "punctuations of <{}> that constrain undeclared attributes are dropped",
     ELEMENT: "no element <{}> was found",
     ONLY: "no element <{}> was found, only punctuations",
+    VALUELESS: "a mark without a value closes nothing: {}",
     PATH: "nothing was found in any tuple at PATH {}",
 }
 

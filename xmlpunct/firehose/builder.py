@@ -52,13 +52,15 @@ class Parsed:
     overlooked: list[Overlooked] = field(default_factory=list)
     error: SourceError | None = None
     misfit: tuple[int, str] | None = None
+    rows: list[tuple[SplitRows, list[int] | None]] = field(default_factory=list)
+    """By stream, the rows of the split and the numbers of those that are tuples of the slice (None: all)."""
     rejection: Callable[[int, int, str], Reject] | None = None
     """Creates the reject of a delivered tuple from (stream number, row, reason). It retains the bytes of the split; see
     `settle`."""
 
     def settle(self) -> Parsed:
         """Release the bytes of the split. No more rejects can be created."""
-        self.rejection = None
+        self.rows, self.rejection = [], None
         return self
 
     def close(self, labels: Sequence[Label]) -> None:
@@ -103,8 +105,9 @@ def _joined_rejection(parts: Sequence[Parsed], stream: int, row: int, reason: st
 class SplitRows:
     """The tuples of a stream in a split: their cells by slot, and (slot, reason) of structural faults by row.
 
-    ``locate`` returns the offset and the text of a row, ``offsets`` the offsets of all rows. ``items`` has the items of
-    arrays, by table. ``late`` has (offset, text, slot) of each ancestor value that came after its tuples.
+    ``locate`` returns the offset and the text of a row, ``offsets`` and ``ends`` the offsets of all rows and of their
+    ends. ``items`` has the items of arrays, by table. ``late`` has (offset, text, slot) of each ancestor value that
+    came after its tuples.
     """
 
     count: int
@@ -112,6 +115,7 @@ class SplitRows:
     faults: dict[int, tuple[int, str]]
     locate: Callable[[int], tuple[int, str]]
     offsets: Callable[[], CellInts]
+    ends: Callable[[], CellInts]
     items: list[Items]
     late: list[tuple[int, str, int]] = field(default_factory=list)
 
@@ -151,7 +155,7 @@ class SliceBuilder:
         self._split, self._rejects = split, _Rejects(split)
         if positions is not None:
             self._rejects.positions = positions
-        self.parsed = Parsed(rejection=self._rejects.of)
+        self.parsed = Parsed(rejection=self._rejects.of, rows=self._rejects.rows)
 
     def add(
         self,

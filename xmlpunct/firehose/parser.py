@@ -29,6 +29,7 @@ from xmlpunct.firehose.libxml import malformed
 from xmlpunct.firehose.libxml.dictionary import contained
 from xmlpunct.firehose.libxml.parser_target import DoctypeError, ParsedStream, Target
 from xmlpunct.firehose.libxml.prologue import Ready, ready
+from xmlpunct.firehose.mark_reader import ParseMarks, add_marks, marks_in_split
 from xmlpunct.firehose.native.nested_tuples import merged_readings
 from xmlpunct.firehose.native.path_automaton import LimitError, SplitNames, states
 from xmlpunct.firehose.native.tags import last_token_end, long_tag
@@ -63,7 +64,7 @@ def parse_split(
     >>> parsed.slices[0].tuples.rows(), str(parsed.rejects[0][0])
     ([(1,)], "s, line 1, byte 18: attribute a: 'x' is not of type INT")
     """
-    return Parser(specs, punct_namespace, limits).parse(split)
+    return _parser_of(tuple(specs), punct_namespace, limits).parse(split)
 
 
 def parse_conforming(
@@ -74,7 +75,8 @@ def parse_conforming(
 ) -> Parsed:
     """`parse_split` with libxml2 only: the same result, more slowly."""
     streams = _Streams(tuple(specs), punct_namespace, limits)
-    return _until_misfit(split, streams, _parse(split, streams).run())
+    parsed = _parse(split, streams).run()
+    return _finished(split, streams, parsed, parse_conforming)
 
 
 def said_after(split: Split, elements: ElementNames, limits: Limits) -> AncestorValues:
@@ -117,7 +119,7 @@ class Parser:
         """Read a split. ``known`` has results of `ahead`, if any. Never raises for bad data."""
         walked = self._walker.walk(split, known)
         parsed = (walked and self._deliver_walked(split, walked)) or _parse(split, self._streams).run()
-        parsed = _until_misfit(split, self._streams, parsed)
+        parsed = _finished(split, self._streams, parsed, parse_split)
         if split.final and parsed.error is None:
             parsed.close(split.labels)
         return parsed
@@ -140,8 +142,8 @@ class Parser:
             except PunctuationError:
                 return None
             locate = partial(result.tuple_at, split)
-            offsets = partial(result.at.astype, np.int64)
-            rows = SplitRows(len(result.at), result.cells, result.faults, locate, offsets, result.items)
+            offsets, ends = partial(result.at.astype, np.int64), partial(result.end.astype, np.int64)
+            rows = SplitRows(len(result.at), result.cells, result.faults, locate, offsets, ends, result.items)
             text_of = partial(malformed.shown_xml, split.data)
             rows.late = [(at, text_of(at, end), slot) for at, end, slot in result.late]
             builder.add(spec, shape, rows, punctuations, result.before.astype(np.int64), result.overlooked)
@@ -328,7 +330,8 @@ class _Parse:
             offsets = partial(self.offsets, result, count)
             cells = self.raw_cells(self.streams.shapes[i], cells, 0)
             locate, items = partial(self.tuple_at, result), self.items(i, result, count)
-            rows = SplitRows(count, cells, faults, locate, offsets, items)
+            ends = partial(self.ends, result, count)
+            rows = SplitRows(count, cells, faults, locate, offsets, ends, items)
             rows.late = [(*self.element_at(number), slot) for number, slot in result.late if number < end]
             delivered = [(before, p) for number, before, p in punctuations[i] if number < end]
             before_counts, ps = np.array([n for n, _ in delivered], np.int64), [p for _, p in delivered]
@@ -388,6 +391,11 @@ class _Parse:
         """The offsets of the first ``count`` tuples."""
         return self.positions.offsets(np.array(result.at[:count], np.int64) - len(self.split.start.open))
 
+    def ends(self, result: ParsedStream, count: int) -> CellInts:
+        """The offsets of the ends of the first ``count`` tuples."""
+        open_ = len(self.split.start.open)
+        return np.array([self.positions.extent(number - open_)[1] for number in result.at[:count]], np.int64)
+
 
 def _parse(split: Split, streams: _Streams, end_error: _Fatal | None = None) -> _Parse:
     """The parse of a split up to the first input that is refused without parsing."""
@@ -410,14 +418,23 @@ def _parse(split: Split, streams: _Streams, end_error: _Fatal | None = None) -> 
     return _Parse(split, prepared, streams, end_error)
 
 
-def _until_misfit(split: Split, streams: _Streams, parsed: Parsed) -> Parsed:
-    """The output of a split up to its misfit, if any, which is then its error."""
-    if parsed.misfit is None:
-        return parsed
-    offset, reason = parsed.misfit
-    return _parse(
-        replace(split, data=split.data[:offset], final=False), streams, _Fatal(offset, reason)
-    ).run()
+def _finished(split: Split, streams: _Streams, parsed: Parsed, parse: ParseMarks) -> Parsed:
+    """The output of a split with the punctuations of its marks, up to its first misfit or wrong mark, its error."""
+    limits = streams.limits
+    marks = [marks_in_split(split, spec, limits, parse) if spec.marks else [] for spec in streams.specs]
+    wrong = [(found.start, found.reason) for of_stream in marks for found in of_stream if found.reason]
+    if (error := parsed.error) is not None and error.byte is not None:
+        wrong = [(offset, reason) for offset, reason in wrong if offset < error.byte - split.start.byte]
+    if parsed.misfit is not None or wrong:
+        offset, reason = min([*wrong, parsed.misfit or wrong[0]])
+        part = replace(split, data=split.data[:offset], final=False)
+        parsed = _parse(part, streams, _Fatal(offset, reason)).run()
+    error = parsed.error
+    until = len(split.data) if error is None or error.byte is None else error.byte - split.start.byte
+    for stream, of_stream in enumerate(marks):
+        if of_stream:
+            add_marks(parsed, stream, of_stream, until)
+    return parsed
 
 
 class _Unknown:

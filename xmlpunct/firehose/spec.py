@@ -11,7 +11,9 @@ from xmlpunct.base.paths import read_element
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import path_of
+from xmlpunct.schema.attribute import Attribute
 from xmlpunct.schema.provenance import with_origin
+from xmlpunct.types import STRING
 
 Remedy = Callable[[Schema], str]
 """Makes the sentence with the declaration to write, from the columns that fit."""
@@ -28,6 +30,33 @@ class Validity:
 
 
 @dataclass(frozen=True)
+class ClosingMark:
+    """Elements that close tuples, declared by PUNCTUATE ON.
+
+    At the end of an ``element``, or of the outermost tuple around it, no later tuple has its values: ``closes`` has
+    pairs of a column and a path in the element. Without pairs, all tuples are closed. With ``where``, a path and a
+    text, only elements with this text at the path are marks.
+    """
+
+    element: ElementName
+    closes: tuple[tuple[str, str], ...] = ()
+    where: tuple[str, str] | None = None
+
+    def paths(self) -> tuple[str, ...]:
+        """The paths that are read."""
+        where = () if self.where is None else (self.where[0],)
+        return tuple(dict.fromkeys((*where, *(path for _, path in self.closes))))
+
+    def specs(self, space: str) -> tuple[StreamSpec, ...]:
+        """Its elements as streams of texts. A name without a namespace also fits elements in ``space``."""
+        names = read_element(self.element)
+        in_space = tuple(name if name[:1] == "{" or not space else f"{{{space}}}{name}" for name in names)
+        schema = Schema.of(Attribute(path, STRING, path=path) for path in self.paths())
+        elements = dict.fromkeys(("/".join(names), "/".join(in_space)))
+        return tuple(StreamSpec(self.element, schema, element, nested=True) for element in elements)
+
+
+@dataclass(frozen=True)
 class StreamSpec:
     """A stream to be read: its name, its schema, and the expanded name of its tuple elements.
 
@@ -37,7 +66,8 @@ class StreamSpec:
     null. ``placed`` tuples carry their source positions. A ``guessed`` schema was inferred from the first tuples:
     content of later tuples that it lacks is counted as overlooked. ``remedy`` makes the declaration to write for other
     columns; with it, the first tuple that a guessed schema does not fit is an error, without it a reject. Tuples that
-    are invalid by ``validity`` are rejected. Raises `UsageError` for a name that is not allowed in XML.
+    are invalid by ``validity`` are rejected. ``marks`` are elements that close its tuples. Raises `UsageError` for a
+    name that is not allowed in XML.
     """
 
     name: str
@@ -50,6 +80,7 @@ class StreamSpec:
     nested: bool = False
     validity: Validity | None = None
     remedy: Remedy | None = field(default=None, compare=False)
+    marks: tuple[ClosingMark, ...] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -82,6 +113,11 @@ class StreamSpec:
     def space(self) -> str:
         """The namespace of its tuples' elements (empty: none)."""
         return name_parts(self.tag)[0]
+
+    @cached_property
+    def mark_specs(self) -> tuple[tuple[ClosingMark, StreamSpec], ...]:
+        """Its marks, each with the streams of its elements."""
+        return tuple((mark, spec) for mark in self.marks for spec in mark.specs(self.space))
 
     @property
     def layout(self) -> Schema:
@@ -155,14 +191,15 @@ def punctuation_element(element: ElementName, punct_namespace: str = PUNCT_NAMES
 
 
 def elements_of(specs: Collection[StreamSpec], punct_namespace: str = PUNCT_NAMESPACE) -> ElementNames:
-    """The tuple and punctuation elements of streams, which a `Splitter` must not split.
+    """The tuple and punctuation elements of streams, and their marks, which a `Splitter` must not split.
 
     Raises `UsageError` if tuples and punctuations cannot be distinguished.
     """
     names = [spec.tag for spec in specs]
     check_namespace(names, punct_namespace)
-    marks = (punctuation_element(n, punct_namespace) for n in names)
-    elements = ElementNames({*names, *marks}.union(*(spec.said for spec in specs)))
+    punctuations = (punctuation_element(n, punct_namespace) for n in names)
+    marks = (mark_spec.tag for spec in specs for _, mark_spec in spec.mark_specs)
+    elements = ElementNames({*names, *punctuations, *marks}.union(*(spec.said for spec in specs)))
     if any(spec.reaches_up for spec in specs):
         elements.specs, elements.punct_namespace = tuple(specs), punct_namespace
     return elements

@@ -11,7 +11,7 @@ from xmlpunct.connectors.open_source import columns_named, is_endless
 from xmlpunct.engine.plan.node import Node, PartitionChoice, StreamAttribute, Unary, lost_domains
 from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, reduced, smallest
 from xmlpunct.firehose import StreamSpec
-from xmlpunct.firehose.spec import Remedy, Validity
+from xmlpunct.firehose.spec import ClosingMark, Remedy, Validity
 from xmlpunct.operators.time.access_order import AccessOrder, steps_text
 from xmlpunct.operators.time.late_filter import guard_schema, guarded_slice
 from xmlpunct.schema import Schema
@@ -32,7 +32,7 @@ class Stream:
     at the timestamp, with the number of inserted copies in the column ``change``. No two tuples agree on one of the
     ``keys``.
     ``promised`` are the column sets of PUNCTUATED BY: for each, punctuations on these columns only close every tuple in
-    time.
+    time. ``marks`` are the elements of PUNCTUATE ON.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Stream:
     change: str | None = None
     keys: tuple[tuple[str, ...], ...] = ()
     promised: tuple[tuple[str, ...], ...] | None = None
+    marks: tuple[ClosingMark, ...] = ()
     remedy: Remedy | None = field(default=None, repr=False, compare=False)
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
@@ -67,6 +68,7 @@ class Stream:
             nested=self.nested,
             validity=self.validity,
             remedy=None if self.guarded else self.remedy,
+            marks=self.marks,
         )
 
     def of_sender(self, number: int) -> Stream:
@@ -82,15 +84,20 @@ class Stream:
     def ends(self) -> bool:
         """True if its end counts as a punctuation: a finite source, without other declared punctuations."""
         declares = (
-            self.promised is not None or self.order is not None or self.keys or columns_named(self.source)
+            self.promised is not None
+            or self.order is not None
+            or self.keys
+            or self.marks
+            or columns_named(self.source)
         )
         return not declares and self.source is not None and not is_endless(self.source)
 
     @cached_property
     def schemes(self) -> tuple[tuple[str, ...], ...]:
-        """The column sets that are closed in time: promised ones, and columns from file names, at the end of a file."""
+        """The column sets that are closed in time: by promise, by marks, and, at the end of a file, by its name."""
         name_columns = columns_named(self.source)
-        return (*(self.promised or ()), *([name_columns] if name_columns else []))
+        of_marks = [tuple(column for column, _ in mark.closes) for mark in self.marks]
+        return (*(self.promised or ()), *of_marks, *([name_columns] if name_columns else []))
 
     @property
     def sent(self) -> Schema:

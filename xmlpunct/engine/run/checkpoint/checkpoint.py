@@ -320,7 +320,8 @@ def run_name() -> str:
 def described(query: Query) -> list[Any]:
     """The streams and the plan of a query, as text that is equal in all runs."""
     streams = [
-        (s.name, s.source, s.element, s.where, s.nested, [repr(a) for a in s.schema]) for s in query.streams
+        (s.name, s.source, s.element, s.where, s.nested, [repr(a) for a in s.schema], *map(repr, s.marks))
+        for s in query.streams
     ]
     return list(json.loads(json.dumps([streams, [_brief(node) for node in query.walk()]])))
 

@@ -15,9 +15,9 @@ from xmlpunct.engine.inference import Inference, sample_size
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.sql.planner.file_tables import ColumnsRemedy
-from xmlpunct.engine.sql.planner.promises import access_order, promised_schemes
+from xmlpunct.engine.sql.planner.promises import access_order, declared_marks, promised_schemes
 from xmlpunct.engine.sql.planner.window_lengths import TIMES
-from xmlpunct.engine.sql.syntax.promise_syntax import OrderOf
+from xmlpunct.engine.sql.syntax.promise_syntax import MarkOf, OrderOf
 from xmlpunct.firehose.libxml.xsd_validator import validity_of
 from xmlpunct.schema import Schema
 from xmlpunct.schema.column_attributes import attributes_of, keys_of, namespaces_of
@@ -93,6 +93,8 @@ def declared(
                 f"{xml_option} applies to XML elements, but {name} is a table",
                 option_of(statement, xml_option) or statement,
             )
+        elif (mark := next(statement.find_all(MarkOf), None)) is not None:
+            refuse(f"PUNCTUATE ON applies to XML elements, but {name} is a table", mark)
         timestamp, change = _time(statement, options, schema)
         if timestamp is not None and change is not None:  # without an instant, a change holds from the start
             schema = Schema.of(a.defaulting() if a.name == timestamp else a for a in schema)
@@ -120,6 +122,7 @@ def declared(
             change=change,
             keys=keys,
             promised=promised_schemes(statement, schema),
+            marks=declared_marks(statement, schema, namespaces),
             remedy=remedy,
         )
     for name, source in sources.items():

@@ -1,20 +1,22 @@
-"""Declared punctuations: PUNCTUATE, WATERMARK and PUNCTUATED BY of CREATE STREAM, and PUNCTUATE in FROM."""
+"""Declared punctuations: PUNCTUATE, WATERMARK, PUNCTUATED BY, PUNCTUATE ON of CREATE STREAM; PUNCTUATE in FROM."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from sqlglot import exp
 
+from xmlpunct.base.paths import read_element, read_path
 from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.connectors.open_source import senders_of
 from xmlpunct.engine.plan import Key, Project, Punctuate, Scan, Select
 from xmlpunct.engine.sql.planner.scope import PlannedRelation
 from xmlpunct.engine.sql.planner.window_lengths import length_of
 from xmlpunct.engine.sql.planner.windowing import watermark_order
-from xmlpunct.engine.sql.syntax.promise_syntax import ORDER_OF, SCHEMES, OrderOf
+from xmlpunct.engine.sql.syntax.promise_syntax import MARKS, ORDER_OF, SCHEMES, OrderOf
+from xmlpunct.firehose.spec import ClosingMark
 from xmlpunct.operators.time.access_order import AccessOrder, slack_of
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
@@ -36,6 +38,45 @@ def promised_schemes(statement: exp.Expr, schema: Schema) -> tuple[tuple[str, ..
     return tuple(dict.fromkeys(named_columns(scheme, types, "PUNCTUATED BY") for scheme in schemes))
 
 
+def declared_marks(
+    statement: exp.Expr, schema: Schema, namespaces: Mapping[str, str] | None
+) -> tuple[ClosingMark, ...]:
+    """The marks of PUNCTUATE ON."""
+    marks = []
+    for syntax in statement.args.get(MARKS) or ():
+        element, path, value = (syntax.args[part] for part in ("element", "path", "value"))
+        with at(element):
+            names = "/".join(read_element(element.name, namespaces))
+        closes: dict[str, str] = {}
+        for pair in syntax.args["closes"]:
+            attribute = _column_of(statement, schema, pair.this)
+            check_comparable(attribute.type, "PUNCTUATE ON", pair.this)
+            if attribute.name in closes:
+                refuse(f"CLOSES names {attribute.name} twice", pair.this)
+            closes[attribute.name] = _mark_path(pair.expression, namespaces)
+        where = None if path is None else (_mark_path(path, namespaces), value.name)
+        marks.append(ClosingMark(names, tuple(closes.items()), where))
+    return tuple(marks)
+
+
+def _mark_path(syntax: exp.Expr, namespaces: Mapping[str, str] | None) -> str:
+    """A path of a mark, with expanded names."""
+    with at(syntax):
+        path = read_path(syntax.name, namespaces)
+    if path.up:
+        refuse(f"PATH '{syntax.name}' leaves the mark: name the element around it in PUNCTUATE ON", syntax)
+    return str(path)
+
+
+def _column_of(statement: exp.Expr, schema: Schema, column: exp.Expr) -> Attribute:
+    """The column of CREATE STREAM that a promise names."""
+    if column.name not in schema:
+        hint = did_you_mean(column.name, schema.names)
+        name = statement.this.this.name
+        refuse(f"no column {column.name} in {name}: there are {', '.join(schema.names)}{hint}", column)
+    return schema[column.name]
+
+
 def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
     """The access order of PUNCTUATE or WATERMARK in CREATE STREAM, or None."""
     order = statement.args.get(ORDER_OF)
@@ -47,15 +88,7 @@ def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
             )
         order_of_watermark = watermark_order(watermarks[0], schema)
         return _with_jumps(order_of_watermark, schema[order_of_watermark.attribute].type, watermarks[0])
-    name = statement.this.this.name
-
-    def declared(column: exp.Expr) -> Attribute:
-        if column.name not in schema:
-            hint = did_you_mean(column.name, schema.names)
-            refuse(f"no column {column.name} in {name}: there are {', '.join(schema.names)}{hint}", column)
-        return schema[column.name]
-
-    return None if order is None else _order(order, declared)
+    return None if order is None else _order(order, lambda column: _column_of(statement, schema, column))
 
 
 def punctuate_relation(relation: PlannedRelation, order: OrderOf) -> PlannedRelation:

@@ -1,4 +1,4 @@
-"""The syntax of a stream's promises: PUNCTUATED BY and PUNCTUATE."""
+"""The syntax of a stream's promises: PUNCTUATED BY, PUNCTUATE ORDER BY and PUNCTUATE ON."""
 
 from __future__ import annotations
 
@@ -23,17 +23,26 @@ class OrderOf(exp.Expression):
     }
 
 
+class MarkOf(exp.Expression):
+    """PUNCTUATE ON ``element`` [WHERE ``path`` = ``value``] CLOSES (column = 'path', ...), or CLOSES ALL."""
+
+    arg_types: ClassVar = {"element": True, "path": False, "value": False, "closes": True}
+
+
 SCHEMES = "schemes"
 """The argument of a CREATE STREAM that holds the schemes of PUNCTUATED BY."""
 ORDER_OF = "punctuate"
 """The argument of a CREATE STREAM, or of a subquery in FROM, that holds its `OrderOf`."""
+MARKS = "marks"
+"""The argument of a CREATE STREAM that holds the list of its `MarkOf`."""
+_ON = "PUNCTUATE ON 'element' [WHERE 'path' = 'value'] CLOSES (column = 'path', ...), or CLOSES ALL"
 
 
 class PromiseParser(WindowFunctionParser):
     """Parses the promises of streams."""
 
     def _parse_promises(self, create: exp.Create) -> None:
-        """PUNCTUATED BY (a), (b, c) and PUNCTUATE ORDER BY ..., in either order, as arguments of its own."""
+        """PUNCTUATED BY (a), (b, c), PUNCTUATE ORDER BY ... and any PUNCTUATE ON ..., as arguments of its own."""
         while True:
             token = self._curr
             if self._match_text_seq("PUNCTUATED"):
@@ -41,6 +50,9 @@ class PromiseParser(WindowFunctionParser):
                 if not self._match_text_seq("BY"):
                     self._fail("PUNCTUATED BY (a), (b, c)")
                 argument: object = self._parse_csv(self._parse_scheme)
+            elif self._comes("PUNCTUATE", "ON"):
+                create.append(MARKS, self._parse_mark())
+                continue
             elif (argument := self._parse_access_order()) is not None:
                 part = ORDER_OF
             else:
@@ -48,6 +60,26 @@ class PromiseParser(WindowFunctionParser):
             if part in create.args:
                 self._fail(f"{token.text.upper()} can be written once only", token)
             create.set(part, argument)
+
+    def _parse_mark(self) -> MarkOf:
+        """PUNCTUATE ON 'element' [WHERE 'path' = 'value'] CLOSES (column = 'path', ...), which comes next."""
+        start = self._curr
+        self._advance(2)
+        element, path, value = self._parse_string() or self._fail(_ON), None, None
+        if self._match(TokenType.WHERE):
+            path = self._parse_string() or self._fail(_ON)
+            value = (self._match(TokenType.EQ) and self._parse_string()) or self._fail(_ON)
+        if not self._match_text_seq("CLOSES"):
+            self._fail(_ON)
+        closes = [] if self._match_text_seq("ALL") else self._parse_wrapped_csv(self._parse_closed_column)
+        mark = MarkOf(element=element, path=path, value=value, closes=closes)
+        mark.meta.update(start=start.start, end=self._prev.end)
+        return mark
+
+    def _parse_closed_column(self) -> exp.EQ:
+        column = self._parse_id_var() or self._fail(_ON)
+        path = (self._match(TokenType.EQ) and self._parse_string()) or self._fail(_ON)
+        return exp.EQ(this=column, expression=path)
 
     def _parse_scheme(self) -> exp.Tuple:
         start = self._curr

@@ -110,8 +110,8 @@ class StreamParser(PromiseParser):
         self._parse_promises(create)
         if self._curr and self._curr.token_type != TokenType.SEMICOLON:
             self._fail(
-                f"CREATE {kind} ends here, or continues with WITH (...), PUNCTUATED BY (...) or "
-                "PUNCTUATE ORDER BY ..."
+                f"CREATE {kind} ends here, or continues with WITH (...), PUNCTUATED BY (...), "
+                "PUNCTUATE ORDER BY ... or PUNCTUATE ON ..."
             )
         create.meta.update(start=start.start, end=self._prev.end)
         return create
