@@ -32,6 +32,7 @@ INTERRUPTED = 130
 
 COMMANDS = {
     "check": "Check that a stream is well formed and grammatical.",
+    "checkpoint": "Show, verify or copy the checkpoint of a run.",
     "explain": "Show the plan of a query, and the punctuations that unblock its operators.",
     "generate": "Write punctuated test streams.",
     "infer": "Print a CREATE STREAM statement for a source.",
@@ -41,7 +42,8 @@ COMMANDS = {
     "say": "Send a punctuation to a running query.",
     "why": "List the punctuations that the results of a run wait for.",
 }
-"""A summary for each command. Each command is in the module of its name."""
+"""A summary for each command. Each command is in the module of its name, or in `_MODULES`."""
+_MODULES = {"checkpoint": "checkpoint_commands"}
 
 
 class _Commands(click.Group):
@@ -61,7 +63,9 @@ class _Commands(click.Group):
         if name not in COMMANDS:
             return None
         with loading():
-            command: click.Command = getattr(import_module(f"xmlpunct.cli.{name}"), f"{name}_command")
+            command: click.Command = getattr(
+                import_module(f"xmlpunct.cli.{_MODULES.get(name, name)}"), f"{name}_command"
+            )
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -20,31 +20,34 @@ import shutil
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
 from xmlpunct.base.codec import load
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError, ended_by, undoing
 from xmlpunct.base.secrets import stored
-from xmlpunct.connectors.contract import url_scheme
 from xmlpunct.engine.partition.hashing import VERSION as HASH_VERSION
-from xmlpunct.engine.plan import Node, Query
+from xmlpunct.engine.plan import Node, Query, Stream
 from xmlpunct.engine.run.checkpoint.commit import COMMIT, HELD, Commit, Frames
 from xmlpunct.engine.run.checkpoint.log import DamagedError, WriteAheadLog
+from xmlpunct.engine.run.checkpoint.stored_paths import is_same_file, located, restored_input, saved_input
 from xmlpunct.engine.run.durable_files import PRIVATE_FOLDER, is_there, lock_exclusively, make_folder, private
-from xmlpunct.engine.run.inputs.parts import Input, Part
+from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.run.run_options import RunOptions
 from xmlpunct.types.pattern import ENUMERABLE
 
 VERSION = 13
 """Version of the checkpoint format. Up to 4 the files had other names (`_OLD`); up to 11 the records of logs had no
-numbers and were not chained; up to 12 a changed byte in the last record or piece was taken for the end."""
+numbers and were not chained; up to 12 it had absolute paths, and a changed byte in the last record or
+piece was taken for the end."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
 """The record kinds of the log beside the commit; each has one piece of this name."""
 
+_FILES = ("source", "output", "rejects file")
+"""The options that name files."""
 _NAMES = ("log", "spool", "spark", "said", "cuts", "pacing", "lock")
 OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
 """The names of files that a run writes and removes."""
@@ -108,16 +111,16 @@ class Checkpoint:
             "--strict, --rejects or --max-rejects": options.guarded,  # guards change the plan
             "--max-rejects": None if options.max_rejects is None else options.max_rejects.text,
             "choice of streams": [stream.name for stream in query.streams],
-            "source": [stream.source for stream in query.streams],
-            "query": described(query),
+            "source": [located(stream.source, self.path) for stream in query.streams],
+            "query": described(query, with_sources=False),
             "choice of rules": sorted(query.rules),
             "choice of sinks": [answer.name for answer in query.answers],
-            "output": [_absolute_path(to.output) for to in targets],
+            "output": [located(to.output, self.path) for to in targets],
             "format": [to.format for to in targets],
             "choice of columns to partition by": [list(to.partition_by) for to in targets],
             "form of its XML": [None if to.form is None else asdict(to.form) for to in targets],
             "slice size": options.slice_bytes,
-            "rejects file": _absolute_path(options.rejects),
+            "rejects file": [located(options.rejects, self.path)],
             "punctuation namespace": options.punct_namespace,
         }
         self._asked: dict[str, Any] = stored(asked)
@@ -184,10 +187,10 @@ class Checkpoint:
         if saved["made_by"] != self._made_by:
             raise self._of_another_version()
         for option, value in self._asked.items():
-            if saved[option] != value:
+            if not _is_same(option, saved[option], value):
                 raise UsageError(f"the checkpoint {self.path} belongs to a run with another {option}")
         self._log.take_over()
-        inputs = [_input(values, self.path, self.query) for values in saved["inputs"]]
+        inputs = [restored_input(values, self.path, self.query) for values in saved["inputs"]]
         self.run = saved["run"]
         commits = [Commit.from_record(record) for record in records if COMMIT in record]
         commit = commits[-1] if commits else Commit.begun(self.query)
@@ -206,7 +209,7 @@ class Checkpoint:
         """Record the job of a new run. Returns its number of shards, ``shards`` for a new run."""
         if restored.shards is None:
             restored.shards = shards
-            inputs = [_saved_input(i, self.path) for i in restored.inputs]
+            inputs = [saved_input(i, self.path) for i in restored.inputs]
             saved = {
                 "made_by": self._made_by,
                 **self._asked,
@@ -217,8 +220,12 @@ class Checkpoint:
             saved["inferred"] = dict(self.query.inferred)
             saved["planned"] = {
                 "sql": self.query.sql,
-                "sources": {s.declared: s.source for s in self.query.streams if s.source is not None},
-                "folder": os.getcwd(),
+                "sources": {
+                    s.declared: located(s.source, self.path)
+                    for s in self.query.streams
+                    if s.source is not None
+                },
+                "folder": os.path.relpath(os.getcwd(), self.path),
                 "labels": self.query.has_labels,
             }
             self._job = json.dumps(stored(saved)).encode()
@@ -268,8 +275,8 @@ class Seen:
     complete: frozenset[str] = frozenset()
 
 
-def look(path: Path) -> Seen:
-    """Read the checkpoint of a run, which may be running. Raises `UsageError` if there is none."""
+def recorded(path: Path) -> tuple[dict[str, Any], list[dict[str, bytes]]]:
+    """The job and all records of a run, which may be running. Raises `UsageError` if there is none, `DamagedError`."""
     log = WriteAheadLog(path / "log")
     try:
         records = log.read()
@@ -279,9 +286,16 @@ def look(path: Path) -> Seen:
         raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")
     if not (records and _JOB in records[0]):
         raise UsageError(f"{path} is no checkpoint of a run: name the directory of run --checkpoint")
-    run = Seen(json.loads(records[0][_JOB]), False, {})
-    if run.job["made_by"].get("version") != VERSION:
+    job = json.loads(records[0][_JOB])
+    if job["made_by"].get("version") != VERSION:
         raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")
+    return job, records
+
+
+def look(path: Path) -> Seen:
+    """Read the checkpoint of a run, which may be running. Raises `UsageError` if there is none."""
+    job, records = recorded(path)
+    run = Seen(job, False, {})
     for record in records:
         if COMMIT in record:
             commit = Commit.from_record(record)
@@ -307,9 +321,14 @@ def inferred_before(path: str | None) -> dict[str, list[Any]]:
     return {}
 
 
-def _absolute_path(path: str | None) -> str | None:
-    """An absolute path, or a URL unchanged."""
-    return path if path is None or url_scheme(path) else os.path.abspath(path)
+def _is_same(option: str, saved: Any, now: Any) -> bool:
+    """True if an option of a run has the saved value."""
+    if option not in _FILES:
+        return bool(saved == now)
+    names = option == "source"
+    return len(saved) == len(now) and all(
+        is_same_file(*pair, compares_names=names) for pair in zip(saved, now, strict=True)
+    )
 
 
 def run_name() -> str:
@@ -317,37 +336,19 @@ def run_name() -> str:
     return uuid.uuid4().hex
 
 
-def described(query: Query) -> list[Any]:
+def described(query: Query, *, with_sources: bool = True) -> list[Any]:
     """The streams and the plan of a query, as text that is equal in all runs."""
-    streams = [
-        (s.name, s.source, s.element, s.where, s.nested, [repr(a) for a in s.schema], *map(repr, s.marks))
-        for s in query.streams
-    ]
-    return list(json.loads(json.dumps([streams, [_brief(node) for node in query.walk()]])))
+    streams = []
+    for s in query.streams:
+        source, columns = s.source if with_sources else "", [repr(a) for a in s.schema]
+        streams.append((s.name, source, s.element, s.where, s.nested, columns, *map(repr, s.marks)))
+    return list(json.loads(json.dumps([streams, [_brief(node, with_sources) for node in query.walk()]])))
 
 
-def _brief(node: Node) -> str:
+def _brief(node: Node, with_sources: bool) -> str:
     """A node's class and fields, without its inputs."""
     values = {f.name: getattr(node, f.name) for f in fields(node)}
+    if not with_sources:
+        values = {k: replace(v, source=None) if isinstance(v, Stream) else v for k, v in values.items()}
     inputs = (*node.inputs, node.inputs)
     return f"{type(node).__name__} { {name: value for name, value in values.items() if value not in inputs} }"
-
-
-def _saved_input(input_: Input, folder: Path) -> dict[str, Any]:
-    """An input as plain values. The paths of its spools are relative to ``folder``: a checkpoint can be moved."""
-    values = asdict(input_)
-    for part in values["parts"]:
-        if part["spooled"]:
-            part["path"] = os.path.relpath(part["path"], folder)
-    return values
-
-
-def _input(values: dict[str, Any], folder: Path, query: Query) -> Input:
-    """The inverse of `_saved_input`. The source comes from the query: the saved one has no passwords."""
-    parts = tuple(
-        Part(**part | {"path": str(folder / part["path"]), "texts": tuple(map(tuple, part["texts"]))})
-        for part in values["parts"]
-    )
-    source = query.streams[values["streams"][0]].source
-    assert source is not None
-    return Input(source, tuple(values["streams"]), parts, values["sender"])

@@ -34,7 +34,7 @@ from zlib import crc32
 
 from xmlpunct.connectors.stored_bytes import KEPT_BYTES, digest
 from xmlpunct.engine.run.checkpoint.log import DamagedError, WriteAheadLog, is_torn
-from xmlpunct.engine.run.durable_files import open_durably, write_all, writing
+from xmlpunct.engine.run.durable_files import open_durably, private, write_all, writing
 
 SEGMENT_BYTES = 2**24
 """The size of a segment, and so the least number of bytes to remove (docs/hostile.md)."""
@@ -145,6 +145,15 @@ def release(spool: str | Path, byte: int) -> None:
             segment(spool, number).unlink(missing_ok=True)
 
 
+def copy_segment(path: Path, target: Path) -> None:
+    """Copy the pieces of a segment, which may grow meanwhile. Raises OSError and `DamagedError`."""
+    with open(path, "rb", buffering=0) as file, open(target, "xb", opener=private) as copy:
+        count, filled = intact_pieces(path, file.fileno())
+        copy.write(os.pread(file.fileno(), filled, 0))
+        copy.seek(SEGMENT_BYTES)
+        copy.write(_entries(file.fileno(), 0, count))
+
+
 def held_bytes(spool: str | Path) -> int:
     """The size of a spool on disk, in bytes. Raises OSError."""
     total = 0
@@ -182,10 +191,8 @@ class _Segments(io.RawIOBase):
 
     def _open(self, number: int) -> None:
         self._file, self._number = os.open(segment(self._spool, number), os.O_RDONLY | os.O_CLOEXEC), number
-        self._next, self._before = (
-            0,
-            (0, 0),
-        )  # the number of the next piece, and the checksum of the piece before it
+        # The number of the next piece, and the checksum of the piece before it.
+        self._next, self._before = 0, (0, 0)
 
     def readable(self) -> bool:
         return True
@@ -208,7 +215,7 @@ class _Segments(io.RawIOBase):
         checks = [self._before, *checks[:count]]
         data = os.pread(self._file, max(checks[-1][0] - begin, 0), begin)
         for number, (before, check) in enumerate(pairwise(checks), first):
-            if not _matches(data[before[0] - begin : check[0] - begin], before, check):
+            if check[0] <= before[0] or _check(data[before[0] - begin : check[0] - begin], before) != check:
                 raise DamagedError(segment(self._spool, self._number), before[0])
             self._next, self._before = number + 1, check
         data, self._skip = data[self._skip :], max(self._skip - len(data), 0)
@@ -253,7 +260,7 @@ def intact_pieces(path: Path, file: int) -> tuple[int, int]:
         data = (
             os.pread(file, max(end - before[0], 0), before[0]) if is_written and end <= SEGMENT_BYTES else b""
         )
-        if first_torn is None and is_written and _matches(data, before, (end, crc)):
+        if first_torn is None and is_written and data and _check(data, before) == (end, crc):
             before = end, crc
             continue
         is_lost = not any(entry) or (is_written and _is_lost(file, before[0], end))
@@ -281,10 +288,6 @@ def _check(data: bytes, before: tuple[int, int]) -> tuple[int, int]:
     """The checksum of a piece that follows the one with the checksum ``before``."""
     end = before[0] + len(data)
     return end, crc32(data, crc32(end.to_bytes(8, "big"), before[1]))
-
-
-def _matches(data: bytes, before: tuple[int, int], check: tuple[int, int]) -> bool:
-    return check[0] > before[0] and _check(data, before) == check
 
 
 class SpoolWriter:
