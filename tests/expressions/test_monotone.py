@@ -283,15 +283,15 @@ def test_derived_columns_of_a_project_below() -> None:
     half = fn.call("/", A, n("2"))
     operator = Project(schema, [("x", Column(INT, True, "h"))], [("h", half)])
     check_table(operator, "2 5; P(*, 4) -> 2\n P(*, 5) -> P(2)\n P(7, *) -> P(7)")
-    lower = Project(AB, [("h", half), ("a", A)], (), memory=False)
+    lower = Project(AB, [("h", half), ("a", A)], (), within=AB)
     check_table(lower, "5 1; P([2,5], *) -> 2 5; P(*, [2,5])")
     assert lower.state.held == 0
 
 
-def test_without_memory_nothing_is_held() -> None:
+def test_a_project_that_is_rebuilt_for_every_slice_retains_nothing() -> None:
     schema = Schema.parse("b BOOLEAN NOT NULL, a INT")
-    for memory, expected in ((True, "P(1)"), (False, "")):
-        operator = Project(schema, [("a", A)], (), memory)
+    for within, expected in ((None, "P(1)"), (schema, "")):
+        operator = Project(schema, [("a", A)], (), within)
         check_table(operator, f"P(true, 1) ->\n P(false, 1) -> {expected}\n P((,), 2) -> P(2)")
         assert operator.state.held == 0
 

@@ -13,6 +13,7 @@ from tests.plans.engines import engine
 from tests.strategies import Space, cuts, punctuations_of, slice_of, tuples_of
 from xmlpunct.engine import plan as plans
 from xmlpunct.engine.sql import plan
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types.pattern import Range
 
 QUERIES = {
@@ -87,3 +88,22 @@ def test_sharded_plans_pass_the_judges(name: str) -> None:
             assert not wrong, (shards, wrong[0])
 
     check()
+
+
+@pytest.mark.parametrize("key", ["v", "v + 1"])
+@pytest.mark.parametrize(
+    ("where", "closing"), [("k", "<true, 7, *>"), ("b > 3", "<*, 7, [4,)>"), ("b = 3", "<*, 7, 3>")]
+)
+@pytest.mark.parametrize("shards", [0, 1, 2])
+def test_a_punctuation_on_the_values_that_where_leaves_closes_a_group(
+    key: str, where: str, closing: str, shards: int
+) -> None:
+    """The query drops the column of WHERE before the exchange, and no later operator can combine punctuations on it."""
+    create = "CREATE STREAM s (k BOOLEAN, v INT NOT NULL, b INT) WITH (source = '-');"
+    query = plan(f"{create} SELECT {key} AS x, COUNT(*) AS n FROM s WHERE {where} GROUP BY {key}")
+    running, schema = engine(query.root, ["s"], shards), query.streams[0].schema
+    list(running.open())
+    tuples = [(True, 7, 3 if where == "b = 3" else 4)]
+    slices = [slice_of(schema, tuples), slice_of(schema, [Punctuation.parse(schema, closing)])]
+    rows = [row for s in slices for part in running.push(0, s) for row in part.tuples.rows()]
+    assert rows == [(7 if key == "v" else 8, 1)]

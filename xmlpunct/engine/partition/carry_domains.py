@@ -10,9 +10,10 @@ def carry_domains(edge: Node, reader: Node) -> Node:
 
     ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` close hour 5 together if S1 and S2 are the whole domain of sid. They
     arrive in different slices and tasks, so only a stateful operator can remember them. A project inside the reader,
-    which drops sid, cannot. So the edge retains attributes with a declared domain that it would drop, if the reader can
-    use punctuations on the remaining attributes. Attributes that are only NOT NULL could also be covered, by adjacent
-    ranges. But nearly all attributes are NOT NULL, and retaining them would undo column pruning.
+    which drops sid, cannot. So the edge retains attributes that it would drop, if they have a declared domain or are
+    BOOLEAN NOT NULL, and the reader can use punctuations on the remaining attributes. Other NOT NULL attributes could
+    also be covered, by adjacent ranges. But nearly all attributes are NOT NULL, and retaining them would undo column
+    pruning.
     """
     if reader.ends_only:
         return edge

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain, count
 from typing import ClassVar, TypeVar
 
-from xmlpunct.engine.plan.schemes import Need, Outlook
+from xmlpunct.engine.plan.schemes import Need, Outlook, has_few_values
 from xmlpunct.expressions.expression import Column
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -398,11 +398,12 @@ def fresh(name: str, used_names: Container[str]) -> str:
 
 
 def lost_domains(schema: Schema, columns: Iterable[str], used: Iterable[str]) -> list[tuple[str, str]]:
-    """The attributes with a domain outside ``columns``, each with a new name outside ``used``."""
+    """The attributes outside ``columns`` with a domain or few values, each with a new name outside ``used``."""
     columns, names = set(columns), set(used)
     lost: list[tuple[str, str]] = []
     for attribute in schema:
-        if attribute.domain is not WILDCARD and attribute.name not in columns:
+        is_coverable = attribute.domain is not WILDCARD or has_few_values(attribute)
+        if is_coverable and attribute.name not in columns:
             lost.append((attribute.name, fresh(attribute.name, names)))
             names.add(lost[-1][1])
     return lost

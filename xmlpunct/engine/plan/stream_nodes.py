@@ -134,7 +134,8 @@ class Scan(Node):
     ordered = True
 
     def operator(self) -> ops.Operator:
-        scan = ops.Scan.rename(self.stream.layout, self.columns, self.names, self.memory)
+        layout = self.stream.layout
+        scan = ops.Scan.rename(layout, self.columns, self.names, None if self.memory else layout)
         scan.ends = not self.stream.guarded  # otherwise the guard rejects tuples after the end
         return scan
 

@@ -39,8 +39,10 @@ from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.tuple.alternatives import alternatives, coalesce_in
 from xmlpunct.punctuations.grid import whole
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.schema import Schema
 from xmlpunct.types.cut_points import hull
 from xmlpunct.types.interval_set import IntervalSet
+from xmlpunct.types.pattern import EMPTY
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,17 @@ class Select(Unary):
     def _remaining(self) -> dict[str, IntervalSet]:
         """The remaining values of columns; cached, because verdicts read them often."""
         return open_values(self.schema, never(self.schema, self.predicate))
+
+    @cached_property
+    def narrow_schema(self) -> Schema:
+        """The schema, with the range of the remaining values of each NOT NULL column as its domain."""
+        domains = {
+            name: domain
+            for name, values in self._remaining.items()
+            if not (a := self.schema[name]).nullable
+            and (domain := a.reach(hull(values.type, values))) is not EMPTY
+        }
+        return Schema.of(replace(a, domain=domains.get(a.name, a.domain)) for a in self.schema)
 
     def _is_passed(self, name: str, values: IntervalSet) -> bool:
         """True if the column's domain has a value above all remaining values."""
@@ -177,7 +190,9 @@ class Project(Unary):
     by_name = True
 
     def operator(self) -> ops.Operator:
-        return ops.Project(self.input.schema, self.columns, self.derived, self.memory, self.together)
+        below = self.input
+        within = None if self.memory else below.narrow_schema if isinstance(below, Select) else below.schema
+        return ops.Project(below.schema, self.columns, self.derived, within, self.together)
 
     @cached_property
     def alternatives(self) -> tuple[Project, ...]:

@@ -47,8 +47,8 @@ class Project(Operator):
 
     ``derived`` has the expressions, over other input columns, of input columns that a project below has computed.
     ``together`` lists columns whose COALESCEs take their values from the same side.
-    Without ``memory`` (in a part of a plan that is rebuilt for every slice) punctuations are not combined, and only
-    plain columns carry them.
+    A project that is rebuilt for every slice does not combine punctuations, and only plain columns carry them. Then
+    ``within`` is the input's schema; its domains are the values that a select below leaves open.
 
     See semantics 4.2.
 
@@ -67,13 +67,13 @@ class Project(Operator):
         schema: Schema,
         columns: Sequence[tuple[str, Expression]],
         derived: Sequence[tuple[str, Expression]] = (),
-        memory: bool = True,
+        within: Schema | None = None,
         together: Iterable[Sequence[str]] = (),
     ) -> None:
         follows = dict(derived)
-        self._columns, self._memory = OutputColumns(schema, columns), memory
+        self._columns, self._within = OutputColumns(schema, columns), within
         super().__init__((schema,), self._columns.schema)
-        self._carriers = Carriers(schema, columns, follows, memory)
+        self._carriers = Carriers(schema, columns, follows, within is None)
         self._joint = JointCover(schema, self._carriers.dropped)
         self._images = Images(schema, self.schema, self._carriers)
         self._absent = [
@@ -81,7 +81,7 @@ class Project(Operator):
         ]
         """The pattern of each value that is null in the output, with the position of its column."""
         parts: dict[str, SnapshotPart] = {"joint": self._joint, **self._images.parts}
-        chosen = alternatives(columns, follows, together) if memory else []
+        chosen = alternatives(columns, follows, together) if within is None else []
         self._ways = [Project(schema.without_nulls(way.non_null), way.columns, derived) for way in chosen]
         self._null = [way.null for way in chosen]
         if self._ways:
@@ -95,12 +95,12 @@ class Project(Operator):
 
     @classmethod
     def rename(
-        cls, schema: Schema, columns: Sequence[str], names: Sequence[str], memory: bool = True
+        cls, schema: Schema, columns: Sequence[str], names: Sequence[str], within: Schema | None = None
     ) -> Project:
         """Attributes of ``schema``, under new names."""
         sources = [schema[column] for column in columns]
         chosen = [(name, Column(a.type, a.nullable, a.name)) for name, a in zip(names, sources, strict=True)]
-        return cls(schema, chosen, (), memory)
+        return cls(schema, chosen, (), within)
 
     def _key_paths(self, chosen: Mapping[str, str]) -> Iterator[KeyPath]:
         """``chosen`` has the input's name of each attribute that can hold a partition value."""
@@ -140,7 +140,10 @@ class Project(Operator):
                 for port, way in enumerate(self._ways)
             ]
             return self.schema.empty(), PunctuationBatch.union(combined)
-        closed = self._joint.add(batch) if self._memory else batch.closing(self._carriers.carried)
+        if self._within is None:
+            closed = self._joint.add(batch)
+        else:
+            closed = batch.rename(self._within).closing(self._carriers.carried).rename(self.inputs[0])
         projected = self._project(closed.possible())
         for position, absent in self._absent:
             projected = without_vacuous(projected, position, absent)
