@@ -39,3 +39,42 @@ def test_later_tuples_are_late(
     assert (ended.code, ended.out.split()[0], sorted(ended.out.split()[1:])) == (0, "v", values.split())
     (reject,) = map(json.loads, Path("rejects").read_text().splitlines())
     assert reject["reason"] == f"late: {late} was closed before it"
+
+
+@pytest.mark.parametrize(
+    ("tail", "code", "lines"),
+    [
+        ("", 0, ["s.xml: well formed, grammatical", "  2 tuples, 0 of them late; 0 more rejected"]),
+        (
+            rows((1, 9)),
+            1,
+            ["s.xml: well formed, not grammatical", "  3 tuples, 1 of them late; 0 more rejected"],
+        ),
+    ],
+)
+def test_check_says_whether_a_sender_kept_its_promise(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tail: str, code: int, lines: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.xml").write_text(f"<r>{rows((1, 2), (2, 3))}<m k='1'/><m/>{tail}</r>")
+    for schema in ((), ("--schema", "k INT, v INT")):
+        ended = cli(
+            "check", "s.xml", "--element", "t", *schema, "--promise", "PUNCTUATE ON 'm' CLOSES (k = '@k')"
+        )
+        punctuations = "  1 punctuations, 0 of them dropped for an undeclared attribute"
+        assert ended.out.splitlines()[:4] == [*lines, punctuations, "  1 close k by constant"]
+        assert "PUNCTUATED BY" not in ended.out
+        assert "s.xml: a mark without a value closes nothing: m/@k" in ended.err
+        assert ("late: <1, *> was closed before it" in ended.err, ended.code) == (bool(tail), code)
+
+
+def test_check_takes_no_other_promise(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s.xml").write_text(f"<r>{rows((1, 2))}</r>")
+    for clause, message in (
+        ("PUNCTUATE ORDER BY k", "only PUNCTUATE ON is possible here"),
+        ("PUNCTUATED BY (k)", "only PUNCTUATE ON is possible here"),
+        ("PUNCTUATE ON 'm' CLOSES (q = '@k')", "no column q in s: there are k, v"),
+    ):
+        ended = cli("check", str(tmp_path / "s.xml"), "--element", "t", "--promise", clause)
+        assert ended.code == 2
+        assert message in ended.err

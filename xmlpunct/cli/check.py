@@ -6,9 +6,10 @@ import click
 
 from xmlpunct.base.printable import printable
 from xmlpunct.cli.shared_options import element_option, namespace_option, schema_option
-from xmlpunct.cli.terminal import complete_files, put_line, say
+from xmlpunct.cli.terminal import TEXT, complete_files, put_line, say
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.engine.run.durable_files import standard_output
+from xmlpunct.firehose.spec import ClosingMark
 from xmlpunct.firehose.stream_check import Report, check
 from xmlpunct.python.inferred_stream import stream_of
 
@@ -17,14 +18,24 @@ from xmlpunct.python.inferred_stream import stream_of
 @click.argument("source", shell_complete=complete_files)
 @element_option
 @schema_option
+@click.option(
+    "--promise",
+    "clauses",
+    type=TEXT,
+    metavar="CLAUSE",
+    help="PUNCTUATE ON clauses as in CREATE STREAM: each mark counts as a punctuation.",
+)
 @namespace_option
-def check_command(source: str, element: str | None, columns: str | None, punct_namespace: str) -> int:
+def check_command(
+    source: str, element: str | None, columns: str | None, clauses: str | None, punct_namespace: str
+) -> int:
     """Check that SOURCE is well formed and grammatical, and count its punctuations.
 
     A stream is grammatical if no tuple comes after a punctuation that matches it. The report ends with clauses for
     CREATE STREAM: the columns that were in order, one of which PUNCTUATE ORDER BY can name, and PUNCTUATED BY with the
-    attributes by which the punctuations closed the tuples. The exit code is 0 if SOURCE is well formed and grammatical
-    and every tuple fits the schema, else 1.
+    attributes by which the punctuations closed the tuples. With --promise, SOURCE is grammatical if the sender kept the
+    promise of its standard. The exit code is 0 if SOURCE is well formed and grammatical and every tuple fits the
+    schema, else 1.
     """
     from xmlpunct.schema import Schema
     from xmlpunct.schema.column_attributes import columns_and_keys
@@ -33,7 +44,14 @@ def check_command(source: str, element: str | None, columns: str | None, punct_n
     attributes, keys = ((), ()) if columns is None else columns_and_keys(columns)
     declared = None if columns is None else Schema.of(attributes)
     spec, opened = stream_of(open_source(source), declared, element, punct_namespace)
-    report = check(opened, spec.schema, spec.element, punct_namespace, guessed=spec.guessed, keys=keys)
+    marks: tuple[ClosingMark, ...] = ()
+    if clauses is not None:
+        from xmlpunct.engine.sql.planner.promises import marks_of
+
+        marks = marks_of(clauses, columns, spec.schema)
+    report = check(opened, spec.schema, spec.element, punct_namespace, spec.guessed, keys, marks)
+    if marks:
+        report.offered = []  # PUNCTUATED BY would promise punctuations, not marks
     for line in describe(source, report):
         put_line(printable(line))
     for message in (*report.notices, *report.examples):

@@ -14,7 +14,7 @@ from xmlpunct.connectors.open_source import Source
 from xmlpunct.firehose.offered import Offered
 from xmlpunct.firehose.ordered_columns import OrderedColumns
 from xmlpunct.firehose.slice_reader import SliceReader
-from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.firehose.spec import ClosingMark, StreamSpec
 from xmlpunct.punctuations.declared_keys import Keys
 from xmlpunct.punctuations.promised import Promised, earliest
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -69,10 +69,11 @@ def check(
     punct_namespace: str = PUNCT_NAMESPACE,
     guessed: bool = False,
     keys: Sequence[Sequence[str]] = (),
+    marks: tuple[ClosingMark, ...] = (),
 ) -> Report:
     """Read a stream to its end or its first error. ``guessed``: its schema was inferred from the first tuple.
 
-    A second tuple with the same value of one of the ``keys`` is late.
+    A second tuple with the same value of one of the ``keys`` is late. ``marks`` count as punctuations.
 
     >>> xml = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><a>1</a></t><p:t><a>[1,2]</a></p:t>
     ...   <t><a>2</a></t></s>'''
@@ -81,7 +82,7 @@ def check(
     (2, 1, {(('a', 'range'),): 1})
     """
     report, watch = Report(), UnreadCounter(source.name, element)
-    spec = StreamSpec(element, schema, element, guessed=guessed)
+    spec = StreamSpec(element, schema, element, guessed=guessed, marks=marks)
     reader = SliceReader(source, [spec], punct_namespace)
     lateness, offered, ordered = Lateness(schema), Offered(schema), OrderedColumns(schema)
     unique = Keys(schema, keys, Promised(schema))

@@ -15,14 +15,15 @@ from xmlpunct.engine.plan import Key, Project, Punctuate, Scan, Select
 from xmlpunct.engine.sql.planner.scope import PlannedRelation
 from xmlpunct.engine.sql.planner.window_lengths import length_of
 from xmlpunct.engine.sql.planner.windowing import watermark_order
+from xmlpunct.engine.sql.syntax.dialect import parse_statements
 from xmlpunct.engine.sql.syntax.promise_syntax import MARKS, ORDER_OF, SCHEMES, OrderOf
 from xmlpunct.firehose.spec import ClosingMark
 from xmlpunct.operators.time.access_order import AccessOrder, slack_of
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
-from xmlpunct.schema.column_attributes import named_columns
+from xmlpunct.schema.column_attributes import named_columns, namespaces_of
 from xmlpunct.schema.column_list_parser import Watermark
-from xmlpunct.schema.sql_errors import at, check_comparable, refuse
+from xmlpunct.schema.sql_errors import about, at, check_comparable, refuse
 from xmlpunct.types import DATE, STRING, TIMESTAMP, Type
 
 MOST_AFTER = 1_000
@@ -57,6 +58,21 @@ def declared_marks(
         where = None if path is None else (_mark_path(path, namespaces), value.name)
         marks.append(ClosingMark(names, tuple(closes.items()), where))
     return tuple(marks)
+
+
+def marks_of(clauses: str, columns: str | None, schema: Schema) -> tuple[ClosingMark, ...]:
+    """The marks of PUNCTUATE ON clauses, behind the column list ``columns`` if there is one. Raises `SqlError`.
+
+    >>> marks_of("PUNCTUATE ON 'page' CLOSES (hour = '@hour')", None, Schema.parse("hour INT"))
+    (ClosingMark(element='page', closes=(('hour', '@hour'),), where=None),)
+    """
+    sql = f"CREATE STREAM s {'' if columns is None else f'({columns}) '}WITH (source = '-') {clauses}"
+    with about(sql):
+        statement, *more = parse_statements(sql)
+        promise = statement.args.get(ORDER_OF) or next(iter(statement.args.get(SCHEMES) or more), None)
+        if promise is not None or MARKS not in statement.args:
+            refuse("only PUNCTUATE ON is possible here", promise or statement)
+        return declared_marks(statement, schema, namespaces_of(statement.this.expressions))
 
 
 def _mark_path(syntax: exp.Expr, namespaces: Mapping[str, str] | None) -> str:
