@@ -7,6 +7,8 @@ import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 from tests.cli.harness import SAMPLES
 
@@ -39,8 +41,8 @@ def screen(output: str) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def terminal_run(*arguments: str, **variables: str) -> str:
-    """The output of a command on a terminal of 80 columns."""
+def _begun(arguments: tuple[str, ...], variables: dict[str, str], **streams: int) -> tuple[Any, int]:
+    """The process of a command on a terminal of 80 columns, and the terminal's other end."""
     main, terminal = pty.openpty()
     environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {
         "COLUMNS": "80",
@@ -48,13 +50,30 @@ def terminal_run(*arguments: str, **variables: str) -> str:
     }
     process = subprocess.Popen(
         [sys.executable, "-m", "xmlpunct", *arguments],
-        stdout=terminal,
-        stderr=terminal,
-        stdin=subprocess.DEVNULL,
         env=environment | variables,
         cwd=SAMPLES.parent,
+        **({"stdin": subprocess.DEVNULL, "stdout": terminal, "stderr": terminal} | streams),
     )
     os.close(terminal)
+    return process, main
+
+
+def seconds_until(line: str, *arguments: str) -> float:
+    """The CPU seconds until a message of a command that waits for standard input."""
+    process, main = _begun(arguments, {}, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    with process:
+        shown = ""
+        while line not in shown:
+            shown += os.read(main, 4096).decode(errors="replace")
+        times = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        process.kill()
+    os.close(main)
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
+def terminal_run(*arguments: str, has_results: bool = True, **variables: str) -> str:
+    """The output of a command on a terminal of 80 columns; only its messages, without ``has_results``."""
+    process, main = _begun(arguments, variables, **({} if has_results else {"stdout": subprocess.DEVNULL}))
     chunks = []
     try:
         while chunk := os.read(main, 65536):

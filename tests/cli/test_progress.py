@@ -1,10 +1,15 @@
 """The line of progress on the terminal."""
 
+import re
 from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from tests.cli.screen import screen, seconds_until, terminal_run
 from xmlpunct.cli import progress
 from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.engine.run.stats import Idle, InputStats, RunStats
@@ -43,6 +48,58 @@ def test_an_input_that_is_silent_from_the_beginning_is_named(clock: list[float])
         assert _text(shown) == "reading tcp://h:1"
         shown.show(RunStats("local", inputs={"bids": InputStats()}, idle=[Idle("bids", 3.0, 0)]))
         assert "waiting for bids since 3 s" in _text(shown)
+
+
+def test_reading_shows_the_share_that_was_read(clock: list[float]) -> None:
+    reader: Any = SimpleNamespace(bytes_read=0, remaining=4_000_000)
+    with ProgressLine("local", Console(file=StringIO(), force_terminal=True), "a.xml") as shown:
+        shown.show_reading(reader, 0)
+        assert _text(shown) == "reading a.xml"
+        for read, tuples, line in (
+            (1_000_000, 500, "500 tuples  0/s  read 25%"),
+            (3_000_000, 1_500, "1,500 tuples  1,000/s  read 75%"),
+        ):
+            clock[0] += 1
+            reader.bytes_read, reader.remaining = read, 4_000_000 - read
+            shown.show_reading(reader, tuples)
+            assert _text(shown) == line
+        clock[0] += 1
+        reader.remaining = None
+        shown.show_reading(reader, 1_500)
+        assert "read" not in _text(shown)
+
+
+@pytest.mark.parametrize(
+    "command", [("run", "--engine", "local"), ("parse",), ("check",)], ids=lambda c: c[0]
+)
+def test_a_terminal_shows_progress(command: tuple[str, ...], tmp_path: Path) -> None:
+    """What is read, and how much of it; in the end, nothing of the line is left."""
+    (tmp_path / "t.xml").write_bytes(b"<s>" + b"<t><a>1</a><b>some text</b></t>" * 600_000 + b"</s>")
+    query = f"SELECT COUNT(*) AS n FROM '{tmp_path}/t.xml'"
+    arguments = ["-q", query] if "run" in command else [f"{tmp_path}/t.xml"]
+    shown = terminal_run(*command, *arguments, has_results=False)
+    assert "reading" in shown or "run" in command
+    assert re.search(r"[1-9][\d,]* tuples  [\d,]+/s[\w\s,]*\sread\s+[1-9]\d?%", shown)
+    assert screen(shown) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (("run", "--engine", "local", "-q", "SELECT COUNT(*) FROM '-'"), "planning the query"),
+        (("run", "--engine", "spark", "-q", "SELECT COUNT(*) FROM '-'"), "planning the query"),
+        (("infer", "-"), "reading the beginning of -"),
+        (("parse", "-"), "reading -"),
+        (("check", "-"), "reading -"),
+    ],
+    ids=lambda command: command[0] if isinstance(command, tuple) else "",
+)
+def test_the_first_line_comes_within_a_second(command: tuple[str, ...], line: str) -> None:
+    """A second of CPU: other tests share the cores."""
+    attempts = []
+    while not attempts or (min(attempts) >= 1 and len(attempts) < 4):
+        attempts.append(seconds_until(line, *command))
+    assert min(attempts) < 1
 
 
 def test_no_line_is_printed_without_a_terminal() -> None:

@@ -85,6 +85,24 @@ def test_a_peer_that_leaves() -> None:
     assert done == [False]
 
 
+def test_tuples_sent_before_the_peer_leaves_are_counted() -> None:
+    """Also those of a piece of which the peer receives only the beginning."""
+    received = bytearray()
+
+    def send(data: memoryview) -> int:
+        if len(received) >= 22:
+            raise ConnectionResetError
+        received.extend(data[:11])
+        return len(data[:11])
+
+    peer = SimpleNamespace(setsockopt=lambda *_: None, send=send)
+    with Replay(Source.of(b"<s><t>1</t><t>2</t><t>3</t></s>"), LOOPBACK, 1e9) as replay:
+        with pytest.raises(ConnectionResetError):
+            replay._send(peer)  # type: ignore[arg-type]
+        assert received == b"<s><t>1</t><t>2</t><t>"
+        assert replay.tuples == 2
+
+
 def test_only_utf_8() -> None:
     with Replay(Source.of("<r/>".encode("utf-16")), LOOPBACK) as replay:
         peer = socket.create_connection((replay.address.host, replay.address.port))
@@ -105,7 +123,7 @@ def test_a_rate_that_takes_for_ever_is_waited_for(monkeypatch: pytest.MonkeyPatc
             raise Enough
 
     monkeypatch.setattr("xmlpunct.firehose.replay_server.time.sleep", sleep)
-    peer = SimpleNamespace(setsockopt=lambda *_: None, sendall=lambda _: None)
+    peer = SimpleNamespace(setsockopt=lambda *_: None, send=len)
     with Replay(Source.of(b"<s><t>1</t><t>2</t></s>"), LOOPBACK, 1e-320) as replay, pytest.raises(Enough):
         replay._send(peer)  # type: ignore[arg-type]
     assert all(0 < seconds <= 3600 for seconds in waited)

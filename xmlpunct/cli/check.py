@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from xmlpunct.base.printable import printable
+from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.cli.shared_options import element_option, namespace_option, schema_option
 from xmlpunct.cli.terminal import TEXT, complete_files, put_line, say
 from xmlpunct.connectors.open_source import open_source
@@ -43,13 +44,15 @@ def check_command(
     standard_output()  # fail before reading for hours
     attributes, keys = ((), ()) if columns is None else columns_and_keys(columns)
     declared = None if columns is None else Schema.of(attributes)
-    spec, opened = stream_of(open_source(source), declared, element, punct_namespace)
     marks: tuple[ClosingMark, ...] = ()
-    if clauses is not None:
-        from xmlpunct.engine.sql.planner.promises import marks_of
+    with ProgressLine("local", sources=source) as progress:
+        spec, opened = stream_of(open_source(source), declared, element, punct_namespace)
+        if clauses is not None:
+            from xmlpunct.engine.sql.planner.promises import marks_of
 
-        marks = marks_of(clauses, columns, spec.schema)
-    report = check(opened, spec.schema, spec.element, punct_namespace, spec.guessed, keys, marks)
+            marks = marks_of(clauses, columns, spec.schema)
+        show = progress.show_reading
+        report = check(opened, spec.schema, spec.element, punct_namespace, spec.guessed, keys, marks, show)
     if marks:
         report.offered = []  # PUNCTUATED BY would promise punctuations, not marks
     for line in describe(source, report):

@@ -6,6 +6,7 @@ import click
 
 from xmlpunct.base.printable import printable_output
 from xmlpunct.base.reject_log import RejectLog
+from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.cli.shared_options import (
     element_option,
     format_option,
@@ -41,21 +42,24 @@ def parse_command(
 
     refuse_read([standard_output_path()], source_place(source))
     declared = None if columns is None else Schema.parse(columns)
-    spec, opened = stream_of(open_source(source), declared, element, punct_namespace, has_remedy=True)
-    schema, name = spec.schema, name_parts(spec.tag)[1]
-    parts = read_slices(SliceReader(opened, [spec], punct_namespace))
-    root = "stream" if name != "stream" else "streams"  # the root must not look like a tuple
-    writer = writer_for(format_, schema, root=root, element=name, punct_namespace=punct_namespace)
-    output, log = Output(schema, writer, ordered=True), RejectLog()
-    is_terminal = standard_output().isatty()
-    put(writer.start())
-    try:
-        for part in parts:
-            written, rejects = output.fitting(part)
-            for reject in rejects:
-                log.add(reject)
-            data = writer.body(written)
-            put(printable_output(data, format_) if is_terminal else data)
-    finally:
-        log.end()
-    put(writer.end())
+    is_terminal, tuples = standard_output().isatty(), 0
+    with ProgressLine("local", sources=source) as progress:
+        spec, opened = stream_of(open_source(source), declared, element, punct_namespace, has_remedy=True)
+        schema, name = spec.schema, name_parts(spec.tag)[1]
+        reader = SliceReader(opened, [spec], punct_namespace)
+        root = "stream" if name != "stream" else "streams"  # the root must not look like a tuple
+        writer = writer_for(format_, schema, root=root, element=name, punct_namespace=punct_namespace)
+        output, log = Output(schema, writer, ordered=True), RejectLog()
+        put(writer.start())
+        try:
+            for part in read_slices(reader):
+                tuples += part.tuples.height
+                progress.show_reading(reader, tuples)
+                written, rejects = output.fitting(part)
+                for reject in rejects:
+                    log.add(reject)
+                data = writer.body(written)
+                put(printable_output(data, format_) if is_terminal else data)
+        finally:
+            log.end()
+        put(writer.end())

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rich.status import Status
     from rich.text import Text
 
+    from xmlpunct.firehose.slice_reader import SliceReader
+
 REFRESH_SECONDS = 0.2
 """The shortest time between two updates of the line: nobody reads faster."""
 QUIET_SECONDS = 1.0
@@ -27,10 +29,10 @@ QUIET_SECONDS = 1.0
 
 
 class ProgressLine:
-    """Shows tuples, the rate of the last seconds, state and slices on standard error, if that is a terminal.
+    """Shows the tuples read, and the rate of the last seconds, on standard error, if that is a terminal.
 
-    Until the first data arrives, or an input is idle, it shows the ``sources``, that Spark is starting, or
-    `RunStats.activity`.
+    For a run, the line also has state, slices and results. Until the first data arrives, or an input is idle, it shows
+    the ``sources``, that Spark is starting, or `RunStats.activity`.
     Results on the same terminal hide the line until no more have come for a moment.
     """
 
@@ -75,24 +77,38 @@ class ProgressLine:
 
     def show(self, stats: RunStats) -> None:
         """Show the progress of a run. Cheap enough to be called for every slice."""
-        now = time.monotonic()
-        if self._status is None and (self._stdout is None or now - self._hidden < QUIET_SECONDS):
+        if not self._is_due():
             return
-        if now - self._updated < REFRESH_SECONDS:
-            return
-        self._updated = now
         if not (stats.idle or any(i.tuples or i.rejected or i.punctuations for i in stats.inputs.values())):
             if stats.activity and self._status is not None:
                 self._status.update(stats.activity)
             return
-        tuples = sum(i.tuples for i in stats.inputs.values())
-        self._rates.take(now, {"tuples": tuples})
+        self._draw(
+            sum(i.tuples for i in stats.inputs.values()),
+            f"  state {stats.state_rows:,}  slices {stats.slices:,}  results {stats.tuples_out:,}"
+            f"{_share_of_run(stats)}{_idle_text(stats)}",
+        )
+
+    def show_reading(self, reader: SliceReader, tuples: int) -> None:
+        """Show the progress of one reader, after a number of tuples. Cheap enough to be called for every slice."""
+        if tuples and self._is_due():
+            self._draw(tuples, _share_text(reader.bytes_read, reader.remaining))
+
+    def _is_due(self) -> bool:
+        """True if the line is, or can be, on the terminal, and was not updated just now."""
+        now = time.monotonic()
+        if self._status is None and (self._stdout is None or now - self._hidden < QUIET_SECONDS):
+            return False
+        if now - self._updated < REFRESH_SECONDS:
+            return False
+        self._updated = now
+        return True
+
+    def _draw(self, tuples: int, rest: str) -> None:
+        self._rates.take(self._updated, {"tuples": tuples})
         from rich.text import Text
 
-        line = (
-            f"{tuples:,} tuples  {self._rates['tuples']:,.0f}/s  state {stats.state_rows:,}  slices {stats.slices:,}"
-            f"  results {stats.tuples_out:,}{_share_text(stats)}{_idle_text(stats)}"
-        )
+        line = f"{tuples:,} tuples  {self._rates['tuples']:,.0f}/s{rest}"
         text = Text(printable(line))  # in a str, rich would parse brackets as markup
         with self._lock:
             if self._status is None:
@@ -138,14 +154,18 @@ def activity(text: str) -> Iterator[None]:
         yield
 
 
-def _share_text(stats: RunStats) -> str:
+def _share_of_run(stats: RunStats) -> str:
     """The share of the inputs that was read, if their sizes are known."""
     if stats.engine != "local" or stats.gauges is None:
         return ""
-    unread, read = list(stats.gauges.behind().values()), sum(i.bytes for i in stats.inputs.values())
-    if not read or any(size is None for size in unread):
-        return ""
-    return f"  read {read / (read + sum(size or 0 for size in unread)):.0%}"
+    unread = list(stats.gauges.behind().values())
+    total = None if None in unread else sum(size or 0 for size in unread)
+    return _share_text(sum(i.bytes for i in stats.inputs.values()), total)
+
+
+def _share_text(read: int, unread: int | None) -> str:
+    """The share of the bytes that was read; empty if their number is unknown."""
+    return "" if not read or unread is None else f"  read {read / (read + unread):.0%}"
 
 
 def _idle_text(stats: RunStats) -> str:

@@ -178,21 +178,21 @@ def run_command(
     rules: tuple[str, ...],
 ) -> None:
     """Run a query over XML streams; write its results and punctuations as they become certain."""
-    with loading():
-        from xmlpunct.engine.inference import Inference
-        from xmlpunct.engine.run.checkpoint.checkpoint import inferred_before
-        from xmlpunct.engine.run.overlap import refuse_overlaps
-        from xmlpunct.engine.sql import plan
-
     query_file, text = file_and_text(query, sql)
     engine = chosen_engine(engine, master, threads)
     if format_ is None and output in (None, "-") and not (checkpoint or partial or root or row or namespaces):
         format_ = "table" if not pretty and sys.stdout is not None and sys.stdout.isatty() else None
     output, format_ = resolve_output(output or "-", format_, table_of(query_file))
-    inference = Inference(punct_namespace, inferred_before(checkpoint))
     with activity(
         "planning the query; columns without a declaration are inferred from the beginning of their source"
     ):
+        with loading():
+            from xmlpunct.engine.inference import Inference
+            from xmlpunct.engine.run.checkpoint.checkpoint import inferred_before
+            from xmlpunct.engine.run.overlap import refuse_overlaps
+            from xmlpunct.engine.sql import plan
+
+        inference = Inference(punct_namespace, inferred_before(checkpoint))
         planned = plan(
             text,
             read_sources(sources),

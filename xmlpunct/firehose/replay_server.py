@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -64,22 +65,31 @@ class Replay:
     def _send(self, peer: socket.socket) -> None:
         """Raises ConnectionError if the peer has disconnected."""
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        began, waiting, count = time.monotonic(), bytearray(), 0
+        began, waiting, ends, count = time.monotonic(), bytearray(), list[int](), 0
         for piece in self._pieces():
             if self.rate is not None:
                 early = began + count / self.rate - time.monotonic()
                 if early > 0 or len(waiting) >= _CHUNK_BYTES:
-                    peer.sendall(waiting)
-                    self.tuples, waiting = count, bytearray()
+                    self._send_tuples(peer, waiting, ends)
+                    waiting, ends = bytearray(), []
                     while early > 0:  # the system limits the duration of a sleep
                         time.sleep(min(early, _LONGEST_SLEEP))
                         early = began + count / self.rate - time.monotonic()
                 count += 1
                 waiting += piece
+                ends.append(len(waiting))
             else:
                 peer.sendall(piece)
-        peer.sendall(waiting)
-        self.tuples = count
+        self._send_tuples(peer, waiting, ends)
+
+    def _send_tuples(self, peer: socket.socket, data: bytearray, ends: Sequence[int]) -> None:
+        """Send tuples, each up to one of the ``ends``, and count those of which all bytes were sent."""
+        sent, view = 0, memoryview(data)
+        try:
+            while sent < len(view):
+                sent += peer.send(view[sent:])
+        finally:
+            self.tuples += bisect_right(ends, sent)
 
     def _pieces(self) -> Iterator[bytes]:
         """The units of sending: tuples, or chunks of bytes without a rate."""

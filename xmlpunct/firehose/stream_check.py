@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -70,10 +70,12 @@ def check(
     guessed: bool = False,
     keys: Sequence[Sequence[str]] = (),
     marks: tuple[ClosingMark, ...] = (),
+    show: Callable[[SliceReader, int], object] | None = None,
 ) -> Report:
     """Read a stream to its end or its first error. ``guessed``: its schema was inferred from the first tuple.
 
-    A second tuple with the same value of one of the ``keys`` is late. ``marks`` count as punctuations.
+    A second tuple with the same value of one of the ``keys`` is late. ``marks`` count as punctuations. ``show`` is
+    called after each slice, with the reader and the number of tuples.
 
     >>> xml = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><a>1</a></t><p:t><a>[1,2]</a></p:t>
     ...   <t><a>2</a></t></s>'''
@@ -111,6 +113,8 @@ def check(
                 count = slice_.tuples.height + len(rejects)
                 report.notices += watch.take(count, parsed.read[0], parsed.overlooked[0])
                 report.error = parsed.error
+                if show is not None:
+                    show(reader, report.tuples)
         except TransientError as error:
             report.error = error
         notices = watch.end(in_order=report.error is None)
