@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -107,16 +108,24 @@ def test_stopped_while_it_waits(tmp_path: Path, number: signal.Signals, checkpoi
     assert temporary() == before
 
 
-def test_datasets_have_all_rows_of_a_run_that_is_stopped(tmp_path: Path) -> None:
-    """Without a checkpoint, the rows that no full file has yet are written at the interrupt. So are rejects."""
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_datasets_have_all_rows_of_a_run_that_is_stopped(
+    tmp_path: Path, engine: str, is_partitioned: bool
+) -> None:
+    """Without a checkpoint, the rows that no full file has yet are written at the interrupt. So are rejects.
+
+    Partitions that are not complete are written to a folder that readers of the dataset skip.
+    """
     data = feed(1)
     half = data.index("</t>", len(data) // 2) + 4
     bad = "<t><x>none</x><hour>1</hour></t>"
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(MOST_SECONDS)
         port = server.getsockname()[1]
-        command = ["run", "-q", SCAN, "-s", f"t=tcp://127.0.0.1:{port}", "--engine", "local"]
+        command = ["run", "-q", SCAN, "-s", f"t=tcp://127.0.0.1:{port}", "--engine", engine]
         command += ["-o", f"{tmp_path}/out/", "--format", "parquet", "--rejects", f"{tmp_path}/rejects/"]
+        command += ["--partition-by", "hour"] if is_partitioned else []
         run = launch(*command)
         peer, _ = server.accept()
         with peer:
@@ -126,7 +135,16 @@ def test_datasets_have_all_rows_of_a_run_that_is_stopped(tmp_path: Path) -> None
             run.send_signal(signal.SIGINT)
             text = stderr_of(run)
     assert run.returncode == 130, text
-    assert pl.read_parquet(tmp_path / "out").height == data[:half].count("<t>")
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    if is_partitioned:
+        incomplete = tmp_path / "out" / "_incomplete"
+        assert f"{incomplete} has the rows of 1 partition" in text
+        closed = {f"hour={hour}" for hour in re.findall(r"<punct:t><hour>(\d+)", data[:half])}
+        assert names == {"_incomplete"} | closed
+    assert "_SUCCESS" not in names
+    rows = pl.read_parquet([*map(str, (tmp_path / "out").rglob("*.parquet"))], hive_partitioning=True)
+    assert rows.height == data[:half].count("<t>")
+    assert {"hour", "x"} <= {*rows.columns}
     assert pl.read_parquet(tmp_path / "rejects").height == 1
     assert f"stopped after {data[:half].count('<t>')} tuples" in text
 

@@ -107,6 +107,24 @@ def test_a_partition_is_visible_when_punctuations_cover_it(
     assert (tmp_path / "d" / "_SUCCESS").exists()
 
 
+def test_rows_of_incomplete_partitions_are_kept_apart_when_a_run_fails(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new run refuses them, or replaces them."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.xml").write_text("<s><t><k>1</k><v>2</v></t><t><k>3</k><v>4</v></t><t>")
+    command = ["run", "--engine", "local", "-q", "SELECT * FROM 't.xml'", "-o", "d/", "--format", "parquet"]
+    failed = cli(*command, "--partition-by", "k")
+    assert "xmlpunct: d/_incomplete has the rows of 2 partitions that are not complete" in failed.err
+    assert failed.code == 1
+    assert [path.name for path in Path("d").iterdir()] == ["_incomplete"]
+    assert sorted(rows(Path("d", "_incomplete"))) == [(2, 1), (4, 3)]
+    Path("t.xml").write_text("<s><t><k>1</k><v>2</v></t><t><k>3</k><v>4</v></t></s>")
+    assert "d/ holds _incomplete, and published files are never changed" in cli(*command).err
+    assert cli(*command, "--partition-by", "k", "--replace").code == 0
+    assert {path.name for path in Path("d").iterdir()} == {"k=1", "k=3", "_SUCCESS"}
+
+
 def test_a_partition_that_is_not_covered_stays_invisible(tmp_path: Path) -> None:
     with closing(Writing(tmp_path / "d", "hour").open()) as writing:
         writing.put(("S1", 17, 1), (("S1"), None, 1))

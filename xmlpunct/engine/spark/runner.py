@@ -126,10 +126,21 @@ class Runner:
                     checkpoint.commit(commit)  # claims the outputs before they are written
                 sink = MicroBatchSink(job, checkpoint, commit, run_sink, metrics, self.on_progress, offsets)
                 injection_log = InjectionLog(checkpoint.said)
-                with ended_by(injection_log.close):
-                    _stream(
-                        run_session, job, restored, sink, checkpoint.spark, self._injections, injection_log
-                    )
+                try:
+                    with ended_by(injection_log.close):
+                        _stream(
+                            run_session,
+                            job,
+                            restored,
+                            sink,
+                            checkpoint.spark,
+                            self._injections,
+                            injection_log,
+                        )
+                except KeyboardInterrupt:
+                    if self.options.checkpoint is None:  # no run continues
+                        run_sink.break_off()
+                    raise
 
             try:
                 if session is not None:

@@ -5,6 +5,7 @@ columns, a file appears when it is full, and the last one at the end. At each co
 are staged on disk::
 
     DIR/_xmlpunct/state-7    the open partitions, and the promises about them, after the 7th commit
+    DIR/_incomplete/...      the partitions that were open when the run was stopped for good, or its input failed
 
 A continued run receives all later results again. The same partitions, with the same numbers, become complete again,
 and visible ones stay as they are. Before results appear, their group is recorded: a run whose log does not have this
@@ -13,6 +14,7 @@ group continues from an older checkpoint, and is refused.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -29,7 +31,7 @@ from xmlpunct.engine.run.datasets.chunks import KeyedChunk, Making, in_groups
 from xmlpunct.engine.run.datasets.dataset_files import FILE_BYTES
 from xmlpunct.engine.run.datasets.open_partitions import Executor, OpenPartition, OpenPartitions, PartitionKey
 from xmlpunct.engine.run.datasets.partition_names import check_columns, directory, unfit
-from xmlpunct.engine.run.datasets.staged_directory import COMPLETE, StagedDirectory
+from xmlpunct.engine.run.datasets.staged_directory import COMPLETE, INCOMPLETE, StagedDirectory
 from xmlpunct.engine.run.datasets.staged_outlet import StagedOutlet
 from xmlpunct.engine.run.durable_files import save_durably, writing
 from xmlpunct.firehose import writer_for
@@ -44,6 +46,8 @@ _PUBLISHED = re.compile(r"part-[0-9]{6,}-[0-9]+\.(parquet|arrow|csv)|[^=]+=.*", 
 """Names that a run publishes: files, and directories of partitions."""
 
 T = TypeVar("T")
+
+_log = logging.getLogger("xmlpunct")
 
 
 class Dataset(StagedOutlet):
@@ -64,7 +68,7 @@ class Dataset(StagedOutlet):
         """The last received group."""
         self._measure = self._commits = 0
         """``_measure``: size of the rows since the last file, without partition columns."""
-        self._is_committed = self._is_complete = False
+        self._is_committed = self._is_complete = self._is_final = False
         self._staged: Sequence[KeyedChunk] = ()
 
     @property
@@ -144,19 +148,27 @@ class Dataset(StagedOutlet):
         return self._commits
 
     def break_off(self) -> None:
-        """Without partition columns, publish all rows. Otherwise the open partitions stay incomplete."""
-        if not self._keys:
-            with writing(self._directory.path):
-                self._publish(self._open.keys)
+        """Publish all rows, those of open partitions in the folder `INCOMPLETE`."""
+        open_keys = self._open.keys
+        with writing(self._directory.path):
+            self._publish(open_keys, INCOMPLETE if self._keys else "")
+        self._is_final = True
+        if open_keys and self._keys:
+            incomplete = Path(self._directory.name, INCOMPLETE)
+            count = (
+                "1 partition that is" if len(open_keys) == 1 else f"{len(open_keys):,} partitions that are"
+            )
+            _log.warning("%s has the rows of %s not complete", incomplete, count)
 
     def close(self) -> None:
         """Release the directory. The staging folder is removed, unless a run can continue from it."""
         if not self._directory.is_locked:
             return
         with closing(self._directory):
-            if not (self._is_committed or self._directory.is_done):
+            is_complete = self._is_complete or self._directory.is_done
+            if not (self._is_committed or self._directory.is_done) or (self._is_final and not is_complete):
                 self._directory.remove_staging()
-            elif self._is_complete or self._directory.is_done:
+            elif is_complete:
                 self._directory.finish()
 
     def _state(self, number: int) -> Path:
@@ -223,8 +235,8 @@ class Dataset(StagedOutlet):
             keys = self._key_schema.frame(self._open.keys)
             self._publish(keys.filter(closed.mask(keys)).iter_rows())
 
-    def _publish(self, keys: Iterable[PartitionKey]) -> None:
-        """Publish partitions, unless they are visible, and drop them."""
+    def _publish(self, keys: Iterable[PartitionKey], parent: str = "") -> None:
+        """Publish partitions in a folder ``parent``, unless they are visible, and drop them."""
         partitions = self._open.pop(keys)
         new = [partition for partition in partitions if not self._is_published(partition)]
         if new:
@@ -236,7 +248,7 @@ class Dataset(StagedOutlet):
                 [task for partition, folder in pairs for task in self._makings(partition, folder)]
             )
             for partition, folder in pairs:
-                self._show(partition, folder)
+                self._show(partition, folder, parent)
         for partition in partitions:
             self._open.drop(partition)
         if not self._keys:
@@ -262,10 +274,11 @@ class Dataset(StagedOutlet):
             [task() for task in tasks] if self._executor is None or not tasks else self._executor.run(tasks)
         )
 
-    def _show(self, partition: OpenPartition, folder: Path) -> None:
+    def _show(self, partition: OpenPartition, folder: Path, parent: str) -> None:
         """Make the files of a partition visible."""
         if self._keys:
-            self._directory.publish(folder, str(self._target(partition).relative_to(self._directory.path)))
+            target = self._target(partition).relative_to(self._directory.path)
+            self._directory.publish(folder, str(Path(parent) / target))
         else:
             leftovers = [*self._directory.path.glob(f"{self._file(partition, '*')}.{self._format}")]
             self._directory.publish_files(folder, leftovers)

@@ -33,6 +33,8 @@ from xmlpunct.engine.run.durable_files import (
 
 STAGING = "_xmlpunct"
 """Name of the staging folder of datasets."""
+INCOMPLETE = "_incomplete"
+"""Name of the folder of partitions that were open when a run was stopped or failed."""
 COMPLETE = "_SUCCESS"
 """Name of the empty file that Spark's writers create when nothing follows."""
 _LOCK, _READY = "lock", "ready-"
@@ -87,7 +89,11 @@ class StagedDirectory:
         make_folder(self.path)
         continues = self._done.exists() or self._owner()[0] == run
         entries = {name for name in os.listdir(self.path) if not name.startswith(("_", "."))}
-        replaced = {name for name in entries if existing is Existing.REPLACE and is_own(name)}
+        if (self.path / INCOMPLETE).exists():
+            entries.add(INCOMPLETE)
+        replaced = {
+            name for name in entries if existing is Existing.REPLACE and (name == INCOMPLETE or is_own(name))
+        }
         if entries > replaced and not continues:
             raise UsageError(
                 f"{self.name} holds {min(entries - replaced)}, and published files are never changed: "
