@@ -159,14 +159,15 @@ def test_spooling_continues_from_its_last_byte(tmp_path: Path) -> None:
     source = tmp_path / "in.xml"
     text = '<?xml version="1.0" encoding="utf-16"?>' + documents(5)
     source.write_bytes(text.encode("utf-16"))
-    (input_,), (spool,) = find_inputs(select_all(source, SCHEMA), tmp_path / "spool")
+    query = select_all(source, SCHEMA)
+    (input_,), (spool,) = find_inputs(query, tmp_path / "spool")
     path = Path(input_.parts[0].path)
     spooled(path, text.encode()[:100])
-    (resumed,) = unfinished([input_])
+    (resumed,) = unfinished([input_], query)
     resumed.run()
     with open_at(path, 0) as file:
         assert file.read().decode() == text
-    assert unfinished([input_]) == []
+    assert unfinished([input_], query) == []
     source.write_bytes(text.encode("utf-16")[:-1])
     log_of(path).path.unlink()
     path.unlink()

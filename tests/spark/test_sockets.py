@@ -78,7 +78,7 @@ def test_a_new_connection_repeats_the_spooled_bytes(tmp_path: Path, spooled_leng
         (input_,), _ = find_inputs(query, tmp_path / "spool")
         path = Path(input_.parts[0].path)
         spooled(path, DOCUMENT[:spooled_length])
-        (spool,) = unfinished([input_])
+        (spool,) = unfinished([input_], query)
         spool.run()
     assert spool_bytes(path) == DOCUMENT
     assert end_of(path) == End(None)
@@ -90,7 +90,7 @@ def test_a_connection_that_does_not_repeat_fails(tmp_path: Path) -> None:
         (input_,), _ = find_inputs(query, tmp_path / "spool")
         path = Path(input_.parts[0].path)
         spooled(path, DOCUMENT.replace(b"1", b"2"))
-        (spool,) = unfinished([input_])
+        (spool,) = unfinished([input_], query)
         spool.run()
     assert b"2" in spool_bytes(path)
     assert "earlier run was lost" in str(end_of(path))
@@ -161,12 +161,12 @@ def test_each_sender_has_a_spool(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     paths = [Path(i.parts[0].path) for i in inputs]
     assert [spool_bytes(path) for path in paths] == [first_document, second_document]
 
-    assert unfinished(inputs) == []
+    assert unfinished(inputs, plan(PEERS)) == []
     for path in paths:
         take_back_end(path)
         spooled(path, spool_bytes(path)[:9])
     with connecting(caplog, first_document, second_document):
-        run_in_turn(unfinished(inputs))
+        run_in_turn(unfinished(inputs, plan(PEERS)))
     assert [spool_bytes(path) for path in paths] == [first_document, second_document]
     assert all(end_of(path) == End(None) for path in paths)
 

@@ -28,6 +28,10 @@ from xmlpunct.connectors.source import Source, merged_source, without_password
 
 FOLLOW = "follow:"
 """Prefix of the path of a file that is followed while it grows."""
+WATCH = "watch:"
+"""Prefix of a directory or pattern whose files are read as they arrive."""
+FOLDER_OPTIONS = ("done", "settle", "order", "after", "quarantine")
+"""The options of such a source, behind ``?`` in its name or in WITH (...)."""
 DATA = "data:"
 """Prefix of a document in the URL itself."""
 GROUP = "xmlpunct.connectors"
@@ -37,6 +41,7 @@ OWN = {
     "file": "local_files:Files",
     "-": "local_files:StandardInput",
     "follow": "local_files:GrowingFiles",
+    "watch": "watched_folders:WatchedFolders",
     "data": "local_files:DataUrls",
     "tcp": "tcp:Sockets",
     "tcp-listen": "tcp:Sockets",
@@ -145,7 +150,7 @@ def url_scheme(spec: str) -> str:
     """
     if spec == "-":
         return "-"
-    if spec.startswith((FOLLOW, DATA, "unix:")):
+    if spec.startswith((FOLLOW, WATCH, DATA, "unix:")):
         return spec.partition(":")[0]
     match = _URL.match(spec)
     return match[1].lower() if match else ""

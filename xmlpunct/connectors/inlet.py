@@ -6,6 +6,8 @@ import io
 from abc import ABC, abstractmethod
 from typing import Any
 
+from xmlpunct.base.errors import UsageError
+
 
 class Inlet(ABC):
     """The input of one sender of a source: pieces of bytes, each with the position behind it.
@@ -18,6 +20,8 @@ class Inlet(ABC):
     """True if `open` can continue from a position; else the inlet must return the same bytes again."""
     wants_acknowledgement = False
     """True if the sender waits for `acknowledge`: then each piece is made durable by itself."""
+    needs_checkpoint = ""
+    """Why it can only be read with a checkpoint; empty if it can be read without."""
 
     @abstractmethod
     def open(self, position: Any) -> None:
@@ -104,6 +108,8 @@ class InletFile(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Wait for bytes; empty at the end, and after `stop`."""
         if not self._is_open:
+            if self._inlet.needs_checkpoint and not self._caller_acknowledges:
+                raise UsageError(self._inlet.needs_checkpoint)
             self.resume(None)
         while not self._left:
             if not self._caller_acknowledges and self._next_position is not None:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 _COLUMN = re.compile(r"\{([^\W\d][\w.-]*)\}")
 """In a pattern: the position of a column's value in a file's name."""
 _UNLISTED = re.compile(
-    r"(?i)(?:follow:|(?!file://)[a-z][a-z0-9+.-]*://).*(?<!\$)(\{[^\W\d][\w.-]*\})", re.DOTALL
+    r"(?i)(?:follow:|watch:|(?!file://)[a-z][a-z0-9+.-]*://).*(?<!\$)(\{[^\W\d][\w.-]*\})", re.DOTALL
 )
 """A source that is no path, with a ``{column}`` that only a path may have."""
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")

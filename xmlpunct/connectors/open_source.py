@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 
 from xmlpunct.base.errors import UsageError
-from xmlpunct.connectors.contract import FOLLOW, connector_of, expand, url_scheme
+from xmlpunct.connectors.contract import FOLLOW, WATCH, connector_of, expand, url_scheme
 from xmlpunct.connectors.listing import is_passed_over, is_pattern, refuse_columns, would_match
 from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.utf8_stream import Utf8Stream
 
 __all__ = [
     "FOLLOW",
+    "WATCH",
     "Source",
     "Utf8Stream",
     "columns_named",
@@ -19,6 +20,7 @@ __all__ = [
     "is_passed_over",
     "open_source",
     "paths_of",
+    "present_files",
     "senders_of",
     "would_be_read",
 ]
@@ -32,6 +34,7 @@ def open_source(spec: str | os.PathLike[str]) -> Source:
     - ``-``: standard input
     - ``tcp://host:port``, ``tls://host:port``, ``tcp-listen://host:port`` or ``unix:PATH`` (see `tcp`)
     - ``follow:`` and the path of a growing file (see `follow`)
+    - ``watch:`` and a directory or pattern whose files are read as they arrive (see `watched_folders`)
     - ``http://`` and ``https://`` (see `http`), ``http-listen://`` (see `http_listen`)
     - ``kafka://``, ``mqtt://`` and ``nats://`` (see `kafka`, `mqtt`, `nats`)
     - a URL with the scheme of an installed connector (see `contract`), or one that fsspec supports
@@ -75,6 +78,15 @@ def columns_named(spec: str | None) -> tuple[str, ...]:
 def would_be_read(spec: str, path: str) -> bool:
     """True if a source is a pattern that would read a file at this path."""
     return url_scheme(spec) == "" and is_pattern(spec) and would_match(spec, path)
+
+
+def present_files(spec: str) -> str:
+    """The source that has the present contents of a growing file or watched folder; another source itself."""
+    if not spec.startswith(WATCH):
+        return spec.removeprefix(FOLLOW)
+    from xmlpunct.connectors.watched_folders import WatchedFolder
+
+    return WatchedFolder.parse(spec).path
 
 
 def is_endless(spec: str) -> bool:

@@ -29,12 +29,23 @@ Opener = Callable[[int], tuple[BinaryIO, bool]]
 """Opens a part: its file, and whether the reader must close it."""
 
 
+class FileGate:
+    """The check that a file of a watched folder has to pass: `run` reads a file to its end, and is set by the run.
+
+    `run` raises `SourceError` for a file that the run could not read. Without it, each file passes.
+    """
+
+    def __init__(self) -> None:
+        self.run: Callable[[Source], None] | None = None
+
+
 @dataclass(frozen=True)
 class Source:
     """A source: ``parts`` are the names and sizes (None: unknown) of its files, in order.
 
     Each part holds whole documents. A source with ``senders`` is their merge: it has no bytes of its own, and each
     sender has an order of its own.
+    gate: where a run sets the check of each file of a watched folder.
     files: the paths of the parts, None for a part that is no file. texts: the columns in the names of the parts, if
     there are any: see `labels`. once: it can be read only once; to open a part again raises an error.
     """
@@ -46,6 +57,7 @@ class Source:
     files: tuple[str | None, ...] = ()
     texts: tuple[Texts, ...] = ()
     once: bool = False
+    gate: FileGate | None = None
 
     resumes = False
     """See `read_ahead.PartOpener`: a source opens its parts itself."""
@@ -141,7 +153,7 @@ class UnopenedPart:
     owned: bool = True
 
 
-def assembled(name: str, parts: Sequence[UnopenedPart]) -> Source:
+def assembled(name: str, parts: Sequence[UnopenedPart], gate: FileGate | None = None) -> Source:
     """The source with these parts."""
     files = tuple(part.path for part in parts)
     texts = tuple(part.texts for part in parts) if any(part.texts for part in parts) else ()
@@ -157,7 +169,7 @@ def assembled(name: str, parts: Sequence[UnopenedPart]) -> Source:
         opened.add(number)
         return part.open(), part.owned
 
-    return Source(name, sizes, open_part, files=files, texts=texts, once=once)
+    return Source(name, sizes, open_part, files=files, texts=texts, once=once, gate=gate)
 
 
 def merged_source(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xmlpunct.base.errors import SqlError, UsageError
 from xmlpunct.base.paths import read_element
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.open_source import FOLLOW, open_source
+from xmlpunct.connectors.open_source import open_source, present_files
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Opened
 from xmlpunct.engine.run.run_options import parse_size
@@ -117,7 +117,7 @@ class Inference:
             sample = self._samples[spec, size, element]
         else:
             # For a growing file the present content is the sample; waiting for more could take forever.
-            source = open_source(spec.removeprefix(FOLLOW))
+            source = open_source(present_files(spec))
             if source.senders:
                 raise UsageError(f"{spec} has several senders: declare the columns; they cannot be inferred")
             if size == WHOLE_SOURCE:

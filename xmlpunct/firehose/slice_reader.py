@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
@@ -15,6 +16,9 @@ from xmlpunct.firehose.labels import Label, labels_of
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Cursor
 from xmlpunct.firehose.spec import Limits, StreamSpec
+
+_CHECKED_BYTES = 2**20
+"""The bytes that the check of a file parses at a time."""
 
 
 class SliceReader:
@@ -49,6 +53,7 @@ class SliceReader:
         if isinstance(source, Source) and bell is not None:
             opener = LiveOpener(source, bell)
         self.source, self.specs = opener.source, tuple(specs)
+        check_files(self.source, specs, punct_namespace, limits)
         self.parser = Parser(specs, punct_namespace, limits)
         if labels is None:
             labels = labels_of(self.specs, self.source.labelled)
@@ -118,6 +123,27 @@ class SliceReader:
     def close(self) -> None:
         """Close the part that is being read."""
         self.cutter.close()
+
+
+def check_files(
+    source: Source,
+    specs: Sequence[StreamSpec],
+    punct_namespace: str,
+    limits: Limits = Limits(),  # noqa: B008 - immutable
+) -> None:
+    """Let a watched folder check each file: it is read to its end, as these streams would read it."""
+    if source.gate is not None:
+        source.gate.run = partial(_read_to_the_end, tuple(specs), punct_namespace, limits)
+
+
+def _read_to_the_end(specs: Sequence[StreamSpec], punct_namespace: str, limits: Limits, file: Source) -> None:
+    reader = SliceReader(file, specs, punct_namespace, limits)
+    try:
+        while (parsed := reader.read(_CHECKED_BYTES)) is not None:
+            if parsed.error is not None:
+                raise parsed.error
+    finally:
+        reader.close()
 
 
 def parsed_piece(parser: Parser, piece: Piece) -> Parsed:

@@ -109,7 +109,7 @@ def query_frame(
     streaming = {n: g for n, g in by_name.items() if g.frame.isStreaming}
     folder, is_new = _folder(spool)
     inputs, spools = find_inputs(planned, folder, but=by_name)
-    spools = spools if is_new else unfinished(inputs)
+    spools = spools if is_new else unfinished(inputs, planned)
     used = {stream.declared for stream in planned.streams}
     written = {
         n: _frame_input(g, folder / f"frame-{n}") for n, g in by_name.items() if n in used - {*streaming}

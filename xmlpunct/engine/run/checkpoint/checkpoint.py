@@ -178,7 +178,12 @@ class Checkpoint:
         if is_there(self.path / _OLD):
             raise self._of_another_version()
         if not is_there(self._log.path):
-            return RestoredRun(*find_inputs(self.query, self._spool), None, Commit.begun(self.query), [])
+            return RestoredRun(
+                *find_inputs(self.query, self._spool, punct_namespace=self.options.punct_namespace),
+                None,
+                Commit.begun(self.query),
+                [],
+            )
         records = self._log.read()
         if not (records and _JOB in records[0]):
             raise self._of_another_version() if self._log.is_old else DamagedError(self._log.path, 0)
@@ -195,7 +200,7 @@ class Checkpoint:
         commits = [Commit.from_record(record) for record in records if COMMIT in record]
         commit = commits[-1] if commits else Commit.begun(self.query)
         self._over = commit.over
-        spools = [] if commit.over else unfinished(inputs)
+        spools = [] if commit.over else unfinished(inputs, self.query, self.options.punct_namespace)
         slices = [json.loads(record[_SLICES]) for record in records if _SLICES in record]
         return RestoredRun(inputs, spools, saved["shards"], commit, slices)
 

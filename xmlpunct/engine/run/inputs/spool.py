@@ -13,6 +13,7 @@ from pathlib import Path
 
 from xmlpunct.base.errors import SourceError, TransientError, UsageError, XmlPunctError, reading
 from xmlpunct.base.printable import printable
+from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.open_source import open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.stored_bytes import ChangedError, read_at
@@ -23,6 +24,8 @@ from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.segments import SpoolWriter, create, end_of, finish
 from xmlpunct.firehose.labels import labels_of
+from xmlpunct.firehose.slice_reader import check_files
+from xmlpunct.firehose.spec import StreamSpec
 
 _CHUNK = 2**20
 """How many bytes a spooler takes at a time, and syncs."""
@@ -196,7 +199,9 @@ class Spool(threading.Thread):
                 raise ChangedError.of(name, _OTHER_BYTES)
 
 
-def find_inputs(query: Query, folder: Path, but: Container[str] = ()) -> tuple[list[Input], list[Spool]]:
+def find_inputs(
+    query: Query, folder: Path, but: Container[str] = (), punct_namespace: str = PUNCT_NAMESPACE
+) -> tuple[list[Input], list[Spool]]:
     """The inputs of a query, and the spools, in ``folder``, that are to be started.
 
     Streams ``but`` those of some names have inputs.
@@ -213,6 +218,7 @@ def find_inputs(query: Query, folder: Path, but: Container[str] = ()) -> tuple[l
     inputs, spools = list[Input](), list[Spool]()
     for number, ((name, sender), carried) in enumerate(streams.items()):
         source = opened[name].sender(sender)
+        check_files(source, _whole_specs(query, carried), punct_namespace)
         parts = []
         for i, (part, size) in enumerate(source.parts):
             file = source.files[i] if source.files else None
@@ -231,8 +237,13 @@ def find_inputs(query: Query, folder: Path, but: Container[str] = ()) -> tuple[l
     return inputs, spools
 
 
-def unfinished(inputs: list[Input]) -> list[Spool]:
-    """The spools of inputs that an earlier run found and did not complete.
+def _whole_specs(query: Query, streams: Iterable[int]) -> list[StreamSpec]:
+    """The specifications of streams, with all columns."""
+    return [query.streams[i].spec(frozenset(query.streams[i].sent.names)) for i in streams]
+
+
+def unfinished(inputs: list[Input], query: Query, punct_namespace: str = PUNCT_NAMESPACE) -> list[Spool]:
+    """The spools of inputs that an earlier run of a query found and did not complete.
 
     Raises `SourceError` for a source that cannot be opened, or has another size than it had.
     """
@@ -247,6 +258,7 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
                 if input_.source not in opened:
                     opened[input_.source] = open_source(input_.source)
                 source = opened[input_.source].sender(input_.sender)
+                check_files(source, _whole_specs(query, input_.streams), punct_namespace)
                 # A directory may have other files by now.
                 sizes = dict(source.parts)
                 if part.name not in sizes:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from urllib.parse import quote, urlencode
 
 from sqlglot import exp
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.paths import read_condition, read_element
 from xmlpunct.base.suggestions import did_you_mean
-from xmlpunct.connectors.open_source import FOLLOW, columns_named, paths_of
+from xmlpunct.connectors.contract import FOLDER_OPTIONS
+from xmlpunct.connectors.open_source import FOLLOW, WATCH, columns_named, paths_of
 from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.engine.inference import Inference, sample_size
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.run.inputs.tables import Table
 from xmlpunct.engine.sql.planner.file_tables import ColumnsRemedy
 from xmlpunct.engine.sql.planner.promises import access_order, declared_marks, promised_schemes
-from xmlpunct.engine.sql.planner.window_lengths import TIMES
+from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of
 from xmlpunct.engine.sql.syntax.promise_syntax import MarkOf, OrderOf
 from xmlpunct.firehose.libxml.xsd_validator import validity_of
 from xmlpunct.schema import Schema
 from xmlpunct.schema.column_attributes import attributes_of, keys_of, namespaces_of
 from xmlpunct.schema.provenance import ORIGIN, with_origin
 from xmlpunct.schema.sql_errors import at, check_comparable, refuse
-from xmlpunct.types import INT, STRING
+from xmlpunct.types import INT, STRING, TIMESTAMP
 
 ORIGIN_NAMES = {a.name for a in ORIGIN}
 
@@ -167,7 +169,7 @@ def _check_file_names(source: str | None, schema: Schema, statement: exp.Expr) -
 
 
 def _source(options: Mapping[str, str], override: str | None, statement: exp.Expr) -> str | None:
-    """The source of a stream. ``connections`` and ``follow`` apply to the declared source."""
+    """The source of a stream. ``connections``, ``follow`` and the options of folders apply to the declared source."""
     source = options.get("source", override)
     if (count := options.get("connections")) is not None:
         if source is None or not source.startswith("tcp-listen://") or "?" in source:
@@ -181,7 +183,32 @@ def _source(options: Mapping[str, str], override: str | None, statement: exp.Exp
         if source is None or source == "-" or not paths_of(source):
             refuse("follow = true needs a source that is the path of a file", statement)
         source = FOLLOW + source.removeprefix(FOLLOW)
+    source = _watched(source, options, statement)
     return source if override is None or "source" not in options else override
+
+
+def _watched(source: str | None, options: Mapping[str, str], statement: exp.Expr) -> str | None:
+    """A source with the options of a watched folder."""
+    given = {name: options[name] for name in FOLDER_OPTIONS if name in options}
+    if given and (source is None or not source.startswith(WATCH)):
+        name = next(iter(given))
+        refuse(
+            f"{name} is for a watched folder: source = 'watch:inbox/*.xml'",
+            option_of(statement, name) or statement,
+        )
+    if source is None or not source.startswith(WATCH):
+        return source
+    if (settle := option_of(statement, "settle")) is not None:
+        with at(settle):
+            given["settle"] = f"{length_of(TIMESTAMP, settle.args['value'], 'settle') / 10**6:g}"
+    from xmlpunct.connectors.watched_folders import WatchedFolder
+
+    source += f"?{urlencode(given, quote_via=quote, safe='/:')}" if given else ""
+    try:
+        WatchedFolder.parse(source)
+    except UsageError as error:
+        refuse(str(error), statement)
+    return source
 
 
 def flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from xmlpunct.base.suggestions import did_you_mean
+from xmlpunct.connectors.contract import FOLDER_OPTIONS
 from xmlpunct.engine.sql.syntax.promise_syntax import PromiseParser
 
 OPTIONS = (
@@ -28,12 +29,15 @@ OPTIONS = (
     "follow",
     "timestamp",
     "change",
+    *FOLDER_OPTIONS,
 )
 """The keys of WITH (...) in CREATE STREAM and CREATE RELATION."""
 SINK_OPTIONS = ("output", "format", "partition_by", "root", "row", "namespaces", "pretty")
 """The keys of WITH (...) in CREATE SINK."""
 UNQUOTED = ("nested", "connections", "follow", "pretty")
 """The keys whose values need no quotes: a number, true or false."""
+LENGTHS = ("settle",)
+"""The keys whose values are an INTERVAL."""
 
 
 class CreateView(exp.Expression):
@@ -154,7 +158,9 @@ class StreamParser(PromiseParser):
             self._fail(f"an option of CREATE {kind} must be one of {', '.join(allowed)}{hint}", token)
         if not self._match(TokenType.EQ):
             self._fail("key = value")
-        value = self._parse_string()
+        value: exp.Expr | None = self._parse_string()
+        if value is None and key.name.lower() in LENGTHS:
+            value = self._parse_interval()
         plain = self._curr and self._curr.token_type in (
             TokenType.NUMBER,
             TokenType.TRUE,
