@@ -113,6 +113,23 @@ def test_no_module_is_long(folder: Path) -> None:
     assert {name: length for name, length in lengths.items() if length > 450} == {}
 
 
+@pytest.mark.parametrize("path", sorted((PACKAGE / "operators").rglob("*.py")), ids=module_name)
+def test_an_operator_is_a_screen_and_a_half_or_says_what_makes_it_longer(path: Path) -> None:
+    text = path.read_text()
+    if '\n    name = "' in text:
+        reasons = (
+            "it long",
+            "the file long",
+            "A class of its own",
+            "a class of its own",
+            "It has two operators",
+        )
+        docstring = ast.get_docstring(ast.parse(text)) or ""
+        is_explained = any(reason in docstring for reason in reasons)
+        assert is_explained or len(text.splitlines()) <= 100, "its first lines say which case makes it long"
+        assert ">>> " in text
+
+
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_every_module_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))

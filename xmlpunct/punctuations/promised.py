@@ -170,8 +170,9 @@ class Promised:
     hour after hour, or item after item, takes a few numbers. Ranges beside equal constants are fused, too. All other
     punctuations are retained one by one, until one of the same attributes implies them (`WidestPunctuations`).
 
-    `ClosedSet` compares punctuations with each other, row by row. This class tests columns of tuples (`masks`), which
-    needs one index for all punctuations of equal attributes, and reports these attributes.
+    Not a `ClosedSet`: it has an interval set for each combination of the other patterns, so 100,000 closed pairs
+    ``<S1, 5>`` would be 100,000 masks of each slice. `masks` needs one index for all punctuations of equal attributes,
+    which finds the matches of a whole column by one join, and it reports the attributes by which a tuple is late.
 
     With more than ``most`` intervals and punctuations, the attributes that have the most forget their lowest intervals
     or their oldest punctuations. ``forgotten`` counts these. A late tuple that only they match is not detected.

@@ -203,16 +203,13 @@ class Node:
         below = [self.inputs[port].stream_attributes(column) for port, column in self.follows(name)]
         return all_attributes(below) if all(below) else []
 
-    def asks(self, requested: Punctuation) -> list[Punctuation]:
+    def asks(self, requested: Punctuation) -> list[list[Punctuation]]:
         """For each input, a punctuation that suffices for this node to emit ``requested``: the inverse of prop.
 
-        It may close more than necessary, but never less. Retained tuples of a binary node may require more.
+        It may close more than necessary, but never less. Retained tuples of a binary node may require more. There are
+        several such lists if the node combines several punctuations of an input to one of its output.
         """
-        return input_punctuations(self, self.sources(requested))
-
-    def every_ask(self, requested: Punctuation) -> list[list[Punctuation]]:
-        """Several `asks`, if the node combines several punctuations of an input to one of its output."""
-        return [self.asks(requested)]
+        return [input_punctuations(self, self.sources(requested))]
 
     def sources(self, requested: Punctuation) -> Iterable[Constraint]:
         """The patterns of an output punctuation, as patterns of the input columns that its columns follow.

@@ -296,8 +296,8 @@ class Project(Unary):
             for followed in dict.fromkeys(derived[source].columns() if source in derived else [source])
         ]
 
-    def every_ask(self, requested: Punctuation) -> list[list[Punctuation]]:
-        return [way.asks(requested) for way in self.alternatives] or [self.asks(requested)]
+    def asks(self, requested: Punctuation) -> list[list[Punctuation]]:
+        return [ask for way in self.alternatives for ask in way.asks(requested)] or super().asks(requested)
 
     def of_use(self, columns: Collection[str] | None) -> Sequence[Collection[str] | None]:
         read = {c for name, e in self.columns if columns is None or name in columns for c in e.columns()}

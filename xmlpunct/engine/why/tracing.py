@@ -62,7 +62,7 @@ class Tracing:
         return self._answers[key]
 
     def _release(self, node: Node, requested: Punctuation) -> list[Missing]:
-        asks, *more_asks = node.every_ask(requested)
+        asks, *more_asks = node.asks(requested)
         below = [self.release(child, ask) for child, ask in zip(node.inputs, asks, strict=True)]
         below += [self.release(node.inputs[0], input_asks[0]) for input_asks in more_asks]
         if needs := _two_sided(node):
@@ -74,7 +74,7 @@ class Tracing:
             return [missing for input_missing in below for missing in input_missing]
         boxes = self._holding.kept(node.number, node.waiting).meeting(requested)
         if boxes and first_holder is None:
-            asks = node.asks(_within(requested, boxes))
+            (asks,) = node.asks(_within(requested, boxes))
         if boxes or (isinstance(node, GroupBy) and not node.keys):  # a group from the start
             first_holder = self._holder(node, boxes)
         return [] if first_holder is None else _still(self._of_all(node, asks, first_holder))
@@ -87,7 +87,7 @@ class Tracing:
             p = requested.rebase(stream.sent, positions)
             missing = self._holding.missing(stream.name, p)
             return [Missing(stream, missing, holder, missing != p or self._covering.get(stream.name, p) != p)]
-        asks, *more_asks = node.every_ask(requested)
+        asks, *more_asks = node.asks(requested)
         needs = _two_sided(node).items()
         ways = [self._of_all(node, asks, holder)] if node.combines else []
         ways += [

@@ -1,4 +1,7 @@
-"""punctuate: punctuations that follow from a declared order, for a stream that has none of its own."""
+"""punctuate: punctuations that follow from a declared order, for a stream that has none of its own.
+
+Several senders, and the tuples that AHEAD holds, make it long.
+"""
 
 from __future__ import annotations
 
