@@ -160,6 +160,29 @@ def test_rejects(caplog: pytest.LogCaptureFixture) -> None:
     assert "'x' is not of type INT" in caplog.text
 
 
+def test_a_document_in_a_str() -> None:
+    document = "<?xml version='1.0' encoding='ISO-8859-1'?><s><t><a>\u00e9</a></t><t><a>x</a></t></s>"
+    frame = scan_xml(text=document)
+    for _ in range(2):
+        assert frame.collect().rows() == [("\u00e9",), ("x",)]
+    with pytest.raises(UsageError, match="write text="):
+        scan_xml(document)
+    for arguments in ({}, {"source": document.encode(), "text": document}):
+        with pytest.raises(UsageError, match="write one source"):
+            scan_xml(**arguments)  # type: ignore[arg-type]
+
+
+def test_tuples_that_do_not_fit_inferred_columns_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Only in the columns that the plan needs."""
+    many = b"<t><a>1</a><b>2</b></t>" * 100_000
+    frame = scan_xml(b"<s>" + many + b"<t><a>none</a><b>3</b></t></s>")
+    with caplog.at_level(logging.WARNING, "xmlpunct"):
+        assert frame.select("b").collect().height == 100_001
+        assert "'none'" not in caplog.text
+        assert frame.select("a").collect().height == 100_000
+    assert "attribute a: 'none' is not of type INT" in caplog.text
+
+
 def test_duckdb_reads_it() -> None:
     frame = scan_xml(FEED)
     connection = duckdb.connect()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from xmlpunct.base.errors import UsageError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose.spec import Limits
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
-from xmlpunct.python.source_arguments import Readable, of_text
+from xmlpunct.python.source_arguments import Readable, chosen_source
 from xmlpunct.python.stream_elements import OnReject, SourceReading, StreamElements
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -73,7 +72,7 @@ def parse(
     >>> shelf.schema.names, list(shelf)
     (('title',), [('Emma',), ('Ulysses',)])
     """
-    chosen = _chosen(source, text)
+    chosen = chosen_source(source, text)
     reading = SourceReading(chosen, schema, element, punct_namespace, Limits(), 2**20, on_reject)
     return StreamElements(reading, elements_in_order)
 
@@ -118,16 +117,9 @@ def slices(
     >>> [part.tuples.height for part in slices(xml, "sid STRING", element="t")]
     [2]
     """
-    reading = SourceReading(_chosen(source, text), schema, element, punct_namespace, limits, size, on_reject)
+    chosen = chosen_source(source, text)
+    reading = SourceReading(chosen, schema, element, punct_namespace, limits, size, on_reject)
     return StreamElements(reading, lambda _, part: [part] if part else [])
-
-
-def _chosen(source: Readable | None, text: str | None) -> Readable:
-    if source is not None and text is None:
-        return source
-    if source is None and text is not None:
-        return of_text(text)
-    raise UsageError("write one source: a path, bytes, a binary file or chunks of bytes; or text=...")
 
 
 def elements_in_order(schema: Schema, part: Slice) -> list[Tuple | Punctuation]:

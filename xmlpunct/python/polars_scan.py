@@ -13,7 +13,7 @@ from xmlpunct.base.forks import need_polars
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.python.inferred_stream import stream_of
-from xmlpunct.python.source_arguments import Readable, opened
+from xmlpunct.python.source_arguments import Readable, chosen_source, opened
 from xmlpunct.python.stream_elements import read_slices
 from xmlpunct.schema import Schema
 
@@ -21,10 +21,11 @@ _STEP = 2**20
 
 
 def scan_xml(
-    source: Readable,
+    source: Readable | None = None,
     schema: Schema | str | None = None,
     *,
     element: str | None = None,
+    text: str | None = None,
     punct_namespace: str = PUNCT_NAMESPACE,
     on_reject: Callable[[Reject], object] | None = None,
 ) -> pl.LazyFrame:
@@ -32,14 +33,19 @@ def scan_xml(
 
     Parameters
     ----------
-    source : str, os.PathLike, bytes, binary file or Source
+    source : str, os.PathLike, bytes, binary file or Source, optional
         The XML, as for `parse`.
     schema : Schema or str, optional
         The columns. Without it, they are inferred now from the beginning of the source.
     element : str, optional
         The name of the tuples' element, as for `parse`. Without it, it is inferred now.
-    punct_namespace, on_reject
+    text : str, optional
+        A document, instead of ``source``.
+    punct_namespace : str
         As for `parse`. Punctuations are left out.
+    on_reject : callable, optional
+        Receives each `Reject`. Without it, rejects are logged as warnings on the logger ``xmlpunct``. They include the
+        tuples that do not fit an inferred column, among the columns that the plan needs.
 
     Returns
     -------
@@ -63,7 +69,7 @@ def scan_xml(
     """
     need_polars()
     declared = Schema.parse(schema) if isinstance(schema, str) else schema
-    spec, reread = stream_of(opened(source), declared, element, punct_namespace)
+    spec, reread = stream_of(opened(chosen_source(source, text)), declared, element, punct_namespace)
 
     def reader(used_columns: frozenset[str] | None = None) -> SliceReader:
         return SliceReader(reread, [replace(spec, columns=used_columns)], punct_namespace)

@@ -18,6 +18,15 @@ Readable = str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | AsyncIt
 _ENCODING_OF_TEXT = re.compile(r"""(\ufeff?<\?xml[^>]*?)(\sencoding\s*=\s*["'][^"']*["'])""")
 
 
+def chosen_source(source: Readable | None, text: str | None) -> Readable:
+    """The source, or the document in ``text``. Raises `UsageError` unless exactly one is given."""
+    if source is not None and text is None:
+        return source
+    if source is None and text is not None:
+        return of_text(text)
+    raise UsageError("write one source: a path, bytes, a binary file or chunks of bytes; or text=...")
+
+
 def opened(source: Readable) -> Source:
     """An opened source. Raises `SourceError` if it cannot be opened, and `UsageError` for other types."""
     if isinstance(source, str | os.PathLike):
