@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.engine.run.local.local_run import run
 from xmlpunct.engine.run.run_options import RunOptions

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from xmlpunct import Punctuation, parse, query
 from xmlpunct.base.errors import PatternError, Reject, SqlError
 from xmlpunct.expressions.functions.casts import cast_to
-from xmlpunct.firehose import typed_columns, writer_for
-from xmlpunct.firehose.cells import Cells
-from xmlpunct.firehose.typed_columns import convert
+from xmlpunct.firehose import cells, writer_for
+from xmlpunct.firehose.cells import Cells, convert
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import DATE, STRING, TIMESTAMP, Type
@@ -90,7 +89,7 @@ WRONG_MOMENTS = [Moment(text, None) for text in WRONG]
 def converted(threshold: int, type_: Type, texts: Sequence[str | None]) -> list[object]:
     """Values of a column of tuples, null for rejects."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typed_columns, "FEW", threshold)
+        patch.setattr(cells, "FEW", threshold)
         values, errors = convert(type_, Cells.of(texts), "x")
     assert set(errors) == {i for i, v in enumerate(values) if v is None}
     return values.to_list()
@@ -105,7 +104,7 @@ SQL_MOMENTS = dict.fromkeys(("2026-01-31T00:00", "2026-01-31"), datetime(2026, 1
 @example(WRONG_MOMENTS)
 def test_tuples_are_cut_down_to_the_microsecond(given_moments: list[Moment]) -> None:
     texts, expected = [m.text for m in given_moments], [m.value for m in given_moments]
-    for few in (0, typed_columns.FEW):
+    for few in (0, cells.FEW):
         assert converted(few, TIMESTAMP, texts) == expected
     cast, _ = cast_to(STRING, TIMESTAMP, pl.col("x"))
     of_cast = [SQL_MOMENTS.get(m.text, m.value) for m in given_moments]
@@ -152,7 +151,7 @@ def test_in_documents(given_moments: list[Moment]) -> None:
 )
 def test_dates(days: list[date], zone: str) -> None:
     texts = [f"{day}{zone}" for day in days]
-    for few in (0, typed_columns.FEW):
+    for few in (0, cells.FEW):
         assert converted(few, DATE, texts) == days
 
 
@@ -166,7 +165,7 @@ def test_invalid_dates() -> None:
         "02024-01-01",
         "2024-01-01+14:01",
     ]
-    for few in (0, typed_columns.FEW):
+    for few in (0, cells.FEW):
         assert converted(few, DATE, wrong) == [None] * len(wrong)
 
 

@@ -25,9 +25,8 @@ from tests.reliability.support import LONG, bag, ends_well, launch
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.connectors import Form, Outlet, Results
-from xmlpunct.connectors.contract import connector_of
+from xmlpunct.connectors.contract import connector_of, is_endless, open_source, senders_of
 from xmlpunct.connectors.http_listen import Listeners, Posted, Server, _address
-from xmlpunct.connectors.open_source import is_endless, open_source, senders_of
 from xmlpunct.connectors.outlet import chained
 from xmlpunct.firehose import writer_for
 from xmlpunct.schema import Schema

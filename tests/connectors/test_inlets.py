@@ -13,8 +13,7 @@ import pytest
 from xmlpunct.base.errors import TransientError, UsageError, XmlPunctError
 from xmlpunct.connectors.contract import Connector, connector_of
 from xmlpunct.connectors.inlet import Inlet
-from xmlpunct.connectors.source import Source
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError, Source
 from xmlpunct.engine.run.inputs import segments, spool
 from xmlpunct.engine.run.inputs.segments import end_of
 from xmlpunct.engine.run.inputs.spool import Spool

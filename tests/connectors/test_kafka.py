@@ -24,9 +24,8 @@ from tests.reliability.support import LONG, MOST_SECONDS, ends_well, launch
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.connectors import Form, Results
-from xmlpunct.connectors.contract import connector_of
+from xmlpunct.connectors.contract import connector_of, is_endless, open_source, senders_of
 from xmlpunct.connectors.inlet import InletFile
-from xmlpunct.connectors.open_source import is_endless, open_source, senders_of
 from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema

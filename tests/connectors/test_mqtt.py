@@ -23,8 +23,7 @@ from tests.firehose.test_tcp import CERTIFICATES
 from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch
 from xmlpunct.base.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.connectors import Form, Inlet, Results
-from xmlpunct.connectors.contract import connector_of
-from xmlpunct.connectors.open_source import is_endless, open_source, senders_of
+from xmlpunct.connectors.contract import connector_of, is_endless, open_source, senders_of
 from xmlpunct.firehose import writer_for
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice

@@ -23,8 +23,7 @@ from tests.reliability.support import ends_well, launch, wait_for_results
 from xmlpunct.base import secrets
 from xmlpunct.base.errors import SourceError, SqlError, UsageError, XmlPunctError
 from xmlpunct.base.secrets import hide
-from xmlpunct.connectors.contract import expand
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import expand, open_source
 from xmlpunct.connectors.retries import Retries
 from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint

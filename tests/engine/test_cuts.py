@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.inputs import cuts
 from xmlpunct.engine.run.inputs.cuts import Piece, Scanned, Span, find_cuts, scan
 from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import xmlpunct
-from xmlpunct.connectors.open_source import Source
+from xmlpunct.connectors.source import Source
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.plan_text import explain
 from xmlpunct.firehose import writer_for

@@ -34,7 +34,6 @@ from tests.firehose.documents import GUESSED, OPEN, PIECES, SHAPED, SPECS, TYPED
 from tests.firehose.outcomes import contents
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.firehose import Limits, Parser, Position, Split, StreamSpec, parse_conforming
-from xmlpunct.firehose.libxml.prologue import ready
 from xmlpunct.firehose.native.walker import Walk
 from xmlpunct.firehose.parser import _parse, _Streams
 from xmlpunct.schema import Schema
@@ -229,7 +228,7 @@ class Fuzzer:
 
     def look_up(self, split: Split) -> bool:
         """Compare the native reader's tuples with the tree of the split; False if it passed the split on."""
-        walker, prepared = _LOOKED_UP._walker, ready(split)
+        walker, prepared = _LOOKED_UP._walker, split.ready
         (tree,) = walker.trees
         walk = None if prepared.refused is not None else walker._walk_over(tree, [0], split, prepared.data)
         if walk is None:

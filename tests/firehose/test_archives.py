@@ -21,9 +21,8 @@ from tests.firehose.test_compression import BOMB, Drops, parse_until_error, read
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError
 from xmlpunct.connectors import archives
-from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.source import Source
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.contract import open_source
+from xmlpunct.connectors.source import ChangedError, Source
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")

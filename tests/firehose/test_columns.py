@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xmlpunct.firehose import typed_columns
-from xmlpunct.firehose.cells import Cells
-from xmlpunct.firehose.typed_columns import convert, typed_column
+from xmlpunct.firehose import cells
+from xmlpunct.firehose.cells import Cells, convert, typed_column
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
 
@@ -41,11 +40,11 @@ texts = st.one_of(
 )
 
 
-@pytest.mark.parametrize("few", [0, typed_columns.FEW])
+@pytest.mark.parametrize("few", [0, cells.FEW])
 @given(st.sampled_from([*TYPES, *DECIMALS]), st.lists(texts, max_size=8))
 def test_the_same_as_one_by_one(few: int, type_: Type, given_texts: list[str | None]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typed_columns, "FEW", few)
+        patch.setattr(cells, "FEW", few)
         values, wrong = convert(type_, Cells.of(given_texts), "x")
     assert values.dtype == type_.dtype
     assert values.name == "x"

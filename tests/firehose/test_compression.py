@@ -24,9 +24,10 @@ from hypothesis import strategies as st
 from tests.firehose.harness import spec
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError
-from xmlpunct.connectors.compression import MOST_LAYERS, PIECE_BYTES
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.compression import PIECE_BYTES
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.connectors.source import Source
+from xmlpunct.connectors.utf8_stream import MOST_LAYERS
 from xmlpunct.firehose import SliceReader
 from xmlpunct.firehose.stream_check import check
 from xmlpunct.python.inferred_stream import stream_of
@@ -189,7 +190,7 @@ def test_little_is_lost_before_corrupt_data(
     monkeypatch: pytest.MonkeyPatch, pack: Pack, kept_bytes: int
 ) -> None:
     """From a pipe, nearly all data before the corrupt bytes is read, even if it exceeds the buffer."""
-    monkeypatch.setattr("xmlpunct.connectors.stored_bytes.MOST_BUFFERED_BYTES", kept_bytes)
+    monkeypatch.setattr("xmlpunct.connectors.utf8_stream.MOST_BUFFERED_BYTES", kept_bytes)
     text = b"<r>" + b"".join(b"<t>%d</t>" % (n * n) for n in range(30_000))
     packed = bytearray(bz2.compress(text, 1) if pack is bz2.compress else pack(text))
     at = len(packed) * 3 // 4

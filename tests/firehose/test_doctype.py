@@ -12,8 +12,8 @@ from lxml import etree
 from tests.firehose.harness import Outcome, read, spec
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import Parser, Position, SliceReader, Split, native
-from xmlpunct.firehose.cutter import ReadState
 from xmlpunct.firehose.infer.document import infer, take_sample
+from xmlpunct.firehose.slice_reader import ReadState
 
 ROWS = "<t><a>1</a></t><t><a>2</a></t>"
 TUPLES = [(1, None), (2, None)]

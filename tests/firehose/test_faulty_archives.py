@@ -17,7 +17,7 @@ from tests.firehose.test_archives import tarred, zipped
 from tests.firehose.test_compression import read_part
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.schema import Schema
 

@@ -16,7 +16,7 @@ from tests.firehose.test_web import DOCUMENT, Site, serving
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.connectors import http
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.schema import Schema
 
 SIZE = len(DOCUMENT)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.firehose.harness import spec
 from xmlpunct.base.errors import SourceError, UsageError
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.firehose import SliceReader
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from xmlpunct import SourceError, UsageError, XmlPunctError, parse
+from xmlpunct.connectors.contract import columns_named, open_source
 from xmlpunct.connectors.listing import columns_in, files_matching, texts_in, would_match
-from xmlpunct.connectors.open_source import columns_named, open_source
 from xmlpunct.connectors.source import Texts
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.why.plan_text import explain

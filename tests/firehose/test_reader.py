@@ -17,10 +17,10 @@ import xmlpunct
 from tests.firehose.harness import ROOT, spec
 from xmlpunct import parse, slices
 from xmlpunct.base.errors import Reject, SourceError, TransientError, UsageError
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.firehose import SliceReader, native
-from xmlpunct.firehose.cutter import MOST_PIECES
+from xmlpunct.firehose.slice_reader import MOST_PIECES
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import NAN
@@ -252,5 +252,5 @@ def test_few_modules_read_a_plain_file(tmp_path: Path) -> None:
     modules = sorted(
         map(str, (part for part in parts if part.parts[0] in ("connectors", "engine", "firehose")))
     )
-    assert len(modules) <= 19, modules
+    assert len(modules) <= 12, modules
     assert "connectors/utf8_stream.py" in modules

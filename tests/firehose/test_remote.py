@@ -14,7 +14,7 @@ from tests.firehose.test_archives import tarred, zipped
 from tests.firehose.test_compression import read_part
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")

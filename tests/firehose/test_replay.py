@@ -12,7 +12,7 @@ import pytest
 
 from tests.firehose.harness import ROOT
 from xmlpunct.base.errors import UsageError
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.firehose.replay_server import Replay, tuples

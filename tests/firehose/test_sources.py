@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from xmlpunct.base.errors import SourceError, UsageError
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.connectors.source import Source
 
 DOCUMENT = '<?xml version="1.0" encoding="{}"?>\n<r>é€😀</r>'
@@ -28,7 +28,6 @@ def test_a_file(tmp_path: Path) -> None:
     assert (source.name, source.parts, source.size) == (str(path), ((str(path), 8),), 8)
     assert read_all(source) == b"<r>1</r>"
     assert read_all(source, offset=3) == b"1</r>"
-    assert open_source(str(path), "name").name == "name"
 
 
 def test_a_directory_is_listed_in_name_order(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from tests.firehose.harness import ROOT, spec
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, TransientError, UsageError
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.firehose import SliceReader
 from xmlpunct.schema import Schema

@@ -20,8 +20,8 @@ from tests.firehose.test_compression import read_part
 from xmlpunct import parse
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.connectors import http
-from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.contract import open_source
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.firehose import SliceReader
 from xmlpunct.schema import Schema
 

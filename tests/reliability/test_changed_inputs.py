@@ -15,8 +15,8 @@ import pytest
 from tests.reliability.bench import Bench, feed
 from tests.reliability.faults import Death
 from xmlpunct.base.errors import SourceError
-from xmlpunct.connectors import stored_bytes
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors import local_files
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.engine.run.inputs import open_file, segments
 from xmlpunct.engine.run.inputs.spool import Spool
 from xmlpunct.engine.run.local import ledger
@@ -37,7 +37,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
-    for module in (stored_bytes, segments, open_file):
+    for module in (local_files, segments, open_file):
         monkeypatch.setattr(module, "KEPT_BYTES", 80)
 
 

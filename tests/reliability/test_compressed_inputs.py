@@ -15,8 +15,8 @@ import pytest
 from tests.firehose.test_archives import tarred
 from tests.reliability.bench import Bench
 from xmlpunct.base.errors import SourceError
-from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.contract import open_source
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.segments import SpoolWriter
 from xmlpunct.engine.run.inputs.spool import Spool

@@ -18,7 +18,7 @@ import pytest
 from tests.checkpoints import take_back_end
 from tests.firehose.harness import spec
 from xmlpunct.base.errors import SourceError
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.connectors.read_ahead import AHEAD_BYTES
 from xmlpunct.connectors.tcp import SocketAddress, listen
 from xmlpunct.engine.run.inputs import segments

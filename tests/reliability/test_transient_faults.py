@@ -20,8 +20,8 @@ from tests.cli.harness import Cli
 from tests.reliability.bench import DECLARED, UNION, Bench
 from tests.reliability.support import LONG
 from xmlpunct.base.errors import TransientError, XmlPunctError
+from xmlpunct.connectors.local_files import SteadyFile
 from xmlpunct.connectors.source import Source, UnopenedPart, assembled
-from xmlpunct.connectors.stored_bytes import SteadyFile
 from xmlpunct.engine.run.inputs import parse_ranges, segments
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import advance

@@ -16,7 +16,7 @@ from tests.checkpoints import spooled
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, select_all
 from xmlpunct.base import frames
 from xmlpunct.base.errors import TransientError
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.inputs.parts import Input, Part

@@ -28,7 +28,7 @@ from xmlpunct.engine.spark import run
 from xmlpunct.engine.spark.backpressure import Wish
 from xmlpunct.engine.spark.spark_source import IDLE_SECONDS, QueryReader
 from xmlpunct.engine.sql import plan
-from xmlpunct.firehose.cutter import STEP
+from xmlpunct.firehose.slice_reader import STEP
 
 DOCUMENT = b"<s><tempdata><hour>1</hour></tempdata></s>\n"
 

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import (
 
 from tests.spark.tables import READINGS, Row, feed, hours, of_tasks, table
 from xmlpunct import UsageError
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.spark.table.stream import TableStreamReader
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.spark.support import SCHEMA, Warehouse, select_all
 from tests.spark.test_ranges import TUPLE, documents, job_of, micro_batches, results
 from xmlpunct.base.errors import TransientError
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.inputs import cuts, parse_ranges
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import Range, advance

@@ -8,7 +8,7 @@ from xmlpunct.base.printable import printable
 from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.cli.shared_options import element_option, namespace_option, schema_option
 from xmlpunct.cli.terminal import TEXT, complete_files, put_line, say
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.engine.run.durable_files import standard_output
 from xmlpunct.firehose.spec import ClosingMark
 from xmlpunct.firehose.stream_check import Report, check

@@ -12,7 +12,7 @@ from xmlpunct.base.paths import read_element
 from xmlpunct.cli.progress import activity
 from xmlpunct.cli.shared_options import namespace_option
 from xmlpunct.cli.terminal import PLACE, TEXT, complete_files, put, put_line
-from xmlpunct.connectors.open_source import is_endless, open_source
+from xmlpunct.connectors.contract import is_endless, open_source
 from xmlpunct.engine.run.run_options import parse_size
 from xmlpunct.firehose.infer.columns import Inferred
 from xmlpunct.firehose.infer.document import MOST_SAMPLE_BYTES, Sample, infer, take_sample

@@ -11,7 +11,7 @@ from functools import cached_property
 from xmlpunct.base.errors import UsageError
 from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.cli.terminal import say
-from xmlpunct.connectors.open_source import is_endless
+from xmlpunct.connectors.contract import is_endless
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.run.inputs.injected_punctuations import InjectionQueue

@@ -14,7 +14,7 @@ from xmlpunct.cli.shared_options import (
     schema_option,
 )
 from xmlpunct.cli.terminal import complete_files, put
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.engine.run.durable_files import standard_output
 from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.slice_reader import SliceReader

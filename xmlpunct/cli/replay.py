@@ -9,7 +9,7 @@ import click
 from xmlpunct.base.errors import UsageError
 from xmlpunct.cli.shared_options import namespace_option
 from xmlpunct.cli.terminal import complete_files, say
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.firehose.replay_server import Replay
 

@@ -26,17 +26,9 @@ from zlib import crc32
 
 from xmlpunct.base.errors import SourceError, TransientError, reading, undoing
 from xmlpunct.base.library_guard import guarded, library_reason
-from xmlpunct.connectors.compression import (
-    FORMATS,
-    HEAD_BYTES,
-    MOST_LAYERS,
-    Format,
-    Inflate,
-    Unpacked,
-    format_of,
-)
+from xmlpunct.connectors.compression import FORMATS, Format, Inflate, Unpacked, unpacked
 from xmlpunct.connectors.listing import in_order
-from xmlpunct.connectors.stored_bytes import Tap
+from xmlpunct.connectors.utf8_stream import MOST_LAYERS, Tap
 
 ZIP, TAR = "a zip archive", "a tar archive"
 MOST_MEMBERS = 100_000
@@ -68,6 +60,18 @@ def kind_of_archive(head: bytes) -> str | None:
         tarfile.TarInfo.frombuf(head[:_BLOCK], "utf-8", "surrogateescape")
         return TAR
     return None
+
+
+def unpacked_document(name: str, stored: Tap) -> Tap | None:
+    """The decompressed bytes of a tap; None if they are not compressed. Raises `SourceError` for an archive."""
+    plain = unpacked(name, stored)
+    if plain is None and (archive := kind_of_archive(stored.peek(_BLOCK))):
+        raise SourceError(
+            name,
+            f"is {archive}, which can only be read from where it is stored: "
+            "name the file, not a stream or a compressed copy of it",
+        )
+    return plain
 
 
 def members(name: str, reopen: Reopen) -> list[Member] | None:
@@ -111,13 +115,10 @@ class _Stream:
         self.last_read = b""
         """The bytes of the last `read`."""
         with suppress(SourceError):  # raised again by a read
-            self._unpack()
-
-    def _unpack(self) -> None:
-        for _ in range(MOST_LAYERS):
-            if (kind := format_of(self._tap.peek(HEAD_BYTES))) is None:
-                break
-            self._tap, self.packed = Tap(Unpacked(self.name, self._tap, kind).read), True
+            for _ in range(MOST_LAYERS):
+                if (plain := unpacked(name, self._tap)) is None:
+                    break
+                self._tap, self.packed = plain, True
 
     def head(self) -> bytes:
         """The first bytes, without reading them; empty if they cannot be read: the reader reports that later."""

@@ -23,14 +23,10 @@ from typing import Protocol
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.library_guard import guarded, library_reason
 from xmlpunct.connectors.chunk_sources import NoBytesYetError
-from xmlpunct.connectors.stored_bytes import Tap
+from xmlpunct.connectors.utf8_stream import HEAD_BYTES, Tap
 
 PIECE_BYTES = 2**18
 """Maximum number of bytes decompressed at a time."""
-MOST_LAYERS = 4
-"""Maximum number of nested compressions."""
-HEAD_BYTES = 4
-"""Number of bytes needed to detect a format."""
 _STORED_BYTES = 2**16
 _LIVE_BYTES = 2**12
 _XZ_MEMORY_BYTES = 2**28  # the largest preset needs a quarter of this
@@ -170,6 +166,12 @@ class Unpacked:
             while len(unpacked) < PIECE_BYTES and (data := streams.read(1)):
                 unpacked += data
         return bytes(unpacked)
+
+
+def unpacked(name: str, stored: Tap) -> Tap | None:
+    """The decompressed bytes of a tap; None if they are not compressed."""
+    kind = format_of(stored.peek(HEAD_BYTES))
+    return None if kind is None else Tap(Unpacked(name, stored, kind).read)
 
 
 class _Broken(Exception):

@@ -29,6 +29,7 @@ from xmlpunct.base.library_guard import library_reason as foreign_why
 from xmlpunct.connectors.contract import Connector
 from xmlpunct.connectors.retries import Retries
 from xmlpunct.connectors.source import (
+    ChangedError,
     FileWindow,
     Source,
     UnopenedPart,
@@ -37,7 +38,6 @@ from xmlpunct.connectors.source import (
     member_pieces,
     without_password,
 )
-from xmlpunct.connectors.stored_bytes import ChangedError
 from xmlpunct.connectors.tls import client_context, end_reads
 
 PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)

@@ -1,4 +1,7 @@
-"""Connectors for this machine: files, directories and patterns, standard input, growing files, data URLs."""
+"""Connectors for this machine: files, directories and patterns, standard input, growing files, data URLs.
+
+A file must not change while it is read: parts of two versions do not form a stream.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import io
 import os
 import stat
 import sys
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
@@ -15,8 +19,19 @@ from xmlpunct.base.errors import SourceError, UsageError, read_error, reading
 from xmlpunct.connectors.contract import DATA, FOLLOW, Connector
 from xmlpunct.connectors.follow import GrowingFile
 from xmlpunct.connectors.listing import columns_in, files_below, files_matching, is_pattern, matches, texts_in
-from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary, member_pieces, of_file
-from xmlpunct.connectors.stored_bytes import ChangedError, SteadyFile, stamp
+from xmlpunct.connectors.source import (
+    ChangedError,
+    Source,
+    UnopenedPart,
+    assembled,
+    binary,
+    member_pieces,
+    of_file,
+)
+from xmlpunct.connectors.utf8_stream import begins_xml
+
+KEPT_BYTES = 2**16
+"""Bytes compared of a file's head, and of the data read last: to compare all would be to read the file twice."""
 
 
 class Files(Connector):
@@ -101,6 +116,64 @@ class StandardInput(Connector):
         return ["/dev/fd/0"]
 
 
+def read_at(file: int, byte: int, count: int) -> bytes:
+    """``count`` bytes of a file from an offset, or fewer at its end. Raises OSError."""
+    data = bytearray()
+    while len(data) < count and (chunk := os.pread(file, count - len(data), byte + len(data))):
+        data += chunk
+    return bytes(data)
+
+
+def stamp(status: os.stat_result) -> tuple[int, int]:
+    """Size and modification time: they change with a write, unless it keeps the size within the clock's resolution."""
+    return status.st_size, status.st_mtime_ns
+
+
+class SteadyFile(io.FileIO):
+    """A file at its size when it is opened: data appended later is not read. Pipes and devices are read to their end.
+
+    If another file takes over its path, this one is still read to its end. Reading raises `ChangedError` if the file
+    becomes shorter, or if the compared bytes have changed.
+    """
+
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(path, "rb")
+        try:
+            status = os.fstat(self.fileno())
+        except OSError:
+            self.close()
+            raise
+        self._name, self._plain = name, stat.S_ISREG(status.st_mode) and status.st_size > 0
+        self._size, self._stamp = status.st_size, stamp(status)
+        self._first: tuple[int, bytes] | None = None  # the first and the last bytes read, with their offsets
+        self._last = (0, b"")
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Some bytes, none at the end."""
+        if not self._plain:
+            return super().read(size) or b""
+        at = self.tell()
+        left = max(self._size - at, 0)
+        data = super().read(left if size is None or size < 0 else min(size, left)) or b""
+        self._check()
+        if data:
+            self._first = self._first or (at, data[:KEPT_BYTES])
+            last = data[-KEPT_BYTES:]
+            self._last = (at + len(data) - len(last), last)
+        return data
+
+    def _check(self) -> None:
+        status = os.fstat(self.fileno())
+        if stamp(status) == self._stamp:
+            return
+        if status.st_size < self._size:
+            raise ChangedError.of(self._name, f"it has {status.st_size:,} bytes, and had {self._size:,}")
+        read = (self._first or self._last, self._last)
+        if any(read_at(self.fileno(), at, len(data)) != data for at, data in read):
+            raise ChangedError.of(self._name, "it was overwritten while it was read")
+        self._stamp = stamp(status)  # data was appended, or only the time changed
+
+
 class _CollectedFile(SteadyFile):
     """A file that is closed when it is garbage-collected, because a reader may continue in it."""
 
@@ -126,7 +199,11 @@ def _parts(path: str, pattern: str) -> list[UnopenedPart]:
     plain = UnopenedPart(shown, size, lambda: binary(SteadyFile(path, shown)), path, texts)
     if size is None:
         return [replace(plain, once=True)]  # for example a pipe, which is not read before the run
-    return member_pieces(plain, partial(_unchanged_archive, path, shown, stamp(os.stat(path))))
+    reopen = partial(_unchanged_archive, path, shown, stamp(os.stat(path)))
+    with reading(shown, "cannot be opened"), closing(reopen()) as file:
+        head = file.read(512)
+    # No compressed file and no zip begins as XML does, and the header of a tar contains NUL.
+    return [plain] if begins_xml(head) and b"\0" not in head else member_pieces(plain, reopen)
 
 
 def _unchanged_archive(path: str, name: str, listed_stamp: tuple[int, int]) -> BinaryIO:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
-from xmlpunct.base.errors import UsageError, undoing
+from xmlpunct.base.errors import TransientError, UsageError, undoing
 from xmlpunct.base.library_guard import guarded
 from xmlpunct.base.secrets import USER, hide
-from xmlpunct.connectors.archives import Reopen, members
+from xmlpunct.connectors.archives import Reopen, members, unpacked_document
 from xmlpunct.connectors.chunk_sources import ChunkInlet
 from xmlpunct.connectors.inlet import InletFile
-from xmlpunct.connectors.stored_bytes import begins_xml
 from xmlpunct.connectors.utf8_stream import Utf8Stream
 
 Texts = tuple[tuple[str, str], ...]
@@ -27,6 +25,15 @@ Texts = tuple[tuple[str, str], ...]
 
 Opener = Callable[[int], tuple[BinaryIO, bool]]
 """Opens a part: its file, and whether the reader must close it."""
+
+
+class ChangedError(TransientError):
+    """A source differs from the data read before. The run can continue once the source is restored."""
+
+    @classmethod
+    def of(cls, source: str, change: str) -> ChangedError:
+        """The error for a source, with a message about the change."""
+        return cls(source, f"an input has changed: {change}")
 
 
 class FileGate:
@@ -127,7 +134,7 @@ class Source:
         """The reader of a part, which has not begun. Raises `SourceError` if the part cannot be opened."""
         name = self.parts[part][0]
         with guarded(name, "cannot be opened"):
-            return Utf8Stream(name, *self.opener(part))
+            return Utf8Stream(name, *self.opener(part), unpacked_document)
 
     def hidden(self) -> Source:
         """The same source, with secrets hidden in all names."""
@@ -195,10 +202,6 @@ def merged_source(
 def member_pieces(plain: UnopenedPart, reopen: Reopen) -> list[UnopenedPart]:
     """The members of an archive as parts; a file that is no archive is one part. A live part has no size."""
     with guarded(plain.name, "cannot be opened"):
-        with closing(reopen()) as file:
-            head = file.read(512)
-        if begins_xml(head) and b"\0" not in head:  # the header of a tar contains NUL
-            return [plain]
         entries = members(plain.name, reopen)
     if entries is None:
         return [plain]

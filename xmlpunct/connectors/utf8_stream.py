@@ -10,16 +10,24 @@ Exceptions of files, decompressors and codecs become `SourceError` here: see `fo
 from __future__ import annotations
 
 import codecs
+import io
 import re
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any, BinaryIO
 
 from xmlpunct.base.errors import SourceError, XmlPunctError
 from xmlpunct.base.library_guard import guarded
-from xmlpunct.connectors.archives import kind_of_archive
-from xmlpunct.connectors.compression import HEAD_BYTES, MOST_LAYERS, Unpacked, format_of
-from xmlpunct.connectors.stored_bytes import Tap, begins_xml
+from xmlpunct.connectors.chunk_sources import NoBytesYetError
 
+MOST_BUFFERED_BYTES = 2**22
+"""Maximum number of bytes buffered of an input that cannot be read again, to recover data before a corruption."""
+_PEEKED_BYTES = 2**10
+_BEGIN_XML = (b"", b"<", b" ", b"\t", b"\r", b"\n", b"\0", b"\xef", b"\xfe", b"\xff")
+MOST_LAYERS = 4
+"""Maximum number of nested compressions."""
+HEAD_BYTES = 4
+"""Number of bytes needed to detect a format."""
 _HEAD = 1024  # by then a declaration must have ended
 _SKIPPED = 1 << 20
 _BOMS = (
@@ -38,17 +46,123 @@ _UNENDED = re.compile(rb"<\?xml[ \t\r\n][^>]*")
 _ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 
 
+def begins_xml(head: bytes) -> bool:
+    """True if data with this head can be XML in some encoding; a compressed file and a zip archive cannot."""
+    return head[:1] in _BEGIN_XML
+
+
+class Tap:
+    """A byte stream with `peek`.
+
+    ``rewind`` goes back to the first byte (None: impossible); without it, `keep` buffers the bytes up to a limit.
+    """
+
+    def __init__(
+        self, read_some: Callable[[int], bytes | None], rewind: Callable[[], object] | None = None
+    ) -> None:
+        self._read_some, self._rewind = read_some, rewind
+        self._head = b""
+        self._failure: Exception | None = None
+        self._buffer: bytearray | None = None
+        self.bytes_read = 0
+        """How many bytes have been fetched, peeked or read."""
+
+    @classmethod
+    def of(cls, file: BinaryIO) -> Tap:
+        """The bytes of a file from its current position; a read returns available bytes rather than wait for all."""
+        read_some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
+        try:
+            # A growing file is not rewound: its readers wait for no more bytes than are available.
+            begin = file.tell() if file.seekable() and not hasattr(file, "stop") else None
+        except (OSError, AttributeError):
+            begin = None
+        if begin is None:
+            return cls(read_some)
+        start = begin
+        return cls(read_some, lambda: file.seek(start))
+
+    def peek(self, count: int) -> bytes:
+        """At least the next ``count`` bytes, or all that remain, without reading them.
+
+        A failure after the first byte is raised when the bytes before it have been read.
+        """
+        try:
+            while len(self._head) < count and (chunk := self._fetch(max(count, _PEEKED_BYTES))):
+                self._head += chunk
+        except NoBytesYetError:
+            raise
+        except Exception as error:  # raised by the read that reaches it
+            if not self._head:
+                raise
+            self._failure = error
+        return self._head
+
+    def read(self, size: int) -> bytes:
+        """Available bytes; empty at the end."""
+        if self._head:
+            data, self._head = self._head[:size], self._head[size:]
+            return data
+        return self._fetch(size)
+
+    @property
+    def at(self) -> int:
+        """How many bytes have been read."""
+        return self.bytes_read - len(self._head)
+
+    def go_on(self, byte: int) -> None:
+        """Continue at a byte to which the caller has moved the file."""
+        self._head, self.bytes_read = b"", byte
+
+    def keep(self) -> None:
+        """Buffer the bytes that are read from now on, up to `MOST_BUFFERED_BYTES`, if they cannot be read again."""
+        if not self.is_file:
+            self._buffer = bytearray(self._head)
+
+    @property
+    def is_file(self) -> bool:
+        """True if all data are available, so that reads do not wait."""
+        return self._rewind is not None
+
+    @property
+    def can_rewind(self) -> bool:
+        """True if `rewound` is likely to succeed."""
+        return self.is_file or self._buffer is not None
+
+    def rewound(self) -> Tap | None:
+        """A tap of the same bytes from the first, if possible; this tap must not be read afterwards."""
+        if self._buffer is not None:
+            return Tap(io.BytesIO(self._buffer).read)
+        if self._rewind is not None:
+            with suppress(OSError, ValueError):
+                self._rewind()
+                return Tap(self._read_some)
+        return None
+
+    def _fetch(self, size: int) -> bytes:
+        if self._failure is not None:
+            raise self._failure
+        data = self._read_some(size) or b""
+        self.bytes_read += len(data)
+        if self._buffer is not None:
+            self._buffer += data
+            if len(self._buffer) > MOST_BUFFERED_BYTES:
+                self._buffer = None
+        return data
+
+
 class Utf8Stream:
     """Reads one part of a source from its beginning on, as UTF-8. A context manager.
 
-    It does not read or wait before `begin`.
+    It does not read or wait before `begin`. ``unpacked`` removes a layer of compression; None if there is none.
     """
 
     ready, silent, at_end = True, 0.0, False
     """It does not know whether a read would wait, and finds the end only by a read."""
 
-    def __init__(self, name: str, file: BinaryIO, owned: bool) -> None:
-        self.name, self._file, self._owned = name, file, owned
+    def __init__(
+        self, name: str, file: BinaryIO, owned: bool, unpacked: Callable[[str, Tap], Tap | None]
+    ) -> None:
+        self.name, self._file, self._owned, self._unpacked = name, file, owned, unpacked
         self._stored = self._plain = Tap.of(file)
         self._decoder: codecs.IncrementalDecoder | None = None
         self._encoding = "utf-8"
@@ -206,19 +320,11 @@ class Utf8Stream:
     def _unpack(self) -> None:
         """Look at the beginning for how the part is compressed."""
         for _ in range(MOST_LAYERS + 1):
-            head = self._plain.peek(HEAD_BYTES)
-            if begins_xml(head):
+            if begins_xml(self._plain.peek(HEAD_BYTES)):
                 return
-            kind = format_of(head)
-            if kind is None:
-                if archive := kind_of_archive(self._plain.peek(512)):
-                    raise SourceError(
-                        self.name,
-                        f"is {archive}, which can only be read from where it is stored: "
-                        "name the file, not a stream or a compressed copy of it",
-                    )
+            if (plain := self._unpacked(self.name, self._plain)) is None:
                 return
-            self._plain = Tap(Unpacked(self.name, self._plain, kind).read)
+            self._plain = plain
         raise SourceError(self.name, f"is compressed more than {MOST_LAYERS} times over")
 
     def _detect(self) -> None:

@@ -28,8 +28,7 @@ from xmlpunct.connectors.contract import FOLDER_OPTIONS, WATCH, Connector
 from xmlpunct.connectors.inlet import Inlet, InletFile
 from xmlpunct.connectors.listing import files_below, files_matching, is_pattern, matches
 from xmlpunct.connectors.local_files import Files
-from xmlpunct.connectors.source import FileGate, Source, UnopenedPart, assembled, binary
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError, FileGate, Source, UnopenedPart, assembled, binary
 
 GLANCE_SECONDS = 0.1
 """The least time between two listings; a listing takes at most a tenth of the time (large directories)."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xmlpunct.base.errors import SqlError, UsageError
 from xmlpunct.base.paths import read_element
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.open_source import open_source, present_files
+from xmlpunct.connectors.contract import FOLLOW, WATCH, open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Opened
 from xmlpunct.engine.run.run_options import parse_size
@@ -117,7 +117,7 @@ class Inference:
             sample = self._samples[spec, size, element]
         else:
             # For a growing file the present content is the sample; waiting for more could take forever.
-            source = open_source(present_files(spec))
+            source = open_source(_present_files(spec))
             if source.senders:
                 raise UsageError(f"{spec} has several senders: declare the columns; they cannot be inferred")
             if size == WHOLE_SOURCE:
@@ -128,6 +128,15 @@ class Inference:
             if replacement is not source:
                 self.opened[spec] = replacement
         return sample
+
+
+def _present_files(spec: str) -> str:
+    """The source that has the present contents of a growing file or watched folder; another source itself."""
+    if not spec.startswith(WATCH):
+        return spec.removeprefix(FOLLOW)
+    from xmlpunct.connectors.watched_folders import WatchedFolder
+
+    return WatchedFolder.parse(spec).path
 
 
 def sample_size(text: str | None) -> int:

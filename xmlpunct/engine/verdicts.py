@@ -11,7 +11,7 @@ from itertools import combinations, islice
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.paths import read_element
-from xmlpunct.connectors.open_source import is_endless, paths_of
+from xmlpunct.connectors.contract import is_endless, paths_of
 from xmlpunct.engine.plan import Node, Query, Scan, Stream
 from xmlpunct.engine.plan.join_trees import join_trees
 from xmlpunct.engine.plan.outlooks import ComputedOutlooks, outlooks

@@ -4,21 +4,20 @@ The stages from a source to a slice:
 
     connectors         one per URL scheme; every source becomes UTF-8 bytes
        |
-    cutter             goes from a position to the next split, and from part to part         position
+    slice_reader       its cutter goes from a position to the next split, and from part to part   position
        |
     splitter           splits the bytes where no tuple or punctuation is open
        |                   a walk of the native reader, or a Python scan if that cannot proceed
-    parser             with the cutter: slice_reader
+    parser
        |-- native      one walk fills rows by an automaton over element paths
        |                   native/walker, native/path_automaton, native/automaton_tables,
        |                   native/walk.c, scan.c, tags.c, rows.c, around.c
        |   or, for input that the native reader does not support, and for malformed input
        |-- libxml      libxml2 calls `Target` for each tag
-       |                   libxml/parser_target, malformed, prologue, dictionary; shape
+       |                   libxml/parser_target, malformed, doctype, dictionary; shape
        |
-    cells              texts as offsets into the split                       native/values.c
-       |
-    typed_columns      texts to values          reading, bundling            texts to punctuations
+    cells              texts as offsets into the split, and to values        native/values.c
+       |               reading, bundling                                     texts to punctuations
        |
     builder            a slice, with its rejects and errors
 """

@@ -12,7 +12,7 @@ import polars as pl
 from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.base.errors import Reject, SourceError
 from xmlpunct.base.unread import ABSENT, CLOSED, DROPPED, Overlooked, add
-from xmlpunct.firehose.cells import CellInts, Cells
+from xmlpunct.firehose.cells import CellInts, Cells, nulls, typed_column
 from xmlpunct.firehose.infer.misfit import Misfit, fitting
 from xmlpunct.firehose.items import Items, array_column
 from xmlpunct.firehose.labels import Label, labelled
@@ -21,7 +21,6 @@ from xmlpunct.firehose.libxml.xsd_validator import invalid
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.firehose.typed_columns import nulls, typed_column
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema

@@ -10,9 +10,8 @@ import polars as pl
 import pyarrow as pa
 
 from xmlpunct.base.arrow_memory import from_arrow
-from xmlpunct.firehose.cells import CellInts, Cells
+from xmlpunct.firehose.cells import CellInts, Cells, typed_column
 from xmlpunct.firehose.shape import ShapeTable
-from xmlpunct.firehose.typed_columns import typed_column
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
 

@@ -14,9 +14,8 @@ import polars as pl
 from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.forks import polars_works
 from xmlpunct.connectors.source import Texts
-from xmlpunct.firehose.cells import Cells
+from xmlpunct.firehose.cells import Cells, shown_text, typed_column
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.firehose.typed_columns import shown_text, typed_column
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types import Type, Value

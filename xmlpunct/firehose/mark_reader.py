@@ -9,10 +9,10 @@ import numpy as np
 
 from xmlpunct.base.unread import CLOSED, VALUELESS, Overlooked, add
 from xmlpunct.firehose.builder import Parsed, SplitRows
+from xmlpunct.firehose.cells import typed_column
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import ClosingMark, Limits, StreamSpec, name_parts
-from xmlpunct.firehose.typed_columns import typed_column
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.schema import Schema

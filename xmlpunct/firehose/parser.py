@@ -1,7 +1,7 @@
 """Parses splits into slices, with the native reader, or with libxml2 where the native reader cannot proceed.
 
 The native reader (`walker`) fills rows. Otherwise libxml2 parses (through lxml's target interface, which builds no
-tree) and `Target` collects texts. `typed_columns` and `reading` convert texts to values and patterns. This module
+tree) and `Target` collects texts. `cells` and `reading` convert texts to values and patterns. This module
 combines them. After an error, it delivers all tuples and punctuations before the error, and none after it.
 """
 
@@ -28,14 +28,13 @@ from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.libxml import malformed
 from xmlpunct.firehose.libxml.dictionary import contained
 from xmlpunct.firehose.libxml.parser_target import DoctypeError, ParsedStream, Target
-from xmlpunct.firehose.libxml.prologue import Ready, ready
 from xmlpunct.firehose.mark_reader import ParseMarks, add_marks, marks_in_split
 from xmlpunct.firehose.native.nested_tuples import merged_readings
 from xmlpunct.firehose.native.path_automaton import LimitError, SplitNames, states
 from xmlpunct.firehose.native.tags import last_token_end, long_tag
 from xmlpunct.firehose.native.walk_results import Walked
 from xmlpunct.firehose.native.walker import Known, Walk, Walker
-from xmlpunct.firehose.position import AncestorValues, Split
+from xmlpunct.firehose.position import AncestorValues, Ready, Split
 from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import (
@@ -403,7 +402,7 @@ def _parse(split: Split, streams: _Streams, end_error: _Fatal | None = None) -> 
     def until(end: int) -> Split:
         return replace(split, data=split.data[:end], final=False)
 
-    prepared = ready(split)
+    prepared = split.ready
     if prepared.refused is not None:
         return _parse(until(prepared.refused), streams, _Fatal(prepared.refused, prepared.reason))
     data, limits = split.data, streams.limits
@@ -412,7 +411,7 @@ def _parse(split: Split, streams: _Streams, end_error: _Fatal | None = None) -> 
         wrong, end = forbidden(data[: limits.element if at is None else at + limits.tag + 1])
         if wrong >= 0:  # the next byte may be the invalid one
             split = until(min(end + 1, limits.element))
-            return _Parse(split, ready(split), streams, end_error)
+            return _Parse(split, split.ready, streams, end_error)
     if at is not None:
         return _parse(until(at), streams, _Fatal(at, f"too large: a tag longer than {limits.tag:,} bytes"))
     return _Parse(split, prepared, streams, end_error)

@@ -12,8 +12,9 @@ import numpy as np
 
 from xmlpunct.base.errors import UsageError, XmlPunctError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.open_source import Source, Utf8Stream
+from xmlpunct.connectors.source import Source
 from xmlpunct.connectors.tcp import SocketAddress, listen, wait_for_peer
+from xmlpunct.connectors.utf8_stream import Utf8Stream
 from xmlpunct.firehose.native.tags import OpenElement, opened_element, tokens
 
 _CHUNK_BYTES = 2**16

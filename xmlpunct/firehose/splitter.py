@@ -15,13 +15,13 @@ import numpy as np
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.libxml.prologue import ready
 from xmlpunct.firehose.native.tags import (
     DOCTYPE,
     IN_DOCTYPE,
+    LONG_TAG,
     Tokens,
     is_partial_doctype,
-    opened_element,
+    names_only,
     terminator,
     tokens,
 )
@@ -83,7 +83,7 @@ class Splitter:
         self._ancestor_readers = elements if isinstance(elements, ElementNames) and elements.specs else None
         self._position = position
         self._data: bytes | bytearray = b""  # bytearray while little data is added at a time
-        self._stack = [*opened_by(position.open, self._needs_attributes)]  # open at _scanned
+        self._stack = [*position.open]  # the start tags of the elements that are open at _scanned
         self._step = limits.element  # bytes to scan first
         self._scanned = 0  # the end of the scanned data
         self._tail = 0  # the start of the incomplete token,
@@ -239,7 +239,7 @@ class Splitter:
             data = self._bytes(0, stop)
             result = self._ahead(Split(self.source, self._position, data, False))
             if result is not None:
-                self._scanned, self._stack = 0, [*opened_by(self._position.open, self._needs_attributes)]
+                self._scanned, self._stack = 0, [*self._position.open]
                 self._apply_walk(data, *result)
                 return True
         data = self._bytes(self._scanned, stop)
@@ -255,21 +255,25 @@ class Splitter:
         base, size = self._scanned, walk.size
         stack = self._stack[: walk.kept]
         for start, length in walk.opened:
-            raw = chunk[start : start + length].decode("utf-8", "surrogateescape")
-            stack.append(opened_element(raw, stack[-1] if stack else None, self._needs_attributes))
+            stack.append(self._start_tag(chunk[start : start + length]))
         self._stack = stack
         self._root_closed = walk.rooted and not stack
         if size and (walk.outside or self._root_closed):  # data before a root belongs to its document
             is_outside = walk.outside == len(stack)
             if is_outside or walk.outer >= 0:
                 self._boundary = base + (size if is_outside else walk.outer)
-                self._open_at_boundary = tuple(e.raw for e in stack[: walk.outside])
+                self._open_at_boundary = tuple(stack[: walk.outside])
                 self._values_at_boundary = values
         if not self._root_closed:
             tail = chunk.find(b"<", size)
             size = tail if tail >= 0 else len(chunk)
         self._scanned = base + size
         self._reset_tail(self._scanned)
+
+    def _start_tag(self, data: bytes) -> str:
+        """A start tag as the stack has it: a long one is reduced, unless its attributes are needed."""
+        raw = data.decode("utf-8", "surrogateescape")
+        return raw if len(raw) <= LONG_TAG or self._needs_attributes else names_only(raw)
 
     def _has_forbidden_character(self, stop: int) -> bool:
         """Whether there is a forbidden character before ``stop``, so that more data cannot help."""
@@ -297,6 +301,8 @@ class Splitter:
                 self._searched = max(self._searched, stop)
                 return -1
             self._reset_tail(begin)
+        if len(data) == self._tail + 1:
+            return -1
         index = max(self._tail, self._searched - 2)
         head = bytes(data[self._tail : self._tail + 9])
         search_start, self._searched = max(self._tail + 1, self._searched), max(self._searched, stop)
@@ -357,10 +363,10 @@ class Splitter:
         opened = np.flatnonzero((delta == 1) & (depth <= lowest_after))
         stack = self._stack[:unchanged]
         for i in opened:
-            raw = chunk[chunk_tokens.start[i] : chunk_tokens.end[i]].decode("utf-8", "surrogateescape")
-            stack.append(opened_element(raw, stack[-1] if stack else None, self._needs_attributes))
+            stack.append(self._start_tag(chunk[chunk_tokens.start[i] : chunk_tokens.end[i]]))
         self._stack = stack
-        level = next((n for n, e in enumerate(stack) if e.name in self._unsplit_elements), len(stack))
+        elements = enumerate(opened_by(tuple(stack)))
+        level = next((n for n, e in elements if e.name in self._unsplit_elements), len(stack))
         if level == len(stack):
             safe = self._scanned
         elif level >= unchanged:
@@ -370,7 +376,7 @@ class Splitter:
         if level > 0:  # data before a root belongs to its document
             self._boundary, self._open_at_boundary, self._values_at_boundary = (
                 safe,
-                tuple(e.raw for e in stack[:level]),
+                tuple(stack[:level]),
                 None,
             )
 
@@ -393,7 +399,7 @@ class Splitter:
                 said_after(split, self._ancestor_readers, self.limits) if safe_values is None else safe_values
             )
         self._values_at_boundary = None
-        doctype = ready(split).doctype.effective.decode() if self._open_at_boundary else ""
+        doctype = split.ready.doctype.effective.decode() if self._open_at_boundary else ""
         self._position = self._position.after(data, self._open_at_boundary, values, doctype)
         self._scanned, self._tail = max(self._scanned - size, 0), max(self._tail - size, 0)
         self._searched, self._checked = max(self._searched - size, 0), max(self._checked - size, 0)

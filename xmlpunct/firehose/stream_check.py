@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from xmlpunct.base.errors import Reject, SourceError, TransientError
 from xmlpunct.base.unread import Notice, UnreadCounter
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.open_source import Source
+from xmlpunct.connectors.source import Source
 from xmlpunct.firehose.offered import Offered
 from xmlpunct.firehose.ordered_columns import OrderedColumns
 from xmlpunct.firehose.slice_reader import SliceReader

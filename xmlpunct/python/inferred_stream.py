@@ -36,7 +36,7 @@ def stream_of(
         inferred = infer(sample, element, punct_namespace, any_namespace=True)
         schema, element = schema or inferred.schema, inferred.element
     else:
-        from xmlpunct.firehose.infer.first_element import first_element
+        from xmlpunct.python.first_element import first_element
 
         element, source = first_element(source, element, punct_namespace)
     remedy = _remedy if is_inferred and has_remedy else None

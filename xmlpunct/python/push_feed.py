@@ -11,10 +11,10 @@ from xmlpunct.connectors.chunk_sources import NoBytesYetError
 from xmlpunct.connectors.source import Source, UnopenedPart, assembled, binary
 from xmlpunct.connectors.utf8_stream import Utf8Stream
 from xmlpunct.firehose.infer.document import SAMPLE_BYTES
-from xmlpunct.firehose.infer.first_element import FirstElement
 from xmlpunct.firehose.slice_reader import SliceReader
 from xmlpunct.firehose.spec import StreamSpec, elements_of
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
+from xmlpunct.python.first_element import FirstElement
 from xmlpunct.python.inferred_stream import stream_of
 from xmlpunct.python.parse_api import elements_in_order
 from xmlpunct.python.stream_elements import OnReject, read_slices

@@ -9,7 +9,7 @@ from typing import BinaryIO, TypeVar
 
 from xmlpunct.base.errors import UsageError
 from xmlpunct.connectors.chunk_sources import AsyncChunks
-from xmlpunct.connectors.open_source import open_source
+from xmlpunct.connectors.contract import open_source
 from xmlpunct.connectors.source import Source
 
 Readable = str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | AsyncIterable[bytes] | Source

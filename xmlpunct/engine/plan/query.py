@@ -8,7 +8,8 @@ from itertools import count
 from typing import Any
 
 from xmlpunct.base.errors import UsageError
-from xmlpunct.connectors.open_source import Source, open_source
+from xmlpunct.connectors.contract import open_source
+from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan.node import Node
 from xmlpunct.engine.plan.stream_nodes import Guard, Stream
 from xmlpunct.engine.plan.tuple_nodes import Sort

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from xmlpunct import operators as ops
-from xmlpunct.connectors.open_source import columns_named, is_endless
+from xmlpunct.connectors.contract import columns_named, is_endless
 from xmlpunct.engine.plan.node import Node, PartitionChoice, StreamAttribute, Unary, lost_domains
 from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, reduced, smallest
 from xmlpunct.firehose import StreamSpec

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.connectors.open_source import is_endless
+from xmlpunct.connectors.contract import is_endless
 from xmlpunct.engine.plan.node import Constraint, Lasting, Node, PartitionChoice, Unary, attributes
 from xmlpunct.engine.plan.operator_text import completion_text
 from xmlpunct.engine.plan.schemes import Fate, Need, Outlook, nullable, smallest, within

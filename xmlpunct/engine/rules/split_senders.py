@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xmlpunct.connectors.open_source import senders_of
+from xmlpunct.connectors.contract import senders_of
 from xmlpunct.engine.plan import Key, Merge, Node, Project, Punctuate, Scan, Select
 from xmlpunct.engine.rules.walk import rule
 

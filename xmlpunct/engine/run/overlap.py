@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 
 from xmlpunct.base.errors import UsageError
-from xmlpunct.connectors.contract import connector_of, url_scheme
-from xmlpunct.connectors.open_source import is_passed_over, paths_of, would_be_read
+from xmlpunct.connectors.contract import connector_of, paths_of, url_scheme, would_be_read
+from xmlpunct.connectors.listing import is_passed_over
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.checkpoint.checkpoint import OWN_NAMES
 from xmlpunct.engine.run.run_options import RunOptions, is_url

@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from xmlpunct.base.errors import UsageError, XmlPunctError
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.open_source import is_endless
+from xmlpunct.connectors.contract import is_endless
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Limit, Query, Sort, Stream

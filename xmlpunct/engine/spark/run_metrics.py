@@ -13,7 +13,7 @@ import polars as pl
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.frames import Snapshot
 from xmlpunct.base.unread import Notice
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.inputs.parts import Input
 from xmlpunct.engine.run.inputs.ranges import silence, unread_bytes

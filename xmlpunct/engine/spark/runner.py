@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from xmlpunct.base.errors import TransientError, XmlPunctError, ended_by, reading
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards

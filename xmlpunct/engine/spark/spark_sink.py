@@ -10,7 +10,7 @@ from typing import Protocol
 from xmlpunct.base.codec import pack
 from xmlpunct.base.errors import Reject, SourceError, XmlPunctError
 from xmlpunct.base.frames import nested_snapshot
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.channel import StagedChannel
 from xmlpunct.engine.run.checkpoint.commit import Commit
 from xmlpunct.engine.run.reject_limit import RejectLimit, rejected_flags

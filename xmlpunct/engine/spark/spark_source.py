@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 
 from xmlpunct.base.errors import UsageError
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.inputs.injected_punctuations import InjectedTexts, InjectionLog
 from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.pacing import Pace

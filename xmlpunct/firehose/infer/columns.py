@@ -13,8 +13,8 @@ from typing import Protocol
 
 from xmlpunct.base.errors import SourceError
 from xmlpunct.base.paths import Path, read_path
+from xmlpunct.firehose.cells import shown_text
 from xmlpunct.firehose.spec import name_parts
-from xmlpunct.firehose.typed_columns import shown_text
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import array_of
 from xmlpunct.schema.attribute import Attribute

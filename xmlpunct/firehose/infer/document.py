@@ -15,14 +15,12 @@ from xmlpunct.base.errors import SourceError, UsageError
 from xmlpunct.base.library_guard import guarded
 from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.open_source import Source
-from xmlpunct.connectors.source import Texts
+from xmlpunct.connectors.source import Source, Texts
 from xmlpunct.firehose.infer.columns import Inferred, MisfitText
 from xmlpunct.firehose.infer.replayed import rereadable
 from xmlpunct.firehose.infer.sampled_values import SampledValues, SampleTarget, type_of_texts
 from xmlpunct.firehose.infer.tuple_candidates import TupleCandidates
 from xmlpunct.firehose.libxml.malformed import SplitPositions, feed_pieces, new_parser
-from xmlpunct.firehose.libxml.prologue import ready
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.spec import StreamSpec, name_parts
@@ -251,7 +249,7 @@ def _feed(sample: Sample, target: SampleTarget) -> SourceError | None:
     with ExitStack() as opened:
         parser: etree.XMLParser | None = None
         for split, error in sample.splits():
-            prepared, declarations = ready(split), b""
+            prepared, declarations = split.ready, b""
             if parser is None or not split.start.open:
                 opened.close()
                 target.reset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import BinaryIO
 
-from xmlpunct.connectors.open_source import Source
+from xmlpunct.connectors.source import Source
 
 
 def rereadable(source: Source) -> tuple[Source, list[_Replay]]:

@@ -23,7 +23,6 @@ from xmlpunct.base.library_guard import guarded
 from xmlpunct.firehose.cells import CellInts
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.libxml.parser_target import END
-from xmlpunct.firehose.libxml.prologue import before, ready
 from xmlpunct.firehose.native.tags import Tokens, tokens
 from xmlpunct.firehose.position import Split
 
@@ -165,7 +164,7 @@ def locate_malformed(split: Split, data: bytes, error: etree._LogEntry | None) -
         with guarded(split.source):
             return _locate(split, data, error)
     except SourceError as failure:  # only libxml2's own position is available
-        at = _offset(before(split), data, error) if error is not None else 0
+        at = _offset(split.before, data, error) if error is not None else 0
         begin, _ = SplitPositions(split).token(min(at, max(len(data) - 1, 0)))
         return begin, begin, failure.reason if error is None else libxml_reason(error)
 
@@ -175,7 +174,7 @@ def _locate(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[i
     wrong, end = forbidden(data if split.final else data + TAIL)
     if wrong >= 0:  # ignore later data, which may or may not have arrived
         split, data, error = Split(split.source, split.start, split.data[:end], False), data[:end], None
-    prologue, positions = before(split), SplitPositions(split)
+    prologue, positions = split.before, SplitPositions(split)
     plain = data[:wrong].translate(_LETTERS) + data[wrong:] if wrong >= 0 else data.translate(_LETTERS)
     reader = expat.ParserCreate("UTF-8", " ")
     try:
@@ -243,14 +242,14 @@ def feed_pieces(data: bytes) -> list[bytes]:
 
 def events(split: Split, kinds: tuple[str, ...]) -> Iterator[tuple[str, etree._Element]]:
     """The events of a split's elements, up to the first malformed byte. Elements open at the start have events, too."""
-    prepared = ready(split)
+    prepared = split.ready
     parser = etree.XMLPullParser(
         events=kinds,  # type: ignore[arg-type]
         attribute_defaults=prepared.doctype.has_defaults,
         no_network=True,
         resolve_entities="internal",  # type: ignore[arg-type]
     )
-    for piece in filter(None, (*feed_pieces(before(split)), *feed_pieces(prepared.data))):
+    for piece in filter(None, (*feed_pieces(split.before), *feed_pieces(prepared.data))):
         with guarded(split.source, passing=(etree.XMLSyntaxError,)), suppress(etree.XMLSyntaxError):
             parser.feed(piece)
         for kind, element in parser.read_events():

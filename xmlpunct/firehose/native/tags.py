@@ -169,7 +169,7 @@ def terminator(head: bytes) -> tuple[int, bytes]:
 class OpenElement:
     """An open element: its start tag, its expanded name, the namespaces in scope by prefix, and their declarations.
 
-    ``raw`` is the start tag as in the source; a long one is reduced to its name and namespace declarations.
+    ``raw`` is the start tag.
     ``declared`` counts the namespace declarations of this element and the elements around it.
     """
 
@@ -182,7 +182,7 @@ class OpenElement:
 _NAME = re.compile(r"<([^\s/>]*)")
 _ATTRIBUTE = re.compile(r"""\s([^\s=/>]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _REFERENCE = re.compile(r"&(?:#x0*([0-9a-fA-F]{1,6})|#0*([0-9]{1,7})|(lt|gt|amp|quot|apos));")
-_LONG_TAG = 1024
+LONG_TAG = 1024
 """In characters. Longer start tags are reduced: a start tag is parsed again with each split that follows in it."""
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
@@ -205,8 +205,8 @@ def names_only(raw: str) -> str:
     return f"<{tag_of(raw)}{''.join(declarations)}>"
 
 
-def opened_element(raw: str, parent: OpenElement | None, keep_raw: bool = False) -> OpenElement:
-    """The element that a start tag opens inside ``parent``. A long tag is reduced unless ``keep_raw``.
+def opened_element(raw: str, parent: OpenElement | None) -> OpenElement:
+    """The element that a start tag opens inside ``parent``.
 
     >>> opened_element("<p:a b='1'>", opened_element("<r xmlns:p='urn:x'>", None)).name
     '{urn:x}a'
@@ -218,17 +218,15 @@ def opened_element(raw: str, parent: OpenElement | None, keep_raw: bool = False)
     prefix, colon, local = tag_of(raw).partition(":")
     if not colon:
         prefix, local = "", prefix
-    if len(raw) > _LONG_TAG and not keep_raw:
-        raw = names_only(raw)
     uri = namespaces.get(prefix, "")
     return OpenElement(raw, f"{{{uri}}}{local}" if uri else local, namespaces, declared)
 
 
-def elements(raws: tuple[str, ...], keep_raw: bool = False) -> tuple[OpenElement, ...]:
+def elements(raws: tuple[str, ...]) -> tuple[OpenElement, ...]:
     """The elements that these start tags open, each inside the previous one."""
     opened: list[OpenElement] = []
     for raw in raws:
-        opened.append(opened_element(raw, opened[-1] if opened else None, keep_raw))
+        opened.append(opened_element(raw, opened[-1] if opened else None))
     return tuple(opened)
 
 

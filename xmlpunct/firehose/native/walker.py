@@ -15,12 +15,10 @@ from xmlpunct.firehose import native
 from xmlpunct.firehose.cells import CellOffsets, Cells
 from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.libxml.parser_target import TEXT
-from xmlpunct.firehose.libxml.prologue import Ready, ready
 from xmlpunct.firehose.native.automaton_tables import GrownTree, elements_only, grown
 from xmlpunct.firehose.native.nested_tuples import interleaved
-from xmlpunct.firehose.native.tags import OpenElement
 from xmlpunct.firehose.native.walk_results import Walked
-from xmlpunct.firehose.position import AncestorValues, Split
+from xmlpunct.firehose.position import AncestorValues, Ready, Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec
 
@@ -77,16 +75,16 @@ def _walk(
 
 
 def boundaries(
-    split: Split, opened: Sequence[OpenElement], uncut: frozenset[ElementName], limits: Limits
+    split: Split, opened: Sequence[str], uncut: frozenset[ElementName], limits: Limits
 ) -> Walk | None:
-    """Walk as far as possible over a split inside ``opened`` elements, for boundaries only.
+    """Walk as far as possible over a split inside elements with these ``opened`` start tags, for boundaries only.
 
     ``uncut`` are the names of elements that are not divided. None if the native reader refuses the split.
     """
-    prepared = Ready(split.data) if opened else ready(split)
+    prepared = Ready(split.data) if opened else split.ready
     if not native.COMPILED or prepared.refused is not None:
         return None
-    raw = "".join([e.raw for e in opened]).encode("utf-8", "surrogateescape")
+    raw = "".join(opened).encode("utf-8", "surrogateescape")
     return _walk(_bare(uncut, limits), prepared.data, raw, True)
 
 
@@ -139,7 +137,7 @@ class Walker:
 
     def walk(self, split: Split, earlier: Known | None = None) -> list[Walked] | None:
         """The rows of a split, by stream; None if libxml2 must read it. ``earlier``: a stored walk over the split."""
-        prepared = ready(split) if self.trees else None
+        prepared = split.ready if self.trees else None
         if prepared is None or not prepared.is_native or len(split.data) > self.limits.element:
             return None
         by_stream: list[Walked | None] = [None] * len(self.specs)
@@ -189,7 +187,7 @@ class Walker:
 
         The walk is stored for `known`.
         """
-        prepared = ready(split)
+        prepared = split.ready
         if not self.trees or not prepared.is_native:
             return None
         tree, group = self.trees[0], self.groups[0]
@@ -201,7 +199,7 @@ class Walker:
 
     def said(self, split: Split) -> AncestorValues | None:
         """The ancestor values of the elements that are open at a split's end; None if libxml2 must read it."""
-        prepared = ready(split) if self.trees else None
+        prepared = split.ready if self.trees else None
         if prepared is None or not prepared.is_native:
             return None
         by_tree = []

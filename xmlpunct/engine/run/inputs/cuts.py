@@ -23,10 +23,10 @@ from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.run.inputs.parts import Part
 from xmlpunct.engine.run.inputs.streams import Extent, ExtentStream, StreamOpener
 from xmlpunct.firehose import native
-from xmlpunct.firehose.cutter import Cutter, ReadState
 from xmlpunct.firehose.native.tags import elements as opened_by
 from xmlpunct.firehose.native.tags import names_only, tag_of
 from xmlpunct.firehose.position import Cursor, Position
+from xmlpunct.firehose.slice_reader import Cutter, ReadState
 from xmlpunct.firehose.spec import ElementName, name_parts
 from xmlpunct.firehose.splitter import Splitter
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import io
 import os
+from hashlib import blake2b
 from typing import BinaryIO
 from zlib import crc32
 
-from xmlpunct.connectors.stored_bytes import KEPT_BYTES, ChangedError, digest, read_at, stamp
+from xmlpunct.connectors.local_files import KEPT_BYTES, read_at, stamp
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.inputs.parts import Part
+
+
+def digest(data: bytes) -> str:
+    """A checksum of some bytes."""
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 class OpenFile:

@@ -11,16 +11,15 @@ from typing import NamedTuple
 from zlib import crc32
 
 from xmlpunct.base.errors import SourceError, TransientError, reading
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.ranges import READ_BYTES, Range, Stamp, open_at
 from xmlpunct.engine.run.inputs.streams import Extent, ExtentStream, StreamOpener
 from xmlpunct.firehose.builder import Parsed, joined_splits
-from xmlpunct.firehose.cutter import Cutter, ReadState
 from xmlpunct.firehose.labels import Label, labels_of
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Cursor, Split
-from xmlpunct.firehose.slice_reader import parsed_piece
+from xmlpunct.firehose.slice_reader import Cutter, ReadState, parsed_piece
 from xmlpunct.firehose.splitter import malformed
 
 AT_ONCE_BYTES = 2**20

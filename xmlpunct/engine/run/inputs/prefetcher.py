@@ -14,8 +14,7 @@ from functools import partial
 
 from xmlpunct.engine.run.inputs.helper_threads import HelperThreads
 from xmlpunct.firehose.builder import Parsed
-from xmlpunct.firehose.cutter import Cuts, ReadState
-from xmlpunct.firehose.slice_reader import SliceReader
+from xmlpunct.firehose.slice_reader import Cuts, ReadState, SliceReader
 from xmlpunct.operators.driver import Precomputed
 
 Precompute = Callable[[Parsed], Sequence[Precomputed]]

@@ -13,14 +13,14 @@ from typing import BinaryIO, NamedTuple, Protocol
 from zlib import crc32
 
 from xmlpunct.base.errors import TransientError, reading
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.checkpoint.log import DamagedError
 from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.run.inputs.streams import Extent, InputOpener
-from xmlpunct.firehose.cutter import STEP, Cutter, ReadState
 from xmlpunct.firehose.position import Cursor, Position
+from xmlpunct.firehose.slice_reader import STEP, Cutter, ReadState
 from xmlpunct.firehose.spec import ElementName
 
 READ_BYTES = 15 * 2**16

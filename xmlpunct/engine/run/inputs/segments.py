@@ -32,9 +32,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
 
-from xmlpunct.connectors.stored_bytes import KEPT_BYTES, digest
+from xmlpunct.connectors.local_files import KEPT_BYTES
 from xmlpunct.engine.run.checkpoint.log import DamagedError, WriteAheadLog, is_torn
 from xmlpunct.engine.run.durable_files import open_durably, private, write_all, writing
+from xmlpunct.engine.run.inputs.open_file import digest
 
 SEGMENT_BYTES = 2**24
 """The size of a segment, and so the least number of bytes to remove (docs/hostile.md)."""

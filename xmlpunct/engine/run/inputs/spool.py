@@ -14,9 +14,9 @@ from pathlib import Path
 from xmlpunct.base.errors import SourceError, TransientError, UsageError, XmlPunctError, reading
 from xmlpunct.base.printable import printable
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.open_source import open_source
-from xmlpunct.connectors.source import Source
-from xmlpunct.connectors.stored_bytes import ChangedError, read_at
+from xmlpunct.connectors.contract import open_source
+from xmlpunct.connectors.local_files import read_at
+from xmlpunct.connectors.source import ChangedError, Source
 from xmlpunct.connectors.utf8_stream import Utf8Stream
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.run.durable_files import PRIVATE_FOLDER, make_folder, writing

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from xmlpunct.base.errors import SourceError, reading
 from xmlpunct.connectors.read_ahead import PartStream
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.inputs import segments
 from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.parts import Input, Part

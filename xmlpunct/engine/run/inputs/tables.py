@@ -14,8 +14,8 @@ import polars as pl
 from xmlpunct.base.arrow_memory import booleans
 from xmlpunct.base.doubles import canonical_column
 from xmlpunct.base.errors import Reject, SourceError, UsageError
+from xmlpunct.firehose.cells import outside_domain, shown_text, with_default
 from xmlpunct.firehose.items import lists
-from xmlpunct.firehose.typed_columns import outside_domain, shown_text, with_default
 from xmlpunct.operators.iterator import as_text
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType, array_of
@@ -186,7 +186,7 @@ def _read(rows: pl.DataFrame, schema: Schema, prefix: str = "") -> tuple[pl.Data
 
 
 def _column(values: pl.Series, attribute: Attribute) -> tuple[pl.Series, dict[int, str]]:
-    """The column of an attribute, and faults by row, worded as in `xmlpunct.firehose.typed_columns`."""
+    """The column of an attribute, and faults by row, worded as in `xmlpunct.firehose.cells`."""
     name, type_ = attribute.name, attribute.type
     if isinstance(type_, ArrayType):
         return _arrays(values, attribute, type_)

@@ -16,9 +16,8 @@ from xmlpunct.engine.run.inputs.prefetcher import Prefetcher
 from xmlpunct.engine.run.inputs.ranges import advance, check_read, release, unread_bytes
 from xmlpunct.engine.run.inputs.streams import InputOpener
 from xmlpunct.firehose import Parsed
-from xmlpunct.firehose.cutter import ReadState
 from xmlpunct.firehose.position import Cursor
-from xmlpunct.firehose.slice_reader import SliceReader
+from xmlpunct.firehose.slice_reader import ReadState, SliceReader
 from xmlpunct.operators.driver import Precomputed
 from xmlpunct.slice import Slice
 

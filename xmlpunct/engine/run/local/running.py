@@ -31,9 +31,8 @@ from xmlpunct.engine.run.run_options import ONE_ANSWER
 from xmlpunct.engine.run.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
 from xmlpunct.engine.why.holding import Holding
 from xmlpunct.firehose import Parsed
-from xmlpunct.firehose.cutter import ReadState
 from xmlpunct.firehose.position import Cursor
-from xmlpunct.firehose.slice_reader import SliceReader
+from xmlpunct.firehose.slice_reader import ReadState, SliceReader
 from xmlpunct.operators import Counters, Pipeline
 from xmlpunct.operators.driver import NOT_PRECOMPUTED, Precomputed
 from xmlpunct.operators.retained_outline import outline

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from xmlpunct.connectors.stored_bytes import ChangedError
+from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.inputs.open_file import OpenFile
 from xmlpunct.engine.run.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.run.inputs.ranges import advance, grouped

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from xmlpunct.base.errors import SourceError, UsageError
+from xmlpunct.connectors.contract import is_endless, open_source
 from xmlpunct.connectors.listing import files_below, files_matching, is_pattern
-from xmlpunct.connectors.open_source import is_endless, open_source
 from xmlpunct.connectors.source import Source, Texts
 from xmlpunct.firehose.labels import Label, labels_of
 from xmlpunct.firehose.spec import StreamSpec

@@ -34,7 +34,7 @@ from pyspark.sql.datasource import (
 )
 
 from xmlpunct.base.errors import SchemaError, UsageError, XmlPunctError
-from xmlpunct.connectors.open_source import paths_of
+from xmlpunct.connectors.contract import paths_of
 from xmlpunct.engine.run.datasets.staged_directory import StagedDirectory
 from xmlpunct.engine.run.durable_files import make_folder, writing
 from xmlpunct.engine.spark.table.table_options import ROW, TableOptions, plain_path

@@ -10,8 +10,7 @@ from sqlglot import exp
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.paths import read_condition, read_element
 from xmlpunct.base.suggestions import did_you_mean
-from xmlpunct.connectors.contract import FOLDER_OPTIONS
-from xmlpunct.connectors.open_source import FOLLOW, WATCH, columns_named, paths_of
+from xmlpunct.connectors.contract import FOLDER_OPTIONS, FOLLOW, WATCH, columns_named, paths_of
 from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.engine.inference import Inference, sample_size
 from xmlpunct.engine.plan import Stream

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from xmlpunct.base.paths import read_element
-from xmlpunct.connectors.open_source import paths_of
+from xmlpunct.connectors.contract import paths_of
 from xmlpunct.engine.inference import WHOLE_SOURCE, Inference, sample_size
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.planner.declaration import column_list, identifier, string_literal

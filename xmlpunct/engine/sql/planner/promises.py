@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from xmlpunct.base.paths import read_element, read_path
 from xmlpunct.base.suggestions import did_you_mean
-from xmlpunct.connectors.open_source import senders_of
+from xmlpunct.connectors.contract import senders_of
 from xmlpunct.engine.plan import Key, Project, Punctuate, Scan, Select
 from xmlpunct.engine.sql.planner.scope import PlannedRelation
 from xmlpunct.engine.sql.planner.window_lengths import length_of
