@@ -27,6 +27,7 @@ PAGES = {
             ROOT / "CONTRIBUTING.md",
             ROOT / "SECURITY.md",
             *(ROOT / "docs").glob("*.md"),
+            *(ROOT / "docs" / "feeds").glob("*.md"),
             *(ROOT / "docs" / "notebooks").glob("*.md"),
             *(ROOT / "docs" / "troubleshooting").glob("*.md"),
         ]

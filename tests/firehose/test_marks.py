@@ -141,3 +141,13 @@ def test_a_mark_may_hold_more_tuples_than_the_limit_of_a_tuple() -> None:
     document = b"<r><c>" + b"<t><a>1</a></t>" * 100 + b"</c></r>"
     result = read(document, stream, limits=Limits(inside=50))
     assert (len(result.tuples), result.punctuations, result.error) == (100, ["<*, *>"], None)
+
+
+def test_a_mark_in_a_tuple_that_breaks_off_closes_nothing() -> None:
+    """It would take effect behind the tuple, whose values can follow the mark."""
+    stream = StreamSpec("s", SCHEMA, "t", marks=(ClosingMark("m", (("k", "@k"),)),))
+    document = b"<r><t><m k='1'/></t><m k='2'/><t><a>1</a><m k='3'/><b>"
+    for broken in (document, document + b"<t/></r>", document + b"\0</b></t></r>"):
+        for cut in (1, None):
+            result = read(broken, stream, cut=cut)
+            assert (result.punctuations, result.error is not None) == (["<*, 1>", "<*, 2>"], True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from math import inf
 
 import numpy as np
 import polars as pl
@@ -117,6 +118,8 @@ class SplitRows:
     ends: Callable[[], CellInts]
     items: list[Items]
     late: list[tuple[int, str, int]] = field(default_factory=list)
+    open_at: float = inf
+    """The offset of a tuple that an error leaves incomplete."""
 
 
 class _Rejects:

@@ -97,16 +97,17 @@ def _marks_in(mark: ClosingMark, schema: Schema, shape: Shape, rows: SplitRows) 
 
 
 def add_marks(parsed: Parsed, stream: int, marks: Sequence[SplitMark], until: float) -> None:
-    """Add the punctuations of the marks that end before an offset to a stream's slice."""
+    """Add the punctuations of the marks to a stream's slice that end before the offset ``until`` of an error."""
     rows, row_numbers = parsed.rows[stream]
     starts, slice_ = rows.offsets(), parsed.slices[stream]
     # Nested tuples follow the tuple around them, so the outermost tuple has the greatest end so far.
     ends = np.maximum.accumulate(rows.ends()) if rows.count else starts
     delivered = starts if row_numbers is None else starts[row_numbers]
+    until = min(until, rows.open_at)
     overlooked: Overlooked = {}
     punctuations = [*zip(slice_.before, slice_.punctuations, strict=True)]
     for found in marks:
-        if found.end > until:
+        if found.end > until or found.reason:
             break
         if found.punctuation is None:
             add(overlooked, {VALUELESS: {found.missing: 1}})

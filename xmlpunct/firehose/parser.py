@@ -183,6 +183,9 @@ class _Parse:
         self.element_values: list[list[list[tuple[int, int, tuple[str, ...], bool]]]] = []
         self.prologue = ready.doctype.effective + split.start.prologue
         self.results = [ParsedStream(shape.width, len(shape.tables)) for shape in streams.shapes]
+        self.open_tuples: dict[
+            int, int
+        ] = {}  # by stream, the start tag of the tuple in which the parse ended
 
     def run(self) -> Parsed:
         return self.deliver(self.find())
@@ -236,6 +239,8 @@ class _Parse:
             fatal = self.end_error or self.unfinished(target, ready)
         for i, result in zip(group, target.found, strict=True):
             self.results[i] = result
+        if level == 0 and (open_tuple := target.open_tuple) is not None:
+            self.open_tuples[group[open_tuple]] = target.row_at
         if target.ancestors is not None and level == 0:
             state = target.ancestors.said
             self.element_values.append(
@@ -331,6 +336,8 @@ class _Parse:
             locate, items = partial(self.tuple_at, result), self.items(i, result, count)
             ends = partial(self.ends, result, count)
             rows = SplitRows(count, cells, faults, locate, offsets, ends, items)
+            if i in self.open_tuples:
+                rows.open_at = self.positions.offset(self.open_tuples[i] - len(self.split.start.open))
             rows.late = [(*self.element_at(number), slot) for number, slot in result.late if number < end]
             delivered = [(before, p) for number, before, p in punctuations[i] if number < end]
             before_counts, ps = np.array([n for n, _ in delivered], np.int64), [p for _, p in delivered]

@@ -121,6 +121,11 @@ class Target:
         every = (*self.stack, self.node)
         return any(node.kind in (_TUPLE, _PUNCTUATION) or node.is_retained for node in every)
 
+    @property
+    def open_tuple(self) -> int | None:
+        """The stream of the tuple that is open; None if there is none."""
+        return next((node.stream for node in (*self.stack, self.node) if node.kind == _TUPLE), None)
+
     def start_ns(self, prefix: str | None, uri: str) -> None:
         """A namespace declaration of the next start tag."""
         limits = self.limits
