@@ -58,7 +58,7 @@ WORDS = [f"w{i}" for i in range(100)]
         ({"a": [*NUMBERS[:50], *NUMBERS[:50]]}, False),  # the same twice
         ({"a": NUMBERS, "b": WORDS}, False),
         ({"a": ["*", *NUMBERS[1:]]}, False),
-        ({"a": [f"[{i},{i}]" for i in range(100)]}, False),
+        ({"a": [f"[{i},{i}]" for i in range(100)]}, True),
         ({"a": [f"[{i},{i + 5}]" for i in range(100)]}, True),
         ({"a": [f"({-i},{i + 5})" for i in range(100)], "b": ["*"]}, True),
         ({"a": ["(,5)", "(-0,)", "(,)", *(f"[-0{i},{i + 2})" for i in range(97))]}, True),
@@ -69,10 +69,10 @@ WORDS = [f"w{i}" for i in range(100)]
         ({"a": [*(f"(,{i}]" for i in range(99)), "[9223372036854775807,)"]}, False),
         ({"a": [*(f"(,{i}]" for i in range(99)), "[1, 2]"]}, True),
         ({"a": [f"(,{i}]" for i in range(100)], "b": WORDS}, False),
-        ({"a": [f'"{i}"' for i in range(100)]}, False),
-        ({"b": [f"w{i} " for i in range(100)]}, False),  # the space is part of the value
-        ({"b": [f"{{w{i}}}" for i in range(100)]}, False),
-        ({"b": [f"w{i},v" for i in range(100)]}, False),
+        ({"a": [f'"{i}"' for i in range(100)]}, True),
+        ({"b": [f"w{i} " for i in range(100)]}, True),  # the space is part of the value
+        ({"b": [f"{{w{i}}}" for i in range(100)]}, True),
+        ({"b": [f"w{i},v" for i in range(100)]}, True),
         ({"a": NUMBERS, "z": ["1"]}, False),  # an undeclared attribute is constrained, too
         ({"a": NUMBERS, "z": ["*"]}, True),
         ({"d": [f"<c>{i}.5</c>" for i in range(100)]}, False),
@@ -102,7 +102,7 @@ def test_columns(columns: dict[str, list[str]], in_column: bool) -> None:
         ({"a": [*NUMBERS[:50], *["*"] * 50], "b": [*["*"] * 49, *WORDS[:51]]}, None),  # both, once
         ({"a": [*NUMBERS[:50], *["*"] * 50], "b": [*["*"] * 51, *WORDS[:49]]}, None),  # neither, once
         ({"a": [*NUMBERS[:97], "(,1)", "(,2)", "(,3)"]}, {(0, False), (0, True)}),
-        ({"a": [*NUMBERS[:97], "{1,2}", "(,2)", "(,3)"]}, None),
+        ({"a": [*NUMBERS[:97], "{1,2}", "(,2)", "(,3)"]}, {(0, False), (0, True)}),
         ({"a": [f"(,{i})" for i in range(100)]}, {(0, True)}),
     ],
 )

@@ -266,7 +266,7 @@ def _fitting_columns(
 
 def _without_empty(punctuations: Sequence[Punctuation | None]) -> tuple[PunctuationBatch, int]:
     """The punctuations that are not empty or None, and the number of Nones."""
-    if isinstance(punctuations, PunctuationBatch):  # has no Nones and no empty punctuations
+    if isinstance(punctuations, PunctuationBatch) and punctuations.in_columns:  # no None, and none is empty
         return punctuations, 0
     declared = [p for p in punctuations if p is not None]
     return PunctuationBatch(declared).possible(), len(punctuations) - len(declared)

@@ -8,12 +8,13 @@ from heapq import heapify, heappop, heappush
 
 from xmlpunct.base import frames
 from xmlpunct.base.frames import Snapshot
-from xmlpunct.punctuations.closed_set import ClosedSet, Row, closed_values
+from xmlpunct.punctuations.closed_set import ClosedSet, Row
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import ANYTHING
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.punctuations.single_attribute import closed_values
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
 from xmlpunct.types import pattern as pt
@@ -132,9 +133,20 @@ class ClosedAttribute:
         if self.schema is not self.joint.schema:
             batch = self.joint.add(batch).rebase(self.schema, self._positions)
         grown = dict[Punctuation, Growth]()
-        if batch.position == self._position:
-            self._close(self._everything, closed_values(batch), is_needed, grown)
-            return list(grown.values())
+        for part in batch.parts:
+            if part.position == self._position:
+                self._close(self._everything, closed_values(part), is_needed, grown)
+            else:
+                self._close_each(part, is_needed, grown)
+        return list(grown.values())
+
+    def _close_each(
+        self,
+        batch: PunctuationBatch,
+        is_needed: Callable[[Pattern], bool] | None,
+        grown: dict[Punctuation, Growth],
+    ) -> None:
+        """Record what single punctuations close; add the growth to ``grown``."""
         for p in batch:
             patterns = list(p.patterns)
             for i in p.constrained:
@@ -144,7 +156,6 @@ class ClosedAttribute:
             at, patterns[self._position] = patterns[self._position], WILDCARD
             values = IntervalSet.everything(self.type) if at is WILDCARD else IntervalSet(self.type, [at])
             self._close(Punctuation(self.schema, patterns), values, is_needed, grown)
-        return list(grown.values())
 
     def _possible(self, position: int, pattern: Pattern) -> Pattern:
         """A pattern of an attribute; ``*`` if it leaves no value open, ``{}`` if no tuple can match it."""
@@ -265,8 +276,7 @@ class ClosedAttribute:
 
     def forget(self, closed: PunctuationBatch) -> None:
         """Forget the outlines that punctuations on other attributes cover: no tuple asks for them any more."""
-        for c in closed:
-            self._rows.remove([row for row in self._rows.overlapping_rows(c) if covers(c, row.outline)])
+        self._rows.remove_covered(closed)
 
     # As a part of the state
 

@@ -22,6 +22,7 @@ from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, from
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_index import FEW_PUNCTUATIONS
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.punctuations.single_attribute import closed_values, closes_all
 from xmlpunct.schema import Schema
 from xmlpunct.types import pattern as pt
 from xmlpunct.types.cut_points import Interval, between
@@ -163,6 +164,23 @@ class ClosedSet:
                     if not self._positions[row.outline]:
                         del self._positions[row.outline]
                         self._outlines.remove(row.outline)
+
+    def remove_covered(self, punctuations: PunctuationBatch) -> None:
+        """Remove the rows whose outlines one of ``punctuations`` covers.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> closed = ClosedSet(s)
+        >>> closed.update(Punctuation.of(s, sid=sid, hour=5) for sid in ("S1", "S2"))
+        >>> closed.remove_covered(PunctuationBatch.of_column(s, 0, pl.Series(["S1"])))
+        >>> [str(row.outline) for row in closed]
+        ['<S2, *>']
+        """
+        for part in punctuations.parts:
+            needs_all = part.position is None or len(self._rows) > FEW_PUNCTUATIONS or closes_all(part)
+            if not needs_all and not any(part.position in row.outline.constrained for row in self._rows):
+                continue
+            for p in part:
+                self.remove([row for row in self.overlapping_rows(p) if covers(p, row.outline)])
 
     def leave(self, punctuations: Iterable[Punctuation], is_needed: Callable[[Punctuation], bool]) -> None:
         """Forget the closed punctuations that overlap one of ``punctuations`` and are not needed.
@@ -409,22 +427,6 @@ class ClosedSet:
                 frame["$position"], from_frame(self.schema, frame.drop("$position")), strict=True
             ):
                 self.add(p, position)
-
-
-def closed_values(batch: PunctuationBatch) -> IntervalSet:
-    """The values of a columnar batch.
-
-    >>> s = Schema.parse("sid STRING, hour INT")
-    >>> print(closed_values(PunctuationBatch.of_column(s, 1, pl.Series([8, 5, 6]))))
-    [5,6] 8
-    """
-    assert batch.position is not None
-    values = IntervalSet(batch.schema.attributes[batch.position].type)
-    if batch.ranged:
-        values.add_ranges(*batch.columns)
-    else:
-        values.add_values(batch.values)
-    return values
 
 
 def fusing_position(p: Punctuation) -> int:

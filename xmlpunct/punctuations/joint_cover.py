@@ -14,6 +14,7 @@ from xmlpunct.punctuations.grid import Axis, first_open, whole
 from xmlpunct.punctuations.ownership import ANYTHING
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.single_attribute import closed_values
 from xmlpunct.schema import Schema
 from xmlpunct.types.pattern import EMPTY, WILDCARD, Pattern, Range, Values
 
@@ -50,11 +51,13 @@ class JointCover:
             return PunctuationBatch.concat([self.add(part) for part in batch.parts])
         if batch.position is not None and batch.position not in self._dropped:
             is_lasting = self.ownership.lasting(batch)
-            if not (is_lasting and len(self._open)):
+            if not (is_lasting and any(not self._lifted(row.outline).is_everything for row in self._open)):
                 if is_lasting:
                     self._past.update(batch)
                 self._forget(batch)
                 return batch
+        if batch.position is not None and batch.position in self._dropped:
+            return self._add_values(batch, batch.position)
         implied: dict[Punctuation, None] = {}
         attributes = self.schema.attributes
         rows: dict[Row, None] = {}
@@ -79,6 +82,19 @@ class JointCover:
                 implied.update(dict.fromkeys(c for c in self._closures(row) if self._is_new(c)))
         if self.ownership:
             implied.update(dict.fromkeys(self._recall(received, implied)))
+        closed = PunctuationBatch(implied)
+        self._forget(closed)
+        return closed
+
+    def _add_values(self, batch: PunctuationBatch, position: int) -> PunctuationBatch:
+        """`add` of a columnar batch on a dropped attribute."""
+        if position in self._nullable:
+            return PunctuationBatch()  # only ``*`` closes null
+        row = Row(position, Punctuation.everything(self.schema))
+        self._open.add_values(row, closed_values(batch))
+        implied = dict.fromkeys(c for c in self._closures(row) if self._is_new(c))
+        if self.ownership:
+            implied.update(dict.fromkeys(self._recall([], implied)))
         closed = PunctuationBatch(implied)
         self._forget(closed)
         return closed

@@ -18,6 +18,7 @@ from xmlpunct.punctuations.punctuation import PatternForm, Punctuation, Signatur
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_index import PunctuationIndex
 from xmlpunct.punctuations.range_index import Ranges
+from xmlpunct.punctuations.single_attribute import closes_all
 from xmlpunct.schema import Schema
 from xmlpunct.types.pattern import Constant, Values
 
@@ -27,6 +28,12 @@ def _form_of_batch(batch: PunctuationBatch) -> PatternForm | None:
     if batch.position is None:
         return None
     return (1, (), batch.position) if batch.ranged else (0, (batch.position,), -1)
+
+
+def _may_constrain(form: PatternForm, position: int) -> bool:
+    """Whether punctuations of a form may constrain an attribute."""
+    kind, constant_positions, range_position = form
+    return kind > 1 or position in constant_positions or position == range_position
 
 
 class PunctuationSet:
@@ -116,8 +123,18 @@ class PunctuationSet:
 
     def remove_covered(self, punctuations: Iterable[Punctuation]) -> None:
         """Remove each punctuation that one of ``punctuations`` covers."""
-        for p in punctuations:
-            self.discard([q for q in self.overlapping(p) if covers(p, q)])
+        for part in PunctuationBatch.of(punctuations).parts:
+            form, position = _form_of_batch(part), part.position
+            if position is not None and not closes_all(part):
+                # Only punctuations that constrain the attribute can be covered.
+                near = [f for f, index in self._indexes.items() if len(index) and _may_constrain(f, position)]
+                if not near:
+                    continue
+                if near == [form] and not part.ranged:
+                    self.discard(part)
+                    continue
+            for p in part:
+                self.discard([q for q in self.overlapping(p) if covers(p, q)])
 
     def common(self, batch: PunctuationBatch) -> PunctuationBatch:
         """The punctuations of a batch that the set contains.
@@ -144,9 +161,11 @@ class PunctuationSet:
         return isinstance(p, Punctuation) and p.form in self._indexes and p in self._indexes[p.form]
 
     def all(self) -> PunctuationBatch:
-        """All punctuations; columnar if they have one form and its index is columnar."""
+        """All punctuations; columnar if every index is."""
         indexes = self.groups()
-        return indexes[0].all() if len(indexes) == 1 else PunctuationBatch(self)
+        if len(indexes) == 1 or all(index.in_columns for index in indexes):
+            return PunctuationBatch.of_parts([index.all() for index in indexes])
+        return PunctuationBatch(self)
 
     def only(self, batch: PunctuationBatch) -> bool:
         """Whether all punctuations of the set have the form of a columnar batch."""

@@ -19,6 +19,7 @@ from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import COLUMN_FROM
+from xmlpunct.punctuations.single_attribute import columnar
 from xmlpunct.schema import Schema
 
 
@@ -65,7 +66,7 @@ class Walked:
         if batch is not None:
             return batch
         columns = [None if cells is None else cells.listed("*") for cells in texts]
-        return punctuations_of(schema, count, columns)
+        return columnar(punctuations_of(schema, count, columns))
 
     def _patterns_of(self, schema: Schema, shape: Shape) -> list[Cells | None]:
         """The texts of patterns, by attribute, from its path or its name. Raises `PunctuationError`."""

@@ -16,6 +16,7 @@ from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.punctuations.single_attribute import constraining_beyond
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.cut_points import Cut, between, cuts, ends
@@ -239,7 +240,8 @@ class Boxes:
 
     def receive(self, batch: PunctuationBatch) -> PunctuationSet:
         """Receive punctuations of the other side; return punctuations that match the stored tuples to purge."""
-        closed = PunctuationSet(self.schema)
+        closed, key_positions = PunctuationSet(self.schema), {other for _, other in self._keys}
+        batch = constraining_beyond(batch, key_positions)  # k alone closes all boxes of its tuples
         for box in self._boxes:
             for p in box.receive(batch):
                 positions = {name: i for i, name in enumerate(p.schema.names)}
