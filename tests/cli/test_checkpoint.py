@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.cli.harness import SAMPLES, Cli
 from tests.reliability.bench import Bench
 from tests.reliability.faults import Death
-from xmlpunct.base.errors import UsageError
+from xmlpunct.base.errors import UsageError, XmlPunctError
 from xmlpunct.engine.run.checkpoint.inspection import copy_checkpoint, verify_checkpoint
 from xmlpunct.engine.run.checkpoint.log import DamagedError
 from xmlpunct.engine.run.inputs import segments
@@ -200,3 +201,85 @@ def test_the_example_of_the_page(cli: Cli, tmp_path: Path, monkeypatch: pytest.M
     assert cli("checkpoint", "copy", "progress", "backup").code == 0
     assert cli("checkpoint", "verify", "backup").out == "backup is intact: 1 file\n"
     assert cli(*command).code == 0
+
+
+@pytest.mark.parametrize("kind", ["log", "spool"])
+def test_a_run_that_verifies_refuses_a_flipped_byte(cli: Cli, stopped: Bench, kind: str) -> None:
+    """The run is refused before it writes anything, even if the byte was read already."""
+    stopped.options = replace(stopped.options, verifies=True)
+    path = next(stopped.checkpoint.glob("spool/?-0.xml" if kind == "spool" else "log"), None)
+    if path is None:
+        pytest.skip("no source is spooled")
+    data, before = path.read_bytes(), stopped.seen()
+    path.write_bytes(data[:30] + bytes([data[30] ^ 4]) + data[31:])
+    with pytest.raises(DamagedError, match=f"{path.name} is damaged: start again with"):
+        stopped.run()
+    assert stopped.seen() == before
+    path.write_bytes(data)
+    stopped.run()
+    without = cli("run", "samples/warehouse.sql", "--engine", "local", "--verify")
+    assert without.code == 2
+    assert "--verify compares a checkpoint: name it with --checkpoint DIR" in without.err
+
+
+@pytest.mark.parametrize(
+    ("target", "kinds"),
+    [
+        ("out/", {"state", "aside"}),
+        ("out.parquet", {"_out.parquet.rows"}),
+        ("out.arrow", {"_out.arrow.rows"}),
+    ],
+)
+def test_a_flipped_byte_of_staged_results_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, kinds: set[str]
+) -> None:
+    """The checkpoint has the digest of the state of a directory, and that has the digests of the staged rows."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
+    folder, backup = tmp_path / "project", tmp_path / "backup"
+    folder.mkdir()
+    format_ = "parquet" if target == "out/" else target.partition(".")[2]
+    bench = Bench(folder, "SELECT x, hour FROM a UNION ALL SELECT x, hour FROM b", format=format_)
+    options = replace(bench.options, output=f"{folder}/{target}", rejects=None)
+    bench.options = replace(options, verifies=True)
+    with (death := Death(90)).awaited():
+        bench.run()
+    assert death.came
+    shutil.copytree(folder, backup)
+    refused = set[str]()
+    for path in [*folder.glob("out/_xmlpunct/*-*"), *folder.glob("_out.*.rows")]:
+        data = (backup / path.relative_to(folder)).read_bytes()
+        for at in range(0, len(data), max(len(data) // 10, 1)):
+            shutil.rmtree(folder)
+            shutil.copytree(backup, folder)
+            path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+            try:
+                bench.run()
+            except DamagedError as error:
+                refused |= (
+                    {path.name.split("-")[0]} if f"{path} is damaged: start again" in str(error) else set()
+                )
+            else:
+                break  # the checkpoint does not refer to it
+    assert refused == kinds
+    shutil.rmtree(folder)
+    backup.rename(folder)
+    bench.run()
+    paths = [*folder.glob("out/part-*")] or [folder / target]
+    rows = pl.concat(pl.read_ipc(p) if format_ == "arrow" else pl.read_parquet(p) for p in paths).rows()
+    assert len(rows) == 24
+
+
+def test_a_changed_output_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint has the digest of the last group that it committed to a file."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
+    bench = Bench(tmp_path)
+    with Death(90).awaited():
+        bench.run()
+    data = bench.out.read_bytes()
+    changed = data.replace(b"<hour>", b"<hoar>")
+    bench.out.write_bytes(changed)
+    with pytest.raises(XmlPunctError, match=r"out\.xml does not contain the committed results"):
+        bench.run()
+    assert bench.out.read_bytes() == changed
+    bench.out.write_bytes(data)
+    bench.run()

@@ -245,16 +245,16 @@ def test_published_files_never_change(tmp_path: Path, monkeypatch: pytest.Monkey
         writing.put(("S1", 17, 2))
     with pytest.raises(UsageError, match="another run is writing"):
         Writing(path, "hour").open()
-    writing.dataset.commit()
+    position = writing.dataset.commit()
     writing.close()
     with pytest.raises(UsageError, match="holds hour=17"):
         Writing(path, "hour").open(run="b")
     shutil.rmtree(path / "_xmlpunct")
     with pytest.raises(UsageError, match="holds hour=17"):
-        Writing(path, "hour").open(1)
+        Writing(path, "hour").open(position)
     shutil.rmtree(path)
     with pytest.raises(XmlPunctError, match="does not contain the committed"):
-        Writing(path, "hour").open(1)
+        Writing(path, "hour").open(position)
 
 
 def test_lost_staged_rows_are_an_error(tmp_path: Path) -> None:

@@ -106,6 +106,11 @@ ENGINES = ("spark", "local")
     help="Save progress here. The same command continues from it.",
 )
 @click.option(
+    "--verify",
+    is_flag=True,
+    help="Compare every byte of the checkpoint and of staged results with its checksum before the run continues.",
+)
+@click.option(
     "--replace",
     is_flag=True,
     help="Remove the results of other runs from the file, directory or table first.",
@@ -164,6 +169,7 @@ def run_command(
     namespaces: str | None,
     pretty: bool,
     checkpoint: str | None,
+    verify: bool,
     replace: bool,
     rejects: str | None,
     max_rejects: str | None,
@@ -212,6 +218,8 @@ def run_command(
         refuse_unsafe(planned)
     if all(answer.name for answer in planned.answers):
         refuse_idle("-o, --format, --partition-by, --root, --row, --namespaces, --pretty")
+    if verify and checkpoint is None:
+        raise UsageError("--verify compares a checkpoint: name it with --checkpoint DIR")
     if strict and max_rejects is not None:
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
     options = RunOptions(
@@ -219,6 +227,7 @@ def run_command(
         format=format_,
         slice_bytes=None if slice_size is None else parse_size(slice_size),
         checkpoint=checkpoint,
+        verifies=verify,
         replaces=replace,
         rejects=None if rejects is None else resolve_output(rejects, None, "rejects")[0],
         stats=stats,

@@ -7,7 +7,7 @@ import click
 GROUPS = {
     "Input": "sql params sources punct_namespace slice_size",
     "Output": "output format_ partition_by root row namespaces pretty partial",
-    "Recovery and errors": "checkpoint replace rejects max_rejects strict safe",
+    "Recovery and errors": "checkpoint verify replace rejects max_rejects strict safe",
     "Watching": "watch http allow_say stats",
     "Engine": "engine threads rules",
     "Spark": "master",

@@ -141,6 +141,9 @@ class Outlet(ABC):
         the results cannot be written there.
         """
 
+    def verify(self) -> None:  # noqa: B027
+        """Compare what it has staged, and will make results of, with checksums. Raises `XmlPunctError`."""
+
     @abstractmethod
     def write(self, results: Results, *, again: bool = False) -> None:
         """Make a group visible, unless it already is; atomically if the output supports that.

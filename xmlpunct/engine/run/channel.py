@@ -21,7 +21,7 @@ class Channel:
     def __init__(self, outlet: Outlet, written: Written) -> None:
         self._outlet, self.length, self.groups = outlet, written.length, written.groups
         """``length``: number of visible bytes; ``groups``: number of visible groups."""
-        self._digest = written.digest
+        self._digest, self._last = written.digest, written.last
         self._data, self._slices = bytearray(), list[Slice]()
         self._closes = False
 
@@ -64,6 +64,8 @@ class Channel:
         )
         self._outlet.write(results, again=more)
         self._digest = digest
+        if data:
+            self._last = self.length, chained("", data)
         self.groups += 1
         self.length = self._new_length()
         self._data, self._slices, self._closes = bytearray(), [], False
@@ -93,7 +95,7 @@ class Channel:
 
     def commit(self) -> Written:
         """Make the visible output durable, and return its extent."""
-        return Written(self.length, self.groups, self._outlet.commit(), digest=self._digest)
+        return Written(self.length, self.groups, self._outlet.commit(), digest=self._digest, last=self._last)
 
 
 class ResultChannel(Channel):

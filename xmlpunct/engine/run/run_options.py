@@ -73,6 +73,7 @@ class RunOptions:
     the columns whose values name the directories of a dataset. ``partial`` is the interval between provisional answers,
     in seconds. ``threads`` is the number of threads of the local engine (None: one per core). ``is_sink``: the
     destination is that of a CREATE SINK. ``replaces``: a new run removes the results of other runs from its outputs.
+    ``verifies``: all bytes of a checkpoint are compared with their checksums before the run continues.
     """
 
     output: str | None = None
@@ -92,6 +93,7 @@ class RunOptions:
     threads: int | None = None
     is_sink: bool = False
     replaces: bool = False
+    verifies: bool = False
 
     @property
     def existing(self) -> Existing:

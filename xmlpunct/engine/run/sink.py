@@ -233,6 +233,8 @@ def open_sink(
                 outlet = staged or _outlet(own, written)
                 opened.enter_context(ended_by(outlet.close))
                 outlet.open(form_of(own, output, own_run), written.position)
+                if options.verifies:
+                    outlet.verify()
             if staged is not None:
                 channels.append(StagedChannel(answer.name, staged, output, stats, written, state, own))
             else:
@@ -263,7 +265,9 @@ def _outlet(options: RunOptions, written: Written) -> Outlet:
     outlet = outlet_at(options.output, options)
     if outlet is None:
         begun, refuses = written.position is not None, options.existing is Existing.REFUSE
-        outlet = FileOutlet(options.output, written.length, begun=begun, must_be_empty=refuses)
+        outlet = FileOutlet(
+            options.output, written.length, begun=begun, must_be_empty=refuses, last=written.last
+        )
     return outlet
 
 
@@ -280,9 +284,12 @@ def _open_rejects(options: RunOptions, commit: Commit, run: str, opened: ExitSta
     outlet = outlet_at(options.rejects, replace(options, format=format_, partition_by=()))
     if outlet is None:  # a report of an earlier run is overwritten
         begun = commit.rejects.position is not None
-        outlet = FileOutlet(options.rejects, commit.rejects.length, begun=begun)
+        written = commit.rejects
+        outlet = FileOutlet(options.rejects, written.length, begun=begun, last=written.last)
     opened.enter_context(ended_by(outlet.close))
     outlet.open(_form_of_rejects(options, run), commit.rejects.position)
+    if options.verifies:
+        outlet.verify()
     return outlet
 
 

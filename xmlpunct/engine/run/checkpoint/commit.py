@@ -25,7 +25,8 @@ class Written:
     """The written extent of an output, or of the rejects.
 
     ``length`` is the number of bytes, ``groups`` the number of groups of results, ``position`` the result of
-    `Outlet.commit`, ``digest`` the digest of the last group. ``closed``: the output is complete.
+    `Outlet.commit`, ``digest`` the digest of all groups. ``last`` is the offset of the last group with bytes, and the
+    digest of these bytes: a file has to hold them. ``closed``: the output is complete.
     """
 
     length: int = 0
@@ -33,6 +34,7 @@ class Written:
     position: Any = None
     closed: bool = False
     digest: str = ""
+    last: tuple[int, str] = (0, "")
 
 
 @dataclass

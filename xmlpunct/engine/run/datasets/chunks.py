@@ -12,6 +12,8 @@ from uuid import uuid4
 import polars as pl
 
 from xmlpunct.base.codec import dump, load
+from xmlpunct.connectors.outlet import chained
+from xmlpunct.engine.run.checkpoint.log import DamagedError
 from xmlpunct.engine.run.datasets.dataset_files import write_files
 from xmlpunct.engine.run.durable_files import writing
 from xmlpunct.schema import Schema
@@ -22,11 +24,12 @@ ASIDE = "aside-"
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows in a file: ``length`` bytes from offset ``at``."""
+    """Rows in a file: ``length`` bytes from offset ``at``, with the checksum ``check``."""
 
     file: str
     at: int
     length: int
+    check: str
 
 
 KeyedChunk = tuple[tuple[object, ...], Chunk]
@@ -42,26 +45,29 @@ def put_aside(folder: Path, name: str, frames: Iterable[pl.DataFrame]) -> list[C
     chunks: list[Chunk] = []
     with writing(folder), open(path, "xb") as file:
         for frame in frames:
-            at = file.tell()
-            file.write(dump(frame))
-            chunks.append(Chunk(path.name, at, file.tell() - at))
+            data = dump(frame)
+            chunks.append(Chunk(path.name, file.tell(), len(data), chained("", data)))
+            file.write(data)
         file.flush()
         os.fsync(file.fileno())
     return chunks
 
 
 def read_chunks(folder: Path, chunks: Iterable[Chunk]) -> Iterator[pl.DataFrame]:
-    """Read the rows of chunks. Raises OSError."""
+    """Read the rows of chunks. Raises OSError and `DamagedError`."""
     for chunk in chunks:
         with open(folder / chunk.file, "rb") as file:
             file.seek(chunk.at)
-            yield load(file.read(chunk.length))
+            data = file.read(chunk.length)
+            if chained("", data) != chunk.check:
+                raise DamagedError(folder / chunk.file, chunk.at)
+            yield load(data)
 
 
 def in_groups(chunks: Sequence[Chunk], bytes_: int) -> list[list[Chunk]]:
     """Split chunks into groups of ``bytes_`` bytes or slightly more.
 
-    >>> [[c.at for c in group] for group in in_groups([Chunk("a", at, 4) for at in (0, 4, 8, 12)], 8)]
+    >>> [[c.at for c in group] for group in in_groups([Chunk("a", at, 4, "") for at in (0, 4, 8, 12)], 8)]
     [[0, 4], [8, 12]]
     """
     total = sum(chunk.length for chunk in chunks)

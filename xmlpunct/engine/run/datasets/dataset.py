@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -26,8 +27,9 @@ import polars as pl
 from xmlpunct.base.codec import pack, unpack
 from xmlpunct.base.errors import UsageError, XmlPunctError
 from xmlpunct.connectors.last_group import LastGroup
-from xmlpunct.connectors.outlet import Form, Results
-from xmlpunct.engine.run.datasets.chunks import KeyedChunk, Making, in_groups
+from xmlpunct.connectors.outlet import Form, Results, chained
+from xmlpunct.engine.run.checkpoint.log import DamagedError
+from xmlpunct.engine.run.datasets.chunks import KeyedChunk, Making, in_groups, read_chunks
 from xmlpunct.engine.run.datasets.dataset_files import FILE_BYTES
 from xmlpunct.engine.run.datasets.open_partitions import Executor, OpenPartition, OpenPartitions, PartitionKey
 from xmlpunct.engine.run.datasets.partition_names import check_columns, directory, unfit
@@ -67,6 +69,7 @@ class Dataset(StagedOutlet):
         self._group = LastGroup(path)
         """The last received group."""
         self._measure = self._commits = 0
+        self._state_digest = ""
         """``_measure``: size of the rows since the last file, without partition columns."""
         self._is_committed = self._is_complete = self._is_final = False
         self._staged: Sequence[KeyedChunk] = ()
@@ -132,7 +135,13 @@ class Dataset(StagedOutlet):
     def check_last(self, last: int) -> None:
         self._directory.last_group.check(last)
 
-    def commit(self) -> int:
+    def verify(self) -> None:
+        with writing(self._directory.path):
+            for partition in self._open:
+                if not self._is_published(partition):
+                    deque(read_chunks(self.staging, partition.chunks), maxlen=0)
+
+    def commit(self) -> list[Any]:
         if not self._directory.is_done:
             with writing(self._directory.path):
                 self._open.stage(self._open)
@@ -143,9 +152,11 @@ class Dataset(StagedOutlet):
                     _EXTENT: pl.DataFrame({"measure": [self._measure], "complete": [self._is_complete]})
                 }
                 frames = {**self._open.snapshot(self._key_schema), **extent, **joint}
-                save_durably(self._state(self._commits), pack(frames))
+                state = pack(frames)
+                self._state_digest = chained("", state)
+                save_durably(self._state(self._commits), state)
                 self._state(self._commits - 2).unlink(missing_ok=True)
-        return self._commits
+        return [self._commits, self._state_digest]
 
     def break_off(self) -> None:
         """Publish all rows, those of open partitions in the folder `INCOMPLETE`."""
@@ -174,15 +185,20 @@ class Dataset(StagedOutlet):
     def _state(self, number: int) -> Path:
         return self.staging / f"state-{number}"
 
-    def _restore(self, position: int) -> None:
+    def _restore(self, position: list[Any]) -> None:
+        number, self._state_digest = position
+        path = self._state(number)
         try:
-            frames = unpack(self._state(position).read_bytes())
+            state = path.read_bytes()
         except FileNotFoundError:
             raise XmlPunctError(
                 f"{self.staging} does not contain the committed results of this run: they were removed, or it is "
                 "another directory"
             ) from None
-        self._commits, self._is_committed = position, True
+        if chained("", state) != self._state_digest:
+            raise DamagedError(path, 0)
+        frames = unpack(state)
+        self._commits, self._is_committed = number, True
         self._open.restore(frames)
         self._measure, self._is_complete = frames[_EXTENT].row(0)
         self._joint.restore(

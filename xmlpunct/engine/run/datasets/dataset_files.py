@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -112,11 +113,11 @@ def _write_file(
 ) -> None:
     with open(path, "wb") as file:
         growing = FORMATS[format_](file, schema)
-        for group in groups:
-            growing.write(group)
-            if max_bytes is not None and file.tell() >= max_bytes:
-                break
-        growing.close()
+        with closing(growing):
+            for group in groups:
+                growing.write(group)
+                if max_bytes is not None and file.tell() >= max_bytes:
+                    break
         file.flush()
         os.fsync(file.fileno())
 

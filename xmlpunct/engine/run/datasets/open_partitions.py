@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -27,7 +27,13 @@ SMALL_BYTES = 2**20
 MANY = 64
 """This many consecutive chunks of a partition, each smaller than `SMALL_BYTES`, are merged."""
 _COUNT, _OPEN, _CHUNKS = "count", "open", "chunks"
-_CHUNK = {"$number": pl.Int64(), "$file": pl.String(), "$at": pl.Int64(), "$length": pl.Int64()}
+_CHUNK = {
+    "$number": pl.Int64(),
+    "$file": pl.String(),
+    "$at": pl.Int64(),
+    "$length": pl.Int64(),
+    "$check": pl.String(),
+}
 
 PartitionKey = tuple[Any, ...]
 """Values of the partition columns."""
@@ -166,7 +172,7 @@ class OpenPartitions:
         """The partitions, all of whose rows are staged. ``keys`` are the partition columns."""
         numbers = pl.DataFrame({"$number": [partition.number for partition in self]}, {"$number": pl.Int64()})
         values = keys.frame(self.keys) if len(keys) else pl.DataFrame()
-        chunks = [(p.number, chunk.file, chunk.at, chunk.length) for p in self for chunk in p.chunks]
+        chunks = [(p.number, *astuple(chunk)) for p in self for chunk in p.chunks]
         return {
             _COUNT: pl.DataFrame({_COUNT: [self._count]}),
             _OPEN: numbers.hstack(values),
