@@ -18,6 +18,7 @@ from xmlpunct.engine.partition.fragments import cut_plan
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.run.checkpoint.checkpoint import Checkpoint, RestoredRun
+from xmlpunct.engine.run.checkpoint.inspection import verify_if_asked
 from xmlpunct.engine.run.checkpoint.log import DamagedError
 from xmlpunct.engine.run.datasets import FORMATS, Dataset
 from xmlpunct.engine.run.datasets.staged_outlet import StagedOutlet
@@ -87,6 +88,7 @@ class Runner:
         """Run to the end. Raises the errors of `xmlpunct.engine.spark.run`."""
         with _checkpoint(self.query, self.options) as checkpoint, ExitStack() as opened:
             with reading(f"the checkpoint {checkpoint.path}"):
+                verify_if_asked(checkpoint.path, self.options)
                 restored = checkpoint.find()
             commit = restored.commit
             metrics = RunMetrics(self.query, restored.inputs, self.stats, commit.stats, commit.held)

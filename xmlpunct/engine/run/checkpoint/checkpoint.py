@@ -184,10 +184,6 @@ class Checkpoint:
                 Commit.begun(self.query),
                 [],
             )
-        if self.options.verifies:
-            from xmlpunct.engine.run.checkpoint.inspection import verify_checkpoint
-
-            verify_checkpoint(self.path)
         records = self._log.read()
         if not (records and _JOB in records[0]):
             raise self._of_another_version() if self._log.is_old else DamagedError(self._log.path, 0)

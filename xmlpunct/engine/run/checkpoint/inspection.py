@@ -26,6 +26,7 @@ from xmlpunct.engine.run.durable_files import (
     writing,
 )
 from xmlpunct.engine.run.inputs import segments
+from xmlpunct.engine.run.run_options import RunOptions
 
 _TRIES = 5
 """How often a copy of the checkpoint of a run is begun again, because the run has saved its state meanwhile."""
@@ -121,6 +122,12 @@ def verify_checkpoint(path: Path) -> int:
                 _verify_by_hadoop(checksums.with_name(checksums.name[1:-4]), checksums.read_bytes())
                 count += 1
     return count
+
+
+def verify_if_asked(path: Path, options: RunOptions) -> None:
+    """Verify the checkpoint of a run that continues, if its options say so. Raises `DamagedError`."""
+    if options.verifies and (path / "log").exists():
+        verify_checkpoint(path)
 
 
 def _verify_spool(spool: Path) -> int:

@@ -95,6 +95,10 @@ def run(
             folder = Path(options.checkpoint)
             checkpoint = opened.enter_context(Checkpoint(folder, query, options, "local"))
             with reading(f"the checkpoint {folder}"):
+                if options.verifies:
+                    from xmlpunct.engine.run.checkpoint.inspection import verify_if_asked
+
+                    verify_if_asked(checkpoint.path, options)
                 restored = checkpoint.find()
             opened.enter_context(ended_by(checkpoint.clean_if_over))  # runs after the spools are stopped
             commit, spools = restored.commit, restored.spools
