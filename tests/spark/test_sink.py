@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from xmlpunct.engine.run.stats import InputStats, OperatorStats, RunStats
 from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.run_metrics import RunMetrics
 from xmlpunct.engine.spark.spark_sink import MicroBatchSink
+from xmlpunct.engine.spark.spark_source import QueryReader
 from xmlpunct.engine.spark.stage_messages import (
     RESULT,
     Failure,
@@ -37,6 +39,9 @@ from xmlpunct.engine.spark.stage_messages import (
     TaskReport,
     task_seq,
 )
+from xmlpunct.engine.view.metrics import metrics
+from xmlpunct.engine.view.moment import moment_of, plan_of
+from xmlpunct.engine.view.trend import Trend
 from xmlpunct.firehose import writer_for
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
@@ -310,3 +315,39 @@ def test_a_run_whose_checkpoint_was_taken_over_stops_writing(tmp_path: Path) -> 
         sink.take([], 1)
     assert sink.done.is_set()
     assert (bench.out.read_bytes(), successor.path.read_bytes()) == before
+
+
+def test_tuples_count_before_the_first_micro_batch_is_committed(tmp_path: Path) -> None:
+    """Each task that has read its part counts, once; after the commit, the committed counts do."""
+    Warehouse(tmp_path)
+    query = select_all(tmp_path / "sensor1.xml", SCHEMA)
+    total = (tmp_path / "sensor1.xml").read_text().count("<tempdata>")
+    counts = tmp_path / "counts"
+    job = replace(job_of(query, tmp_path), slice_bytes=4000, counts=str(counts))
+    bench = Bench(tmp_path, job)
+    sink, reader = bench.sink(), QueryReader(job)
+
+    def tuples() -> list[float]:
+        sink.look_for_idle()
+        moment = moment_of(plan_of(job.query), bench.stats, "running", Trend())
+        lines = metrics(moment).decode().splitlines()
+        return [float(line.split()[-1]) for line in lines if line.startswith("xmlpunct_input_tuples_total{")]
+
+    offsets = [reader.initialOffset()]
+    while (end := reader.latestOffset(offsets[-1], None)) != offsets[-1]:
+        offsets.append(end)
+    (first, *_) = batches = [reader.partitions(*ends) for ends in pairwise(offsets)]
+    assert len(batches) > 2
+    assert tuples() == [0]
+    rows = [StageRow(*row) for task in first for row in reader.read(task)]
+    counted = tuples()
+    assert 0 < counted[0] < total
+    for task in first:  # a second attempt
+        list(reader.read(task))
+    assert tuples() == counted
+    sink.take(rows, 0)
+    assert tuples() == counted == [bench.stats.inputs["sensor1"].tuples]
+    for task in batches[1]:
+        list(reader.read(task))
+    assert tuples() == counted
+    assert not counts.exists()

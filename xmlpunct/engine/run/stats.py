@@ -48,6 +48,11 @@ class InputStats:
         self.punctuations += len(parsed.punctuations)
         self.rejected += rejected
 
+    def add(self, other: InputStats) -> None:
+        """Add other counters."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
 
 IDLE_SECONDS = 1.0
 """An input without a byte for this long is idle."""
@@ -130,6 +135,8 @@ class RunStats:
     inputs: dict[str, InputStats] = field(default_factory=dict)
     outputs: dict[str, OutputStats] = field(default_factory=dict)
     """By sink name; the empty name is the SELECT without a sink."""
+    uncommitted: dict[str, InputStats] = field(default_factory=dict)
+    """On Spark, what tasks have read in the first micro-batch, before it is committed and counts in ``inputs``."""
     rejected: int = 0
     """All rejects, of inputs and of operators."""
     ended_inputs: list[str] = field(default_factory=list)
@@ -165,6 +172,16 @@ class RunStats:
         self.outputs[name] = replace(before, **counts)
         if self.outputs[name].tuples > before.tuples and self.first_result_seconds is None:
             self.first_result_seconds = time.time() - process_start()
+
+    @property
+    def inputs_so_far(self) -> dict[str, InputStats]:
+        """``inputs`` with what is ``uncommitted``."""
+        if not self.uncommitted:
+            return self.inputs
+        totals = {name: replace(counted) for name, counted in self.inputs.items()}
+        for name, counted in self.uncommitted.items():
+            totals[name].add(counted)
+        return totals
 
     @property
     def tuples_out(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import polars as pl
 
@@ -16,6 +17,7 @@ from xmlpunct.engine.run.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.run.inputs.ranges import Range
 from xmlpunct.engine.run.reject_limit import source_positions
 from xmlpunct.engine.run.stats import InputStats, OperatorStats
+from xmlpunct.engine.spark.first_counts import write_counts
 from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.shard_keys import shard_keys
 from xmlpunct.engine.spark.stage_messages import (
@@ -61,6 +63,10 @@ def read_task(job: Job, task: RangeTask) -> Iterator[StageRow]:
     for counted, slice_, rejected in zip(streams, parsed.slices, parsed.rejects, strict=True):
         counted.take(slice_, len(rejected))
         rejects += rejected
+    if job.counts:
+        names = [job.query.streams[stream].declared for stream in input_.streams]
+        counts_by_name = dict(zip(names, streams, strict=True))
+        write_counts(Path(job.counts), task_seq(task.number, task.ordinal), counts_by_name)
     positions: dict[int, pl.DataFrame] = {}
     if job.shares:
         parts = [part.name for part in input_.parts]

@@ -45,7 +45,8 @@ class Job:
     ``pacing`` is the file by which the sink paces the reader, ``said`` the `InjectionLog`, and ``cuts`` the file of
     `xmlpunct.engine.run.inputs.uncut`, or empty. ``shares``: tasks report the positions of all tuples, because the
     share of rejects is limited. ``merges``: one shard merges the punctuations of the only answer, which travel apart
-    from its tuples. ``fingerprint`` identifies the job in offsets and states.
+    from its tuples. ``fingerprint`` identifies the job in offsets and states. ``counts`` is the folder of
+    `xmlpunct.engine.spark.first_counts`, or empty.
     """
 
     query: Query
@@ -60,6 +61,7 @@ class Job:
     merges: bool = False
     fingerprint: str = ""
     cuts: str = ""
+    counts: str = ""
 
     @property
     def sink(self) -> int:

@@ -114,6 +114,7 @@ class RunMetrics:
 
     def take(self, rows: Sequence[StageRow]) -> None:
         """Add the reports of a micro-batch."""
+        self.stats.uncommitted = {}
         before = sum(i.tuples for i in self.stats.inputs.values())
         operators = {o.id: OperatorStats(**asdict(o)) for o in self.stats.operators}
         ended, self._checksums = set(self._ended), {}
@@ -159,7 +160,7 @@ class RunMetrics:
         ):
             declared = self._streams[stream].declared
             self.notices += self.stats.overlook(declared, overlooked)
-            _add(self.stats.inputs[declared], counted, vars(counted))
+            self.stats.inputs[declared].add(counted)
             if counted.punctuations:
                 self.stats.spoke[declared] = time.time()
         self._read[str(number)] = self._read.get(str(number), 0) + task.streams[0].bytes

@@ -273,6 +273,7 @@ def _job(checkpoint: Checkpoint, restored: RestoredRun, shards: int) -> Job:
         shares,
         said_path,
         cuts=str(checkpoint.cuts),
+        counts=str(checkpoint.counts),
     )
 
 

@@ -13,6 +13,7 @@ from xmlpunct.base.frames import nested_snapshot
 from xmlpunct.connectors.source import ChangedError
 from xmlpunct.engine.run.channel import StagedChannel
 from xmlpunct.engine.run.checkpoint.commit import Commit
+from xmlpunct.engine.run.durable_files import PRIVATE_FOLDER, make_folder
 from xmlpunct.engine.run.reject_limit import RejectLimit, rejected_flags
 from xmlpunct.engine.run.sink import RunSink
 from xmlpunct.engine.run.stats import RunStats
@@ -20,6 +21,7 @@ from xmlpunct.engine.spark.answer_gather import AnswerGather
 from xmlpunct.engine.spark.aside import Aside, AsideFolder
 from xmlpunct.engine.spark.backpressure import COMING_BYTES, Wish
 from xmlpunct.engine.spark.edge import counts, voided
+from xmlpunct.engine.spark.first_counts import read_counts, remove_counts
 from xmlpunct.engine.spark.job import Job
 from xmlpunct.engine.spark.offsets import SparkOffsets
 from xmlpunct.engine.spark.run_metrics import RunMetrics
@@ -68,6 +70,8 @@ class MicroBatchSink:
             for index, answer in enumerate(self._answers):
                 answer.restore(states.get(str(index), {}))
         sink.check_last(pending=1)
+        if commit.batch < 0 and job.counts:
+            make_folder(Path(job.counts), PRIVATE_FOLDER)
         if not commit.over:
             self._continue()
 
@@ -109,6 +113,8 @@ class MicroBatchSink:
     def look_for_idle(self) -> None:
         """Report idle inputs. This goes by time, because no micro-batch comes if all inputs are idle."""
         with self._busy:
+            if self._commit.batch < 0 and self.job.counts:
+                self.stats.uncommitted = read_counts(Path(self.job.counts))
             self._metrics.look_for_idle()
             if self._on_progress is not None:
                 self._on_progress(self._metrics.stats)
@@ -121,6 +127,8 @@ class MicroBatchSink:
     def _take_new(self, rows: Iterable[StageRow], batch: int) -> None:
         try:
             self._store.check()
+            if self._commit.batch < 0 and self.job.counts:
+                remove_counts(Path(self.job.counts))
             self._take(list(rows), batch)
             if self._on_progress is not None:
                 self._on_progress(self._metrics.stats)

@@ -164,7 +164,8 @@ def moment_of(plan: Drawn, stats: RunStats, state: str, trend: Trend) -> Moment:
     """The current moment of a run. Must be called in the run's own thread."""
     timestamp, gauges, rates = time.time(), stats.gauges, trend.rates
     rates.take(timestamp, _counts(stats))
-    tuples_read = sum(i.tuples for i in stats.inputs.values())
+    inputs = stats.inputs_so_far
+    tuples_read = sum(i.tuples for i in inputs.values())
     age = round(timestamp - stats.started, 3)
     trend.add_point(HistoryPoint(age, tuples_read, stats.tuples_out, stats.state_rows))
     waits = gauges.waits() if gauges is not None else {}
@@ -194,7 +195,7 @@ def moment_of(plan: Drawn, stats: RunStats, state: str, trend: Trend) -> Moment:
                 done.get(name, False),
                 made.get(name, 0),
             )
-            for name, i in stats.inputs.items()
+            for name, i in inputs.items()
         ),
         tuple(stats.idle),
         stats.slices,
@@ -230,7 +231,7 @@ def _output(plain: OutputMoment, stats: RunStats, rates: Rates) -> OutputMoment:
 
 def _counts(stats: RunStats) -> dict[object, int]:
     counts: dict[object, int] = {"output": stats.tuples_out}
-    counts.update((("input", name), i.tuples) for name, i in stats.inputs.items())
+    counts.update((("input", name), i.tuples) for name, i in stats.inputs_so_far.items())
     counts.update((("sink", name), o.tuples) for name, o in stats.outputs.items())
     counts.update((o.id, o.tuples_out) for o in stats.operators)
     return counts

@@ -9,6 +9,7 @@
     DIR/said        punctuations injected into a run on Spark
     DIR/cuts        positions at which large files can be cut, for Spark
     DIR/pacing      the input that the sink asks the source to read next
+    DIR/counts      what tasks of Spark have read in the first micro-batch
     DIR/lock        locked while a run uses the checkpoint
 """
 
@@ -48,7 +49,7 @@ _JOB, _SLICES = "job", "slices"
 
 _FILES = ("source", "output", "rejects file")
 """The options that name files."""
-_NAMES = ("log", "spool", "spark", "said", "cuts", "pacing", "lock")
+_NAMES = ("log", "spool", "spark", "said", "cuts", "pacing", "counts", "lock")
 OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
 """The names of files that a run writes and removes."""
 
@@ -94,8 +95,8 @@ class Checkpoint:
             make_folder(self.path, PRIVATE_FOLDER)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
-        self.spark, self.said, self.cuts, self.pacing, self._spool = (
-            self.path / name for name in ("spark", "said", "cuts", "pacing", "spool")
+        self.spark, self.said, self.cuts, self.pacing, self.counts, self._spool = (
+            self.path / name for name in ("spark", "said", "cuts", "pacing", "counts", "spool")
         )
         self._log = WriteAheadLog(self.path / "log")
         self._job: bytes = b""
