@@ -9,7 +9,6 @@ from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Lasting, Node, Unary, lost_domains
 from xmlpunct.engine.plan.operator_text import (
     closed,
-    closes_tuple,
     closing_attributes,
     completion_text,
     every_stream,
@@ -200,10 +199,6 @@ class DupElim(Unary):
         return ops.Pointwise([self.input.schema], "distinct")
 
     @property
-    def unblocked_by(self) -> str:
-        return f"a tuple is forgotten once {closes_tuple(self)}"
-
-    @property
     def distinct_key(self) -> frozenset[str]:
         return frozenset(self.schema.names)
 
@@ -213,7 +208,7 @@ class DupElim(Unary):
     @property
     def awaits(self) -> tuple[Need, ...]:
         names = tuple(self.schema.names)
-        return (Need(Fate.GROWS, 0, names, nullable(self.schema), names),)
+        return (Need(Fate.GROWS, 0, names, nullable(self.schema), names, effect="forgotten"),)
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class Node:
 
     @property
     def unblocked_by(self) -> str:
-        """Text of the punctuations that release its results or state; empty if it retains none."""
+        """Text of the punctuations that release its results or state; empty if its needs have it (`purging`)."""
         return ""
 
     # Tuples

@@ -47,8 +47,8 @@ def closes_tuple(node: Node) -> str:
     return closed(node, closing_attributes(node, node.schema.names), "closed it by {}")
 
 
-def purging(node: Binary) -> str:
-    """When the retained tuples of each input are released or purged, by the needs of the node."""
+def purging(node: Node) -> str:
+    """When retained tuples are released or purged, by the needs of the node; empty if these do not determine it."""
     texts = []
     for need in node.awaits:
         other = node.inputs[need.port]
@@ -60,7 +60,9 @@ def purging(node: Binary) -> str:
             texts.append(
                 f"where {' or '.join(need.nulls)} is null, at the end of {end}, if that had no tuple"
             )
-    return "; ".join(texts)
+        elif need.effect:
+            texts.append(f"a tuple is {need.effect} once {closes_tuple(node)}")
+    return "; ".join(dict.fromkeys(texts))
 
 
 def _closes_partners(node: Node, need: Need) -> str:
@@ -102,7 +104,7 @@ def streams(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(scan.stream.name for scan in node.find(Scan)))
 
 
-def which_side(node: Binary, side: int) -> str:
+def which_side(node: Node, side: int) -> str:
     """Text that names one of the two inputs."""
     read = [streams(below) for below in node.inputs]
     if set(read[0]) & set(read[1]):

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Binary, Holders, Lasting, Node, PartitionChoice, attributes
-from xmlpunct.engine.plan.operator_text import closes_tuple, purging
 from xmlpunct.engine.plan.schemes import Fate, Need, has_few_values, nullable
 from xmlpunct.operators.join.join_keys import LEFT, RIGHT, SIDES
 from xmlpunct.operators.merge.merge import widens
@@ -26,11 +25,12 @@ class Matched(Node):
         index = self.schema.index(name)
         return [(port, below.schema.names[index]) for port, below in enumerate(self.inputs)]
 
-    def whole_tuples(self, fate: Fate) -> tuple[Need, ...]:
+    def whole_tuples(self, fate: Fate, effect: str = "") -> tuple[Need, ...]:
         """The needs that all inputs close whole tuples."""
         nulls = nullable(self.schema)
         return tuple(
-            Need(fate, port, side.schema.names, nulls, jointly=True) for port, side in enumerate(self.inputs)
+            Need(fate, port, side.schema.names, nulls, jointly=True, effect=effect)
+            for port, side in enumerate(self.inputs)
         )
 
     def partition_choices(self) -> list[PartitionChoice]:
@@ -117,11 +117,7 @@ class Union(Distinct, Poured):
 
     @property
     def awaits(self) -> tuple[Need, ...]:
-        return self.whole_tuples(Fate.GROWS)
-
-    @property
-    def unblocked_by(self) -> str:
-        return f"a tuple is forgotten once {closes_tuple(self)}"
+        return self.whole_tuples(Fate.GROWS, "forgotten")
 
 
 @dataclass(frozen=True)
@@ -144,10 +140,6 @@ class Compared(Distinct, Binary):
             pairs=pairs,
             effect=effect,
         )
-
-    @property
-    def unblocked_by(self) -> str:
-        return purging(self)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from xmlpunct.engine.partition.fragments import Fragments, cut_plan
 from xmlpunct.engine.plan import Node, PartialDupElim, PartialGroupBy, Project, Query, Receive
+from xmlpunct.engine.plan.operator_text import purging
 from xmlpunct.engine.rule_options import DROP_DUPELIMS, EDGE_AGGREGATION, EDGE_DUPELIM, RULE_OPTIONS, Rules
 from xmlpunct.engine.rules.drop_ignored import ignored
 from xmlpunct.engine.verdicts import mending, verdicts
@@ -142,7 +143,7 @@ def needless_in(query: Query) -> list[Node]:
 def unblocking(nodes: Iterable[Node]) -> Iterator[str]:
     """For each stateful node: the punctuations that release its results or purge its state."""
     for node in nodes:
-        if text := node.unblocked_by:
+        if text := node.unblocked_by or purging(node):
             yield f"#{node.number} {node.name}: {text}"
 
 
