@@ -33,6 +33,9 @@ WATCH = "watch:"
 """Prefix of a directory or pattern whose files are read as they arrive."""
 FOLDER_OPTIONS = ("done", "settle", "order", "after", "quarantine")
 """The options of such a source, behind ``?`` in its name or in WITH (...)."""
+THEN = "then:"
+"""Prefix of an archive and a live source, with `AND_THEN` between the two."""
+AND_THEN = " THEN "
 DATA = "data:"
 """Prefix of a document in the URL itself."""
 GROUP = "xmlpunct.connectors"
@@ -43,6 +46,7 @@ OWN = {
     "-": "local_files:StandardInput",
     "follow": "local_files:GrowingFiles",
     "watch": "watched_folders:WatchedFolders",
+    "then": "archive_then_live:ArchiveThenLive",
     "data": "local_files:DataUrls",
     "tcp": "tcp:Sockets",
     "tcp-listen": "tcp:Sockets",
@@ -143,6 +147,15 @@ class Connector:
         return ()
 
 
+def halves(spec: str) -> list[str]:
+    """The archive and the live source of ``then:ARCHIVE THEN LIVE``; any other source itself.
+
+    >>> halves("then:old.xml THEN tcp://host:1"), halves("old.xml")
+    (['old.xml', 'tcp://host:1'], ['old.xml'])
+    """
+    return spec.removeprefix(THEN).split(AND_THEN) if spec.startswith(THEN) else [spec]
+
+
 def url_scheme(spec: str) -> str:
     """The scheme of a source or output: ``-`` for standard input, empty for a path.
 
@@ -151,7 +164,7 @@ def url_scheme(spec: str) -> str:
     """
     if spec == "-":
         return "-"
-    if spec.startswith((FOLLOW, WATCH, DATA, "unix:")):
+    if spec.startswith((FOLLOW, WATCH, THEN, DATA, "unix:")):
         return spec.partition(":")[0]
     match = _URL.match(spec)
     return match[1].lower() if match else ""
@@ -223,6 +236,7 @@ def open_source(spec: str | os.PathLike[str]) -> Source:
     - ``tcp://host:port``, ``tls://host:port``, ``tcp-listen://host:port`` or ``unix:PATH`` (see `tcp`)
     - ``follow:`` and the path of a growing file (see `follow`)
     - ``watch:`` and a directory or pattern whose files are read as they arrive (see `watched_folders`)
+    - ``then:``, an archive, ``THEN`` and a live source (see `archive_then_live`)
     - ``http://`` and ``https://`` (see `http`), ``http-listen://`` (see `http_listen`)
     - ``kafka://``, ``mqtt://`` and ``nats://`` (see `kafka`, `mqtt`, `nats`)
     - a URL with the scheme of an installed connector (see `contract`), or one that fsspec supports

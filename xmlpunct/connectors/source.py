@@ -52,6 +52,7 @@ class Source:
 
     Each part holds whole documents. A source with ``senders`` is their merge: it has no bytes of its own, and each
     sender has an order of its own.
+    first_live: behind an archive, the first part that is connected when the run begins.
     gate: where a run sets the check of each file of a watched folder.
     files: the paths of the parts, None for a part that is no file. texts: the columns in the names of the parts, if
     there are any: see `labels`. once: it can be read only once; to open a part again raises an error.
@@ -65,6 +66,7 @@ class Source:
     texts: tuple[Texts, ...] = ()
     once: bool = False
     gate: FileGate | None = None
+    first_live: int | None = None
 
     resumes = False
     """See `read_ahead.PartOpener`: a source opens its parts itself."""

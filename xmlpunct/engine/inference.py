@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xmlpunct.base.errors import SqlError, UsageError
 from xmlpunct.base.paths import read_element
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
-from xmlpunct.connectors.contract import FOLLOW, WATCH, open_source
+from xmlpunct.connectors.contract import FOLLOW, WATCH, halves, open_source
 from xmlpunct.connectors.source import Source
 from xmlpunct.engine.plan import Opened
 from xmlpunct.engine.run.run_options import parse_size
@@ -132,6 +132,7 @@ class Inference:
 
 def _present_files(spec: str) -> str:
     """The source that has the present contents of a growing file or watched folder; another source itself."""
+    spec = halves(spec)[0]
     if not spec.startswith(WATCH):
         return spec.removeprefix(FOLLOW)
     from xmlpunct.connectors.watched_folders import WatchedFolder

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -229,12 +229,17 @@ def find_inputs(
             with writing(folder):
                 make_folder(folder, PRIVATE_FOLDER)
             path = (folder / f"{number}-{i}.xml").absolute()
-            before = spools[-1] if spools and spools[-1].is_of(source) else None
-            spools.append(Spool(source, i, path, before))
+            spools.append(Spool(source, i, path, _before(spools, source, i)))
             parts.append(Part(part, str(path), None, True, size, texts))
         labels_of(tuple(query.streams[i].spec(frozenset()) for i in carried), source.labelled)  # if they fit
         inputs.append(Input(name, tuple(carried), tuple(parts), sender))
     return inputs, spools
+
+
+def _before(spools: Sequence[Spool], source: Source, part: int) -> Spool | None:
+    """The spool that has to be complete before that of a part begins; None for the live part behind an archive."""
+    follows = spools and spools[-1].is_of(source) and part != source.first_live
+    return spools[-1] if follows else None
 
 
 def _whole_specs(query: Query, streams: Iterable[int]) -> list[StreamSpec]:
@@ -264,8 +269,8 @@ def unfinished(inputs: list[Input], query: Query, punct_namespace: str = PUNCT_N
                 if part.name not in sizes:
                     raise ChangedError.of(input_.source, f"it no longer has {part.name}")
                 _compare_sizes(part, sizes[part.name])
-                before = spools[-1] if spools and spools[-1].is_of(source) else None
-                spools.append(Spool(source, [*sizes].index(part.name), Path(part.path), before))
+                number = [*sizes].index(part.name)
+                spools.append(Spool(source, number, Path(part.path), _before(spools, source, number)))
             else:
                 with reading(part.path):
                     segments.recover(part.path)

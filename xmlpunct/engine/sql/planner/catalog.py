@@ -10,7 +10,7 @@ from sqlglot import exp
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.paths import read_condition, read_element
 from xmlpunct.base.suggestions import did_you_mean
-from xmlpunct.connectors.contract import FOLDER_OPTIONS, FOLLOW, WATCH, columns_named, paths_of
+from xmlpunct.connectors.contract import FOLDER_OPTIONS, FOLLOW, WATCH, columns_named, halves, paths_of
 from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.engine.inference import Inference, sample_size
 from xmlpunct.engine.plan import Stream
@@ -143,8 +143,9 @@ def declared(
 def files_named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:
     """The files that statements and options name: pairs of a role and a name."""
     for stream in streams.values():
-        if stream.source is not None:
-            yield f"the source of stream {stream.name}", stream.source
+        for source in halves(stream.source or ""):
+            if source:
+                yield f"the source of stream {stream.name}", source
     for statement in statements:
         for order in statement.find_all(OrderOf):
             if (file := order.args["file"]) is not None:

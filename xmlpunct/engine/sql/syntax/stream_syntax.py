@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from xmlpunct.base.suggestions import did_you_mean
-from xmlpunct.connectors.contract import FOLDER_OPTIONS
+from xmlpunct.connectors.contract import AND_THEN, FOLDER_OPTIONS, THEN
 from xmlpunct.engine.sql.syntax.promise_syntax import PromiseParser
 
 OPTIONS = (
@@ -170,6 +170,18 @@ class StreamParser(PromiseParser):
             self._advance()
             value = exp.Literal.string(self._prev.text)
         value = value or self._fail(f"{key.name} needs a quoted value")
+        if key.name.lower() == "source" and kind == "STREAM" and self._match(TokenType.THEN):
+            value = self._parse_live(value)
         option = exp.Property(this=exp.var(key.name.lower()), value=value)
         option.meta.update(start=token.start, end=self._prev.end)
         return option
+
+    def _parse_live(self, archive: exp.Expr) -> exp.Expr:
+        """The source of an archive, and of what follows THEN: 'LIVE' CONTIGUOUS."""
+        live = self._parse_string() or self._fail("the quoted live source behind THEN")
+        if not self._match_text_seq("CONTIGUOUS"):
+            self._fail(
+                "the archive and the live source must not overlap, and nothing may be missing between them: write "
+                "CONTIGUOUS behind the live source if that is so"
+            )
+        return exp.Literal.string(f"{THEN}{archive.name}{AND_THEN}{live.name}")
