@@ -102,6 +102,56 @@ def test_the_same_for_every_slicing_and_on_shards(folder: Path, tmp_path: Path, 
             assert {r["source"] for r in rejects} == {str(folder / "t.xml")}
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "'{0}' PUNCTUATE",
+        "'{0}' AS q PUNCTUATE",
+        "read_xml('{0}') PUNCTUATE",
+        "(SELECT * FROM '{0}') PUNCTUATE",
+    ],
+)
+@pytest.mark.parametrize("shards", [0, 3])
+def test_a_file_without_a_declaration(folder: Path, table: str, shards: int) -> None:
+    """As after a subquery, which has the same order; on Spark too."""
+    input_rows = rows(5)
+    source = written(folder, input_rows)
+    sql = f"SELECT ts, COUNT(*) AS n FROM {table.format(source)} ORDER BY ts SLACK 10 GROUP BY ts"
+    planned = plan(sql)
+    run = by_spark(planned, folder, 300, shards, False) if shards else by_local(planned, folder, 300, False)
+    rejects, tuples, punctuations = run
+    reached, lines, groups = -(10**9), [], Counter[int | None]()
+    for line, _, ts, _ in input_rows:
+        if ts is not None and ts < reached - 10:
+            lines.append(line)
+            continue
+        reached = reached if ts is None else max(reached, ts)
+        groups[ts] += 1
+    assert lines
+    assert sorted(r["line"] for r in rejects) == lines
+    assert Counter((None if ts is None else int(ts), int(n)) for ts, n in tuples) == Counter(groups.items())
+    assert punctuations
+
+
+def test_files_of_a_join_are_each_in_order(folder: Path) -> None:
+    source = written(folder, [(2, "S1", 10, 1), (3, "S1", 30, 1), (4, "S1", 20, 1)])
+    sql = f"""SELECT a.ts FROM '{source}' a PUNCTUATE ORDER BY ts
+              JOIN '{source}' b PUNCTUATE ORDER BY ts SLACK 10 ON a.ts = b.ts"""
+    assert sorted(r for r in query(sql) if isinstance(r, tuple)) == [(10,), (30,)]
+
+
+@pytest.mark.parametrize(
+    "table", ["t", "t AS q", "w", "(VALUES (1)) AS v(ts)", "TUMBLE(TABLE t, DESCRIPTOR(ts), 5)", "undeclared"]
+)
+def test_refused_after_other_tables(table: str) -> None:
+    sql = f"""CREATE STREAM t (ts INT NOT NULL) WITH (source = 'a');
+              WITH w AS (SELECT ts FROM t) SELECT ts FROM {table} PUNCTUATE ORDER BY ts"""
+    with pytest.raises(SqlError) as caught:
+        plan(sql)
+    message = "no stream undeclared" if table == "undeclared" else "PUNCTUATE must follow a subquery"
+    assert message in str(caught.value)
+
+
 def test_punctuations_follow_the_greatest_value(folder: Path) -> None:
     source = written(folder, [(2, "S1", 5, 1), (3, "S1", 31, 1), (4, "S1", 12, 1), (5, "S1", 25, 1)])
     elements = [str(r) for r in query(text(source, folder, "ORDER BY h SLACK 1"))]

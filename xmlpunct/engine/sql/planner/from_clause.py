@@ -34,7 +34,7 @@ from xmlpunct.engine.sql.planner.unnesting import unnested
 from xmlpunct.engine.sql.planner.values_clause import constant_stream, is_constant, with_nulls
 from xmlpunct.engine.sql.planner.windowing import with_windows
 from xmlpunct.engine.sql.syntax.arguments import only, take
-from xmlpunct.engine.sql.syntax.promise_syntax import ORDER_OF
+from xmlpunct.engine.sql.syntax.promise_syntax import MISPLACED, ORDER_OF
 from xmlpunct.engine.sql.syntax.window_syntax import WINDOW, StreamOf, WindowSpec
 from xmlpunct.engine.sql.syntax.window_tables import WindowTable
 from xmlpunct.expressions.expression import Expression
@@ -147,7 +147,7 @@ class FromClause:
         words = [part.name for part in node.parts] if isinstance(node.this, exp.Identifier) else []
         if "xml" in words[1:]:
             refuse(f"the name of a file stands in quotes: FROM {string_literal('.'.join(words))}", node)
-        table, alias, joins, window = take(node, "this", "alias", "joins", WINDOW)
+        table, alias, joins, window, order = take(node, "this", "alias", "joins", WINDOW, ORDER_OF)
         label, columns = take(alias, "this", "columns") if alias else (None, None)
         shown = label.name if label else None
         named: tuple[PlannedRelation, str | None]
@@ -164,8 +164,15 @@ class FromClause:
             hint = did_you_mean(table.name, (READ_XML,)) if isinstance(table, exp.Anonymous) else ""
             refuse(f"FROM reads a stream, a query of WITH, or a subquery{hint}", node)
         relation, name = named
-        relation = self._windowed(relation, window)
-        return self._chain(relabel(relation, name, tuple(columns or ())), joins or ())
+        relation = relabel(self._windowed(relation, window), name, tuple(columns or ()))
+        if order is not None:
+            if (
+                not isinstance(relation.node, Scan)
+                or relation.node.stream.name not in self.context.files.streams
+            ):
+                refuse(MISPLACED, order)
+            relation = punctuate_relation(relation, order)
+        return self._chain(relation, joins or ())
 
     def _windowed(self, relation: PlannedRelation, window: exp.Expr | None) -> PlannedRelation:
         if window is None and self.context.unbounded and has_timestamp(relation.node):

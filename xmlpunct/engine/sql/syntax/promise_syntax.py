@@ -32,7 +32,8 @@ class MarkOf(exp.Expression):
 SCHEMES = "schemes"
 """The argument of a CREATE STREAM that holds the schemes of PUNCTUATED BY."""
 ORDER_OF = "punctuate"
-"""The argument of a CREATE STREAM, or of a subquery in FROM, that holds its `OrderOf`."""
+"""The argument of a CREATE STREAM, or of a subquery or file in FROM, that holds its `OrderOf`."""
+MISPLACED = "PUNCTUATE must follow a subquery, (SELECT ...) AS q, a file in quotes, or in CREATE STREAM"
 MARKS = "marks"
 """The argument of a CREATE STREAM that holds the list of its `MarkOf`."""
 _ON = "PUNCTUATE ON 'element' [WHERE 'path' = 'value'] CLOSES (column = 'path', ...), or CLOSES ALL"
@@ -95,10 +96,19 @@ class PromiseParser(WindowFunctionParser):
             subquery.set(ORDER_OF, order)
         return subquery
 
+    def _parse_table(self, schema: bool = False, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """As sqlglot does, with PUNCTUATE behind it."""
+        table: exp.Expr | None = super()._parse_table(schema, *args, **kwargs)
+        if not schema and self._comes("PUNCTUATE", "ORDER BY"):
+            if not isinstance(table, exp.Table):
+                self._fail(MISPLACED)
+            table.set(ORDER_OF, self._parse_access_order())
+        return table
+
     def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
         """As sqlglot does; behind a name PUNCTUATE is no alias, and ORDER BY not that of the query."""
         if self._comes("PUNCTUATE", "ORDER BY"):
-            self._fail("PUNCTUATE must follow a subquery, (SELECT ...) AS q, or in CREATE STREAM")
+            return None
         alias: exp.TableAlias | None = super()._parse_table_alias(*args, **kwargs)
         return alias
 
