@@ -33,6 +33,7 @@ from xmlpunct.engine.run.run_options import parse_size
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.frame_queries import FrameEdge, MergeProcessor, ResultRows
 from xmlpunct.engine.spark.job import Job
+from xmlpunct.engine.spark.relation_copies import with_relation_copies
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.spark_session import PROVIDER, active, state_store
 from xmlpunct.engine.spark.stage_messages import ROW_SCHEMA
@@ -129,10 +130,12 @@ def query_frame(
         PUNCT_NAMESPACE,
         merges=punctuation is not None,
     )
+    job = with_relation_copies(session, job, folder / "relations")
     replayable = spool is not None or not any(
         s.source and is_endless(s.source) for s in _read(planned, by_name)
     )
-    job = replace(job, fingerprint=_fingerprint(job, planned, {*written}, replayable))
+    copied_sources = {i.source for i, j in zip(inputs, job.inputs, strict=True) if i != j}
+    job = replace(job, fingerprint=_fingerprint(job, planned, written.keys() | copied_sources, replayable))
     if spools:
         _start(spools)
     return _frame(session, job, [(n, g) for n, g in streaming.items() if n in used], punctuation, mode)
