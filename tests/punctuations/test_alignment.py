@@ -15,6 +15,7 @@ from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.ownership import Ownership
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.single_attribute import columnar
 from xmlpunct.schema import Schema
 
 every_space = pytest.mark.parametrize("space", SPACES, ids=str)
@@ -120,3 +121,51 @@ def test_a_range_is_dropped_once_its_input_emits_a_larger_one() -> None:
         Punctuation.of(s, hour="(,50]"),
         Punctuation.of(s, sid="S1", hour="(,50]"),
     ]
+
+
+CONSTANTS_AND_RANGES = st.lists(
+    st.one_of(
+        st.integers(0, 12).map(str),
+        st.integers(0, 12).map("(,{}]".format),
+        st.tuples(st.integers(0, 12), st.integers(1, 4)).map(lambda ends: f"[{ends[0]},{sum(ends)}]"),
+    ),
+    min_size=1,
+    max_size=6,
+    unique=True,
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), CONSTANTS_AND_RANGES), min_size=1, max_size=8))
+def test_constants_in_columns_combine_with_ranges_as_objects_do(
+    batches: list[tuple[int, list[str]]],
+) -> None:
+    schema = Schema.parse("a INT")
+    together, single = Alignment(schema, 2), Alignment(schema, 2)
+    for port, texts in batches:
+        batch = columnar(list(dict.fromkeys(Punctuation.of(schema, a=text) for text in texts)))
+        objects = [PunctuationBatch([*part]) for part in batch.parts]
+        combined = together.update(port, batch)
+        assert set(combined) == {c for part in objects for c in single.update(port, part)}
+        assert [set(received) for received in together.inputs] == [
+            set(received) for received in single.inputs
+        ]
+
+
+def test_a_constant_within_a_retained_range_costs_no_punctuation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One input closes a prefix, the other value by value, as do bids on auctions."""
+    schema, created = Schema.parse("a INT"), 0
+    original = Punctuation.__init__
+
+    def counted(*arguments: object) -> None:
+        nonlocal created
+        created += 1
+        original(*arguments)  # type: ignore[arg-type]
+
+    received = Alignment(schema, 2)
+    received.update(
+        0, PunctuationBatch.of_ranges(schema, 0, pl.Series([None], dtype=pl.Int64), pl.Series([9_999]))
+    )
+    monkeypatch.setattr(Punctuation, "__init__", counted)
+    constants = PunctuationBatch.of_column(schema, 0, pl.Series(range(0, 10_000, 2)))
+    assert received.update(1, constants).is_same(constants)
+    assert created < 100

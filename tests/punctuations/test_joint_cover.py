@@ -1,4 +1,4 @@
-"""The cost of a joint cover."""
+"""The cost of a joint cover, and the same results in columns as one by one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from xmlpunct import Attribute, Punctuation, Schema
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.closed_set import ClosedSet
 from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ownership
+from xmlpunct.punctuations.punctuation import covers
+from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.single_attribute import columnar
 from xmlpunct.types import INT
 from xmlpunct.types.interval_set import IntervalSet
 from xmlpunct.types.pattern import interval
@@ -96,3 +102,24 @@ def test_values_of_a_list_that_overlap_no_open_punctuation_are_not_retained() ->
         closed = Punctuation.of(s, hour=f"{{{hour},{hour + 7}}}")
         assert list(joint.add([closed])) == [closed]
         assert len(joint) == 1, "only the punctuation of the next hour is open"
+
+
+@given(data=st.data())
+def test_columns_close_together_what_they_close_one_by_one(data: st.DataObject) -> None:
+    schema = Schema.parse("k INT, done BOOLEAN NOT NULL, level INT CHECK (level BETWEEN 1 AND 4)")
+    texts = {"k": ["1", "(,2]"], "done": ["true", "false"], "level": ["1", "2", "[3,4]", "(,9]", "9"]}
+    patterns = st.sampled_from([(name, text) for name, some in texts.items() for text in some])
+    together, single = JointCover(schema, [1, 2]), JointCover(schema, [1, 2])
+    if data.draw(st.booleans()):
+        for joint in (together, single):
+            joint.ownership = Ownership(schema, (), all_needed=True)
+    closed, one_by_one = list[Punctuation](), list[Punctuation]()
+    for received in data.draw(st.lists(st.lists(patterns, min_size=1, max_size=4, unique=True), max_size=4)):
+        both = data.draw(st.lists(st.sampled_from(["<1, true, *>", "<1, *, [1,3]>"]), max_size=1))
+        batch = columnar([Punctuation.of(schema, **dict([pattern])) for pattern in received])
+        closed += [*together.add(batch), *together.add([Punctuation.parse(schema, text) for text in both])]
+        objects = [PunctuationBatch([p]) for part in batch.parts for p in part]
+        objects += [PunctuationBatch([Punctuation.parse(schema, text)]) for text in both]
+        one_by_one += [c for some in objects for c in single.add(some)]
+        assert all(any(covers(c, d) for c in one_by_one) for d in closed)
+        assert all(any(covers(c, d) for c in closed) for d in one_by_one)

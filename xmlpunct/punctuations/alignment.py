@@ -13,12 +13,14 @@ import polars as pl
 
 from xmlpunct.base import frames
 from xmlpunct.base.frames import Snapshot
-from xmlpunct.punctuations.closed_set import REMEMBERED, ClosedSet
+from xmlpunct.punctuations.closed_set import REMEMBERED, ClosedSet, Row
 from xmlpunct.punctuations.ownership import ANYTHING
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.punctuations.single_attribute import are_apart, closed_values
 from xmlpunct.schema import Schema
+from xmlpunct.types.ordinals import is_numbered
 
 MANY = 16
 """With more inputs than this, a tally maps punctuations to inputs, so that not every input must be searched.
@@ -83,7 +85,7 @@ class Alignment:
         schema: Schema,
         ports: int,
         alike: bool = False,
-        possible: Callable[[Punctuation], bool] = lambda _: True,
+        possible: Callable[[Punctuation], bool] | None = None,
     ) -> None:
         self.schema, self.alike, self._is_possible = schema, alike, possible
         self.inputs = [PunctuationSet(schema) for _ in range(ports)]
@@ -188,6 +190,8 @@ class Alignment:
         if self.ended and not self.ownership:
             return PunctuationBatch()
         batch = PunctuationBatch.of(punctuations)
+        if len(batch.parts) > 1 and not self.ownership:
+            return PunctuationBatch.union([self.update(port, part) for part in batch.parts])
         # The columnar path reads every input (`benchmarks/scaling.py --only agreement`).
         per_punctuation = 1 if batch.ranged else 4
         worth_it = len(self.inputs) <= max(MANY, per_punctuation * len(batch))
@@ -234,7 +238,7 @@ class Alignment:
         elif not recalls and not len(self._combinations) and self._is_disjoint(batch):
             combinations, ports = self._update_equal(port, batch), list(range(len(self.inputs)))
         else:
-            return None
+            return self._update_constants(port, batch, batch.position or 0)
         if lasting:
             for i in ports:
                 self.past[i].update(combinations)
@@ -247,8 +251,8 @@ class Alignment:
         if not batch.ranged:
             return True
         if sum(map(len, self.inputs)) <= SORTED_PER_RANGE * len(batch):
-            return _are_apart([batch, *(retained.all() for retained in self.inputs if len(retained))])
-        return _are_apart([batch]) and all(
+            return are_apart([batch, *(retained.all() for retained in self.inputs if len(retained))])
+        return are_apart([batch]) and all(
             retained.overlapping(p) in ([], [p]) for p in batch for retained in self.inputs
         )
 
@@ -263,6 +267,41 @@ class Alignment:
         for retained in self.inputs:
             retained.discard(agreed)
         return agreed
+
+    def _update_constants(self, port: int, batch: PunctuationBatch, position: int) -> PunctuationBatch | None:
+        """`update` of constants, if both inputs retain only constants and few ranges of their attribute; else None."""
+        row, indexes = Row(position, self._end), [retained.groups() for retained in self.inputs]
+        are_few = all(
+            index.in_columns and index.positions == (position,) and (index.are_few or not index.ranged)
+            for groups in indexes
+            for index in groups
+        )
+        is_plain = self._is_possible is None and not self.ownership and not batch.ranged
+        is_plain = is_plain and is_numbered(self.schema.attributes[position].type) and len(indexes) == 2
+        if not (is_plain and are_few and all(combined == row for combined in self._combinations)):
+            return None
+        own, other = self.inputs[port], self.inputs[1 - port]
+        new = own.update(batch)
+        tuples = new.values.alias(self.schema.names[position]).to_frame()
+        was_combined = self._combinations.values(row).mask(new.values)
+        is_combined = other.mask(tuples) & ~was_combined
+        own.discard(new.take(np.flatnonzero(was_combined | is_combined)))
+        combinations = new.take(np.flatnonzero(is_combined))
+        if not len(combinations):
+            return combinations
+        other.discard(combinations)
+        self._combinations.add_values(row, closed_values(combinations))
+        ranges = [
+            (i, q) for i, groups in enumerate(indexes) for index in groups if index.ranged for q in index
+        ]
+        for i, q in ranges:
+            if self._combinations.cover(q):
+                self._drop(i, q)
+        tuples = tuples.filter(is_combined)
+        is_alone = np.flatnonzero(~(own.mask(tuples) | other.mask(tuples)))
+        released, self._released = self._released, []
+        self._combinations.leave([*released, *combinations.take(is_alone)], self._overlaps_retained)
+        return combinations
 
     def passes(self, port: int) -> bool:
         """Whether all other inputs have ended, so that punctuations of this input are emitted at once."""
@@ -298,7 +337,8 @@ class Alignment:
                     *ended,
                 )
                 if not self.alike or all(_are_nested(q.constrained, kind) for kind in kinds)
-                if (c := combine(partial, q)) is not None and self._is_possible(c)
+                if (c := combine(partial, q)) is not None
+                and (self._is_possible is None or self._is_possible(c))
             )
             if not combinations:
                 break
@@ -401,15 +441,3 @@ class Alignment:
 def _are_nested(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
     """Whether one set of constrained attributes contains the other."""
     return set(first).issubset(second) or set(first).issuperset(second)
-
-
-def _are_apart(batches: Iterable[PunctuationBatch]) -> bool:
-    """Whether any two ranges of these batches, all of one attribute, are equal or disjoint."""
-    bounds = [batch.bounds for batch in batches if len(batch)]
-    if not bounds:
-        return True
-    firsts, lasts = (np.concatenate(ends) for ends in zip(*bounds, strict=True))
-    order = np.lexsort((lasts, firsts))
-    firsts, lasts = firsts[order], lasts[order]
-    equal = (firsts[1:] == firsts[:-1]) & (lasts[1:] == lasts[:-1])
-    return bool((equal | (firsts[1:] > lasts[:-1])).all())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import compress
 
 import numpy as np
@@ -96,3 +96,38 @@ def closes_all(batch: PunctuationBatch) -> bool:
     firsts, lasts = batch.bounds
     lowest, highest = attribute.ends
     return bool(((firsts == lowest) & (lasts == highest)).any())
+
+
+def are_apart(batches: Iterable[PunctuationBatch]) -> bool:
+    """Whether any two ranges of these batches, all of one attribute, are equal or disjoint."""
+    bounds = [batch.bounds for batch in batches if len(batch)]
+    if not bounds:
+        return True
+    firsts, lasts = (np.concatenate(ends) for ends in zip(*bounds, strict=True))
+    order = np.lexsort((lasts, firsts))
+    firsts, lasts = firsts[order], lasts[order]
+    equal = (firsts[1:] == firsts[:-1]) & (lasts[1:] == lasts[:-1])
+    return bool((equal | (firsts[1:] > lasts[:-1])).all())
+
+
+def widest(batch: PunctuationBatch) -> PunctuationBatch:
+    """The punctuations of a batch without the ranges that another range of the same columnar part contains.
+
+    >>> import polars as pl
+    >>> from xmlpunct.schema import Schema
+    >>> s = Schema.parse("sid STRING, hour INT")
+    >>> widest(PunctuationBatch.of_ranges(s, 1, pl.Series([None, None, 5]), pl.Series([6, 7, 9])))
+    PunctuationBatch([<*, (,7]>, <*, [5,9]>])
+    """
+    if not any(part.ranged for part in batch.parts):
+        return batch
+    return PunctuationBatch.concat([_widest_ranges(part) if part.ranged else part for part in batch.parts])
+
+
+def _widest_ranges(batch: PunctuationBatch) -> PunctuationBatch:
+    firsts, lasts = batch.bounds
+    order = np.lexsort((~lasts, firsts))
+    farthest = np.maximum.accumulate(lasts[order])
+    is_widest = np.ones(len(order), np.bool_)
+    is_widest[1:] = farthest[1:] > farthest[:-1]
+    return batch if is_widest.all() else batch.take(np.sort(order[is_widest]))

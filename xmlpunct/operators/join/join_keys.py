@@ -17,6 +17,7 @@ from xmlpunct.punctuations.ownership import KeyPath
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.punctuations.single_attribute import widest
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
 
@@ -79,7 +80,7 @@ class JoinKeys:
         """Retain newly closed values of an input, as punctuations over k; not needed once the other input has ended."""
         if not self.alignment.ownership and self.alignment.passes(port):
             closed = PunctuationBatch([Punctuation.everything(self.schema)] if closed.has_end else [])
-        self.alignment.update(port, closed)
+        self.alignment.update(port, widest(closed))
 
     def closed_by(self, port: int, side: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple of input ``side``, whether input ``port`` has closed its k, or cannot have it."""
