@@ -111,6 +111,11 @@ def test_random_documents_have_the_values_of_our_own_reader(spark: Any, tmp_path
         "<?xml version='1.0' encoding='iso-8859-1'?><r><t><a>1</a></t></r>",
         "<?xml version='1.1'?><r><t><a>1</a></t></r>",
         "<r><u><a>1</a></u></r>",
+        "<r><t><A>1</A></t></r>",
+        "<r><t ID='1'/></r>",
+        "<r><t><p:a>1</p:a></t></r>",
+        "<r><t p:id='1'/></r>",
+        "<r>" + "<q>" * 300 + "<t><a>1</a></t>" + "</q>" * 300 + "</r>",
     ],
 )
 def test_what_spark_reads_differently_is_left_to_our_own_reader(

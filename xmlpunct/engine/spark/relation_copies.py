@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+import numpy as np
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -29,19 +30,21 @@ from xmlpunct.engine.run.inputs.parts import Input, Part
 from xmlpunct.engine.spark.job import Job
 from xmlpunct.firehose import Parser
 from xmlpunct.firehose.position import Position, Split
+from xmlpunct.firehose.spec import Limits
 from xmlpunct.schema import Schema
 from xmlpunct.schema.arrays import ArrayType
 from xmlpunct.schema.provenance import SOURCE
 from xmlpunct.types import XML
 
-MOST_BYTES = 16 * 2**20
-"""The size up to which a relation is copied: its texts pass through the driver."""
+MOST_BYTES = 1_000_000
+"""The size up to which a relation is copied: its texts pass through the driver, and exceed no `Limits`."""
 _ROW = "row"
 _PATH = re.compile(r"(?:[A-Za-z_][\w.-]*/)*@?[A-Za-z_][\w.-]*", re.ASCII)
 _ELEMENT = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 _DECLARATION = re.compile(
     rb"\s*<\?xml\s+version\s*=\s*['\"]1\.0['\"]\s*(encoding\s*=\s*['\"]utf-8['\"]\s*)?[^>]*\?>", re.I
 )
+_PREFIX = re.compile(rb"(?:<|</|\s)([\w.-]+):[\w.-]+(?=[\s=/>])")
 _OPTIONS = {"mode": "FAILFAST", "ignoreSurroundingSpaces": "false", "attributePrefix": "@"}
 _SUSPICIOUS_PATH = re.compile(r"[*?\[\]{}\\,]|/[_.][^/]*$")
 """Paths that Spark would take for patterns, or files that it skips."""
@@ -108,7 +111,8 @@ def _texts(session: SparkSession, stream: Stream, input_: Input) -> list[tuple[s
     last of repeated elements.
     """
     tree = _tree(stream.schema)
-    if tree is None or not all(_is_simple(Path(part.path).read_bytes()) for part in input_.parts):
+    names = {step.lstrip("@") for a in stream.schema for step in a.path.split("/")}
+    if tree is None or not all(_is_simple(Path(part.path).read_bytes(), names) for part in input_.parts):
         return None
     paths = [Path(part.path).as_uri() for part in input_.parts]
     try:
@@ -128,8 +132,17 @@ def _texts(session: SparkSession, stream: Stream, input_: Input) -> list[tuple[s
     return texts or None
 
 
-def _is_simple(data: bytes) -> bool:
-    """True for UTF-8 without namespaces and entities of its own."""
+def _is_simple(data: bytes, names: set[str]) -> bool:
+    """True for UTF-8 without prefixes, entities of its own, deep nesting, and ``names`` in capitals and small letters.
+
+    Spark finds columns without regard to case.
+    """
+    for name in names:
+        pattern = rb"[<\s]" + re.escape(name.encode()) + rb"[\s=/>]"
+        if len(re.findall(pattern, data)) != len(re.findall(pattern, data, re.IGNORECASE)):
+            return False
+    if any(prefix != b"xml" for prefix in _PREFIX.findall(data)) or _depth(data) > Limits().depth:
+        return False
     declaration = _DECLARATION.match(data)
     try:
         data.decode()
@@ -137,6 +150,16 @@ def _is_simple(data: bytes) -> bool:
         return False
     is_declared = declaration is not None or not data.lstrip().startswith(b"<?xml")
     return is_declared and b"xmlns" not in data and b"<!DOCTYPE" not in data
+
+
+def _depth(data: bytes) -> int:
+    """The greatest nesting of elements; comments and CDATA count as elements."""
+    codes = np.frombuffer(data, np.uint8)
+    opens, slash, closes = codes[:-1] == ord("<"), codes == ord("/"), codes[1:] == ord(">")
+    steps = opens.astype(np.int64) - 2 * (opens & slash[1:]) - (slash[:-1] & closes)
+    marks = (codes[1:] == ord("!")) | (codes[1:] == ord("?"))
+    steps -= opens & marks
+    return int(np.cumsum(steps).max(initial=0))
 
 
 def _tree(schema: Schema) -> _Tree | None:
