@@ -74,6 +74,7 @@ def parse_conforming(
 ) -> Parsed:
     """`parse_split` with libxml2 only: the same result, more slowly."""
     streams = _Streams(tuple(specs), punct_namespace, limits)
+    split = split.declaring(streams.elements.dtd)
     parsed = _parse(split, streams).run()
     return _finished(split, streams, parsed, parse_conforming)
 
@@ -116,6 +117,7 @@ class Parser:
 
     def parse(self, split: Split, known: Known | None = None) -> Parsed:
         """Read a split. ``known`` has results of `ahead`, if any. Never raises for bad data."""
+        split = split.declaring(self.elements.dtd)
         walked = self._walker.walk(split, known)
         parsed = (walked and self._deliver_walked(split, walked)) or _parse(split, self._streams).run()
         parsed = _finished(split, self._streams, parsed, parse_split)

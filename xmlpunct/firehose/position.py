@@ -6,7 +6,7 @@ Parsers handle no encodings and no DTDs: `Split.ready` blanks the XML declaratio
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -147,7 +147,7 @@ class Split:
 
     ``source`` is the source's name. A split contains complete tuple and punctuation elements of one document.
     ``final``: the source ends after it, without a read error. ``labels`` has the values in the source's name for each
-    stream; empty without such values.
+    stream; empty without such values. ``dtd`` has declarations of entities that apply to each document.
     """
 
     source: str
@@ -155,6 +155,11 @@ class Split:
     data: bytes
     final: bool
     labels: tuple[Label, ...] = ()
+    dtd: str = ""
+
+    def declaring(self, dtd: str) -> Split:
+        """The split with declarations of entities."""
+        return replace(self, dtd=dtd) if dtd and dtd != self.dtd else self
 
     @cached_property
     def ready(self) -> Ready:
@@ -179,9 +184,9 @@ class Split:
             data = _blank_out(data, at, declaration.end())
         at = _end_of_misc(data, 0)
         if not data.startswith(b"<!DOCTYPE", at):
-            return Ready(data, declared)
+            return Ready(data, declared, doctype=read_doctype(b"<!DOCTYPE r>", self.dtd) or NO_DOCTYPE)
         doctype = _ANY_DOCTYPE.match(data, at)
-        judged = doctype and read_doctype(doctype[0])
+        judged = doctype and read_doctype(doctype[0], self.dtd)
         if not doctype or not judged:
             return Ready(data, True)
         if judged.refused:
@@ -195,7 +200,8 @@ class Split:
     @property
     def before(self) -> bytes:
         """The XML for libxml2 to read before it: the declarations of its document, and its open elements."""
-        doctype = self.ready.doctype if self.start.doctype or b"<!DOCTYPE" in self.data else NO_DOCTYPE
+        has_doctype = self.start.doctype or self.dtd or b"<!DOCTYPE" in self.data
+        doctype = self.ready.doctype if has_doctype else NO_DOCTYPE
         return doctype.effective + self.start.prologue
 
 

@@ -66,7 +66,8 @@ class StreamSpec:
     null. ``placed`` tuples carry their source positions. A ``guessed`` schema was inferred from the first tuples:
     content of later tuples that it lacks is counted as overlooked. ``remedy`` makes the declaration to write for other
     columns; with it, the first tuple that a guessed schema does not fit is an error, without it a reject. Tuples that
-    are invalid by ``validity`` are rejected. ``marks`` are elements that close its tuples. Raises `UsageError` for a
+    are invalid by ``validity`` are rejected. ``marks`` are elements that close its tuples. ``dtd``
+    has declarations of entities. Raises `UsageError` for a
     name that is not allowed in XML.
     """
 
@@ -81,6 +82,7 @@ class StreamSpec:
     validity: Validity | None = None
     remedy: Remedy | None = field(default=None, compare=False)
     marks: tuple[ClosingMark, ...] = ()
+    dtd: str = ""
 
     def __post_init__(self) -> None:
         try:
@@ -141,11 +143,12 @@ class StreamSpec:
 class ElementNames(frozenset[ElementName]):
     """Names of elements that a `Splitter` must not split.
 
-    ``specs`` has the streams, if any of their tuples have values from ancestors.
+    ``specs`` has the streams, if any of their tuples have values from ancestors. ``dtd`` is that of `declarations_of`.
     """
 
     specs: tuple[StreamSpec, ...] = ()
     punct_namespace = PUNCT_NAMESPACE
+    dtd = ""
 
 
 @dataclass(frozen=True)
@@ -200,9 +203,15 @@ def elements_of(specs: Collection[StreamSpec], punct_namespace: str = PUNCT_NAME
     punctuations = (punctuation_element(n, punct_namespace) for n in names)
     marks = (mark_spec.tag for spec in specs for _, mark_spec in spec.mark_specs)
     elements = ElementNames({*names, *punctuations, *marks}.union(*(spec.said for spec in specs)))
+    elements.dtd = declarations_of(specs)
     if any(spec.reaches_up for spec in specs):
         elements.specs, elements.punct_namespace = tuple(specs), punct_namespace
     return elements
+
+
+def declarations_of(specs: Iterable[StreamSpec]) -> str:
+    """The declarations of entities for the source of some streams."""
+    return "".join(dict.fromkeys(spec.dtd for spec in specs))
 
 
 def check_namespace(elements: Iterable[ElementName], punct_namespace: str) -> None:

@@ -81,6 +81,7 @@ class Splitter:
         self.source, self.limits, self._ahead = source, limits, ahead
         self._unsplit_elements = frozenset(elements)
         self._ancestor_readers = elements if isinstance(elements, ElementNames) and elements.specs else None
+        self._dtd = elements.dtd if isinstance(elements, ElementNames) else ""
         self._position = position
         self._data: bytes | bytearray = b""  # bytearray while little data is added at a time
         self._stack = [*position.open]  # the start tags of the elements that are open at _scanned
@@ -237,15 +238,14 @@ class Splitter:
         """Scan up to ``stop`` with the native reader; False if it cannot proceed."""
         if self._ahead is not None and _REWALK_FACTOR * self._scanned <= stop:
             data = self._bytes(0, stop)
-            result = self._ahead(Split(self.source, self._position, data, False))
+            result = self._ahead(Split(self.source, self._position, data, False, dtd=self._dtd))
             if result is not None:
                 self._scanned, self._stack = 0, [*self._position.open]
                 self._apply_walk(data, *result)
                 return True
         data = self._bytes(self._scanned, stop)
-        walk = boundaries(
-            Split(self.source, self._position, data, False), self._stack, self._unsplit_elements, self.limits
-        )
+        split = Split(self.source, self._position, data, False, dtd=self._dtd)
+        walk = boundaries(split, self._stack, self._unsplit_elements, self.limits)
         if walk is not None:
             self._apply_walk(data, walk)
         return walk is not None
@@ -387,7 +387,7 @@ class Splitter:
             del self._data[:size]
         else:
             self._data = self._bytes(size, len(self._data))
-        split = Split(self.source, self._position, data, final)
+        split = Split(self.source, self._position, data, final, dtd=self._dtd)
         values: AncestorValues = ()
         if (
             self._ancestor_readers is not None

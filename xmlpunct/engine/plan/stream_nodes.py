@@ -32,7 +32,7 @@ class Stream:
     at the timestamp, with the number of inserted copies in the column ``change``. No two tuples agree on one of the
     ``keys``.
     ``promised`` are the column sets of PUNCTUATED BY: for each, punctuations on these columns only close every tuple in
-    time. ``marks`` are the elements of PUNCTUATE ON.
+    time. ``marks`` are the elements of PUNCTUATE ON. ``dtd`` has declarations of named entities.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Stream:
     keys: tuple[tuple[str, ...], ...] = ()
     promised: tuple[tuple[str, ...], ...] | None = None
     marks: tuple[ClosingMark, ...] = ()
+    dtd: str = field(default="", repr=False)
     remedy: Remedy | None = field(default=None, repr=False, compare=False)
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
@@ -69,6 +70,7 @@ class Stream:
             validity=self.validity,
             remedy=None if self.guarded else self.remedy,
             marks=self.marks,
+            dtd=self.dtd,
         )
 
     def of_sender(self, number: int) -> Stream:

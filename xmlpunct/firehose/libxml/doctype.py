@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 
 from lxml import etree
 
@@ -30,6 +31,11 @@ _PARTS = re.compile(
 _OTHER_TYPES = set(b"ID IDREF IDREFS ENTITY ENTITIES NMTOKEN NMTOKENS NOTATION".split())
 _CHARACTER = re.compile(r"&#(?:x0*([0-9a-fA-F]{1,6})|0*([0-9]{1,7}));")
 _REFERENCE = re.compile(r"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>|&([^#;&\s]+);", re.DOTALL)
+_OWN_ENTITIES = ("lt", "gt", "amp", "quot", "apos")
+_ENCODING = re.compile(rb"""<\?xml\s[^?>]*?encoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
+_IGNORED = re.compile(rb"<!\[\s*IGNORE\s*\[.*?\]\]>", re.DOTALL)
+_NAMED = re.compile(rb"""\s+(?P<name>[^\s%"']+)\s+(?P<literal>"[^"%]*"|'[^'%]*')\s*""")
+"""Matches an internal general entity whose text has no parameter entity."""
 _ESCAPES = {ord('"'): "&quot;", ord("'"): "&#39;", ord(">"): "&gt;"}
 _MOST_BYTES = 2**16
 """Of a DOCTYPE with an effect: libxml2 reads it with each piece of its document."""
@@ -68,8 +74,8 @@ NO_DOCTYPE = Doctype()
 
 
 @lru_cache(maxsize=16)
-def read_doctype(data: bytes) -> Doctype | None:
-    """A DOCTYPE, up to its ``>``; None if it is malformed.
+def read_doctype(data: bytes, dtd: str = "") -> Doctype | None:
+    """A DOCTYPE, up to its ``>``, and the declarations of a DTD behind its own; None if it is malformed.
 
     Comments, notations, unparsed entities, element declarations, and attribute lists without defaults have no effect.
 
@@ -83,13 +89,20 @@ def read_doctype(data: bytes) -> Doctype | None:
     head = _HEAD.match(data)
     if head is None or forbidden(data)[0] >= 0 or not is_xml_name(head["name"].decode().replace(":", "_")):
         return None
-    if head["end"] == b">":
-        return NO_DOCTYPE if head.end() == len(data) else None
+    own, has_subset = b"", head["end"] == b"["
+    if has_subset:
+        own = data[head.end() : data.rindex(b"]")]
+    elif head.end() < len(data):
+        return None
+    if not (dtd or has_subset):
+        return NO_DOCTYPE
+    declarations = own + dtd.encode()
     try:
-        has_defaults, entities = _effects(data[head.end() : data.rindex(b"]")])
+        has_defaults, entities = _effects(declarations)
     except UsageError as error:
         return Doctype(_REFUSED + str(error))
-    subset = b"<!DOCTYPE " + head["name"] + b" [" + data[head.end() :]
+    end = data[data.rindex(b"]") :] if has_subset else b"]>"
+    subset = b"<!DOCTYPE " + head["name"] + b" [" + declarations + end
     if not contained(lambda: _is_well_formed(subset), subset, lambda: len(subset)):
         return None
     if not (has_defaults or entities):
@@ -97,6 +110,34 @@ def read_doctype(data: bytes) -> Doctype | None:
     if len(subset) > _MOST_BYTES:
         return Doctype(f"{_REFUSED}it declares entities or defaults, in more than {_MOST_BYTES:,} bytes")
     return Doctype("", subset, has_defaults, entities)
+
+
+def entities_of(path: str) -> str:
+    """The declarations of the named entities in a DTD, which is a local file. Raises `UsageError`.
+
+    Other declarations have no effect here. Entities are left out that are external, use parameter entities, or contain
+    markup: a document that refers to one is malformed.
+    """
+    try:
+        data = Path(path).read_bytes()
+        declaration = _ENCODING.match(data)
+        text = data.decode(declaration[1].decode() if declaration else "utf-8-sig")
+    except (OSError, LookupError, ValueError) as error:  # a ValueError: it is not in its encoding
+        raise UsageError(f"cannot read the DTD {path}: {getattr(error, 'strerror', None) or error}") from None
+    literals = dict[str, str]()
+    for part in _PARTS.finditer(_IGNORED.sub(b"", text.encode())):
+        if part["kind"] == b"ENTITY" and (named := _NAMED.fullmatch(part["text"])):
+            name, literal = named["name"].decode(), named["literal"].decode()
+            if "<" not in _CHARACTER.sub(_character, literal) and name not in _OWN_ENTITIES:
+                literals.setdefault(name, literal)
+    declarations = "".join(f"<!ENTITY {name} {literal}>" for name, literal in literals.items())
+    if not declarations:
+        raise UsageError(f"the DTD {path} declares no entity with a text")
+    judged = read_doctype(b"<!DOCTYPE r>", declarations)
+    if judged is None or judged.refused:
+        reason = "malformed" if judged is None else judged.refused.removeprefix(_REFUSED)
+        raise UsageError(f"the entities of the DTD {path} cannot be used: {reason}")
+    return declarations
 
 
 def _effects(subset: bytes) -> tuple[bool, dict[str, str]]:
@@ -123,7 +164,7 @@ def _effects(subset: bytes) -> tuple[bool, dict[str, str]]:
                 replacement = _CHARACTER.sub(_character, literal[0][1:-1].decode("utf-8", "replace"))
                 if "<" in replacement:
                     raise UsageError(f"entity {name} contains markup")
-                if name not in ("lt", "gt", "amp", "quot", "apos"):
+                if name not in _OWN_ENTITIES:
                     entities.setdefault(name, replacement)
     return has_defaults, entities
 

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from string import ascii_letters
 from xml.parsers import expat
@@ -173,7 +174,7 @@ def _locate(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[i
     """`locate_malformed`, with both parsers."""
     wrong, end = forbidden(data if split.final else data + TAIL)
     if wrong >= 0:  # ignore later data, which may or may not have arrived
-        split, data, error = Split(split.source, split.start, split.data[:end], False), data[:end], None
+        split, data, error = replace(split, data=split.data[:end], final=False), data[:end], None
     prologue, positions = split.before, SplitPositions(split)
     plain = data[:wrong].translate(_LETTERS) + data[wrong:] if wrong >= 0 else data.translate(_LETTERS)
     reader = expat.ParserCreate("UTF-8", " ")
@@ -218,7 +219,9 @@ def libxml_reason(entry: etree._LogEntry) -> str:
     if entry.type_name == "ERR_CDATA_NOT_FINISHED":
         message = "a CDATA section with a character that XML forbids, or without an end"
     if entry.type_name in ("ERR_UNDECLARED_ENTITY", "WAR_UNDECLARED_ENTITY"):
-        message += ": DTDs are not read, so there are only lt, gt, amp, quot and apos"
+        message += (
+            ": DTDs are not read, so there are only lt, gt, amp, quot, apos and those of WITH (dtd = 'FILE')"
+        )
     # libxml2's limits apply: xmlpunct does not offer the option that the message recommends.
     short_message, option, _ = re.sub(r" line \d+", "", message).partition("XML_PARSE_HUGE")
     return f"too large: {re.sub('[,:]? [a-z]+ $', '', short_message)}" if option else short_message

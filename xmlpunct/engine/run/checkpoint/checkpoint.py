@@ -347,7 +347,8 @@ def described(query: Query, *, with_sources: bool = True) -> list[Any]:
     streams = []
     for s in query.streams:
         source, columns = s.source if with_sources else "", [repr(a) for a in s.schema]
-        streams.append((s.name, source, s.element, s.where, s.nested, columns, *map(repr, s.marks)))
+        options = [*map(repr, s.marks), *([s.dtd] if s.dtd else [])]
+        streams.append((s.name, source, s.element, s.where, s.nested, columns, *options))
     return list(json.loads(json.dumps([streams, [_brief(node, with_sources) for node in query.walk()]])))
 
 

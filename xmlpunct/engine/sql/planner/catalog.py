@@ -19,6 +19,7 @@ from xmlpunct.engine.sql.planner.file_tables import ColumnsRemedy
 from xmlpunct.engine.sql.planner.promises import access_order, declared_marks, promised_schemes
 from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of
 from xmlpunct.engine.sql.syntax.promise_syntax import MarkOf, OrderOf
+from xmlpunct.firehose.libxml.doctype import entities_of
 from xmlpunct.firehose.libxml.xsd_validator import validity_of
 from xmlpunct.schema import Schema
 from xmlpunct.schema.column_attributes import attributes_of, keys_of, namespaces_of
@@ -63,7 +64,14 @@ def declared(
         table = tables.get(name)
         source = _source(options, sources.get(name, name if table else None), statement)
         guessed = not any(isinstance(c, exp.ColumnDef) for c in statement.this.expressions)
-        remedy = None
+        remedy, dtd = None, ""
+        if "dtd" in options:
+            with at(option_of(statement, "dtd") or statement):
+                dtd = entities_of(options["dtd"])
+                if guessed and ("xsd" not in options or "element" not in options):
+                    raise UsageError(
+                        "columns are inferred without a DTD: declare them, as in (name TYPE, ...)"
+                    )
         if "sample" in options and (not guessed or table is not None):
             refuse(
                 "sample is for columns that are inferred: leave it out",
@@ -89,7 +97,7 @@ def declared(
             )
         if table is None:
             _check_file_names(source, schema, statement)
-        elif (xml_option := next(filter(options.__contains__, ("where", "xsd")), None)) is not None:
+        elif (xml_option := next(filter(options.__contains__, ("where", "xsd", "dtd")), None)) is not None:
             refuse(
                 f"{xml_option} applies to XML elements, but {name} is a table",
                 option_of(statement, xml_option) or statement,
@@ -124,6 +132,7 @@ def declared(
             keys=keys,
             promised=promised_schemes(statement, schema),
             marks=declared_marks(statement, schema, namespaces),
+            dtd=dtd,
             remedy=remedy,
         )
     for name, source in sources.items():
@@ -151,8 +160,8 @@ def files_named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -
             if (file := order.args["file"]) is not None:
                 yield "a list of senders", file.name
         for option in statement.args["properties"].expressions if isinstance(statement, exp.Create) else ():
-            if option.name == "xsd":
-                yield "an XML Schema", option.args["value"].name
+            if option.name in ("xsd", "dtd"):
+                yield "a DTD" if option.name == "dtd" else "an XML Schema", option.args["value"].name
 
 
 def _check_file_names(source: str | None, schema: Schema, statement: exp.Expr) -> None:

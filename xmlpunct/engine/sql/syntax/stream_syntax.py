@@ -24,6 +24,7 @@ OPTIONS = (
     "where",
     "nested",
     "xsd",
+    "dtd",
     "sample",
     "connections",
     "follow",
