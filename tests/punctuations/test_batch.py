@@ -16,6 +16,7 @@ from xmlpunct.punctuations.promised import Promised
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
+from xmlpunct.punctuations.single_attribute import columnar
 from xmlpunct.schema import Schema
 
 every_space = pytest.mark.parametrize("space", SPACES, ids=str)
@@ -144,3 +145,17 @@ def test_each_part_is_routed_by_its_form() -> None:
         0: {*punctuations[1:]},
         1: {*punctuations[:3]},
     }
+
+
+def test_a_union_of_several_forms_with_repetitions_is_columnar() -> None:
+    schema = Schema.parse("a INT, b INT")
+    for count in (3, 40):  # keys one by one, and columns
+        first = [Punctuation.of(schema, **{name: n}) for n in range(count) for name in ("a", "b")]
+        second = [
+            first[1],
+            Punctuation.of(schema, b="(,5]"),
+            *(Punctuation.of(schema, a=-n) for n in range(count)),
+        ]
+        union = PunctuationBatch.union([columnar(first), columnar(second)])
+        assert {(part.position, part.ranged) for part in union.parts} == {(0, False), (1, False), (1, True)}
+        assert list(union) == list(dict.fromkeys([*first, *second]))

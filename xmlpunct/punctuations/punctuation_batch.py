@@ -122,10 +122,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         batch = cls()
         if nonempty:
             batch._schema, batch._objects = nonempty[0][0].schema, None
-            batch._parts, batch._order = (
-                [part for part, _ in nonempty],
-                [indices for _, indices in nonempty],
-            )
+            batch._parts, batch._order = map(list, zip(*nonempty, strict=True))
         return batch
 
     @property
@@ -420,31 +417,34 @@ def _combine_columnar(batches: Sequence[PunctuationBatch]) -> PunctuationBatch |
     if not all(batch.in_columns for batch in batches):
         return None
     by_form: dict[tuple[int | None, bool], list[PunctuationBatch]] = {}
-    for part in chain.from_iterable(batch.parts for batch in batches):
-        by_form.setdefault((part.position, part.ranged), []).append(part)
-    form_batches = [*map(_combine_form, by_form.values())]
-    if len(form_batches) < 2:
-        return form_batches[0] if form_batches else None
-    if sum(map(len, form_batches)) < sum(map(len, batches)):
-        return None  # there are duplicates, and the order of first occurrences is unknown
-    positions: dict[tuple[int | None, bool], list[NDArray[np.int64]]] = {form: [] for form in by_form}
+    positions: dict[tuple[int | None, bool], list[NDArray[np.int64]]] = {}
     start = 0
     for batch in batches:
-        ranks = (
-            np.argsort(np.argsort(np.concatenate(batch._order))) if batch._parts else np.arange(len(batch))
-        )
-        first = 0
+        order = np.concatenate(batch._order) if batch._parts else np.arange(len(batch))
+        ranks = start + np.argsort(np.argsort(order)) if batch._parts else start + order
         for part in batch.parts:
-            positions[part.position, part.ranged].append(start + ranks[first : first + len(part)])
-            first += len(part)
+            form = part.position, part.ranged
+            by_form.setdefault(form, []).append(part)
+            positions.setdefault(form, []).append(ranks[: len(part)])
+            ranks = ranks[len(part) :]
         start += len(batch)
-    return PunctuationBatch.of_parts(form_batches, [np.concatenate(chunks) for chunks in positions.values()])
+    distinct = [_combine_form(parts) for parts in by_form.values()]
+    return PunctuationBatch.of_parts(
+        [combined for combined, _ in distinct],
+        [np.concatenate(positions[form])[first] for form, (_, first) in zip(by_form, distinct, strict=True)],
+    )
 
 
-def _combine_form(parts: Sequence[PunctuationBatch]) -> PunctuationBatch:
-    """The distinct punctuations of columnar batches of one form, as one batch."""
+def _combine_form(parts: Sequence[PunctuationBatch]) -> tuple[PunctuationBatch, NDArray[np.int64]]:
+    """The distinct punctuations of columnar batches of one form, as one batch, and the first row of each of them."""
+    count = sum(map(len, parts))
     if len(parts) == 1:
-        return parts[0]
-    if sum(map(len, parts)) < COLUMN_FROM:
-        return parts[0].of_some(dict.fromkeys(chain.from_iterable(batch.keys for batch in parts)))
-    return parts[0]._from_bounds(pl.concat([b.to_columns() for b in parts]).unique(maintain_order=True))
+        return parts[0], np.arange(count)
+    if count < COLUMN_FROM:
+        first_rows = dict[FormKey, int]()
+        for row, key in enumerate(chain.from_iterable(batch.keys for batch in parts)):
+            first_rows.setdefault(key, row)
+        return parts[0].of_some(first_rows), np.array([*first_rows.values()])
+    rows = pl.concat([batch.to_columns() for batch in parts]).with_row_index("row")
+    rows = rows.unique(rows.columns[1:], keep="first", maintain_order=True)
+    return parts[0]._from_bounds(rows.drop("row")), rows["row"].to_numpy().astype(np.int64)

@@ -16,6 +16,7 @@ from xmlpunct.operators.time.windows.frame import HoppingWindows
 from xmlpunct.punctuations.closed_attribute import ClosedAttribute, Growth
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
+from xmlpunct.punctuations.single_attribute import columnar, constraining_beyond
 from xmlpunct.schema import Schema
 from xmlpunct.schema.attribute import Attribute
 from xmlpunct.types.ordinals import ordinals_of, values_of
@@ -123,22 +124,22 @@ class WindowPromises(Operator):
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         if self._keeps:
             propagated = batch
-        elif batch.position == self._position:
-            propagated = PunctuationBatch()
+        elif batch.in_columns:
+            propagated = constraining_beyond(batch, [self._position])
         else:
             propagated = batch.closing([i for i in range(len(self.inputs[0])) if i != self._position])
         propagated = propagated.rebase(self.schema, self._sources)
         relevant = batch
         if self._closed.is_simple:  # punctuations that leave the timestamp open imply no others on windows
-            if batch.position not in (None, self._position):
-                return self.schema.empty(), propagated
-            if batch.position is None:
-                i = self._position
+            i = self._position
+            if batch.in_columns:
+                relevant = PunctuationBatch.of_parts([part for part in batch.parts if part.position == i])
+            else:
                 relevant = PunctuationBatch(
                     p for p in batch if p.is_everything or p.patterns[i] is not WILDCARD
                 )
-        implied = list(self._window_punctuations(self._closed.add(relevant)))
-        return self.schema.empty(), PunctuationBatch.union([propagated, implied]) if implied else propagated
+        implied = columnar([*self._window_punctuations(self._closed.add(relevant))])
+        return self.schema.empty(), PunctuationBatch.union([propagated, implied])
 
     def _window_punctuations(self, grown: list[Growth]) -> Iterator[Punctuation]:
         """The punctuations on windows that grown intervals newly imply."""
