@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,40 @@ def test_check_takes_no_other_promise(cli: Cli, tmp_path: Path) -> None:
         ended = cli("check", str(tmp_path / "s.xml"), "--element", "t", "--promise", clause)
         assert ended.code == 2
         assert message in ended.err
+
+
+def test_in_archives_compressed_files_and_directories(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mark of one file closes tuples of the files behind it."""
+    monkeypatch.chdir(tmp_path)
+    documents = [f"<r>{rows((1, 1), (2, 2))}<m k='1'/></r>", f"<r>{rows((2, 5))}<m k='2'/>{rows((1, 7))}</r>"]
+    Path("d").mkdir()
+    with zipfile.ZipFile("s.zip", "w") as archive:
+        for number, document in enumerate(documents):
+            archive.writestr(f"{number}.xml", document)
+            Path("d", f"{number}.xml.gz").write_bytes(gzip.compress(document.encode()))
+    for source in ("s.zip", "d/*.xml.gz"):
+        sql = QUERY.format("PUNCTUATE ON 'm' CLOSES (k = '@k')").replace("s.xml", source)
+        ended = cli("run", "--engine", "local", "--format", "csv", "--rejects", "rejects", "-q", sql)
+        assert (ended.code, sorted(ended.out.split())) == (0, ["1", "2", "5", "v"])
+        (reject,) = map(json.loads, Path("rejects").read_text().splitlines())
+        assert reject["reason"] == "late: <1, *> was closed before it"
+
+
+def test_a_checkpoint_belongs_to_its_marks(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.xml").write_text(f"<r>{rows((1, 1), (2, 2))}<m k='1'/></r>")
+    options = ("--engine", "local", "--checkpoint", "c", "-o", "out.csv")
+    sql = QUERY.format("PUNCTUATE ON 'm' CLOSES (k = '@k')")
+    assert cli("run", *options, "-q", sql).code == 0
+    assert cli("run", *options, "-q", sql).code == 0
+    other = cli("run", *options, "-q", sql.replace("'@k'", "'@q'"))
+    assert other.code == 2
+    assert "another query" in other.err
+
+
+def test_explain_shows_the_marks(cli: Cli) -> None:
+    marks = "PUNCTUATE ON 'm' WHERE '@last' = 'true' CLOSES (k = '@k') PUNCTUATE ON '{urn:x}all' CLOSES ALL"
+    shown = cli("explain", "-q", QUERY.format(marks)).out
+    assert "#1 scan s: v; closed by <m>: k; closed by <{urn:x}all>: all" in shown

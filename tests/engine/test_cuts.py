@@ -20,13 +20,16 @@ from xmlpunct.engine.run.inputs.ranges import Range, advance
 from xmlpunct.engine.run.inputs.uncut import Uncut, save, saved
 from xmlpunct.firehose import Parser, StreamSpec, native
 from xmlpunct.firehose.position import Cursor, Position
-from xmlpunct.firehose.spec import elements_of
+from xmlpunct.firehose.spec import ClosingMark, elements_of
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.schema import Schema
 
 SPECS = [
     StreamSpec("t", Schema.parse("a STRING"), "t"),
     StreamSpec("t", Schema.parse("a STRING, n STRING PATH '../@n'"), "t"),
+    StreamSpec(
+        "s", Schema.parse("a STRING"), "t", marks=(ClosingMark("g", (("a", "@n"),)), ClosingMark("u"))
+    ),
 ]
 TUPLES = [
     "<t><a>{}</a></t>",

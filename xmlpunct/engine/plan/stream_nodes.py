@@ -145,7 +145,10 @@ class Scan(Node):
     def parameters(self) -> str:
         pairs = zip(self.columns, self.names, strict=True)
         shown = [c if n in (c, f"{self.stream.declared}.{c}") else f"{n} = {c}" for c, n in pairs]
-        return f"{self.stream.name}: {', '.join(shown)}"
+        marks = (
+            f"; closed by <{m.element}>: {', '.join(dict(m.closes)) or 'all'}" for m in self.stream.marks
+        )
+        return f"{self.stream.name}: {', '.join(shown)}{''.join(marks)}"
 
     def narrowed(self, used: Collection[str]) -> Node:
         pairs = [p for p in zip(self.columns, self.names, strict=True) if p[1] in used]
