@@ -127,9 +127,8 @@ def _is_broken(data: bytes, tail: int) -> bool:
     if tail == len(data) or terminator(data[tail : tail + 9])[1] != b">":
         return False
     head = data[tail : tail + 9]
-    if any(beginning.startswith(head) for beginning in _BEGINNINGS) or _PARTIAL.match(data, tail):
-        return False
-    return not is_partial_doctype(data, tail)
+    is_partial = any(beginning.startswith(head) for beginning in _BEGINNINGS) or _PARTIAL.match(data, tail)
+    return not is_partial
 
 
 def is_partial_doctype(data: bytes | bytearray, begin: int, end: int = sys.maxsize) -> bool:
