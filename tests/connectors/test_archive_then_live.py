@@ -93,7 +93,7 @@ def test_the_live_source_is_spooled_while_the_archive_is_not(archive: Path, tmp_
 @pytest.mark.parametrize(
     ("sources", "message"),
     [
-        ("'{0}' THEN 'tcp://h:1'", "nothing may be missing between them: write CONTIGUOUS"),
+        ("'{0}' THEN 'tcp://h:1'", "THEN needs overlap = 'key' or a column in order"),
         ("'{0}' THEN", "the quoted live source behind THEN"),
         ("'tcp://h:1' THEN '{0}' CONTIGUOUS", "tcp://h:1 may never end, so nothing can follow it"),
         (

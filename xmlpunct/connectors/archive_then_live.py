@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from xmlpunct.base.errors import UsageError
-from xmlpunct.connectors.contract import THEN, Connector, connector_of, expand, halves
-from xmlpunct.connectors.source import Source
+from xmlpunct.connectors.contract import FOLLOW, THEN, Connector, connector_of, expand, halves
+from xmlpunct.connectors.source import Source, without_password
 
 
 class ArchiveThenLive(Connector):
@@ -24,11 +24,17 @@ class ArchiveThenLive(Connector):
         def open_part(number: int) -> tuple[BinaryIO, bool]:
             return archive.opener(number) if number < first_live else live.opener(number - first_live)
 
+        prefix = live_prefix(spec)
+        if clash := next((part for part, _ in archive.parts if part.startswith(prefix)), None):
+            raise UsageError(
+                f"{clash} is in the archive, and its name begins as that of the live source {prefix}"
+            )
+        live_parts = [(n if n.startswith(prefix) else f"{prefix}#{n}", size) for n, size in live.parts]
         files = [source.files or (None,) * len(source.parts) for source in (archive, live)]
         return replace(
             live,
             name=name.removeprefix(THEN),
-            parts=(*archive.parts, *live.parts),
+            parts=(*archive.parts, *live_parts),
             opener=open_part,
             files=(*files[0], *files[1]),
             once=archive.once or live.once,
@@ -44,6 +50,15 @@ class ArchiveThenLive(Connector):
 
     def paths(self, spec: str) -> list[str]:
         return [path for half in halves(spec) for path in connector_of(half).paths(half)]
+
+
+def live_prefix(spec: str) -> str:
+    """The text with which the names of the live source's parts begin.
+
+    >>> live_prefix("then:old/*.xml THEN follow:live.xml")
+    'live.xml'
+    """
+    return without_password(halves(spec)[-1].removeprefix(FOLLOW))
 
 
 def _checked(spec: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from xmlpunct.operators.join.not_in import NotIn
 from xmlpunct.operators.merge.merge import Merge
 from xmlpunct.operators.sets.partial_dupelim import PartialDupElim
 from xmlpunct.operators.sets.pointwise import Pointwise
+from xmlpunct.operators.time.drop_overlap import DropOverlap
 from xmlpunct.operators.time.key import Key
 from xmlpunct.operators.time.late_filter import LateFilter
 from xmlpunct.operators.time.over.calls import Frame as OverFrame
@@ -63,6 +64,7 @@ __all__ = [
     "ChangeJoin",
     "ChangeSemi",
     "Counters",
+    "DropOverlap",
     "GroupBy",
     "Hop",
     "Join",

@@ -41,6 +41,7 @@ from xmlpunct.engine.plan.set_nodes import Difference as Difference
 from xmlpunct.engine.plan.set_nodes import Intersect as Intersect
 from xmlpunct.engine.plan.set_nodes import Merge as Merge
 from xmlpunct.engine.plan.set_nodes import Union as Union
+from xmlpunct.engine.plan.stream_nodes import DropOverlap as DropOverlap
 from xmlpunct.engine.plan.stream_nodes import Guard as Guard
 from xmlpunct.engine.plan.stream_nodes import Key as Key
 from xmlpunct.engine.plan.stream_nodes import Punctuate as Punctuate

@@ -13,6 +13,7 @@ from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, reduced, smal
 from xmlpunct.firehose import StreamSpec
 from xmlpunct.firehose.spec import ClosingMark, Remedy, Validity
 from xmlpunct.operators.time.access_order import AccessOrder, steps_text
+from xmlpunct.operators.time.drop_overlap import Overlap
 from xmlpunct.operators.time.late_filter import guard_schema, guarded_slice
 from xmlpunct.schema import Schema
 from xmlpunct.schema.provenance import ORIGIN, SOURCE, without_origin
@@ -54,6 +55,7 @@ class Stream:
     marks: tuple[ClosingMark, ...] = ()
     dtd: str = field(default="", repr=False)
     remedy: Remedy | None = field(default=None, repr=False, compare=False)
+    overlap: Overlap | None = None
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """The specification for parsing its source, with the needed columns."""
@@ -184,6 +186,28 @@ class Scan(Node):
 
 
 @dataclass(frozen=True)
+class DropOverlap(Unary):
+    """Drops the rows of a live source that its archive has as well. Its input is a scan with source positions."""
+
+    keeps_order = True
+
+    overlap: Overlap
+
+    def operator(self) -> ops.Operator:
+        return ops.DropOverlap(self.input.schema, self.overlap)
+
+    @property
+    def parameters(self) -> str:
+        overlap = self.overlap
+        by = (
+            f"key {', '.join(overlap.key)}"
+            if overlap.column is None
+            else f"{overlap.column}, slack {overlap.slack:g}"
+        )
+        return f"of {overlap.live} with the archive, by {by}"
+
+
+@dataclass(frozen=True)
 class Key(Unary):
     """Emits, after each tuple, punctuations on its ``keys``, and drops later tuples with the same key.
 
@@ -218,7 +242,7 @@ class Key(Unary):
         return self.keys
 
     def partition_choices(self) -> list[PartitionChoice] | None:
-        if isinstance(self.input, Scan):
+        if isinstance(self.input, Scan | DropOverlap):
             return None
         # A shard emits punctuations on keys, so all tuples of a key must be on the same shard.
         common = frozenset.intersection(*(frozenset(key) for key in self.keys))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from xmlpunct.engine.plan import Guard, Key, Node, Project, Punctuate, Query, Scan, Select, plain
+from xmlpunct.engine.plan import DropOverlap, Guard, Key, Node, Project, Punctuate, Query, Scan, Select, plain
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.time.access_order import AccessOrder
 from xmlpunct.schema import Schema
@@ -31,6 +31,9 @@ def with_guards(query: Query) -> Query:
         guarded_streams.add(stream.name)
         names = stream.layout.names
         unguarded: Node = Scan(stream, names, names, scan.memory, number=scan.number)
+        if (overlaps := [*node.find(DropOverlap)]) and stream.overlap is not None:
+            number = overlaps[0].number
+            unguarded = DropOverlap(unguarded, stream.overlap, number=number, drops_rejects=drops_rejects)
         if isinstance(node, Key):
             keys = tuple(tuple(_origins(scan)[name] for name in key) for key in node.keys)
             unguarded = replace(node, input=unguarded, keys=keys)
@@ -45,9 +48,18 @@ def with_guards(query: Query) -> Query:
 
     def rewrite_uncached(node: Node, has_origin: bool) -> Node:
         match node:
-            case (Scan() as scan) | Key(Scan() as scan):
+            case (
+                (Scan() as scan)
+                | DropOverlap(Scan() as scan)
+                | Key((Scan() as scan) | DropOverlap(Scan() as scan))
+            ):
                 below: Node = guard_of(node)
-            case Punctuate((Scan() as scan) | Key(Scan() as scan), order):
+            case Punctuate(
+                (Scan() as scan)
+                | DropOverlap(Scan() as scan)
+                | Key((Scan() as scan) | DropOverlap(Scan() as scan)),
+                order,
+            ):
                 guard = guard_of(node.input)
                 order = _in_stream_names(order, _origins(scan))
                 drops_rejects = node.drops_rejects or guard.drops_rejects

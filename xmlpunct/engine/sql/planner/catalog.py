@@ -10,7 +10,7 @@ from sqlglot import exp
 from xmlpunct.base.errors import UsageError
 from xmlpunct.base.paths import read_condition, read_element
 from xmlpunct.base.suggestions import did_you_mean
-from xmlpunct.connectors.contract import FOLDER_OPTIONS, FOLLOW, WATCH, columns_named, halves, paths_of
+from xmlpunct.connectors.contract import FOLDER_OPTIONS, FOLLOW, THEN, WATCH, columns_named, halves, paths_of
 from xmlpunct.connectors.tcp import SocketAddress
 from xmlpunct.engine.inference import Inference, sample_size
 from xmlpunct.engine.plan import Stream
@@ -21,6 +21,8 @@ from xmlpunct.engine.sql.planner.window_lengths import TIMES, length_of
 from xmlpunct.engine.sql.syntax.promise_syntax import MarkOf, OrderOf
 from xmlpunct.firehose.libxml.doctype import entities_of
 from xmlpunct.firehose.libxml.xsd_validator import validity_of
+from xmlpunct.operators.time.access_order import AccessOrder
+from xmlpunct.operators.time.drop_overlap import Overlap
 from xmlpunct.schema import Schema
 from xmlpunct.schema.column_attributes import attributes_of, keys_of, namespaces_of
 from xmlpunct.schema.provenance import ORIGIN, with_origin
@@ -114,7 +116,8 @@ def declared(
                 "a relation with changes can repeat a key: leave out the key, or the change column",
                 statement.this.this,
             )
-        schema = with_origin(schema) if placed and table is None else schema
+        overlap = _overlap(options, source, statement, schema, order, keys)
+        schema = with_origin(schema) if (placed or overlap) and table is None else schema
         validity = validity_of(options["xsd"], read_element(element)[-1]) if "xsd" in options else None
         streams[name] = Stream(
             name,
@@ -134,6 +137,7 @@ def declared(
             marks=declared_marks(statement, schema, namespaces),
             dtd=dtd,
             remedy=remedy,
+            overlap=overlap,
         )
     for name, source in sources.items():
         if name in streams:
@@ -218,6 +222,58 @@ def _watched(source: str | None, options: Mapping[str, str], statement: exp.Expr
     except UsageError as error:
         refuse(str(error), statement)
     return source
+
+
+def _overlap(
+    options: Mapping[str, str],
+    source: str | None,
+    statement: exp.Expr,
+    schema: Schema,
+    order: AccessOrder | None,
+    keys: tuple[tuple[str, ...], ...],
+) -> Overlap | None:
+    """How the rows that an archive and its live source share are found; None if they share none."""
+    by, option = options.get("overlap"), option_of(statement, "overlap") or statement
+    if source is None or not source.startswith(THEN):
+        if by is not None:
+            refuse(
+                "overlap is for an archive and a live source: source = 'old/*.xml' THEN 'tcp://...'", option
+            )
+        return None
+    declared_source = option_of(statement, "source")
+    is_contiguous = (
+        declared_source is None or declared_source.meta["contiguous"] or options["source"] != source
+    )
+    if by is None:
+        if not is_contiguous:
+            refuse(
+                "THEN needs overlap = 'key' or a column in order, by which rows are removed that are in both sources; "
+                "or, if there are none and nothing is missing, CONTIGUOUS behind the live source",
+                declared_source or statement,
+            )
+        return None
+    from xmlpunct.connectors.archive_then_live import live_prefix
+
+    live = live_prefix(source)
+    if by == "key":
+        if not keys:
+            refuse("overlap = 'key' needs a PRIMARY KEY", option)
+        return Overlap(live, None, key=keys[0], proven=not is_contiguous)
+    if by == "position":
+        refuse(
+            "the files of an archive do not have the positions of the live source: write overlap = 'key', or a column "
+            "in order",
+            option,
+        )
+    if by not in schema:
+        refuse(f"no column {by} here: there are {', '.join(schema.names)}", option)
+    if order is None or order.attribute != by or order.sender_column is not None:
+        refuse(f"overlap = '{by}' needs the order of the stream: PUNCTUATE ORDER BY {by}", option)
+    if schema[by].nullable or schema[by].type is STRING:
+        refuse(
+            f"overlap needs a column of numbers or times that is NOT NULL: {by} is {schema[by].type}", option
+        )
+    return Overlap(live, by, order.slack, proven=not is_contiguous)
 
 
 def flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.engine.inference import Inference
-from xmlpunct.engine.plan import Key, Node, Punctuate, Scan, Stream, is_changing
+from xmlpunct.engine.plan import DropOverlap, Key, Node, Punctuate, Scan, Stream, is_changing
 from xmlpunct.engine.sql.planner.declaration import string_literal
 from xmlpunct.engine.sql.planner.file_tables import READ_XML, FileTables
 from xmlpunct.engine.sql.planner.join_planner import (
@@ -371,6 +371,11 @@ def _scan(stream: Stream, label: str, origin: exp.Expr) -> PlannedRelation:
         for column, name in zip(columns, names, strict=True)
     )
     node: Node = Scan(stream, columns, names)
+    if (overlap := stream.overlap) is not None:
+        column = overlap.column and f"{label}.{overlap.column}"
+        node = DropOverlap(
+            node, replace(overlap, column=column, key=tuple(f"{label}.{k}" for k in overlap.key))
+        )
     if stream.keys:
         node = Key(node, tuple(tuple(f"{label}.{name}" for name in key) for key in stream.keys))
     if stream.order is not None:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from xmlpunct.base.paths import read_element, read_path
 from xmlpunct.base.suggestions import did_you_mean
 from xmlpunct.connectors.contract import senders_of
-from xmlpunct.engine.plan import Key, Project, Punctuate, Scan, Select
+from xmlpunct.engine.plan import DropOverlap, Key, Project, Punctuate, Scan, Select
 from xmlpunct.engine.sql.planner.scope import PlannedRelation
 from xmlpunct.engine.sql.planner.window_lengths import length_of
 from xmlpunct.engine.sql.planner.windowing import watermark_order
@@ -111,7 +111,7 @@ def punctuate_relation(relation: PlannedRelation, order: OrderOf) -> PlannedRela
     """A relation of FROM with its PUNCTUATE, which requires the tuples of one source in their order."""
     node = relation.node
     while not isinstance(node, Scan):
-        if not isinstance(node, Select | Project | Key | Punctuate):
+        if not isinstance(node, Select | Project | Key | Punctuate | DropOverlap):
             refuse(f"PUNCTUATE needs the order of a single source, which {node.name} does not keep", order)
         (node,) = node.inputs
     if node.stream.keys and senders_of(node.stream.source) > 1:

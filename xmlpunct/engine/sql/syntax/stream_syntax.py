@@ -31,6 +31,7 @@ OPTIONS = (
     "timestamp",
     "change",
     *FOLDER_OPTIONS,
+    "overlap",
 )
 """The keys of WITH (...) in CREATE STREAM and CREATE RELATION."""
 SINK_OPTIONS = ("output", "format", "partition_by", "root", "row", "namespaces", "pretty")
@@ -171,18 +172,11 @@ class StreamParser(PromiseParser):
             self._advance()
             value = exp.Literal.string(self._prev.text)
         value = value or self._fail(f"{key.name} needs a quoted value")
+        is_contiguous = False
         if key.name.lower() == "source" and kind == "STREAM" and self._match(TokenType.THEN):
-            value = self._parse_live(value)
+            live = self._parse_string() or self._fail("the quoted live source behind THEN")
+            value = exp.Literal.string(f"{THEN}{value.name}{AND_THEN}{live.name}")
+            is_contiguous = bool(self._match_text_seq("CONTIGUOUS"))
         option = exp.Property(this=exp.var(key.name.lower()), value=value)
-        option.meta.update(start=token.start, end=self._prev.end)
+        option.meta.update(start=token.start, end=self._prev.end, contiguous=is_contiguous)
         return option
-
-    def _parse_live(self, archive: exp.Expr) -> exp.Expr:
-        """The source of an archive, and of what follows THEN: 'LIVE' CONTIGUOUS."""
-        live = self._parse_string() or self._fail("the quoted live source behind THEN")
-        if not self._match_text_seq("CONTIGUOUS"):
-            self._fail(
-                "the archive and the live source must not overlap, and nothing may be missing between them: write "
-                "CONTIGUOUS behind the live source if that is so"
-            )
-        return exp.Literal.string(f"{THEN}{archive.name}{AND_THEN}{live.name}")
