@@ -48,6 +48,13 @@ class DropOverlap(Operator):
     - cpass   = archive ++ [t | t in live, not overlap(t)]
     - cprop   = ps
     - ckeep   = [t | t in archive, t.a >= m - s], or the archive by key
+
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.schema.provenance import with_origin
+    >>> a = with_origin(Schema.parse("a INT NOT NULL"))
+    >>> show(DropOverlap(a, Overlap("new", "a")), "1 old 1 3; 2 old 2 9", "1 new 1 3; 2 new 2 9; 2 new 3 15")
+    1 old 1 3; 2 old 2 9             -> 1 old 1 3; 2 old 2 9
+    1 new 1 3; 2 new 2 9; 2 new 3 15 -> 2 new 3 15
     """
 
     name = "overlap"
