@@ -49,19 +49,21 @@ def infer_command(
 
     They are inferred from the beginning of SOURCE. The rest of SOURCE may differ, so check the statement.
     """
-    from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output_path
-    from xmlpunct.engine.sql.planner.declaration import declaration
-
-    refuse_read([standard_output_path()], source_place(source))
     size = parse_size(sample)
     if size > MOST_SAMPLE_BYTES:
         raise UsageError(
             f"--sample {sample} is too large: the sample is held in memory, and may have 64MiB at most"
         )
-    lines: list[str] = []
-    if xsd is None or element is None:
-        with activity(f"reading the beginning of {source}"):
+    lines, sampled = list[str](), None
+    with activity(f"reading the beginning of {source}"):
+        from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output_path
+        from xmlpunct.engine.sql.planner.declaration import declaration
+
+        refuse_read([standard_output_path()], source_place(source))
+        if xsd is None or element is None:
             sampled, _ = take_sample(open_source(source), size, element)
+    if xsd is None or element is None:
+        assert sampled is not None
         inferred = infer(sampled, element, punct_namespace, any_namespace=True)
         element, lines = inferred.element, describe_inferred(inferred, sampled)
         if is_endless(source):

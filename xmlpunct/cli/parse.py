@@ -37,13 +37,13 @@ def parse_command(
 
     Without --element and --schema, the tuples' element and its columns are inferred from the beginning of SOURCE.
     """
-    from xmlpunct.engine.run.output import Output
-    from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output_path
-
-    refuse_read([standard_output_path()], source_place(source))
     declared = None if columns is None else Schema.parse(columns)
     is_terminal, tuples = standard_output().isatty(), 0
     with ProgressLine("local", sources=source) as progress:
+        from xmlpunct.engine.run.output import Output
+        from xmlpunct.engine.run.overlap import refuse_read, source_place, standard_output_path
+
+        refuse_read([standard_output_path()], source_place(source))
         spec, opened = stream_of(open_source(source), declared, element, punct_namespace, has_remedy=True)
         schema, name = spec.schema, name_parts(spec.tag)[1]
         reader = SliceReader(opened, [spec], punct_namespace)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from xmlpunct.base.printable import printable
 from xmlpunct.base.secrets import hide
 from xmlpunct.engine.run.rates import Rates
-from xmlpunct.engine.run.stats import RunStats
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
     from rich.text import Text
 
+    from xmlpunct.engine.run.stats import RunStats
     from xmlpunct.firehose.slice_reader import SliceReader
 
 REFRESH_SECONDS = 0.2

@@ -11,13 +11,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from xmlpunct.base.errors import SourceError, StrictError, UsageError, XmlPunctError, ended_by
 from xmlpunct.base.lazy_imports import loading
-from xmlpunct.cli.live import Live
 from xmlpunct.cli.progress import activity
 from xmlpunct.cli.run_help import EXAMPLES, RunCommand
 from xmlpunct.cli.shared_options import (
@@ -30,13 +30,15 @@ from xmlpunct.cli.shared_options import (
     sql_option,
 )
 from xmlpunct.cli.terminal import PLACE, TEXT, say
-from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rule_options import read_rules
 from xmlpunct.engine.run.output_names import is_xml, resolve_output, table_of
 from xmlpunct.engine.run.reject_limit import RejectLimit
 from xmlpunct.engine.run.run_options import OUTPUT_FORMATS, RunOptions, XmlForm, parse_size, parse_time
-from xmlpunct.engine.run.stats import RunStats
 from xmlpunct.engine.run.stop import Stop
+
+if TYPE_CHECKING:
+    from xmlpunct.engine.plan import Query
+    from xmlpunct.engine.run.stats import RunStats
 
 ENGINES = ("spark", "local")
 
@@ -192,10 +194,12 @@ def run_command(
     with activity(
         "planning the query; columns without a declaration are inferred from the beginning of their source"
     ):
-        with loading():
+        with loading():  # after the first line: this takes most of the time before a run
+            from xmlpunct.cli.live import Live
             from xmlpunct.engine.inference import Inference
             from xmlpunct.engine.run.checkpoint.checkpoint import inferred_before
             from xmlpunct.engine.run.overlap import refuse_overlaps
+            from xmlpunct.engine.run.stats import RunStats
             from xmlpunct.engine.sql import plan
 
         inference = Inference(punct_namespace, inferred_before(checkpoint))

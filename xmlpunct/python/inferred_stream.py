@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from xmlpunct.base.xml_names import PUNCT_NAMESPACE
 from xmlpunct.connectors.source import Source
-from xmlpunct.engine.sql.planner.declaration import column_list
 from xmlpunct.firehose.spec import StreamSpec, elements_of
 from xmlpunct.schema import Schema
 
@@ -22,6 +21,7 @@ def stream_of(
     does not fit an inferred column is an error; without it, its tuple is a reject. Raises `SourceError`, and
     `UsageError` for a wrong name.
 
+    >>> from xmlpunct.engine.sql.planner.declaration import column_list
     >>> spec, _ = stream_of(Source.of(b"<d xmlns='urn:x'><b><n>1</n></b><b><n>2</n></b></d>"), None, "b")
     >>> spec.element, column_list(spec.schema)
     ('{urn:x}b', 'n INT NOT NULL')
@@ -44,6 +44,8 @@ def stream_of(
 
 
 def _remedy(columns: Schema) -> str:
+    from xmlpunct.engine.sql.planner.declaration import column_list
+
     return (
         "this column is inferred from the beginning of the source: declare the columns, with the schema "
         f'"{column_list(columns)}"'
