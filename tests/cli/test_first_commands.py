@@ -109,7 +109,7 @@ def test_an_unknown_command_is_not_a_query(cli: Cli) -> None:
         (["SELECT title FROM books.xml.gz b"], "the name of a file stands in quotes: FROM 'books.xml.gz'"),
         (["SELECT title FROM ./books.xml"], "the name of a file stands in quotes"),
         (["SELECT title FROM data/books.xml"], "the name of a file stands in quotes"),
-        (["SELECT title FROM 'pip://books.xml'"], "the schemes are file, follow, data, tcp"),
+        (["SELECT title FROM 'pip://books.xml'"], "the schemes are file, follow, watch, data, tcp"),
         (["SELECT title FROM 'htp://host/books.xml'"], "there is no scheme htp://; did you mean http?"),
         (["SELECT title FROM 'books.xml'", "-o", "kafak://host/x"], "; did you mean kafka?"),
         (["SELECT title FROM 'books.xml'", "--rule", "edge-dupelm=on"], "; did you mean edge-dupelim?"),

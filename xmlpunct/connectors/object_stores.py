@@ -64,7 +64,7 @@ def listed_files(url: str) -> list[tuple[str, StoredFile]]:
     also if there are no files, and `UsageError` if fsspec, or a package that it needs for the URL, is not installed.
     """
     scheme = url.partition("://")[0]
-    own = [name for name in OWN if name[:1].isalpha()]
+    own = [name for name in OWN if name[:1].isalpha() and name != "then"]  # written as A THEN B
     if hint := did_you_mean(scheme, own):
         raise UsageError(f"{url}: there is no scheme {scheme}://{hint}")
     needed = f"{url} needs fsspec"
