@@ -7,7 +7,6 @@ import pty
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from tests.cli.harness import SAMPLES
@@ -58,17 +57,15 @@ def _begun(arguments: tuple[str, ...], variables: dict[str, str], **streams: int
     return process, main
 
 
-def seconds_until(line: str, *arguments: str) -> float:
-    """The CPU seconds until a message of a command that waits for standard input."""
+def wait_for_message(message: str, *arguments: str) -> None:
+    """Begin a command, wait until it shows a message while standard input is silent, and stop the command."""
     process, main = _begun(arguments, {}, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     with process:
         shown = ""
-        while line not in shown:
+        while message not in shown:
             shown += os.read(main, 4096).decode(errors="replace")
-        times = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
         process.kill()
     os.close(main)
-    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
 def terminal_run(*arguments: str, has_results: bool = True, **variables: str) -> str:

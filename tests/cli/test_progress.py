@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.cli.screen import screen, seconds_until, terminal_run
+from tests.cli.screen import screen, terminal_run, wait_for_message
 from xmlpunct.cli import progress
 from xmlpunct.cli.progress import ProgressLine
 from xmlpunct.engine.run.stats import Idle, InputStats, RunStats
@@ -73,14 +73,22 @@ def test_reading_shows_the_share_that_was_read(clock: list[float]) -> None:
     "command", [("run", "--engine", "local"), ("parse",), ("check",)], ids=lambda c: c[0]
 )
 def test_a_terminal_shows_progress(command: tuple[str, ...], tmp_path: Path) -> None:
-    """What is read, and how much of it; in the end, nothing of the line is left."""
-    (tmp_path / "t.xml").write_bytes(b"<s>" + b"<t><a>1</a><b>some text</b></t>" * 600_000 + b"</s>")
+    """What is read, and how much of it; in the end, nothing of the line is left.
+
+    A file that is read before the line is drawn a second time is too small for this, so a larger one follows.
+    """
     query = f"SELECT COUNT(*) AS n FROM '{tmp_path}/t.xml'"
     arguments = ["-q", query] if "run" in command else [f"{tmp_path}/t.xml"]
-    shown = terminal_run(*command, *arguments, has_results=False)
+    shown = ""
+    for tuples in (600_000, 3_000_000):
+        (tmp_path / "t.xml").write_bytes(b"<s>" + b"<t><a>1</a><b>some text</b></t>" * tuples + b"</s>")
+        shown = terminal_run(*command, *arguments, has_results=False)
+        assert screen(shown) == []
+        if re.search(r"[1-9][\d,]* tuples  [\d,]+/s[\w\s,]*\sread\s+[1-9]\d?%", shown):
+            break
+    else:
+        raise AssertionError(f"no share of the file in {shown!r}")
     assert "reading" in shown or "run" in command
-    assert re.search(r"[1-9][\d,]* tuples  [\d,]+/s[\w\s,]*\sread\s+\d+%", shown)
-    assert screen(shown) == []
 
 
 @pytest.mark.parametrize(
@@ -94,12 +102,8 @@ def test_a_terminal_shows_progress(command: tuple[str, ...], tmp_path: Path) -> 
     ],
     ids=lambda command: command[0] if isinstance(command, tuple) else "",
 )
-def test_the_first_line_comes_within_a_second(command: tuple[str, ...], line: str) -> None:
-    """A second of CPU: other tests share the cores."""
-    attempts = []
-    while not attempts or (min(attempts) >= 1 and len(attempts) < 4):
-        attempts.append(seconds_until(line, *command))
-    assert min(attempts) < 1
+def test_the_first_line_comes_before_any_input(command: tuple[str, ...], line: str) -> None:
+    wait_for_message(line, *command)
 
 
 def test_no_line_is_printed_without_a_terminal() -> None:
