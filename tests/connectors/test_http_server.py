@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -184,8 +185,9 @@ def test_a_client_that_still_sends_receives_the_answer(target: Target) -> None:
 def few_descriptors(spare: int) -> Iterator[None]:
     """Let this process open ``spare`` more descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with open("/dev/null", "rb") as probe:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (probe.fileno() + spare, hard))
+    used = {int(name) for name in os.listdir("/proc/self/fd")}
+    free = (number for number in range(hard) if number not in used)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next(islice(free, spare, None)), hard))
     try:
         yield
     finally:
