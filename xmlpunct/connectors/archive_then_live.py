@@ -12,7 +12,7 @@ from xmlpunct.connectors.source import Source, without_password
 
 
 class ArchiveThenLive(Connector):
-    """``then:ARCHIVE THEN LIVE``: the parts of the archive, and behind them those of the live source."""
+    """``then:ARCHIVE THEN LIVE``: the parts of the archive, and behind them the parts of the live source."""
 
     quotes = False
 

@@ -32,7 +32,7 @@ FOLLOW = "follow:"
 WATCH = "watch:"
 """Prefix of a directory or pattern whose files are read as they arrive."""
 FOLDER_OPTIONS = ("done", "settle", "order", "after", "quarantine")
-"""The options of such a source, behind ``?`` in its name or in WITH (...)."""
+"""The options of a watched folder, behind ``?`` in its name or in WITH (...)."""
 THEN = "then:"
 """Prefix of an archive and a live source, with `AND_THEN` between the two."""
 AND_THEN = " THEN "

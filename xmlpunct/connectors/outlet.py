@@ -142,7 +142,7 @@ class Outlet(ABC):
         """
 
     def verify(self) -> None:  # noqa: B027
-        """Compare what it has staged, and will make results of, with checksums. Raises `XmlPunctError`."""
+        """Compare the staged files, which become results later, with their checksums. Raises `XmlPunctError`."""
 
     @abstractmethod
     def write(self, results: Results, *, again: bool = False) -> None:

@@ -64,7 +64,7 @@ class PartOpener(Protocol):
 
 
 class LiveOpener:
-    """Opens the parts of a source. Those of unknown length are read ahead by a thread each.
+    """Opens the parts of a source. Each part of unknown length is read ahead by a thread.
 
     The threads notify ``bell``, so that a reader can wait for several sources.
     """

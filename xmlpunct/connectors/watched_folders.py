@@ -126,7 +126,7 @@ class WatchedFolder:
 
 
 class FileStamp(NamedTuple):
-    """A file: its path, and what tells it from a later file of the same name."""
+    """A file: its path, and properties that differ in a later file of the same name."""
 
     path: str
     inode: int
@@ -345,7 +345,7 @@ class WatchInlet(Inlet):
 
 
 def _digest(path: str) -> str:
-    """A short stand-in for a path: the position is recorded twice for each file, with those of all files."""
+    """A short hash of a path: each file causes two records of the position, and each record has all files."""
     return blake2b(os.fsencode(path), digest_size=8).hexdigest()
 
 

@@ -55,7 +55,7 @@ class Inference:
         self.opened = Opened()
         self.records: dict[str, InferredStream] = {}
         self._misfits: dict[str, MisfitText] = {}
-        """By column name, the texts because of which inferred columns are STRING."""
+        """By column name, the text that made an inferred column STRING."""
         self._recorded = recorded or {}
         self._samples: dict[tuple[str, str | None, str | None], Sample] = {}
 

@@ -87,7 +87,7 @@ class Column(Expression):
 class NullIf(Column):
     """The value of a column, or null for one ``value``, which users do not see. ``nullable`` is True.
 
-    A project of it keeps the punctuations on the column, except those about ``value`` alone.
+    A project of it keeps the punctuations on the column, except a punctuation on ``value`` alone.
     """
 
     value: Value

@@ -151,7 +151,7 @@ class _Rejects:
 
 
 class SliceBuilder:
-    """Builds the `Parsed` of a split, stream by stream. ``positions``: those of the split, if they exist already."""
+    """Builds the `Parsed` of a split, stream by stream. ``positions`` has its positions, if they exist already."""
 
     def __init__(self, split: Split, positions: SplitPositions | None = None) -> None:
         self._split, self._rejects = split, _Rejects(split)

@@ -84,7 +84,7 @@ class Replay:
         self._send_tuples(peer, waiting, ends)
 
     def _send_tuples(self, peer: socket.socket, data: bytearray, ends: Sequence[int]) -> None:
-        """Send tuples, each up to one of the ``ends``, and count those of which all bytes were sent."""
+        """Send tuples, each up to one of the ``ends``, and count the tuples that were sent as a whole."""
         sent, view = 0, memoryview(data)
         try:
             while sent < len(view):

@@ -1,4 +1,4 @@
-"""Columnar batches, in which each punctuation constrains one attribute: making them, and what they close."""
+"""Columnar batches: each punctuation constrains one attribute. Functions that make such batches and ask them."""
 
 from __future__ import annotations
 

@@ -65,12 +65,10 @@ def _with_partial_aggregates(node: GroupBy, sides: tuple[Node, ...], numbers: It
     child, input_schema = node.input, node.input.schema
     # Joint covers are possible only over NOT NULL attributes: only * closes null.
     joint = [a.name for a in input_schema if not a.nullable and a.name not in node.keys]
-    extremes = all(
-        a.function in ("MIN", "MAX") for a in node.aggregates
-    )  # for other aggregates, few streams close a value
-    retained = list(
-        dict.fromkeys((*joint, *((extremes and final_attributes(node.aggregates, node.keys)) or ())))
-    )
+    # Few streams close a value of another aggregate's column; to retain it would undo the partial aggregation.
+    extremes = all(a.function in ("MIN", "MAX") for a in node.aggregates)
+    final = (extremes and final_attributes(node.aggregates, node.keys)) or ()
+    retained = list(dict.fromkeys((*joint, *final)))
     parts = []
     for side in sides:
         side_names = dict(zip(input_schema.names, side.schema.names, strict=True))

@@ -207,7 +207,7 @@ class Node:
         """For each input, a punctuation that suffices for this node to emit ``requested``: the inverse of prop.
 
         It may close more than necessary, but never less. Retained tuples of a binary node may require more. There are
-        several such lists if the node combines several punctuations of an input to one of its output.
+        several lists if the node combines several punctuations of an input to one of its output.
         """
         return [input_punctuations(self, self.sources(requested))]
 

@@ -136,7 +136,7 @@ class RunStats:
     outputs: dict[str, OutputStats] = field(default_factory=dict)
     """By sink name; the empty name is the SELECT without a sink."""
     uncommitted: dict[str, InputStats] = field(default_factory=dict)
-    """On Spark, what tasks have read in the first micro-batch, before it is committed and counts in ``inputs``."""
+    """On Spark, the counts of the first micro-batch while its tasks read; when it is committed, ``inputs`` has them."""
     rejected: int = 0
     """All rejects, of inputs and of operators."""
     ended_inputs: list[str] = field(default_factory=list)
@@ -175,7 +175,7 @@ class RunStats:
 
     @property
     def inputs_so_far(self) -> dict[str, InputStats]:
-        """``inputs`` with what is ``uncommitted``."""
+        """The sum of ``inputs`` and ``uncommitted``."""
         if not self.uncommitted:
             return self.inputs
         totals = {name: replace(counted) for name, counted in self.inputs.items()}

@@ -77,7 +77,7 @@ class Instants:
         return WILDCARD if bound >= self.last else ordinals(self.type, None, bound)
 
     def without_lo(self, batch: PunctuationBatch, position: int) -> PunctuationBatch:
-        """The punctuations of a stream with instants at ``position``, except those about a formal LO alone.
+        """The punctuations of a stream with instants at ``position``, except punctuations on a formal LO alone.
 
         No element has a formal LO, and no user sees it.
         """

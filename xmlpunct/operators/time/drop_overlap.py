@@ -153,7 +153,7 @@ class DropOverlap(Operator):
         self._rows.append(rows)
 
     def _without_keys(self, live: pl.DataFrame, is_reporting: bool = True) -> pl.Series:
-        """For each live row, whether it is new, by key. Others with a key of the archive are rejects."""
+        """For each live row, whether its key is new. A row with a key of the archive and other values is a reject."""
         rows = live.select(self._compared)
         positions, found = self._rows.probe(rows)
         pairs = zip(self._rows.take(found).iter_rows(), rows[positions].iter_rows(), strict=True)

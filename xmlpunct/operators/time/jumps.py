@@ -58,9 +58,8 @@ class JumpJudge:
             if len(self.held) == self._order.after:
                 again, self.held = self.held, []
                 self.maximum = self._least(again)
-                for (
-                    held_row
-                ) in again:  # the least is accepted, or a row before it: fewer than ``after`` stay held
+                # The least is accepted, or a row before it: fewer than ``after`` stay held.
+                for held_row in again:
                     self._judge(held_row, at)
         elif self._is_late(number, top - self._order.slack):
             self.rejected.append(Judged(at, row, None))
@@ -83,5 +82,5 @@ class JumpJudge:
 
 
 def _is_above(left: Any, right: Any) -> bool:
-    """Whether a number is above another; NaN is above all others."""
+    """Whether a number is above another; NaN is above all numbers."""
     return bool(left > right or (left != left and right == right))

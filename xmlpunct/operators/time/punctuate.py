@@ -146,7 +146,7 @@ class Punctuate(Operator):
         return rows[[judged.row for judged in sorted(accepted)]]
 
     def _reject_judged(self, rows: pl.DataFrame, values: pl.Series, rejected: Sequence[Judged]) -> None:
-        """Reject rows. ``values`` are those of the rows, and of the maxima behind them."""
+        """Reject rows. ``values`` are the values of the rows, followed by the maxima."""
         reasons = [
             self._late_reason
             if judged.surpassed is None

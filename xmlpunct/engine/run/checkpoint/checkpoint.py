@@ -9,7 +9,7 @@
     DIR/said        punctuations injected into a run on Spark
     DIR/cuts        positions at which large files can be cut, for Spark
     DIR/pacing      the input that the sink asks the source to read next
-    DIR/counts      what tasks of Spark have read in the first micro-batch
+    DIR/counts      tuples and bytes that tasks of Spark have read in the first micro-batch
     DIR/lock        locked while a run uses the checkpoint
 """
 

@@ -219,7 +219,7 @@ def _copy_file(path: Path, target: Path) -> None:
 
 
 def _version(log: Path) -> tuple[int, int] | None:
-    """A value that changes when the records of a log are replaced, or when those of a spool's log are added to."""
+    """A value that changes when the records of a log are replaced, or when a spool's log gets more records."""
     try:
         status = log.stat()
     except FileNotFoundError:

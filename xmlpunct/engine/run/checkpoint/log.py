@@ -216,7 +216,7 @@ def _checksum(fields: bytes, body: bytes) -> bytes:
 
 
 def is_torn(data: bytes, begin: int, end: int) -> bool:
-    """True if a crash explains that the bytes from ``begin`` to ``end`` of a file are not those that were written.
+    """True if a crash explains why the bytes from ``begin`` to ``end`` of a file differ from the written ones.
 
     A crash that interrupts an append leaves sectors missing, or full of zeros from ``begin`` on. It changes no other
     byte.

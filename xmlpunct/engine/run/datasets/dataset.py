@@ -159,7 +159,7 @@ class Dataset(StagedOutlet):
         return [self._commits, self._state_digest]
 
     def break_off(self) -> None:
-        """Publish all rows, those of open partitions in the folder `INCOMPLETE`."""
+        """Publish all rows; rows of open partitions go to the folder `INCOMPLETE`."""
         open_keys = self._open.keys
         with writing(self._directory.path):
             self._publish(open_keys, INCOMPLETE if self._keys else "")
