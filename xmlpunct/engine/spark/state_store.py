@@ -137,7 +137,8 @@ class Cache(Generic[T]):
     `take` removes an entry, and `put` returns it after the store is written: a failure in between leaves no entry.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = CACHE_BYTES) -> None:
+        self._limit = limit
         self._cached: OrderedDict[object, tuple[ShardState, T]] = OrderedDict()
 
     def take(self, key: object) -> tuple[ShardState, T | None]:
@@ -145,10 +146,10 @@ class Cache(Generic[T]):
         return self._cached.pop(key, None) or (ShardState(), None)
 
     def put(self, key: object, state: ShardState, object_: T) -> None:
-        """Add an entry, and evict the oldest entries beyond `CACHE_BYTES`."""
+        """Add an entry, and evict the oldest entries beyond ``limit`` bytes."""
         self._cached[key] = state, object_
         size = sum(state.size for state, _ in self._cached.values())
-        while size > CACHE_BYTES:
+        while size > self._limit:
             _, (state, _) = self._cached.popitem(last=False)
             size -= state.size
 

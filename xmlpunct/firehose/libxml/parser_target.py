@@ -177,14 +177,15 @@ class Target:
         pass
 
     def _begin(self, node: PathState, name: str, attributes: Mapping[str, str]) -> None:
-        if len(self.stack) > self.deepest:
-            raise LimitError(f"elements nested more than {self.deepest} deep")
-        parent = self.stack[-1]
-        if attributes:
-            self._check(attributes)
         if node.kind == _CHOICE:
             self.node = node = self._chosen(node, attributes)
-        kind = node.kind
+        kind, parent = node.kind, self.stack[-1]
+        if kind in (_TUPLE, _PUNCTUATION):
+            self.row_at = self.starts
+        if len(self.stack) > self.deepest:
+            raise LimitError(f"elements nested more than {self.deepest} deep")
+        if attributes:
+            self._check(attributes)
         if kind != _OUTSIDE:
             self.inside_count = 0 if parent.kind == _OUTSIDE else self.inside_count + 1
             self.inside_count += len(attributes)
@@ -202,12 +203,11 @@ class Target:
         if node.counts:
             self.counts.append({})
         if kind == _TUPLE:
-            self.row, self.row_at, self.fault = [None] * self.found[node.stream].width, self.starts, None
+            self.row, self.fault = [None] * self.found[node.stream].width, None
             self.unread_slots = self.unread[node.stream]
             if self.ancestors is not None:
                 self._inherit(node.stream)
         elif kind == _PUNCTUATION:
-            self.row_at = self.starts
             self.tree = [Branch(name, dict(attributes))]
         elif kind == _INNER:
             branch = Branch(name, dict(attributes))

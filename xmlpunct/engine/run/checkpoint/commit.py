@@ -36,6 +36,11 @@ class Written:
     digest: str = ""
     last: tuple[int, str] = (0, "")
 
+    @classmethod
+    def from_record(cls, values: dict[str, Any]) -> Written:
+        """The extent of which a record of the log has the attributes."""
+        return cls(**values | {"last": tuple(values["last"])})
+
 
 @dataclass
 class Commit:
@@ -93,8 +98,8 @@ class Commit:
     def from_record(cls, record: Mapping[str, bytes]) -> Commit:
         """The inverse of `to_record`."""
         values = json.loads(record[COMMIT])
-        values["outputs"] = [Written(**written) for written in values["outputs"]]
-        values["rejects"] = Written(**values["rejects"])
+        values["outputs"] = [Written.from_record(written) for written in values["outputs"]]
+        values["rejects"] = Written.from_record(values["rejects"])
         commit = cls(**values)
         for key, piece in record.items():
             kind, _, name = key.partition("/")
