@@ -86,7 +86,7 @@ def test_a_peer_that_leaves() -> None:
 
 
 def test_tuples_sent_before_the_peer_leaves_are_counted() -> None:
-    """Also those of a piece of which the peer receives only the beginning."""
+    """Each tuple that was sent as a whole counts, also if the peer leaves before the rest of the same piece is sent."""
     received = bytearray()
 
     def send(data: memoryview) -> int:

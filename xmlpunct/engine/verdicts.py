@@ -400,7 +400,7 @@ def _needed_for(
         needed = [
             p for p, without in zip(promises, fates_without, strict=True) if without[number] is not None
         ]
-        if not is_hopeless and fates(needed)[number] is not None:  # any of several others helps
+        if not is_hopeless and fates(needed)[number] is not None:  # no promise is necessary alone
             needed = [*promises]
             for promise in promises:
                 if fates(fewer := _without(promise, needed))[number] is None:

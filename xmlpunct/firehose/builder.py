@@ -53,7 +53,7 @@ class Parsed:
     error: SourceError | None = None
     misfit: tuple[int, str] | None = None
     rows: list[tuple[SplitRows, list[int] | None]] = field(default_factory=list)
-    """By stream, the rows of the split and the numbers of those that are tuples of the slice (None: all)."""
+    """By stream, the rows of the split, and the numbers of the rows that the slice contains (None: all)."""
     rejection: Callable[[int, int, str], Reject] | None = None
     """Creates the reject of a delivered tuple from (stream number, row, reason). It retains the bytes of the split; see
     `settle`."""

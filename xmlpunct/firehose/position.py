@@ -147,7 +147,7 @@ class Split:
 
     ``source`` is the source's name. A split contains complete tuple and punctuation elements of one document.
     ``final``: the source ends after it, without a read error. ``labels`` has the values in the source's name for each
-    stream; empty without such values. ``dtd`` has declarations of entities that apply to each document.
+    stream; empty without such values. ``dtd`` has the declarations of the source's DTD file: its entities.
     """
 
     source: str

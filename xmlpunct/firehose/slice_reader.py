@@ -21,7 +21,7 @@ from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec
 from xmlpunct.firehose.splitter import Splitter, malformed
 
 STEP = 256 * 1024
-"""How many more bytes to read where those at hand hold no whole element."""
+"""The number of further bytes to read when the bytes read so far contain no whole element."""
 MOST_PIECES = 64
 """In one cut. With more, the garbage collector takes a quarter of the time of a file of 3,000 tiny documents."""
 

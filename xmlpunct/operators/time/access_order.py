@@ -77,7 +77,7 @@ def _length(type_: Type, steps: float) -> pl.Expr:
 
 
 def numbers_of(type_: Type, values: pl.Series) -> pl.Series:
-    """Values as numbers that differ by their number of steps; those of a DOUBLE or STRING are the values."""
+    """Values as numbers whose difference is the number of steps between them; DOUBLE and STRING are unchanged."""
     return values.to_physical().cast(pl.Int128) if type_.discrete else values
 
 

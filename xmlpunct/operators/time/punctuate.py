@@ -118,7 +118,7 @@ class Punctuate(Operator):
     def _judge_jumps(
         self, rows: pl.DataFrame, values: pl.DataFrame, late: pl.Series, ahead: pl.Series
     ) -> pl.DataFrame:
-        """`step` for rows of which the first are held. The rows of senders without jumps are judged by columns."""
+        """`step` for rows that begin with the held rows. The rows of senders without jumps are judged by columns."""
         old = self._reached.value
         is_jumping = ahead | (pl.int_range(rows.height, eager=True) < len(self._held))
         jumping = values["sender"].filter(is_jumping).unique().implode()

@@ -38,7 +38,7 @@ class Written:
 
     @classmethod
     def from_record(cls, values: dict[str, Any]) -> Written:
-        """The extent of which a record of the log has the attributes."""
+        """The extent that a record of the log describes."""
         return cls(**values | {"last": tuple(values["last"])})
 
 
