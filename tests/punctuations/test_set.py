@@ -18,6 +18,7 @@ from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine, cover
 from xmlpunct.punctuations.punctuation_batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation_set import PunctuationSet
 from xmlpunct.punctuations.range_index import Ends
+from xmlpunct.punctuations.single_attribute import columnar, widest
 from xmlpunct.schema import Schema
 from xmlpunct.types.cut_points import cuts
 from xmlpunct.types.pattern import WILDCARD, constant
@@ -253,3 +254,27 @@ def test_a_hundred_thousand_constants_match_at_once() -> None:
     frame = schema.frame((i, 1) for i in range(50_000, 150_000))
     assert punctuations.mask(frame).sum() == 50_000
     assert sum(len(index.matched(frame)) for index in punctuations.groups()) == len(punctuations) - 50_000
+
+
+@every_space
+@given(data=st.data())
+def test_a_batch_in_any_form_removes_the_covered_punctuations(space: Space, data: st.DataObject) -> None:
+    lists = punctuation_lists(space).map(
+        lambda ps: [p for p in ps if any(match(t, p) for t in space.tuples())]
+    )
+    stored, batch = data.draw(lists), data.draw(lists)
+    distinct = [*dict.fromkeys(batch)]
+    for removing in (PunctuationBatch(batch), columnar(distinct)):
+        punctuations = PunctuationSet(space.schema, stored)
+        punctuations.remove_covered(removing)
+        remaining = [q for q in PunctuationSet(space.schema, stored) if not any(covers(p, q) for p in batch)]
+        assert in_order(punctuations) == in_order(remaining)
+
+
+@every_space
+@given(data=st.data())
+def test_the_widest_punctuations_close_as_much(space: Space, data: st.DataObject) -> None:
+    batch = columnar([*dict.fromkeys(data.draw(punctuation_lists(space)))])
+    kept = [*widest(batch)]
+    assert set(kept) <= set(batch)
+    assert all(any(covers(p, q) for p in kept) for q in batch)
